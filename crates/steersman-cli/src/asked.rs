@@ -37,6 +37,7 @@ pub(crate) fn json(pending: &Pending) -> Json {
         "because": pending.because,
         "due": pending.due.map_or(Json::Null, |t| time(t.0)),
         "next": pending.next,
+        "repeats": pending.repeats,
         "place": pending.place,
         "since": time(pending.since.0),
         "needs": pending.needs,
@@ -103,7 +104,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     let fine = match pending.kind {
         PendingKind::Approval => "for exactly these arguments, once",
         PendingKind::Doubt => "it was started, and no answer came; it is not repeated",
-        PendingKind::Repeat => "the same was done or doubted before",
+        PendingKind::Repeat => "the same was done before, or given up",
         PendingKind::Input => "sealed: no model, log or export sees it",
         PendingKind::Budget => "it may cost more than is left of a limit",
         PendingKind::Hold => "effects of this tool are held; what is held begins with the release",
@@ -225,30 +226,31 @@ pub(crate) fn advice(
         let run = format!("steersman run --resume {session}");
         return vec![(run, "takes what lies in its inbox")];
     };
-    let commands = commands(session, first, waits.len() == 1).into_iter();
+    let commands = commands(session, first).into_iter();
     commands
         .map(|command| (command, "then what was said is taken"))
         .collect()
 }
 
-/// Commands that end a wait: command and what it does.
-pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<String> {
-    // An order that could let something happen twice names what was seen, however late it is typed.
-    let named = matches!(pending.kind, PendingKind::Repeat | PendingKind::Doubt);
-    let id = if only && !named {
-        String::new()
-    } else {
-        format!(" {}", pending.id())
-    };
-    let again = if pending.kind == PendingKind::Repeat {
-        " --repeat"
-    } else {
-        ""
-    };
-    let role = match &pending.roles[..] {
+/// The role in which it has to be ended, as an option; nothing where anybody may.
+pub(crate) fn role(pending: &Pending) -> String {
+    match &pending.roles[..] {
         [role, ..] if !is_users(pending) => format!(" --as {}", quoted(role)),
         _ => String::new(),
-    };
+    }
+}
+
+/// The command that lets what is held begin; what was done before begins again by a word of its own.
+pub(crate) fn approval(session: &str, pending: &Pending) -> String {
+    let again = pending.repeats.as_ref().map_or("", |_| " --repeat");
+    let (id, role) = (pending.id(), role(pending));
+    format!("steersman approve {session} {id}{again}{role}")
+}
+
+/// Commands that end a wait: command and what it does. Each names what was seen, so it ends nothing else, however late it is typed.
+pub(crate) fn commands(session: &str, pending: &Pending) -> Vec<String> {
+    let id = pending.id();
+    let role = role(pending);
     match pending.kind {
         PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget => {
             let shown = pending.show.iter();
@@ -256,15 +258,15 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
                 shown.map(|name| format!("steersman artifacts {session} {}", operand(name)));
             shown
                 .chain([
-                    format!("steersman approve {session}{id}{again}{role}"),
-                    format!("steersman reject {session}{id}{role} --say \"why not\""),
+                    approval(session, pending),
+                    format!("steersman reject {session} {id}{role} --say \"why not\""),
                 ])
                 .collect()
         }
         // typed hidden, or read from standard input: what stands on a command line can be read by others on this machine
         PendingKind::Input => vec![
             format!("steersman run --resume {session}"),
-            format!("steersman answer {session}{id} -{role}"),
+            format!("steersman answer {session} {id} -{role}"),
         ],
         PendingKind::Question => {
             // what can be chosen from is named; whether a task is left is asked without options
@@ -280,17 +282,17 @@ pub(crate) fn commands(session: &str, pending: &Pending, only: bool) -> Vec<Stri
                     .collect()
             };
             if options.is_empty() {
-                return vec![format!("steersman answer {session}{id} \"...\"{role}")];
+                return vec![format!("steersman answer {session} {id} \"...\"{role}")];
             }
             let answer =
-                |said: &&str| format!("steersman answer {session}{id}{role} {}", operand(said));
+                |said: &&str| format!("steersman answer {session} {id}{role} {}", operand(said));
             options.iter().map(answer).collect()
         }
         PendingKind::Doubt => {
             let done = done(&pending.needs);
             let mut all = vec![
-                format!("steersman resolve {session}{id}{role} {done}"),
-                format!("steersman resolve {session}{id}{role} --not-performed"),
+                format!("steersman resolve {session} {id}{role} {done}"),
+                format!("steersman resolve {session} {id}{role} --not-performed"),
             ];
             if pending
                 .probe

@@ -615,7 +615,7 @@ pub(crate) struct Approve {
     pub(crate) session: String,
     /// The held effect, if several are open: by its id, or by its tool. `12.1@13` is exactly what `pending` listed.
     pub(crate) effect: Option<String>,
-    /// Do again what was done before, or may have been: such a question is answered by this word alone.
+    /// Do again what was done before, or may have been: what would do that begins by this word alone.
     #[arg(long, conflicts_with = "edit")]
     pub(crate) repeat: bool,
     /// Run it with another argument: `--edit cents=1200`. Only those that the definition lets be changed.

@@ -124,13 +124,13 @@ impl Place {
         })
     }
 
-    /// The store if there is one, to look at; looking makes none, and works where nothing can be written.
+    /// The store if there is one, to look at; looking makes none, and works where nothing can be written. One that was named is
+    /// there.
     pub(crate) async fn existing(global: &Global) -> Result<Option<Self>, CommandError> {
-        let file = locate::store(global.store.as_deref())?;
-        if !file.exists() {
+        if global.store.is_none() && !locate::store(None)?.exists() {
             return Ok(None);
         }
-        Self::looked_at(file, global).await.map(Some)
+        Self::to_look(global).await.map(Some)
     }
 
     /// The store that must be there, to look at.
@@ -141,7 +141,9 @@ impl Place {
     async fn looked_at(file: PathBuf, global: &Global) -> Result<Self, CommandError> {
         let steersman = Steersman::options().open_to_look(&file).await?;
         if let Some(doubt) = steersman.doubt() {
-            Printer::new(global).talk(yellow(&format!("{doubt}.")));
+            let driven =
+                "Nothing is driven until a person accepts it: steersman doctor --accept-store";
+            Printer::new(global).talk(yellow(&format!("{doubt}. {driven}")));
         }
         Ok(Self {
             steersman,

@@ -585,10 +585,7 @@ pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_js
 pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
     let mut rows = vec![String::new()];
     let (short, settled) = (&*told.name, &*told.settled);
-    let (session, branch) = match short.split_once(':') {
-        Some((session, branch)) => (session, Some(branch)),
-        None => (short, None),
-    };
+    let session = short.split(':').next().unwrap_or(short);
     match settled {
         Settled::Waits(all) if all.is_empty() && !told.waits_for.is_empty() => {
             rows.extend(told.waits_for_branches(session));
@@ -610,9 +607,10 @@ pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
                 Settled::Waits(_) => yellow("Parked. It goes on when what it waits for comes, in any process:"),
                 _ => yellow("Parked. Nothing runs and nothing is paid until somebody answers, here or elsewhere:"),
             });
-            for command in all.iter().flat_map(|pending| {
-                asked::commands(session, pending, branch.is_none() && all.len() == 1)
-            }) {
+            for command in all
+                .iter()
+                .flat_map(|pending| asked::commands(session, pending))
+            {
                 rows.push(format!("  {}", typed(&command)));
             }
         }
@@ -667,7 +665,7 @@ impl Told {
                 .collect();
             let mut commands: Vec<String> = pending
                 .iter()
-                .flat_map(|p| asked::commands(session, p, false))
+                .flat_map(|p| asked::commands(session, p))
                 .collect();
             rows.push(if what.is_empty() {
                 commands.push(format!("steersman send {session}:{name} \"...\""));

@@ -94,6 +94,9 @@ pub struct Pending {
     pub due: Option<Time>,
     /// Of an approval: who is asked then; none: it ends.
     pub next: Option<Name>,
+    /// Of an approval or a repetition: the equal effect that was done before, or may have been. Who lets it begin lets it happen
+    /// again.
+    pub repeats: Option<Name>,
     /// Of an outage: the place that does not answer, as [`BoundModel::place`](crate::model::BoundModel::place) names it.
     pub place: Option<Name>,
     /// Of a doubt: what somebody who says that it happened has to give of its result ([`mapping::needed`]).
@@ -203,7 +206,7 @@ pub enum PendingKind {
     Doubt,
     /// A call may cost more than is left of a limit of the session.
     Budget,
-    /// The same was done or doubted before.
+    /// The same was done or given up before.
     Repeat,
     /// An agent asks a person.
     Question,
@@ -324,6 +327,7 @@ fn entry(pending: &Pending) -> Json {
         "because": pending.because,
         "due": pending.due.map(|due| due.0),
         "next": pending.next,
+        "repeats": pending.repeats,
         "place": pending.place,
         "since": pending.since.0,
         "needs": pending.needs,
@@ -384,6 +388,7 @@ fn pending(entry: &Json) -> Option<Pending> {
         because: text("because"),
         due: entry.get("due")?.as_i64().map(Time),
         next: name("next"),
+        repeats: name("repeats"),
         place: name("place"),
         since: Time(entry.get("since")?.as_i64()?),
         needs: texts("needs")?,
@@ -447,6 +452,9 @@ fn held(cx: &Cx<'_>, ledger: &Ledger, wish: &Wish, hold: &Hold, pending: &mut Pe
     } else {
         pending.by.clone_from(&hold.by);
     }
+    if matches!(hold.why, Why::Approval | Why::Repeat) {
+        pending.repeats.clone_from(&hold.about);
+    }
     if let (Why::Doubt, Work::Tool(tool)) = (hold.why, &wish.work) {
         let def = cx.network.tools.get(&tool.tool);
         pending.needs = def.map(mapping::needed).unwrap_or_default();
@@ -489,6 +497,7 @@ fn waits_for(
         because: None,
         due: wish.due,
         next: None,
+        repeats: None,
         place: None,
         needs: Vec::new(),
         probe: None,

@@ -126,13 +126,6 @@ impl Target {
         Ok(pending)
     }
 
-    /// What waits of these kinds, where it is one.
-    pub(crate) fn only(&self, kinds: &[PendingKind]) -> Option<&Pending> {
-        let all = self.inspection.pending.iter();
-        let mut open = all.filter(|p| kinds.contains(&p.kind));
-        open.next().filter(|_| open.next().is_none())
-    }
-
     fn found(
         &self,
         effect: Option<&str>,

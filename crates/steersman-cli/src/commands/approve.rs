@@ -1,5 +1,6 @@
 //! `approve`: lets a held call run, once, with exactly its arguments or with edited ones.
 
+use crate::asked;
 use crate::cli::{Approve, Global};
 use crate::commands::act::{Target, role};
 use crate::error::{CommandError, Exit};
@@ -9,9 +10,11 @@ use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::PendingKind;
 
 /// Holds that `approve` lifts.
-const GRANTED: &[PendingKind] = &[PendingKind::Approval, PendingKind::Budget];
-/// Holds that `approve --repeat` lifts.
-const REPEATS: &[PendingKind] = &[PendingKind::Repeat];
+const GRANTED: &[PendingKind] = &[
+    PendingKind::Approval,
+    PendingKind::Repeat,
+    PendingKind::Budget,
+];
 
 pub(crate) async fn run(
     args: Approve,
@@ -19,23 +22,26 @@ pub(crate) async fn run(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
-    let kinds: &[PendingKind] = if args.repeat { REPEATS } else { GRANTED };
-    let what = if args.repeat {
-        "repetition"
-    } else {
-        "approval"
-    };
-    let pending = target
-        .pending(args.effect.as_deref(), kinds, what, &args.act)
-        .map_err(|error| match target.only(REPEATS) {
-            // A repetition is no approval: who lets it happen says so.
-            Some(repeat) if !args.repeat => error.hint(format!(
-                "it asks whether to do again what was done before: steersman approve {} {} --repeat",
-                args.session,
-                repeat.id()
-            )),
-            _ => error,
-        })?;
+    let pending = target.pending(args.effect.as_deref(), GRANTED, "approval", &args.act)?;
+    // Other arguments repeat nothing that is told there: they are judged as a call of their own.
+    if let Some(before) = pending
+        .repeats
+        .as_ref()
+        .filter(|_| args.edit.is_empty() && !args.repeat)
+    {
+        let told = format!("it would be done again: an equal call is {before}");
+        return Err(CommandError::usage(told).hint(format!(
+            "`{}` if that is meant; `steersman effects {}` shows both",
+            asked::approval(&args.session, pending),
+            args.session
+        )));
+    }
+    if pending.repeats.is_none() && args.repeat {
+        return Err(CommandError::usage("it repeats nothing").hint(format!(
+            "`{}` lets it begin",
+            asked::approval(&args.session, pending)
+        )));
+    }
     let edited = edited(&args.edit, &pending.edit)?;
     let message = Message::Approve {
         of: pending.id(),

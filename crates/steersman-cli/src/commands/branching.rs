@@ -231,7 +231,7 @@ impl Begun {
                     for row in asked::frame(pending, self.now) {
                         printer.talk(row);
                     }
-                    for command in asked::commands(&self.short, pending, false) {
+                    for command in asked::commands(&self.short, pending) {
                         printer.talk(format!("  {}", typed(&command)));
                     }
                 }

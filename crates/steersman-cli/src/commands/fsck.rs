@@ -136,8 +136,14 @@ pub(crate) async fn run(
         }
         return Ok(Exit::Answered);
     }
-    Err(CommandError::store(format!("{sum}: {} damaged", count(bad as u64, "place")))
-        .hint("keep a copy of the file as it is before anything else: cp, not `steersman backup`")
+    let error = CommandError::store(format!("{sum}: {} damaged", count(bad as u64, "place")))
+        .hint("keep a copy of the file as it is before anything else: cp, not `steersman backup`");
+    if store.doubt().is_some() {
+        return Err(error
+            .hint("restore the store from a backup, or go on with what is here")
+            .hint("nothing is driven before you know what happened meanwhile and say so: steersman doctor --accept-store"));
+    }
+    Err(error
         .hint("sessions that are not named here are whole; a branch that is not affected can be driven")
         .hint("restore the store from a backup, or go on without the sessions named here"))
 }

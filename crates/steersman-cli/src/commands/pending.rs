@@ -11,7 +11,7 @@ use crate::words::{arguments, count, due, table};
 use serde_json::json;
 use std::collections::BTreeMap;
 use steersman::runtime::inbox::{DecodeError, Message};
-use steersman::runtime::pending::{self, Pending as Waits};
+use steersman::runtime::pending::{self, Pending as Waits, PendingKind};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
 use steersman_machine::ids::Name;
 
@@ -313,8 +313,7 @@ fn tell(
         printer.next(command, why);
     }
     if let Some((info, first)) = found.first() {
-        let only = found.iter().filter(|(i, _)| i.id == info.id).count() == 1;
-        let mut commands = asked::commands(&short(&info.id), first, only);
+        let mut commands = asked::commands(&short(&info.id), first);
         commands.retain(|command| !said.contains(command));
         if commands.is_empty() {
             return Ok(());
@@ -367,7 +366,10 @@ fn talk(printer: &Printer, found: &[(&SessionInfo, Waits)], shown: usize) {
 }
 
 fn what(pending: &Waits) -> String {
-    let kind = pending.kind.word();
+    let mut kind = pending.kind.word().to_owned();
+    if pending.repeats.is_some() && pending.kind != PendingKind::Repeat {
+        kind += ", again:";
+    }
     match (&pending.tool, &pending.args) {
         (Some(tool), Some(args)) => format!("{kind} {tool}({})", arguments(args)),
         (Some(tool), None) => format!("{kind} {tool}"),

@@ -40,11 +40,13 @@ pub(crate) async fn run(
     };
     let how = match args.done {
         Some(result) => Resolution::Done {
-            result: words::value(&result).to_string(),
+            result: given(&result)?.to_string(),
         },
         None if args.not_performed => Resolution::NotPerformed,
         None => Resolution::Fail,
     };
+    let as_role = args.act.role.as_deref();
+    let as_role = as_role.map_or_else(String::new, |role| format!(" --as {}", words::quoted(role)));
     let message = Message::Resolve {
         of: meant,
         by: role(&args.act),
@@ -60,9 +62,28 @@ pub(crate) async fn run(
     let delivered = target.deliver(message, None, &args.act.own, printer).await;
     delivered.map_err(|error| match error.exit {
         Exit::Usage if said => error.hint(format!(
-            "say what the tool would have answered, as JSON: steersman resolve {} --done='{{\"id\": \"4711\"}}'",
+            "say what the tool would have answered, as JSON: steersman resolve {} {meant}{as_role} --done='{{\"id\": \"4711\"}}'",
             args.session
         )),
         _ => error,
     })
+}
+
+/// What the tool would have answered, as it was typed: JSON, or a text as it stands.
+fn given(typed: &str) -> Result<serde_json::Value, CommandError> {
+    let bare = typed.trim();
+    if bare == "..." {
+        return Err(
+            CommandError::usage("`...` stands for what the tool would have answered").hint(
+                "write that in its place; a text that is just that in quotes: --done='\"...\"'",
+            ),
+        );
+    }
+    match words::value(typed) {
+        serde_json::Value::String(_) if bare.starts_with(['{', '[']) => {
+            Err(CommandError::usage(format!("`{}` is no JSON", words::line(bare, 60)))
+                .hint("an object is written so: --done='{\"id\": \"4711\"}'; a text that begins with a bracket stands in quotes"))
+        }
+        value => Ok(value),
+    }
 }

@@ -533,9 +533,8 @@ impl Page<'_> {
             return;
         }
         let mut rows: Vec<(String, &str)> = Vec::new();
-        let only = self.inspection.pending.len() == 1;
         for waits in self.pending() {
-            let commands = asked::commands(short, waits, only).into_iter();
+            let commands = asked::commands(short, waits).into_iter();
             rows.extend(commands.map(|c| (c, "")));
         }
         if self.standing() == "interrupted" {

@@ -175,7 +175,9 @@ impl World {
     ) -> Vec<String> {
         let tool = hold["tool"].as_str().unwrap_or_default();
         let mut typed = self.decides("approve", session, hold);
-        if hold["kind"] == "repeat" {
+        // Whoever is told of an equal call approves that, too; of other arguments they know nothing.
+        let repeats = cents.is_none() && hold["repeats"].is_string();
+        if repeats {
             typed.push("--repeat".to_owned());
         }
         if let Some(mut what) = What::read(tool, &hold["args"]) {
@@ -183,10 +185,7 @@ impl World {
                 typed.extend(words(&["--edit", &format!("cents={cents}")]));
                 what.cents = cents;
             }
-            // Whoever is told of an equal call approves that, too; of other arguments they know nothing.
-            let told = hold["text"].as_str().unwrap_or_default();
-            let repeats = cents.is_none() && told.contains("The same call ");
-            if repeats || hold["kind"] == "repeat" {
+            if repeats {
                 *self.words.entry(what.clone()).or_default() += 1;
             }
             if hold["kind"] == "approval" {

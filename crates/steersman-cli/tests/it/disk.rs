@@ -134,8 +134,12 @@ fn what_is_no_store_is_left_alone() {
     assert_eq!(ran.code, Some(4), "{ran:?}");
     let after = std::fs::read_to_string(world.folder.join("letter.db")).unwrap();
     assert_eq!(after, before);
-    let ran = world.run(&["sessions", "--store", "nowhere/at/all.db"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for command in ["sessions", "pending"] {
+        let ran = world.run(&[command, "--store", "nowhere/at/all.db"]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        let told = "`nowhere/at/all.db` does not exist";
+        assert!(ran.err.contains(told), "{ran:?}");
+    }
     assert!(
         !world.folder.join("nowhere").exists(),
         "looking makes nothing"

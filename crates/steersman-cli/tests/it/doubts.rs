@@ -224,3 +224,23 @@ fn a_probe_that_fails_is_told_and_what_is_needed_is_named() {
     let (_, shown) = world.json(&["show", "last"]);
     assert!(shown.to_string().contains("r-1"), "{shown}");
 }
+
+/// A printed command has a place for the result: typed as it stands, it settles nothing.
+#[test]
+fn what_stands_for_a_result_is_none() {
+    let world = world("desk: [ { call: { pay: { cents: 9 } } }, So be it. ]\n");
+    assert_eq!(world.run(RUN).code, Some(7));
+    for typed in [
+        "--done={...}",
+        "--done=...",
+        "--done={\"id\": ...}",
+        "--done=[1,",
+    ] {
+        let ran = world.run(&["resolve", "last", typed]);
+        assert_eq!(ran.code, Some(2), "{typed}: {ran:?}");
+    }
+    let open = world.json_lines(&["pending"]);
+    assert_eq!(open[0]["kind"], "doubt", "{open:?}");
+    let ran = world.run(&["resolve", "last", "--done=paid at the bank"]);
+    assert_eq!((ran.code, payments(&world)), (Some(0), 1), "{ran:?}");
+}

@@ -105,13 +105,32 @@ fn a_rewind_past_a_used_approval_asks_anew_and_says_what_was_done() {
     }
 }
 
-/// T7: who approves it knows that it is a repetition: nobody is asked twice, and it is done once more.
+/// T7: who approves it says that it is a repetition: nobody is asked twice, and it is done once more.
 #[test]
 fn who_approves_a_repetition_is_asked_once() {
     let world = went_back();
     let approve = ["approve", "last", "--script-all", "again.yaml"];
     assert_eq!(payments(&world), 1, "the old approval opens nothing here");
+    let listed = world.run(&["pending"]);
+    assert!(
+        listed.out.contains("approval, again: transfer("),
+        "{listed:?}"
+    );
+    assert!(listed.err.contains(" --repeat"), "{listed:?}");
+    assert_eq!(world.json_lines(&["pending"])[0]["repeats"], "2.1");
     let ran = world.run(&approve);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err
+            .contains("it would be done again: an equal call is 2.1"),
+        "{ran:?}"
+    );
+    assert_eq!(
+        payments(&world),
+        1,
+        "nobody said that it is to be done again"
+    );
+    let ran = world.run(&[&approve[..], &["--repeat"]].concat());
     assert_eq!(
         (ran.code, ran.out.trim()),
         (Some(0), "So be it."),

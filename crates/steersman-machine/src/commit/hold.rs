@@ -18,8 +18,8 @@ pub struct Hold {
     pub ask: Option<Body>,
     /// When it ends by itself.
     pub due: Option<Time>,
-    /// The parameter that is asked for (`input`), the effect that was done before (`repeat`, as `n.k`), or the place that
-    /// does not answer (`outage`).
+    /// The parameter that is asked for (`input`), the effect that was done or given up before (`repeat`, and `approval` of such a
+    /// call, as `n.k`), or the place that does not answer (`outage`).
     pub about: Option<Name>,
 }
 
@@ -41,7 +41,7 @@ pub enum Why {
     Doubt,
     /// It may cost more than is left of a limit of the session ([`LedgerEntry::More`](super::LedgerEntry::More) says how much).
     Budget,
-    /// The same was done or doubted before.
+    /// The same was done or given up before.
     Repeat,
     /// The place of the model does not answer: nobody is asked, and the call is made again when it does.
     Outage,

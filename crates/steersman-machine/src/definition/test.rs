@@ -151,6 +151,8 @@ pub enum Act {
         tool: Name,
         /// Changed arguments.
         edit: Option<Json>,
+        /// It does again what was done before, and the person says so.
+        repeat: bool,
     },
     /// A person rejects a call of this tool.
     Reject {

@@ -122,7 +122,7 @@ fn act(world: &mut World, test: &Test, step: &Step) -> Result<(), Fault> {
                 None => fault("there is no open question"),
             }
         }
-        Act::Approve { tool, edit } => {
+        Act::Approve { tool, edit, .. } => {
             let effect = held(world, at, &Held::Approval, tool)?;
             match edit {
                 None => world.approve(effect, by),

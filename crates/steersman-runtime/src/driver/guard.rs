@@ -152,8 +152,8 @@ impl Driver {
         equals.find(|equal| equal.name() == *about)
     }
 
-    /// Opens the hold of an approval. Its question names an equal effect that was done or given up before, or an equal call
-    /// that waits beside it: who approves it knows that they allow a repetition.
+    /// Opens the hold of an approval. It is about an equal effect that was done or given up before: who approves it knows that they
+    /// allow a repetition. That an equal call waits beside it is only told: that one may never be done.
     pub(super) fn ask_approval(
         &mut self,
         draft: &mut Draft,
@@ -175,20 +175,11 @@ impl Driver {
             outs.find(|(_, out)| same(out) && waits(out))
                 .map(|(id, _)| *id)
         };
-        let (about, told): (Option<Name>, String) = match before {
-            Some(equal) => (Some(equal.name().into()), equal.told()),
-            None => match beside() {
-                Some(other) => (
-                    Some(other.to_string().into()),
-                    format!("The same call waits beside it ({other})."),
-                ),
-                None => (None, String::new()),
-            },
-        };
-        let ask = if about.is_some() {
-            format!("{} {told}", approval.ask)
-        } else {
-            approval.ask.clone()
+        let waits = |other| format!("The same call waits beside it ({other}).");
+        let told = before.as_ref().map(Equal::told);
+        let ask = match told.or_else(|| beside().map(waits)) {
+            Some(told) => format!("{} {told}", approval.ask),
+            None => approval.ask.clone(),
         };
         draft.hold(NewHold {
             effect: id,
@@ -197,7 +188,7 @@ impl Driver {
             by: vec![approval.by.clone()],
             ask: Some(&ask),
             due: approval.timeout.map(|ms| now.plus(ms)),
-            about,
+            about: before.map(|equal| equal.name().into()),
         });
         self.state(id, OutState::Held);
     }
@@ -208,11 +199,6 @@ impl Driver {
         let Some((at, about)) = open.and_then(|(at, hold)| Some((at, hold.about.clone()?))) else {
             return;
         };
-        // What only waited beside it then may have been done since: nobody was told of that.
-        let told = self.held_about(id, Why::Approval);
-        if !told.is_some_and(|equal| equal.was_over(at)) {
-            return;
-        }
         draft.ledger.push(LedgerEntry::Released {
             effect: id,
             why: Why::Repeat,

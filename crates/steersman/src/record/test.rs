@@ -453,7 +453,7 @@ fn people(read: &Read, line: &LogLine, steps: &mut Vec<Json>) {
         }
         let LedgerEntry::Released {
             effect,
-            why: Why::Approval,
+            why: why @ (Why::Approval | Why::Repeat),
             how,
             by,
             body,
@@ -462,6 +462,15 @@ fn people(read: &Read, line: &LogLine, steps: &mut Vec<Json>) {
         else {
             continue;
         };
+        // One word may end an approval and let a repetition happen.
+        let released = |of: Why| {
+            line.ledger.iter().any(|entry| {
+                matches!(entry, LedgerEntry::Released { effect: e, why, .. } if e == effect && *why == of)
+            })
+        };
+        if *why == Why::Repeat && released(Why::Approval) {
+            continue;
+        }
         let wished = read.lines.iter().find(|l| l.n == effect.line());
         let wished = wished
             .and_then(|l| l.commit.as_ref())
@@ -485,6 +494,7 @@ fn people(read: &Read, line: &LogLine, steps: &mut Vec<Json>) {
                 _ => None,
             });
         let mut step = match how {
+            Release::Go if released(Why::Repeat) => json!({ "approve": tool, "repeat": true }),
             Release::Go => json!({ "approve": tool }),
             Release::Refused => json!({ "reject": tool }),
             _ => continue,

@@ -297,8 +297,19 @@ impl<'a> Run<'a> {
                         .map_err(told)?,
                 )
             }
-            Act::Approve { tool, edit } => {
+            Act::Approve { tool, edit, repeat } => {
                 let open = self.open(HELD, Some(tool), step).await?;
+                match &open.repeats {
+                    Some(before) if edit.is_none() && !repeat => {
+                        return Err(Stopped::Refused(format!(
+                            "it would be done again, an equal call is {before}: `repeat: true` where that is meant"
+                        )));
+                    }
+                    None if *repeat => {
+                        return Err(Stopped::Refused("it repeats nothing".to_owned()));
+                    }
+                    _ => {}
+                }
                 let session = self.session().await?;
                 let driven = session.driven();
                 let receipt = match edit {

@@ -59,6 +59,12 @@ pub(crate) static STEP: Table = Table {
             "With `approve`: changed arguments.",
         ),
         key(
+            "repeat",
+            Ty::Boolean,
+            "`false`",
+            "With `approve`: it does again what was done before, and the person says so.",
+        ),
+        key(
             "resolve",
             Ty::Map(&Ty::Word(&[
                 ("done", true),

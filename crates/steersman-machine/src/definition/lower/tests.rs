@@ -386,6 +386,7 @@ impl Lower<'_> {
             return Some(Act::Approve {
                 tool: tool.into(),
                 edit: node.get("edit").map(Node::to_json),
+                repeat: flag(node, "repeat"),
             });
         }
         if let Some((key, fields)) = node.get("event").and_then(|node| node.entries().first()) {
