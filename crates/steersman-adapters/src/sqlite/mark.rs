@@ -194,8 +194,8 @@ pub(super) fn tell(store: &Path, id: &str, written: u64, synced: bool) -> Result
     let tell = || -> std::io::Result<()> {
         let (mut file, place) = locked(&folder)?;
         let told = put(&mut file, id, None, written, synced)
-            .and_then(|()| std::fs::rename(place, folder.join(name()?)))
-            .and_then(|()| if synced { sync(&folder) } else { Ok(()) });
+            // What it says is on disk; under which name a power cut leaves it does not matter.
+            .and_then(|()| std::fs::rename(place, folder.join(name()?)));
         // Closing it is not enough: a process that is about to become another program has it open, too.
         file.unlock()?;
         told
