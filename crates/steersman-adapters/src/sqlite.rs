@@ -19,6 +19,7 @@ mod owner;
 mod part;
 mod read;
 mod schema;
+mod seen;
 mod stamp;
 mod wal;
 mod writer;
@@ -194,6 +195,7 @@ impl SqliteStore {
             if found.is_empty() {
                 found = keep::orphans(conn)?;
                 found.extend(lists::damaged_events(conn)?);
+                found.extend(seen::damaged(conn)?);
             }
             Ok(found)
         })
@@ -570,7 +572,7 @@ impl Store for SqliteStore {
     }
 
     fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
-        self.write(move |conn, _| lists::event_box(conn, now, limit).map(Ok))
+        self.read(move |conn| lists::event_box(conn, now, limit))
     }
 
     fn sessions<'a>(

@@ -541,7 +541,32 @@ async fn events_find_their_waits(place: &impl Place) {
         .expect("read");
     assert_eq!(none, []);
     let kept = store.event_box(Time(50), 9).await.expect("read");
-    assert_eq!(kept, [boxed, elsewhere.clone()], "what is over was dropped");
+    assert_eq!(
+        kept,
+        [boxed.clone(), elsewhere.clone()],
+        "what is over is passed over"
+    );
+    // Whoever looks changes nothing, whatever their clock says.
+    assert_eq!(store.event_box(Time(i64::MAX), 9).await.expect("read"), []);
+    assert_eq!(store.event_box(Time(0), 9).await.expect("read").len(), 3);
+    // An event whose clock is far ahead makes no id new.
+    let ahead = BoxedEvent {
+        at: Time(1 << 60),
+        until: Time(1 << 61),
+        ..event("e12", r#"{"order":12}"#)
+    };
+    assert!(store.deliver_event(ahead.clone()).await.expect("new"));
+    assert!(
+        !store
+            .deliver_event(boxed.clone())
+            .await
+            .expect("remembered")
+    );
+    let gone = Batch {
+        events_taken: vec!["e12".into(), "e11".into()],
+        ..rows(vec![row(2, b"x")])
+    };
+    store.append(&claims[1], gone).await.expect("written");
     let taken = Batch {
         events_taken: vec!["e9".into()],
         ..rows(vec![row(3, b"x")])

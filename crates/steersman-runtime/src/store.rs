@@ -128,7 +128,7 @@ pub trait Store: Send + Sync + 'static {
     fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>>;
 
     /// Offers an event that names no session: to the waits of that network with this key, else into the event box.
-    /// False if it was accepted before and is still remembered; an id that was accepted with something else is refused
+    /// False if it was accepted before and is still remembered ([`bounds::SEEN`]); an id that was accepted with something else is refused
     /// (`Repeated`), and so is what is beyond a bound ([`bounds::event`]) and what finds no room in the box or in any of the
     /// inboxes that it is for (`Full`): then it went nowhere, and may come again.
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>>;
@@ -141,8 +141,8 @@ pub trait Store: Send + Sync + 'static {
         key: &'a str,
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>>;
 
-    /// All events in the box, oldest first, at most `limit`. Those past their time are dropped here. One that a store finds
-    /// damaged comes without its message.
+    /// All events in the box that are not past their time, oldest first, at most `limit`. Nothing is changed: those past their time
+    /// go when another one needs room. One that a store finds damaged comes without its message.
     fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>>;
 
     /// Sessions that match, newest first.

@@ -7,6 +7,7 @@ use super::lists;
 use super::open::{For, alone, open};
 use super::part::Part;
 use super::schema;
+use super::seen;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,7 +134,14 @@ fn ids(conn: &Connection) -> rusqlite::Result<Ids> {
 pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = Vec::new();
     let tables = [
-        "session", "inbox", "label", "timer", "wait", "outage", "event",
+        "session",
+        "inbox",
+        "label",
+        "timer",
+        "wait",
+        "outage",
+        "event",
+        "event_seen",
     ];
     for table in tables {
         let is_there = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
@@ -153,7 +161,15 @@ pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> 
     match lists::damaged_events(conn) {
         Ok(events) => found.extend(events),
         // It was said of the table.
-        Err(_) if found.iter().any(|what| what.starts_with("table event")) => {}
+        Err(_) if found.iter().any(|what| what.starts_with("table event:")) => {}
+        Err(error) => return Err(error),
+    }
+    match seen::damaged(conn) {
+        Ok(seen) => found.extend(seen),
+        Err(_)
+            if found
+                .iter()
+                .any(|what| what.starts_with("table event_seen")) => {}
         Err(error) => return Err(error),
     }
     for table in ["timer", "outage"] {

@@ -1,6 +1,7 @@
 //! Reading inboxes, events and lists of sessions.
 
 use super::append::name;
+use super::seen;
 use super::writer::Said;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
@@ -234,15 +235,11 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
 
 /// Gives an event to the waits that it meets, or puts it into the box. False if its id is remembered.
 pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> Said<bool> {
-    conn.prepare_cached("DELETE FROM event_seen WHERE until < ?1")?
-        .execute([event.at.0])?;
     let said = SaidHash::of(&event.message).0;
-    let before = conn
-        .prepare_cached("SELECT said FROM event_seen WHERE id = ?1")?
-        .query_row([&*event.id], |row| row.get(0).map(Before))
-        .optional()?;
-    if let Some(before) = before {
-        return Ok(same(&event.id, &before, said));
+    match seen::find(conn, &event.id)? {
+        Ok(None) => {}
+        Ok(Some(before)) => return Ok(same(&event.id, &Before(before), said)),
+        Err(damaged) => return Ok(Err(damaged)),
     }
     let waiting = waiting(conn, event)?;
     let message = InboxMessage {
@@ -259,8 +256,8 @@ pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> Said<bool>
     if waiting.is_empty() && is_full_box(conn, event.at)? {
         return Ok(Err(bounds::full_box()));
     }
-    conn.prepare_cached("INSERT INTO event_seen (id, until, said) VALUES (?1, ?2, ?3)")?
-        .execute(params![&*event.id, event.until.0, said])?;
+    seen::remember(conn, &event.id, event.until, said)?;
+    seen::forget(conn, event.at)?;
     for session in &waiting {
         // One that had it already hears nothing new.
         let _ = deliver(conn, session, &message, None)?;
@@ -382,15 +379,19 @@ fn drop_past(conn: &Connection, now: Time) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Those that are not past their time, and those that are damaged, whose time may be what is.
 pub(super) fn event_box(
     conn: &Connection,
     now: Time,
     limit: usize,
 ) -> rusqlite::Result<Vec<BoxedEvent>> {
-    drop_past(conn, now)?;
-    conn.prepare_cached(&format!("{EVENT} ORDER BY seq LIMIT ?1"))?
-        .query_map([limit as i64], event)?
-        .collect()
+    let mut all = conn.prepare_cached(&format!("{EVENT} ORDER BY seq"))?;
+    let events = all.query_map([], event)?;
+    let is_shown = |event: &rusqlite::Result<BoxedEvent>| {
+        let there = event.as_ref();
+        there.map_or(true, |event| event.until >= now || event.message.is_empty())
+    };
+    events.filter(is_shown).take(limit).collect()
 }
 
 pub(super) fn sessions(

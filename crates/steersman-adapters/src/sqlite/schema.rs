@@ -106,6 +106,13 @@ const MIGRATIONS: &[&str] = &["
 "
     -- Over all that an event says; none: not known.
     ALTER TABLE event ADD COLUMN sum BLOB;
+",
+"
+    -- Over all that is remembered of an event, and over its id, by which it is found where the id itself is damaged; none: not known.
+    ALTER TABLE event_seen ADD COLUMN sum BLOB;
+    ALTER TABLE event_seen ADD COLUMN hash BLOB;
+    CREATE INDEX event_seen_hash ON event_seen (hash, until, said, sum);
+    CREATE INDEX event_seen_until ON event_seen (until);
 "];
 
 /// The first format in which a store has a name.

@@ -26,6 +26,7 @@ mod reference;
 mod request;
 mod schema;
 mod secrets;
+mod seen;
 mod sqlite;
 mod structured;
 mod tools;

@@ -537,7 +537,7 @@ async fn a_flipped_bit_is_an_error_or_harmless() {
 }
 
 /// The bytes of a table or index that has one page.
-fn page(folder: &Folder, name: &str) -> std::ops::Range<usize> {
+pub(crate) fn page(folder: &Folder, name: &str) -> std::ops::Range<usize> {
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
     let root = "SELECT rootpage FROM sqlite_master WHERE name = ?1";
     let root: u32 = conn.query_row(root, [name], |r| r.get(0)).unwrap();
@@ -548,7 +548,7 @@ fn page(folder: &Folder, name: &str) -> std::ops::Range<usize> {
     end - size as usize..end
 }
 
-fn flipped(folder: &Folder, good: &[u8], bit: usize) {
+pub(crate) fn flipped(folder: &Folder, good: &[u8], bit: usize) {
     let mut bytes = good.to_vec();
     bytes[bit / 8] ^= 1 << (bit % 8);
     std::fs::write(folder.file(), &bytes).unwrap();
@@ -558,7 +558,7 @@ fn flipped(folder: &Folder, good: &[u8], bit: usize) {
 }
 
 /// A store in which a message and an event wait, and a timer is set.
-async fn waiting() -> (Folder, Vec<u8>) {
+pub(crate) async fn waiting() -> (Folder, Vec<u8>) {
     let (folder, _) = full(4).await;
     let store = folder.store();
     let claim = store.claim("a").await.unwrap();
@@ -740,7 +740,7 @@ async fn a_store_of_the_first_format_is_carried_over() {
     drop(store);
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
     conn.execute_batch(
-        "ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; DROP TABLE memory; DROP TABLE memory_rating; DROP TABLE store; DROP TABLE accepted; DROP TABLE outage; ALTER TABLE event DROP COLUMN sum; PRAGMA user_version = 1",
+        "DROP INDEX event_seen_hash; DROP INDEX event_seen_until; ALTER TABLE event_seen DROP COLUMN sum; ALTER TABLE event_seen DROP COLUMN hash; ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; DROP TABLE memory; DROP TABLE memory_rating; DROP TABLE store; DROP TABLE accepted; DROP TABLE outage; ALTER TABLE event DROP COLUMN sum; PRAGMA user_version = 1",
     )
     .unwrap();
     drop(conn);

@@ -311,8 +311,9 @@ async fn whole(
     let lost = lost.count() as u64;
     if lost > 0 {
         found.damaged.push(format!(
-            "behind line {head}: {} was taken by a line that is missing",
-            count(lost, "message")
+            "behind line {head}: {} {} taken by a line that is missing",
+            count(lost, "message"),
+            if lost == 1 { "was" } else { "were" }
         ));
     }
     for (what, line) in beside.beyond {

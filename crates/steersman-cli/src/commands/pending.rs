@@ -65,7 +65,7 @@ pub(crate) async fn run(
     };
     // what ends first comes first, what never ends last
     found.sort_by_key(|(_, p)| (p.due.map_or(i64::MAX, |d| d.0), p.since.0));
-    // where nothing can be written those past their time are not dropped, and not shown
+    // a box that cannot be read was told
     let events = place
         .store()
         .event_box(place.engine().clock().now(), SHOWN)

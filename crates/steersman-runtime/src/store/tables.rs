@@ -334,7 +334,6 @@ impl Tables {
 
     pub(super) fn deliver_event(&mut self, event: BoxedEvent) -> Result<bool, StoreError> {
         bounds::event(&event)?;
-        self.seen.retain(|_, (until, _)| *until >= event.at);
         let said = SaidHash::of(&event.message);
         if let Some((_, before)) = self.seen.get(&event.id) {
             return same(&event.id, Some(*before), said);
@@ -370,6 +369,13 @@ impl Tables {
             }
         }
         self.seen.insert(event.id.clone(), (event.until, said));
+        if self.seen.len() as u64 > bounds::SEEN {
+            let past = self.seen.iter().filter(|(_, (until, _))| *until < event.at);
+            let first = past.min_by_key(|(_, (until, _))| *until);
+            if let Some(first) = first.map(|(id, _)| id.clone()) {
+                self.seen.remove(&first);
+            }
+        }
         for id in &met {
             // One that had it already hears nothing new.
             let _ = self.deliver(id, message.clone());
@@ -386,9 +392,9 @@ impl Tables {
         self.events.iter().filter(fits).cloned().collect()
     }
 
-    pub(super) fn event_box(&mut self, now: Time, limit: usize) -> Vec<BoxedEvent> {
-        self.events.retain(|e| e.until >= now);
-        self.events.iter().take(limit).cloned().collect()
+    pub(super) fn event_box(&self, now: Time, limit: usize) -> Vec<BoxedEvent> {
+        let there = self.events.iter().filter(|e| e.until >= now);
+        there.take(limit).cloned().collect()
     }
 
     pub(super) fn sessions(&self, query: &SessionQuery) -> Vec<SessionInfo> {

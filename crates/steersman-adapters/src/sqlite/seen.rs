@@ -1,0 +1,144 @@
+//! Ids of events that were accepted: one that comes again is no news.
+//!
+//! A row that is damaged must not make an event new that was accepted before. So it has a sum, and is found in two trees: by its id
+//! and by a hash of it. What one of them lacks, or what does not fit its sum, is damage.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use steersman_machine::ids::Time;
+use steersman_runtime::store::{StoreError, bounds};
+
+/// What an event said, as a hash; none: not known.
+type Said = Option<[u8; 16]>;
+
+fn hash(parts: &[&[u8]]) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let mut hash = [0; 8];
+    hash.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    hash
+}
+
+fn sum(id: &[u8], until: i64, said: &[u8]) -> [u8; 8] {
+    hash(&[id, &until.to_le_bytes(), said])
+}
+
+const ALL: &str = "SELECT id, until, said, sum, hash FROM event_seen";
+
+/// What is remembered in a row; none if it is damaged.
+fn whole(row: &Row<'_>) -> rusqlite::Result<Option<Said>> {
+    let bytes = |column: usize| row.get_ref(column);
+    let said = bytes(2)?.as_blob_or_null().ok().flatten();
+    let told = (bytes(3)?.as_blob_or_null(), bytes(4)?.as_blob_or_null());
+    let is_whole = match told {
+        // Of a format without sums.
+        (Ok(None), Ok(None)) => true,
+        (Ok(Some(told)), Ok(Some(named))) => {
+            let (id, until) = (bytes(0)?.as_bytes().ok(), bytes(1)?.as_i64().ok());
+            let parts = id.zip(until);
+            parts.is_some_and(|(id, until)| {
+                sum(id, until, said.unwrap_or_default()) == *told && hash(&[id]) == *named
+            })
+        }
+        _ => false,
+    };
+    let said = said.map(<[u8; 16]>::try_from);
+    Ok(match said {
+        _ if !is_whole => None,
+        None => Some(None),
+        Some(said) => said.ok().map(Some),
+    })
+}
+
+/// What is remembered of an id, if anything; or that it is damaged.
+pub(super) fn find(
+    conn: &Connection,
+    id: &str,
+) -> rusqlite::Result<Result<Option<Said>, StoreError>> {
+    let by_id = conn
+        .prepare_cached(&format!("{ALL} WHERE id = ?1"))?
+        .query_row([id], whole)
+        .optional()?;
+    if let Some(Some(said)) = by_id {
+        return Ok(Ok(Some(said)));
+    }
+    let by_hash = conn
+        .prepare_cached(&format!("{ALL} INDEXED BY event_seen_hash WHERE hash = ?1"))?
+        .exists([hash(&[id.as_bytes()])])?;
+    if by_id.is_none() && !by_hash {
+        return Ok(Ok(None));
+    }
+    Ok(Err(StoreError::Corrupt {
+        place: format!("event `{id}`"),
+        what: "what the store remembers of it is damaged, so nobody knows whether it was accepted before; `steersman fsck` says \
+               more"
+            .to_owned(),
+    }))
+}
+
+pub(super) fn remember(
+    conn: &Connection,
+    id: &str,
+    until: Time,
+    said: [u8; 16],
+) -> rusqlite::Result<()> {
+    conn.prepare_cached(
+        "INSERT INTO event_seen (id, until, said, sum, hash) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![
+        id,
+        until.0,
+        said,
+        sum(id.as_bytes(), until.0, &said),
+        hash(&[id.as_bytes()])
+    ])
+    .map(drop)
+}
+
+/// Forgets what is too much and past its time, the first to end first. What may be damaged stays.
+pub(super) fn forget(conn: &Connection, now: Time) -> rusqlite::Result<()> {
+    let there: i64 = conn
+        .prepare_cached("SELECT count(*) FROM event_seen INDEXED BY event_seen_until")?
+        .query_row([], |row| row.get(0))?;
+    let over = there - bounds::SEEN as i64;
+    if over <= 0 {
+        return Ok(());
+    }
+    let mut past = Vec::new();
+    let mut first = conn.prepare_cached(&format!(
+        "{ALL} INDEXED BY event_seen_until WHERE until < ?1 ORDER BY until LIMIT ?2"
+    ))?;
+    let mut rows = first.query([now.0, over])?;
+    while let Some(row) = rows.next()? {
+        if whole(row)?.is_some() {
+            past.push(row.get::<_, String>(0)?);
+        }
+    }
+    for id in past {
+        conn.prepare_cached("DELETE FROM event_seen WHERE id = ?1")?
+            .execute([id])?;
+    }
+    Ok(())
+}
+
+/// Rows that are damaged, in words.
+pub(super) fn damaged(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let is_summed = "SELECT 1 FROM pragma_table_info('event_seen') WHERE name = 'sum'";
+    if !conn.prepare(is_summed)?.exists([])? {
+        return Ok(Vec::new());
+    }
+    let mut all = conn.prepare(&format!("{ALL} NOT INDEXED"))?;
+    let mut rows = all.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        if whole(row)?.is_none() {
+            let id = String::from_utf8_lossy(row.get_ref(0)?.as_bytes().unwrap_or_default());
+            found.push(format!(
+                "event `{id}`, which was accepted, is remembered with damage"
+            ));
+        }
+    }
+    Ok(found)
+}
