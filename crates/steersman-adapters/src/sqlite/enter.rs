@@ -406,7 +406,7 @@ impl Guard {
     /// The last connection of this handle is about to close. One whose journal is not in its place neither moves it into the
     /// file, which others may have changed since, nor removes what has the name.
     pub(super) fn ends(&self, conn: &Connection) {
-        if !self.has_journal() && !self.copy_back(conn, &beside(self.path(), "-wal")).is_err() {
+        if !self.has_journal() && self.copy_back(conn, &beside(self.path(), "-wal")).is_ok() {
             let _ = super::open::keep_journal(conn, self.path(), true);
         }
     }
