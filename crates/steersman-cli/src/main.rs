@@ -65,10 +65,19 @@ fn main() -> ExitCode {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
-    Ok(tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
-        .build()?)
+        .build()?;
+    // A file that must not grow (`ulimit -f`) is told like a full disk. Unheard, the signal ends the program without a word.
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        const SIGXFSZ: i32 = 25;
+        let _within = runtime.enter();
+        signal(SignalKind::from_raw(SIGXFSZ))?;
+    }
+    Ok(runtime)
 }
 
 fn complain(printer: &Printer, error: &CommandError) {

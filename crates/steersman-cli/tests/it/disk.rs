@@ -145,3 +145,29 @@ fn what_is_no_store_is_left_alone() {
         "looking makes nothing"
     );
 }
+
+/// A limit on the size of files (`ulimit -f`) is told like a full disk, wherever it is met.
+#[test]
+#[cfg(unix)]
+fn a_file_that_may_not_grow_is_said_and_nothing_is_lost() {
+    let mut told = 0;
+    for blocks in [1, 40, 80, 160, 240, 320, 480] {
+        let world = World::example("react");
+        let typed = "run react --script-all react/script.yaml --input Why? --store sessions.db";
+        let ran = world.shell(&format!("ulimit -f {blocks}; steersman {typed}"));
+        assert!(ran.code.is_some_and(|code| code < 128), "{blocks}: {ran:?}");
+        if ran.err.contains("error:") {
+            told += 1;
+            assert_eq!(ran.code, Some(4), "{blocks}: {ran:?}");
+        }
+        if world.folder.join("sessions.db").exists() {
+            let verified = world.run(&["fsck", "--store", "sessions.db"]);
+            let nothing = verified.err.contains("there is nothing in it yet");
+            assert!(
+                verified.code == Some(0) || nothing,
+                "{blocks}: {verified:?}"
+            );
+        }
+    }
+    assert!(told > 1, "{told}");
+}
