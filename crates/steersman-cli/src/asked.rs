@@ -6,7 +6,7 @@ use crate::words::{
 };
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
-use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind};
+use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind, ProbeState};
 use steersman_machine::json::read;
 use steersman_machine::mapping::WHOLE;
 use steersman_machine::network::BuiltIn;
@@ -40,6 +40,7 @@ pub(crate) fn json(pending: &Pending) -> Json {
         "repeats": pending.repeats,
         "place": pending.place,
         "since": time(pending.since.0),
+        "left": pending.left,
         "needs": pending.needs,
         "probe": pending.probe.as_ref().map(|probe| json!({
             "effect": probe.effect.to_string(),
@@ -103,6 +104,9 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     }
     let fine = match pending.kind {
         PendingKind::Approval => "for exactly these arguments, once",
+        PendingKind::Doubt if pending.left => {
+            "nobody waits for it any more; until somebody says, an equal call does not begin"
+        }
         PendingKind::Doubt => "it was started, and no answer came; it is not repeated",
         PendingKind::Repeat => "the same was done before, or given up",
         PendingKind::Input => "sealed: no model, log or export sees it",
@@ -294,11 +298,9 @@ pub(crate) fn commands(session: &str, pending: &Pending) -> Vec<String> {
                 format!("steersman resolve {session} {id}{role} {done}"),
                 format!("steersman resolve {session} {id}{role} --not-performed"),
             ];
-            if pending
-                .probe
-                .as_ref()
-                .is_some_and(|probe| probe.over || probe.again.is_some())
-            {
+            let asked_again = |probe: &ProbeState| probe.over || probe.again.is_some();
+            // the probe of what nobody waits for is not asked again
+            if !pending.left && pending.probe.as_ref().is_some_and(asked_again) {
                 all.push(format!(
                     "steersman retry {session} --effect {}",
                     pending.effect

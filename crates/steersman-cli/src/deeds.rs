@@ -3,7 +3,9 @@
 use crate::texts::Texts;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
-use steersman_machine::commit::{LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why};
+use steersman_machine::commit::{
+    Admitted, LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why,
+};
 use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Digest, Id, Line, Name};
@@ -206,6 +208,16 @@ impl Deeds {
             self.probe(line, entry);
             self.entry(entry);
         }
+        let admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
+        let outcomes = admitted.filter(|admitted| admitted.kind == Admitted::Outcome);
+        for effect in outcomes.filter_map(|outcome| outcome.id) {
+            if let Some(deed) = self.by_id.get_mut(&effect)
+                && matches!(deed.standing, Standing::Doubt | Standing::Held(Why::Doubt))
+            {
+                // that nobody knows was taken as its outcome
+                deed.standing = Standing::GivenUp;
+            }
+        }
     }
 
     fn closed(&mut self, call: Id, how: How) {
@@ -221,9 +233,6 @@ impl Deeds {
             (_, How::Done) => deed.standing = Standing::Done,
             (_, How::Simulated) => deed.standing = Standing::Simulated,
             // a doubt outlives the call that it was for
-            (Standing::Doubt | Standing::Held(Why::Doubt), How::Unknown) => {
-                deed.standing = Standing::GivenUp;
-            }
             (Standing::NotPerformed | Standing::Doubt | Standing::Held(Why::Doubt), _) => {}
             (_, how) => deed.standing = Standing::Closed(how),
         }
@@ -316,7 +325,7 @@ impl Deeds {
             } => {
                 if let Some(deed) = self.by_id.get_mut(effect) {
                     match (why, how) {
-                        (Why::Doubt, _) => deed.settled = Some(by.clone()),
+                        (Why::Doubt, Release::Outcome) => deed.settled = Some(by.clone()),
                         (Why::Repeat, Release::Go) => deed.word = Some(by.clone()),
                         _ => {}
                     }
@@ -332,7 +341,13 @@ impl Deeds {
                     }
                     (Why::Doubt, Release::GivenUp) => Some(Standing::GivenUp),
                     (_, Release::Go | Release::Edited) => Some(Standing::Wished),
-                    _ => None,
+                    // its branch was left: nothing keeps it any more, and it does not begin
+                    _ => self.by_id.get(effect).and_then(|deed| {
+                        (deed.standing == Standing::Held(*why)).then_some(match deed.attempts {
+                            0 => Standing::Wished,
+                            _ => Standing::NotPerformed,
+                        })
+                    }),
                 };
                 (*effect, standing)
             }
@@ -351,6 +366,8 @@ impl Deeds {
                 *attempts += 1;
                 if let Some(deed) = self.by_id.get_mut(effect) {
                     deed.attempts += 1;
+                    // how it ended before, somebody said; how this attempt ends, its tool says
+                    deed.settled = None;
                     deed.digest = Some(*digest);
                     deed.repeated += u32::from(*attempts > 1);
                 }
@@ -374,11 +391,7 @@ impl Deeds {
             _ => return,
         };
         if let (Some(deed), Some(standing)) = (self.by_id.get_mut(&effect), standing) {
-            deed.standing = match (deed.standing, standing) {
-                // its call closed with that in this line: there is no doubt that anybody could settle
-                (Standing::Closed(How::Unknown), Standing::Doubt) => Standing::GivenUp,
-                _ => standing,
-            };
+            deed.standing = standing;
         }
     }
 

@@ -461,7 +461,8 @@ fn awaited(seen: &Inspection, branch: &BranchView) -> Vec<(String, Vec<Pending>)
     let open = |b: &&BranchView| !b.ended && !b.superseded && awaited.contains(&b.id);
     let open = seen.branches.iter().filter(open);
     open.map(|b| {
-        let here = seen.pending.iter().filter(|p| p.branch == b.id);
+        let waits = |p: &&Pending| p.branch == b.id && !p.left;
+        let here = seen.pending.iter().filter(waits);
         (branch_name(b), here.cloned().collect())
     })
     .collect()

@@ -369,6 +369,9 @@ impl Ledger {
                 if *attempt == record.attempt {
                     record.progress = record.progress.not_performed();
                 }
+                if record.progress == Progress::NotPerformed {
+                    record.holds.retain(|_, hold| hold.why != Why::Doubt);
+                }
             }
             LedgerEntry::Unknown { effect, .. } => {
                 let record = self.record(line, *effect);
@@ -465,6 +468,8 @@ impl Ledger {
         record.epoch = epoch;
         record.class = record.class.max(Some(class));
         record.progress = record.progress.begun();
+        // It is tried again under its key: how that ends, ends the doubt.
+        record.holds.retain(|_, hold| hold.why != Why::Doubt);
         record.again = None;
         if first {
             self.started.entry(digest).or_default().insert(effect);
@@ -617,6 +622,12 @@ impl Ledger {
     /// A branch.
     pub fn branch(&self, id: Id) -> Option<&Branch> {
         self.branches.get(&id)
+    }
+
+    /// Whether anything goes on there. The current branch always has ticks.
+    pub fn has_ticks(&self, id: Id) -> bool {
+        let branch = self.branches.get(&id);
+        id == self.current || branch.is_some_and(|branch| branch.superseded.is_none())
     }
 
     /// All branches, `main` first.

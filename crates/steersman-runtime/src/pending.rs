@@ -105,6 +105,9 @@ pub struct Pending {
     pub probe: Option<ProbeState>,
     /// Since when.
     pub since: Time,
+    /// Of a doubt: no branch waits for it, since its call was ended or its branch left. An equal call does not begin as
+    /// long as it is open.
+    pub left: bool,
 }
 
 /// How far a probe came.
@@ -330,6 +333,7 @@ fn entry(pending: &Pending) -> Json {
         "repeats": pending.repeats,
         "place": pending.place,
         "since": pending.since.0,
+        "left": pending.left,
         "needs": pending.needs,
         "probe": pending.probe.as_ref().map(|probe| json!({
             "effect": probe.effect.to_string(),
@@ -391,6 +395,7 @@ fn pending(entry: &Json) -> Option<Pending> {
         repeats: name("repeats"),
         place: name("place"),
         since: Time(entry.get("since")?.as_i64()?),
+        left: entry.get("left")?.as_bool()?,
         needs: texts("needs")?,
         probe: match entry.get("probe")? {
             Json::Null => None,
@@ -415,6 +420,20 @@ pub(crate) fn of(
         }
     }
     Some(pending)
+}
+
+/// The doubt of an effect that no branch waits for; `snapshot` and `wish` are what they were while one did. None: none is
+/// open.
+pub(crate) fn left(
+    cx: &Cx<'_>,
+    ledger: &Ledger,
+    snapshot: &Snapshot,
+    wish: &Wish,
+    since: Time,
+) -> Option<Pending> {
+    let mut pending = of(cx, ledger, snapshot, wish, since)?;
+    pending.left = true;
+    (pending.kind == PendingKind::Doubt).then_some(pending)
 }
 
 fn probed(cx: &Cx<'_>, ledger: &Ledger, of: Id) -> Option<ProbeState> {
@@ -502,6 +521,7 @@ fn waits_for(
         needs: Vec::new(),
         probe: None,
         since,
+        left: false,
     };
     if let Work::Tool(tool) = &wish.work {
         pending.args = Some(tool.args.clone());

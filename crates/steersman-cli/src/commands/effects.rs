@@ -7,7 +7,7 @@ use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::{Printer, dim, green, red};
 use crate::words::{arguments, table};
-use steersman::runtime::pending::{Pending, PendingKind};
+use steersman::runtime::pending::PendingKind;
 use steersman_machine::commit::Why;
 use steersman_machine::network::Network;
 
@@ -88,13 +88,20 @@ pub(crate) async fn run(
             red(&sum)
         });
     }
-    let doubt = shown
+    let mut doubts = shown
         .iter()
-        .any(|d| matches!(d.standing, Standing::Doubt | Standing::Held(Why::Doubt)));
-    if doubt {
-        let done = settled_by(&sight.inspection.pending);
+        .filter(|d| matches!(d.standing, Standing::Doubt | Standing::Held(Why::Doubt)));
+    if let Some(doubt) = doubts.next() {
+        let mut asked = sight.inspection.pending.iter();
+        let asked = asked.find(|p| p.kind == PendingKind::Doubt && p.effect == doubt.id);
+        let resolve = asked.and_then(|p| asked::commands(&sight.short, p).into_iter().next());
         printer.next(
-            format!("steersman resolve {} {done}", sight.short),
+            resolve.unwrap_or_else(|| {
+                format!(
+                    "steersman resolve {} {} --done='{{...}}'",
+                    sight.short, doubt.id
+                )
+            }),
             "or --not-performed, or --fail",
         );
         return Ok(Exit::Doubt);
@@ -124,10 +131,4 @@ fn stands(deed: &Deed, network: Option<&Network>) -> String {
         (Some(of), Some(by)) => format!("{word}, repeats {of} ({by})"),
         (Some(of), None) => format!("{word}, repeats {of} (nobody allowed it)"),
     }
-}
-
-/// The option that says that what is in doubt was done.
-fn settled_by(pending: &[Pending]) -> String {
-    let doubt = pending.iter().find(|p| p.kind == PendingKind::Doubt);
-    asked::done(doubt.map_or(&[], |doubt| &doubt.needs))
 }

@@ -370,8 +370,13 @@ fn what(pending: &Waits) -> String {
     if pending.repeats.is_some() && pending.kind != PendingKind::Repeat {
         kind += ", again:";
     }
+    let left = if pending.left {
+        ", left behind: nobody waits for it"
+    } else {
+        ""
+    };
     match (&pending.tool, &pending.args) {
-        (Some(tool), Some(args)) => format!("{kind} {tool}({})", arguments(args)),
+        (Some(tool), Some(args)) => format!("{kind} {tool}({}){left}", arguments(args)),
         (Some(tool), None) => format!("{kind} {tool}"),
         (None, _) => match &pending.place {
             Some(place) => format!("{kind} {place}"),

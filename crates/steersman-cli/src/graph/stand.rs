@@ -82,7 +82,7 @@ impl Standing<'_> {
                 mark.add(is, &format!("{many} x {text}"));
             }
         }
-        for pending in self.pending {
+        for pending in self.pending.iter().filter(|pending| !pending.left) {
             self.asked(drawn, pending);
         }
     }

@@ -244,3 +244,44 @@ fn what_stands_for_a_result_is_none() {
     let ran = world.run(&["resolve", "last", "--done=paid at the bank"]);
     assert_eq!((ran.code, payments(&world)), (Some(0), 1), "{ran:?}");
 }
+
+/// A doubt that was interrupted stands as before: `pending` lists it, `effects` says so with the command that ends it.
+#[test]
+fn what_is_left_in_doubt_is_listed_and_ended_as_printed() {
+    let world = World::new();
+    let asked = PAYS.replace("on_doubt: ask", "on_doubt: { by: ops }").replace(
+        "agents: { desk: { system: You pay., tools: [pay] } }",
+        "agents:\n  desk: { system: You pay., tools: [pay] }\n  ops: { person: { role: ops } }\nentry: desk",
+    );
+    world.write("steersman.yaml", &asked);
+    let script = "desk: [ { call: { pay: { cents: 9 } } }, So be it., So be it. ]\n";
+    world.write("script.yaml", script);
+    assert_eq!(world.run(RUN).code, Some(7));
+    let ran = world.run(&["send", "last", "--interrupt", "Stop."]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.err.contains("stays unknown"), "{ran:?}");
+    let pending = world.run(&["pending"]);
+    assert!(
+        pending.out.contains("doubt pay(cents: 9), left behind"),
+        "{pending:?}"
+    );
+    let (_, listed) = world.json(&["pending"]);
+    let told = listed.to_string();
+    for part in ["\"left\":true", "\"for\":[\"ops\"]"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let effects = world.run(&["effects", "last"]);
+    assert!(effects.out.contains("in doubt"), "{effects:?}");
+    assert!(effects.err.contains(" 2.0@"), "{effects:?}");
+    assert!(effects.err.contains("--as ops --done="), "{effects:?}");
+    let refused = world.run(&["resolve", "last", "--not-performed"]);
+    assert!(
+        refused.err.contains("only `ops` may answer this"),
+        "{refused:?}"
+    );
+    let ran = world.run(&["resolve", "last", "--done=\"paid 9\"", "--as", "ops"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let effects = world.run(&["effects", "last"]);
+    assert!(effects.out.contains("done (says ops)"), "{effects:?}");
+    assert_eq!(payments(&world), 1);
+}

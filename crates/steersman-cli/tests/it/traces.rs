@@ -238,7 +238,7 @@ fn a_call_that_was_given_up_in_doubt_is_not_started_again() {
     let context = world.run(&["context", "last"]).out;
     for told in [
         "in_doubt: it may have happened (nobody knows)",
-        "in_doubt: The same call may have happened before",
+        "in_doubt: It is not done again (no). The same call may have happened before",
     ] {
         assert!(context.contains(told), "`{told}` in {context}");
     }

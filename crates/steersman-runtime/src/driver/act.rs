@@ -17,7 +17,7 @@ use steersman_machine::expression::Data;
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::join::JoinOn;
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{Parameters, Then, ToolDef};
+use steersman_machine::network::{Parameters, Then};
 use steersman_machine::tick::allowed;
 use steersman_machine::types::{equal, misfit};
 
@@ -601,10 +601,12 @@ impl Driver {
         let raw = match why {
             Why::Repeat => {
                 let (code, text) = match self.held_about(effect, why) {
-                    Some(equal) => self.instead_of(equal)?,
+                    Some(equal) => self.instead_of(equal, Some(&said))?,
                     None => (
                         "in_doubt",
-                        "the same call may have happened before".to_owned(),
+                        format!(
+                            "it is not done again ({said}): the same call may have happened before"
+                        ),
                     ),
                 };
                 Raw::NotPerformed(Fault::new(code, text))
@@ -643,19 +645,14 @@ impl Driver {
         how: Resolution,
     ) -> Result<Acted, EngineError> {
         let effect = of.effect;
-        let asked = self.ledger.hold(effect, Why::Doubt).is_some();
-        let may = if !asked && self.is_left_in_doubt(effect) {
-            match of.hold {
-                // What was asked then is answered, and said nothing of what came of it.
-                Some(_) => Err(format!(
-                    "{of} is over: {effect} is in doubt again since then ({effect})"
-                )),
-                None => self.may_settle(effect, by).await?,
-            }
-        } else {
-            self.seen(of, by, &[Why::Doubt]).map(drop)
+        // What no branch waits for never runs again: its doubt is the only question that it can be about.
+        let open = self.ledger.effect(effect).and_then(Record::open_hold);
+        let left = open.filter(|_| of.hold.is_none() && !self.outs.contains_key(&effect));
+        let of = PendingId {
+            hold: of.hold.or(left.map(|(at, _)| at)),
+            ..of
         };
-        if let Err(refused) = may {
+        if let Err(refused) = self.seen(of, by, &[Why::Doubt]) {
             return Ok(Err(refused));
         }
         let ended = match how {
@@ -692,27 +689,6 @@ impl Driver {
             }
         }
         Ok(Ok(()))
-    }
-
-    /// Whether it may have happened, and no branch waits for it any more.
-    fn is_left_in_doubt(&self, effect: Id) -> bool {
-        !self.outs.contains_key(&effect) && self.ledger.may_have_happened(effect, self.claim.epoch)
-    }
-
-    /// Whether somebody may settle the doubt of an effect that no branch waits for: who would be asked, if it did.
-    async fn may_settle(
-        &mut self,
-        effect: Id,
-        by: &str,
-    ) -> Result<Result<(), String>, EngineError> {
-        let asked = match self.stood(effect).await? {
-            Some((_, tool)) => self.tool_def(&tool.tool).map(ToolDef::doubt_askers),
-            None => None,
-        };
-        Ok(match asked {
-            Some(asked) => may(self.network(), &asked, by),
-            None => Ok(()),
-        })
     }
 
     /// A person settles the doubt of an effect that no branch waits for.

@@ -191,6 +191,9 @@ impl Driver {
                     }
                     _ => {}
                 }
+                if let Some(tool) = out.tool() {
+                    self.leaves_in_doubt(&mut draft, effect, &tool.tool);
+                }
             }
             // What came in for it and was not offered yet.
             let branch = self.branches.get_mut(&id);

@@ -93,7 +93,7 @@ impl Driver {
                 self.state(id, OutState::Held);
             }
             Verdict::Repeats(equal) => {
-                let (code, text) = self.instead_of(equal)?;
+                let (code, text) = self.instead_of(equal, None)?;
                 self.answer_fault(id, code, &text);
             }
         }
@@ -117,28 +117,34 @@ impl Driver {
         self.to_start.extend(self.behind.keys());
     }
 
-    /// What a model reads in the place of a repetition that nobody allowed: what is on record of the equal effect.
-    pub(super) fn instead_of(&self, equal: Equal) -> Result<(&'static str, String), EngineError> {
+    /// What a model reads in the place of a repetition that nobody allowed: that there was none, why, and what is on record of
+    /// the equal effect.
+    pub(super) fn instead_of(
+        &self,
+        equal: Equal,
+        why: Option<&str>,
+    ) -> Result<(&'static str, String), EngineError> {
+        let code = match equal.stands {
+            Stands::Done => "done_before",
+            Stands::Runs | Stands::InDoubt | Stands::GivenUp => "in_doubt",
+        };
+        let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+        let text = format!("It is not done again{why}. {}", self.what_came(equal)?);
+        Ok((code, text))
+    }
+
+    /// What a model reads of an equal effect.
+    pub(super) fn what_came(&self, equal: Equal) -> Result<String, EngineError> {
         let recorded = if equal.recorded {
             None
         } else {
             self.recorded(equal.effect)?
         };
-        Ok(match recorded {
-            Some(recorded) => ("done_before", recorded.shown.unwrap_or_default()),
-            None if equal.stands == Stands::Done => ("done_before", equal.said()),
-            None => ("in_doubt", equal.said()),
-        })
-    }
-
-    /// What a model reads of an equal effect beside another answer.
-    pub(super) fn what_came(&self, equal: Equal) -> Result<String, EngineError> {
-        let (_, text) = self.instead_of(equal)?;
+        let gave = recorded.and_then(|recorded| recorded.shown);
         let told = equal.said();
-        Ok(if text == told || text.is_empty() {
-            told
-        } else {
-            format!("{told} It gave: {text}")
+        Ok(match gave.filter(|gave| !gave.is_empty()) {
+            Some(gave) => format!("{told} It gave: {gave}"),
+            None => told,
         })
     }
 

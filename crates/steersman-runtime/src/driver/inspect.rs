@@ -4,14 +4,17 @@ use super::standing;
 use crate::bind::{self, Values};
 use crate::engine::{BranchView, Engine, EngineError, Inspection};
 use crate::inbox::unread;
+use crate::ledger::Ledger;
 use crate::load::Load;
 use crate::past::{self, Past};
 use crate::pending::{self, Pending};
 use crate::session::Settled;
 use crate::store::{SessionInfo, SessionQuery, StoreError};
 use std::sync::Arc;
+use steersman_machine::commit::Why;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::Id;
+use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::{Cx, wishes};
 
 /// Looks at a session without owning it: what is on disk now.
@@ -40,7 +43,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
             from: known.from,
             head: known.head,
             ended: known.ended.is_some(),
-            superseded: known.superseded.is_some(),
+            superseded: !ledger.has_ticks(id),
             snapshot: loaded.snapshot,
         });
     }
@@ -58,6 +61,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
         let here = engine.with_natives(bound.clone(), &values, key);
         network = Some(here.unwrap_or(bound));
     }
+    let left = left_in_doubt(&load, &ledger, &branches).await?;
     let mut pending: Vec<Pending> = Vec::new();
     let mut settled = Settled::Empty;
     if let Some(network) = &network {
@@ -70,6 +74,13 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
                 let since = since(&past, wish.id);
                 pending.extend(pending::of(&cx, &ledger, &branch.snapshot, &wish, since));
             }
+        }
+        for (effect, snapshot) in &left {
+            let mut all = wishes(&cx, snapshot).into_iter();
+            let wish = all.find(|wish| wish.id == *effect);
+            let since = since(&past, *effect);
+            let told = wish.and_then(|wish| pending::left(&cx, &ledger, snapshot, &wish, since));
+            pending.extend(told);
         }
         pending.sort_by_key(|p| (p.since, p.effect));
         if let Some(branch) = branches.iter().find(|b| b.id == ledger.current) {
@@ -96,6 +107,30 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     })
 }
 
+/// Effects in doubt that no branch waits for, each as it stood last while one did.
+async fn left_in_doubt(
+    load: &Load,
+    ledger: &Ledger,
+    branches: &[BranchView],
+) -> Result<Vec<(Id, Snapshot)>, EngineError> {
+    let mut left = Vec::new();
+    for (effect, record) in ledger.effects() {
+        let open = |b: &&BranchView| b.snapshot.effects.contains_key(&effect);
+        let waits = branches.iter().filter(|b| !b.superseded).any(|b| open(&b));
+        if waits || ledger.hold(effect, Why::Doubt).is_none() {
+            continue;
+        }
+        let mut views = branches.iter().filter(|b| b.id == record.branch);
+        let snapshot = match views.find(open) {
+            Some(view) => view.snapshot.clone(),
+            // Behind the line that wished it, it was open for sure.
+            None => load.snapshot(effect.line()).await?.snapshot,
+        };
+        left.push((effect, snapshot));
+    }
+    Ok(left)
+}
+
 /// How one branch stands, as far as the log tells.
 pub(crate) fn settled_on(inspection: &Inspection, branch: &BranchView) -> Settled {
     let Some(network) = &inspection.network else {
@@ -111,7 +146,8 @@ pub(crate) fn settled_on(inspection: &Inspection, branch: &BranchView) -> Settle
     )
 }
 
-fn since(past: &Past, effect: Id) -> steersman_machine::ids::Time {
+/// When an effect was wished.
+pub(super) fn since(past: &Past, effect: Id) -> steersman_machine::ids::Time {
     let line = past.line(effect.line()).ok();
     let now = line.and_then(|line| line.commit.as_ref().map(|c| c.now));
     now.unwrap_or_default()

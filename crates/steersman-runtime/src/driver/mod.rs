@@ -25,6 +25,7 @@ mod follow;
 mod guard;
 mod heard;
 mod inspect;
+mod left;
 mod orders;
 mod outage;
 mod outcome;
@@ -102,6 +103,10 @@ pub(crate) struct Driver {
     outs: BTreeMap<Id, Out>,
     /// Attempts of tools that have begun and have not told how they ended, whatever became of their calls.
     at_work: BTreeMap<(Id, u32), AtWork>,
+    /// Effects in doubt that no branch waits for.
+    left: BTreeMap<Id, left::Left>,
+    /// Those of them of which it is not known yet how they stood.
+    left_now: Vec<Id>,
     /// Effects that may begin now.
     to_start: BTreeSet<Id>,
     /// Effects for which no slot was free, by agent.

@@ -1,7 +1,7 @@
 //! How attempts end: offered, tried again, or in doubt. And what ends by time.
 
 use super::attempt::{self, FromTask};
-use super::draft::{Draft, NewHold, Note};
+use super::draft::{Draft, Note};
 use super::{AtWork, Driver, OutState};
 use crate::engine::EngineError;
 use crate::feed::FeedItem;
@@ -20,7 +20,7 @@ use steersman_machine::expression::{Data, EvalError, Scope};
 use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{ANYBODY, ModelAgent, Offer as Offers, OnDoubt, ToolDef};
+use steersman_machine::network::{ModelAgent, Offer as Offers};
 
 impl Driver {
     /// A task tells of an attempt.
@@ -362,26 +362,10 @@ impl Driver {
             return;
         };
         let digest = out.digest.expect("a tool has a digest");
-        let def = self.tool_def(&tool.tool);
-        let by = def.map_or_else(|| vec![ANYBODY.into()], ToolDef::doubt_askers);
-        let fails = match def.and_then(|def| def.on_doubt.as_ref()) {
-            Some(OnDoubt::Fail) => true,
-            Some(OnDoubt::Ask { .. } | OnDoubt::Probe { .. }) => false,
-            None => !self.engine.0.options.user_reachable,
-        };
-        let ask = format!("`{}` may have happened ({reason}). Did it?", tool.tool);
-        draft.hold(NewHold {
-            effect,
-            why: Why::Doubt,
-            digest,
-            by,
-            ask: Some(&ask),
-            due: None,
-            about: None,
-        });
+        let is_asked = self.opens_doubt(draft, effect, (&tool.tool, digest), reason);
         // A declared probe follows from the open doubt: see `probe.rs`.
         self.state(effect, OutState::Held);
-        if fails {
+        if !is_asked {
             self.give_up(effect, "rule", reason);
         }
     }

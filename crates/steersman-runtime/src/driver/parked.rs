@@ -195,6 +195,8 @@ impl Driver {
             branches: BTreeMap::new(),
             outs: BTreeMap::new(),
             at_work: BTreeMap::new(),
+            left: BTreeMap::new(),
+            left_now: Vec::new(),
             to_start: BTreeSet::new(),
             queued: BTreeMap::new(),
             short: BTreeSet::new(),
@@ -232,13 +234,8 @@ impl Driver {
     /// Reads what it owns: the ledger, and the snapshot of every branch that has ticks.
     pub(super) async fn read(&mut self) -> Result<(), EngineError> {
         (self.ledger, self.since) = self.load.ledger(self.claim.head).await?;
-        let current = self.ledger.current;
-        let live: Vec<Id> = self
-            .ledger
-            .branches()
-            .filter(|(id, branch)| branch.superseded.is_none() || *id == current)
-            .map(|(id, _)| id)
-            .collect();
+        let all = self.ledger.branches().map(|(id, _)| id);
+        let live: Vec<Id> = all.filter(|id| self.ledger.has_ticks(*id)).collect();
         for id in live {
             self.load_branch(id).await?;
         }

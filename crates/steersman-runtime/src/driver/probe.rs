@@ -146,6 +146,11 @@ impl Driver {
             let tool = self.outs.get(&of).and_then(|out| out.tool());
             let tool = tool.map_or("its tool", |tool| &tool.tool);
             return Ok(Some(Err(match self.probe_of(of) {
+                None if !self.outs.contains_key(&of) => {
+                    format!(
+                        "no branch waits for {of}: its probe is not asked again; `resolve` says how it ended"
+                    )
+                }
                 Some(probe) => format!("`{probe}` is asked already whether {of} happened"),
                 None => format!(
                     "{of} waits for {}: `{tool}` declares no probe that could be asked again",

@@ -4,6 +4,7 @@
 use super::cancel::said_in;
 use super::draft::{Draft, Note, Offer};
 use super::events::is_event;
+use super::left::work_of;
 use super::{Driver, Out, OutState, What};
 use crate::engine::EngineError;
 use crate::ledger::Progress;
@@ -16,7 +17,7 @@ use steersman_machine::artifact;
 use steersman_machine::codec;
 use steersman_machine::commit::{LogLine, Push, Release, Why};
 use steersman_machine::effect::{
-    Fact, Known, Mapped, NewArtifact, NewWrite, Offered, Outcome, ToolWork, Work,
+    Fact, Known, Mapped, NewArtifact, NewWrite, Offered, Outcome, ToolWork, Wish,
 };
 use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::interaction::{Artifact, Call, CallResult, How, Interaction};
@@ -118,17 +119,23 @@ impl Driver {
         };
         let note = match (&raw, progress) {
             (_, Progress::Done { .. } | Progress::GivenUp { .. }) => {
-                Note::Late(effect, attempt, self.kept(effect, &raw).await?)
+                Some(Note::Late(effect, attempt, self.kept(effect, &raw).await?))
             }
             (Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_), _) => {
-                Note::Kept(effect, attempt, self.kept(effect, &raw).await?)
+                Some(Note::Kept(effect, attempt, self.kept(effect, &raw).await?))
             }
-            (Raw::NotPerformed(_), _) => Note::NotPerformed(effect, attempt),
-            (Raw::Unknown(_), Progress::Unknown { .. }) => return Ok(()),
-            (Raw::Unknown(_), _) => Note::Unknown(effect, attempt),
+            (Raw::NotPerformed(_), _) => Some(Note::NotPerformed(effect, attempt)),
+            (Raw::Unknown(_), Progress::Unknown { .. }) => None,
+            (Raw::Unknown(_), _) => Some(Note::Unknown(effect, attempt)),
         };
+        let tool = self.tool_left(effect).await?;
         let mut draft = self.draft(self.ledger.current);
-        draft.note(note);
+        if let Some(note) = note {
+            draft.note(note);
+        }
+        if let Some(tool) = tool {
+            self.leaves_in_doubt(&mut draft, effect, &tool);
+        }
         self.write(draft).await
     }
 
@@ -209,7 +216,9 @@ impl Driver {
 
     /// The text that keeps an outcome, mapped and sealed as if its branch had taken it.
     pub(super) async fn kept(&mut self, effect: Id, raw: &Raw) -> Result<String, EngineError> {
-        let mut mapped = match self.stood(effect).await? {
+        let stood = self.stood(effect).await?;
+        let stood = stood.and_then(|(snapshot, wish)| Some((snapshot, work_of(&wish)?.clone())));
+        let mut mapped = match stood {
             Some((snapshot, tool)) => {
                 let given = if tool.inputs.is_empty() {
                     Vec::new()
@@ -237,7 +246,10 @@ impl Driver {
         effect: Id,
         raw: &Raw,
     ) -> Result<Option<String>, EngineError> {
-        let Some((snapshot, tool)) = self.stood(effect).await? else {
+        let Some((snapshot, wish)) = self.stood(effect).await? else {
+            return Ok(None);
+        };
+        let Some(tool) = work_of(&wish) else {
             return Ok(None);
         };
         let needed = self.tool_def(&tool.tool).map(mapping::needed);
@@ -248,7 +260,7 @@ impl Driver {
             raw => raw,
         };
         let left = !self.outs.contains_key(&effect);
-        let ran = left.then_some((&tool, &[][..]));
+        let ran = left.then_some((tool, &[][..]));
         let mapped = self.mapped_in(&snapshot, effect, given, ran)?;
         if mapped.code.as_deref() != Some("misfit") {
             return Ok(None);
@@ -264,11 +276,11 @@ impl Driver {
         )))
     }
 
-    /// Where the call of an effect stood last while it was open, and what was run for it.
+    /// Where the call of an effect stood last while it was open, and what was wished.
     pub(super) async fn stood(
         &mut self,
         effect: Id,
-    ) -> Result<Option<(Snapshot, ToolWork)>, EngineError> {
+    ) -> Result<Option<(Snapshot, Wish)>, EngineError> {
         let Some(branch) = self.ledger.effect(effect).map(|record| record.branch) else {
             return Ok(None);
         };
@@ -287,10 +299,7 @@ impl Driver {
         };
         let wishes = self.ask(|cx| tick::wishes(cx, &snapshot))?;
         let wish = wishes.into_iter().find(|wish| wish.id == effect);
-        Ok(wish.and_then(|wish| match wish.work {
-            Work::Tool(tool) | Work::Simulate(tool) => Some((snapshot, tool)),
-            _ => None,
-        }))
+        Ok(wish.map(|wish| (snapshot, wish)))
     }
 
     // ---- mapping

@@ -94,6 +94,10 @@ impl Driver {
         }
         let current = self.ledger.current;
         self.take_up_all(draft, current, wishes).await?;
+        let mut left = self.draft(current);
+        self.find_left(&mut left).await?;
+        self.write(left).await?;
+        self.know_left().await?;
         for id in ids {
             self.ask_again(id).await?;
         }

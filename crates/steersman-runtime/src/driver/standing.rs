@@ -51,6 +51,7 @@ impl Driver {
                 let snapshot = &self.branches.get(&out.branch)?.snapshot;
                 pending::of(&cx, &self.ledger, snapshot, &out.wish, out.since)
             })
+            .chain(self.left_in_doubt(of))
             .collect();
         pending.sort_by_key(|p| (p.since, p.effect));
         pending
@@ -157,9 +158,11 @@ pub(super) fn settled(
     network: &Network,
     ledger: &Ledger,
     snapshot: &Snapshot,
-    pending: Vec<Pending>,
+    mut pending: Vec<Pending>,
     history: &dyn History,
 ) -> Settled {
+    // What nobody waits for keeps nothing up.
+    pending.retain(|pending| !pending.left);
     if ledger.paused {
         return Settled::Paused;
     }

@@ -262,23 +262,11 @@ impl Driver {
             let whys: Vec<Why> = record.holds.values().map(|h| h.why).collect();
             for why in whys {
                 // What ended the call in this very line has ended its hold, too.
-                if draft.releases(effect, why) {
+                // A doubt outlives its call.
+                if draft.releases(effect, why) || why == Why::Doubt {
                     continue;
                 }
-                // A doubt outlives its call: the ledger goes on asking nobody, and notes a late outcome.
-                let how = match why {
-                    Why::Doubt => Release::GivenUp,
-                    Why::Approval | Why::Input | Why::Budget | Why::Repeat | Why::Outage => {
-                        Release::Cancelled
-                    }
-                };
-                draft.note(Note::Released {
-                    effect,
-                    why,
-                    how,
-                    by: "rule".into(),
-                    text: None,
-                });
+                draft.note(Self::released(effect, why, Release::Cancelled, "rule"));
             }
         }
         let Some(mut out) = self.outs.remove(&effect) else {
@@ -286,8 +274,10 @@ impl Driver {
         };
         self.unqueue(effect, out.wish.agent);
         self.quit_waiting(draft, &out);
+        let mut runs = false;
         if let OutState::Running(cancel) = &out.state {
             cancel.cancel();
+            runs = true;
             if out.touches_world() {
                 draft.note(Note::Unknown(effect, out.attempt));
             } else if out.is_model() {
@@ -297,6 +287,12 @@ impl Driver {
         } else if matches!(out.state, OutState::Starting(_)) && out.touches_world() {
             // On its way to the disk and not begun: it never will.
             draft.note(Note::NotPerformed(effect, out.attempt));
+        }
+        // What runs is not given up before it has told how it ended.
+        if let Some(tool) = out.tool()
+            && (!runs || self.asks_about(&tool.tool))
+        {
+            self.leaves_in_doubt(draft, effect, &tool.tool);
         }
         drop(out.permit);
         self.retry_queued();
@@ -411,6 +407,7 @@ impl Driver {
         for id in &draft.ready {
             self.to_start.insert(*id);
         }
+        self.know_left().await?;
         batch.info = self.changed_info(now);
         self.add_checkpoints(&mut batch, id, line.n);
         Ok((batch, draft.then))

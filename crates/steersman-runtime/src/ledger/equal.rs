@@ -175,7 +175,13 @@ impl Ledger {
 
     fn stands(&self, id: Id, of: Beginning<'_>) -> Option<Equal> {
         let record = self.effects.get(&id)?;
-        let (stands, at) = match record.progress.behind(id, of) {
+        let beside = of.beside.iter();
+        let progress = beside.fold(record.progress, |before, entry| match entry {
+            // What becomes of an unknown outcome is seen behind the line.
+            LedgerEntry::Unknown { .. } => before,
+            entry => before.behind(id, entry, of.line),
+        });
+        let (stands, at) = match progress {
             Progress::Wished | Progress::NotPerformed => return None,
             Progress::Started { .. } if record.epoch >= of.epoch => (Stands::Runs, record.since),
             Progress::Started { .. } | Progress::Unknown { .. } => (Stands::InDoubt, record.since),
@@ -190,6 +196,17 @@ impl Ledger {
             here: self.on_path(of.branch, record.branch, at),
             class: record.class?,
         })
+    }
+
+    /// Whether nobody knows, behind these entries of a line, if an effect happened, and somebody still may say.
+    pub(crate) fn is_doubted(&self, effect: Id, beside: &[LedgerEntry]) -> bool {
+        let Some(record) = self.effects.get(&effect) else {
+            return false;
+        };
+        let progress = beside.iter().fold(record.progress, |before, entry| {
+            before.behind(effect, entry, self.line.next())
+        });
+        matches!(progress, Progress::Unknown { .. })
     }
 
     /// Whether an effect may begin, as far as equal ones go.
@@ -239,15 +256,13 @@ impl Ledger {
 }
 
 impl Progress {
-    /// How far an effect comes with the line that is being made. What becomes of an unknown outcome is seen behind that line.
-    fn behind(self, effect: Id, of: Beginning<'_>) -> Self {
-        let done = Self::Done {
-            at: of.line,
-            kept: None,
-        };
-        of.beside.iter().fold(self, |before, entry| match entry {
+    /// How far an effect comes with an entry of a line that is being made.
+    pub(super) fn behind(self, effect: Id, entry: &LedgerEntry, at: Line) -> Self {
+        let done = Self::Done { at, kept: None };
+        match entry {
             LedgerEntry::Done { effect: e, .. } if *e == effect => done,
-            LedgerEntry::NotPerformed { effect: e, .. } if *e == effect => before.not_performed(),
+            LedgerEntry::NotPerformed { effect: e, .. } if *e == effect => self.not_performed(),
+            LedgerEntry::Unknown { effect: e, .. } if *e == effect => self.unknown(),
             LedgerEntry::Released {
                 effect: e,
                 why: Why::Doubt,
@@ -256,10 +271,10 @@ impl Progress {
             } if *e == effect => match how {
                 Release::Go => Self::NotPerformed,
                 Release::Outcome => done,
-                _ => Self::GivenUp { at: of.line },
+                _ => Self::GivenUp { at },
             },
-            _ => before,
-        })
+            _ => self,
+        }
     }
 }
 

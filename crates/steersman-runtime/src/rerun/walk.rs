@@ -239,11 +239,20 @@ impl<'a> Walk<'a> {
         entries
     }
 
-    /// What is to be written behind the last line: what became of branches; and the one that was rerun is to be the current one.
+    /// What is to be written behind the last line: what became of branches. The rerun goes on where the path was followed to:
+    /// that is the current branch, also where the recorded session left it for another one that does not begin here.
     pub(crate) fn becomes(&self) -> Vec<LedgerEntry> {
         let mut owed = self.owed.clone();
-        let begun = self.current != self.target && self.prev.contains_key(&self.target);
-        owed.extend(begun.then_some(LedgerEntry::Current(self.target)));
+        let mut followed = self.lines.iter().rev();
+        let Some(last) = followed.find(|line| self.recording.path.contains(&line.n)) else {
+            return owed;
+        };
+        let goes_on = last.branch;
+        let leaves = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Superseded { branch, .. } if *branch == goes_on);
+        owed.retain(|entry| !leaves(entry));
+        let left = self.lines.iter().flat_map(|line| &line.ledger).any(leaves);
+        let elsewhere = left || self.current != goes_on;
+        owed.extend(elsewhere.then_some(LedgerEntry::Current(goes_on)));
         owed
     }
 

@@ -11,6 +11,7 @@ mod bound;
 mod bounds;
 mod branches;
 mod crash;
+mod doubts;
 mod effects;
 mod feed;
 mod follow;

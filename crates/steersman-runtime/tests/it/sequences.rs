@@ -12,13 +12,14 @@ use std::fmt::Write as _;
 use steersman_machine::commit::LedgerEntry;
 use steersman_machine::expression::Expr;
 use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::interaction::Class;
 use steersman_machine::join::JoinOn;
 use steersman_machine::search::{Method, Plan, Scorer};
 use steersman_runtime::beside::{Kept, differs};
 use steersman_runtime::engine::{Durability, EngineError, Inspection, StartOptions};
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
 use steersman_runtime::load::Load;
-use steersman_runtime::pending::{HELD_ALL, PendingId, PendingKind};
+use steersman_runtime::pending::{HELD_ALL, Pending, PendingId, PendingKind};
 use steersman_runtime::session::{Fate, Receipt, Session, Settled};
 use steersman_runtime::store::SessionQuery;
 
@@ -376,6 +377,18 @@ impl Play {
             })
         {
             return Err(format!("whoever looks is not told of {untold:?}"));
+        }
+        let untold = seen.ledger.effects().find(|(id, record)| {
+            let told = |p: &Pending| (p.effect, p.kind) == (*id, PendingKind::Doubt);
+            record.class == Some(Class::Unsafe)
+                && record.in_doubt()
+                && !seen.pending.iter().any(told)
+        });
+        if let Some((untold, record)) = untold {
+            return Err(format!(
+                "{untold} is in doubt and not listed: {record:?}, {:?}",
+                seen.pending
+            ));
         }
         let Some(first) = seen.pending.iter().max_by_key(|p| p.kind.is_asked()) else {
             return Err(format!(

@@ -1,0 +1,136 @@
+//! Doubts that nobody waits for: an effect that may have happened, whose call was ended or whose branch was left. No way by
+//! which a call ends says whether it happened, so its doubt is open until somebody knows: it is listed, whoever would be asked
+//! may say how it ended, and equal calls do not begin meanwhile.
+
+use super::Driver;
+use super::draft::{Draft, NewHold, Note};
+use crate::engine::EngineError;
+use crate::pending::{self, Pending};
+use steersman_machine::commit::{Release, Why};
+use steersman_machine::effect::{Bodies, Wish, Work};
+use steersman_machine::ids::{Digest, Id, Name};
+use steersman_machine::network::{ANYBODY, OnDoubt, ToolDef};
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick::Cx;
+
+/// An effect in doubt that no branch waits for, as it stood last while one did.
+pub(super) struct Left {
+    snapshot: Snapshot,
+    wish: Wish,
+}
+
+impl Driver {
+    /// Opens the doubt of an effect. False: its definition has nobody asked, and it is to be given up.
+    pub(super) fn opens_doubt(
+        &self,
+        draft: &mut Draft,
+        effect: Id,
+        (tool, digest): (&Name, Digest),
+        reason: &str,
+    ) -> bool {
+        let def = self.tool_def(tool);
+        let by = def.map_or_else(|| vec![ANYBODY.into()], ToolDef::doubt_askers);
+        let ask = format!("`{tool}` may have happened ({reason}). Did it?");
+        draft.hold(NewHold {
+            effect,
+            why: Why::Doubt,
+            digest,
+            by,
+            ask: Some(&ask),
+            due: None,
+            about: None,
+        });
+        self.asks_about(tool)
+    }
+
+    /// Whether somebody is asked about the doubts of a tool.
+    pub(super) fn asks_about(&self, tool: &Name) -> bool {
+        let def = self.tool_def(tool);
+        match def.and_then(|def| def.on_doubt.as_ref()) {
+            Some(OnDoubt::Fail) => false,
+            Some(OnDoubt::Ask { .. } | OnDoubt::Probe { .. }) => true,
+            None => self.engine.0.options.user_reachable,
+        }
+    }
+
+    /// No branch waits for an effect any more: what may have happened is in doubt from here on, if it was not before. What its definition gives up without asking anybody is given up.
+    pub(super) fn leaves_in_doubt(&mut self, draft: &mut Draft, effect: Id, tool: &Name) {
+        let epoch = self.claim.epoch;
+        let Some(record) = self.ledger.effect(effect) else {
+            return;
+        };
+        if record.progress.is_started() && record.epoch < epoch {
+            draft.note(Note::Unknown(effect, record.attempt));
+        }
+        let Some(digest) = record.digest else { return };
+        if !self.ledger.is_doubted(effect, &draft.ledger) {
+            return;
+        }
+        self.left_now.push(effect);
+        if self.ledger.hold(effect, Why::Doubt).is_some() {
+            return;
+        }
+        let reason = "its call was ended before the outcome was known";
+        if !self.opens_doubt(draft, effect, (tool, digest), reason) {
+            let given_up = Self::released(effect, Why::Doubt, Release::GivenUp, "rule");
+            draft.note(given_up);
+        }
+    }
+
+    /// What earlier owners left in doubt: of what they had begun and no branch waits for, nothing runs.
+    pub(super) async fn find_left(&mut self, draft: &mut Draft) -> Result<(), EngineError> {
+        let doubted = self.ledger.effects().filter(|(id, record)| {
+            let open = self.ledger.may_have_happened(*id, self.claim.epoch);
+            open && record.digest.is_some() && !self.outs.contains_key(id)
+        });
+        let doubted: Vec<Id> = doubted.map(|(id, _)| id).collect();
+        for effect in doubted {
+            if let Some(tool) = self.tool_left(effect).await? {
+                self.leaves_in_doubt(draft, effect, &tool);
+            }
+        }
+        Ok(())
+    }
+
+    /// The tool of an effect that no branch waits for.
+    pub(super) async fn tool_left(&mut self, effect: Id) -> Result<Option<Name>, EngineError> {
+        let stood = self.stood(effect).await?;
+        Ok(stood.and_then(|(_, wish)| Some(work_of(&wish)?.tool.clone())))
+    }
+
+    /// Looks up how what was left in doubt stood, so that lists can tell of it.
+    pub(super) async fn know_left(&mut self) -> Result<(), EngineError> {
+        for effect in std::mem::take(&mut self.left_now) {
+            if let Some((snapshot, wish)) = self.stood(effect).await? {
+                self.left.insert(effect, Left { snapshot, wish });
+            }
+        }
+        let (ledger, outs) = (&self.ledger, &self.outs);
+        self.left
+            .retain(|id, _| ledger.hold(*id, Why::Doubt).is_some() && !outs.contains_key(id));
+        Ok(())
+    }
+
+    /// What is left in doubt on a branch; none: on all branches.
+    pub(super) fn left_in_doubt(&self, of: Option<Id>) -> impl Iterator<Item = Pending> {
+        let cx = Cx {
+            network: self.network(),
+            bodies: &*self.past as &dyn Bodies,
+        };
+        let here = self.left.iter();
+        let here = here.filter(move |(id, _)| !self.outs.contains_key(id));
+        here.filter(move |(_, left)| of.is_none_or(|of| left.snapshot.branch == of))
+            .filter_map(move |(_, left)| {
+                let since = super::inspect::since(&self.past, left.wish.id);
+                pending::left(&cx, &self.ledger, &left.snapshot, &left.wish, since)
+            })
+    }
+}
+
+/// What was run for an effect of a tool.
+pub(super) fn work_of(wish: &Wish) -> Option<&steersman_machine::effect::ToolWork> {
+    match &wish.work {
+        Work::Tool(tool) | Work::Simulate(tool) => Some(tool),
+        _ => None,
+    }
+}
