@@ -75,7 +75,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
         use tokio::signal::unix::{SignalKind, signal};
         const SIGXFSZ: i32 = 25;
         let _within = runtime.enter();
-        signal(SignalKind::from_raw(SIGXFSZ))?;
+        drop(signal(SignalKind::from_raw(SIGXFSZ))?);
     }
     Ok(runtime)
 }

@@ -159,6 +159,11 @@ impl Place {
         Self::open(global, drive).await
     }
 
+    /// Closes the store of a command that drove nothing: whoever needs it alone may open it then.
+    pub(crate) fn close(self) {
+        self.driven.take();
+    }
+
     /// Somebody does not want to wait for what was begun.
     pub(crate) fn is_left_at_once(&self) {
         self.driven.take();

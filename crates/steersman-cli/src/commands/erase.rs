@@ -82,7 +82,8 @@ pub(crate) async fn run(
         place.store().forget_memories(ids).await?;
     }
     let passed = passed(&place, &contents).await?;
-    drop((place, load));
+    drop(load);
+    place.close();
     let (forgot, flushed) = forgotten(&file, &info.id, contents, passed).await?;
     let flushed = flushed?;
     let done = Done {

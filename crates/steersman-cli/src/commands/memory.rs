@@ -266,7 +266,7 @@ async fn forgotten(
     let gone = place.store().forget_memories(ids).await?;
     let hashes: Vec<[u8; 32]> = meant.iter().map(|memory| memory.hash).collect();
     let path = place.file.clone();
-    drop(place);
+    place.close();
     // Contents that nothing else names go at once, if nobody else is in the store.
     let (deleted, flushed) = store::forgotten(&path, "", hashes, Passed::new()).await?;
     let deleted = flushed.and(deleted);

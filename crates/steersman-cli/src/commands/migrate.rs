@@ -33,7 +33,7 @@ pub(crate) async fn run(
     for (change, times) in changes(&place, &found, &config).await? {
         printer.talk(format!("{change}   in {}", words::count(times, "session")));
     }
-    drop(place);
+    place.close();
     let wanted = Wanted::order(
         Message::Rebind {
             config: config
