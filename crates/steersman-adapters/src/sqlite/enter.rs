@@ -222,6 +222,7 @@ impl Entry {
         let lock = self
             .lock
             .ok_or_else(|| failed(Error::other("it was not entered for writing")))?;
+        let is_first = self.others.is_none();
         let theirs = self.others.unwrap_or_else(|| journal.text());
         let file = File::open(beside(path, "-wal"));
         if cfg!(unix) {
@@ -229,7 +230,10 @@ impl Entry {
             if theirs != journal.text() || !file.as_ref().is_ok_and(is_ours) {
                 return Err(Wait::Journal.refused(path));
             }
-            lock.says(&theirs).map_err(failed)?;
+            // Only the first of them writes it: nobody is there yet who would be taken for one without a journal if that is cut.
+            if is_first {
+                lock.says(&theirs).map_err(failed)?;
+            }
         }
         Ok(Guard {
             lock,

@@ -210,6 +210,42 @@ fn a_branch_that_was_left_before_values_were_bound_anew_is_rerun() {
     }
 }
 
+/// The current branch began where another one was left, and values were bound anew on it alone.
+#[test]
+fn a_branch_that_was_bound_anew_behind_a_rewind_is_rerun() {
+    let world = World::new();
+    let config = "config: { limit: { type: integer, default: 10 } }\n";
+    world.write("steersman.yaml", &format!("{DESK}{config}"));
+    world.write("script.yaml", "desk: [ Hello., A., B., C., D. ]\n");
+    let ran = world.run(&["run", "--input", "Hi.", "--script-all", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let session = recorded(&world);
+    let (head, left) = (format!("{session}@head"), format!("{session}:main@-2"));
+    let chosen = format!("{session}:b1");
+    for args in [
+        &["migrate", &*session, "--config", "limit=15"][..],
+        &["fork", &head, "--say", "Or so?", "--label", "b1"],
+        &["adopt", &chosen],
+        &["send", &session, "Go on."],
+        &["rewind", &left, "--label", "b2"],
+        &["migrate", &session, "--config", "limit=20"],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+    }
+    for at in ["", "@head", "@-1"] {
+        for say in [&[][..], &["--say", "And now?"]] {
+            let address = format!("{session}{at}");
+            let ran = world.run(&[&["rerun", &*address, "--json"], say].concat());
+            let is_done = |code: Option<i32>| matches!(code, Some(0 | 8));
+            assert!(is_done(ran.code), "{at} {say:?}: {ran:?}");
+            let rerun = document(&ran)["session"].as_str().unwrap().to_owned();
+            let ran = world.run(&["run", "--resume", &rerun]);
+            assert!(is_done(ran.code), "{at} {say:?}: {ran:?}");
+        }
+    }
+}
+
 #[test]
 fn many_are_told_in_a_table_and_a_report() {
     let world = paid();

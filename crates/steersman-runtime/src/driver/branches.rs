@@ -527,7 +527,7 @@ impl Driver {
             return Ok(Err(why));
         }
         if known.opening.as_ref().is_none_or(|o| o.scope.is_none()) {
-            return self.choose(message, branch, at).await;
+            return Box::pin(self.choose(message, branch, at)).await;
         }
         let target = self.ledger.current;
         self.offer_adoption(target, None, branch, at, Some(message))

@@ -451,7 +451,7 @@ impl Driver {
             } else if let Some(wanted) = self.next_reach() {
                 self.reach(wanted).await?;
             } else if let Some(search) = self.next_search().filter(|_| !self.stands()) {
-                self.explore(search).await?;
+                Box::pin(self.explore(search)).await?;
             } else if self.writer.take_ready_is_empty() {
                 return Ok(());
             }

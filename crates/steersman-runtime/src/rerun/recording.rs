@@ -24,7 +24,7 @@ pub(crate) struct Recording {
     pub(crate) branches: BTreeSet<Id>,
     /// Lines at which branches begin.
     pub(crate) forks: BTreeSet<Line>,
-    /// What lines without a commit say of branches.
+    /// What lines that are not followed say of branches.
     pub(crate) beside: BTreeMap<Line, Vec<LedgerEntry>>,
 }
 
@@ -52,18 +52,27 @@ impl Recording {
             from = last.n.next();
             for row in &rows {
                 let line = past.check(row).await?;
+                // Of a branch that is not followed it is told which others were left for it, and not how far it came.
+                let leaves = |e: &LedgerEntry| {
+                    line.commit.is_none()
+                        || matches!(e, LedgerEntry::Superseded { .. } | LedgerEntry::Current(_))
+                };
+                let said = line.ledger.iter().filter(|e| branch_of(e).is_some());
+                let said: Vec<LedgerEntry> = said.filter(|e| leaves(e)).cloned().collect();
+                if !said.is_empty() {
+                    beside.insert(line.n, said);
+                }
                 if line.commit.is_some() {
                     all.insert(line.n, line);
-                } else if line.ledger.iter().any(|e| branch_of(e).is_some()) {
-                    beside.insert(line.n, line.ledger.clone());
                 }
             }
         }
         let head = seen.ledger.branch(branch).map_or(Line::NONE, |b| b.commit);
-        Ok(Self {
-            beside,
-            ..Self::of(past, &all, head)
-        })
+        let read = Self::of(past, &all, head);
+        for line in &read.lines {
+            beside.remove(&line.n);
+        }
+        Ok(Self { beside, ..read })
     }
 
     /// Of all lines with commits, what led to one of them.

@@ -204,7 +204,7 @@ impl<'a> Walk<'a> {
         self.diverged.is_some()
     }
 
-    /// What lines without a commit say of branches up to the next line: it goes with what comes next.
+    /// What lines that are not followed say of branches up to the next line: it goes with what comes next.
     fn passes(&mut self, upto: Option<Line>) {
         if self.diverged.is_some() {
             return;
