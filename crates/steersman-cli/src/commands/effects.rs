@@ -4,11 +4,12 @@ use crate::asked;
 use crate::cli::{Global, Look};
 use crate::deeds::{Deed, Deeds, Standing};
 use crate::error::{CommandError, Exit};
-use crate::place::Place;
+use crate::place::{Place, Sight};
 use crate::printer::{Printer, dim, green, red};
 use crate::words::{arguments, table};
 use steersman::runtime::pending::PendingKind;
 use steersman_machine::commit::Why;
+use steersman_machine::ids::Id;
 use steersman_machine::network::Network;
 
 pub(crate) async fn run(
@@ -92,27 +93,13 @@ pub(crate) async fn run(
         .iter()
         .filter(|d| matches!(d.standing, Standing::Doubt | Standing::Held(Why::Doubt)));
     if let Some(doubt) = doubts.next() {
-        let mut asked = sight.inspection.pending.iter();
-        let asked = asked.find(|p| p.kind == PendingKind::Doubt && p.effect == doubt.id);
-        let resolve = asked.and_then(|p| asked::commands(&sight.short, p).into_iter().next());
-        printer.next(
-            resolve.unwrap_or_else(|| {
-                format!(
-                    "steersman resolve {} {} --done='{{...}}'",
-                    sight.short, doubt.id
-                )
-            }),
-            "or --not-performed, or --fail",
-        );
+        printer.next(settles(&sight, doubt.id), "or --not-performed, or --fail");
         return Ok(Exit::Doubt);
     }
     let seen = &sight.inspection;
     if let Some(left) = shown.iter().find(|d| seen.is_left_in_doubt(d.id)) {
         printer.next(
-            format!(
-                "steersman resolve {} {} --done='{{...}}'",
-                sight.short, left.id
-            ),
+            settles(&sight, left.id),
             "or --not-performed, or --fail: whether it happened in what is left behind",
         );
     }
@@ -121,6 +108,19 @@ pub(crate) async fn run(
         "each line with its ledger",
     );
     Ok(Exit::Answered)
+}
+
+/// The command that says what became of an effect that is in doubt.
+fn settles(sight: &Sight, effect: Id) -> String {
+    let mut asked = sight.inspection.pending.iter();
+    let asked = asked.find(|p| p.kind == PendingKind::Doubt && p.effect == effect);
+    let resolve = asked.and_then(|p| asked::commands(&sight.short, p).into_iter().next());
+    resolve.unwrap_or_else(|| {
+        format!(
+            "steersman resolve {} {effect} --done='{{...}}'",
+            sight.short
+        )
+    })
 }
 
 /// How an effect stands, and which equal one it repeats by whose word.

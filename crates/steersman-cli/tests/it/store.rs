@@ -461,7 +461,7 @@ fn a_log_that_lost_its_end_pays_nothing_again_and_says_so() {
         })
         .collect();
     for bit in (0..bits).step_by((bits / looks).max(1)) {
-        let mut flipped = journal.to_vec();
+        let mut flipped = journal.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
         damaged.push(flipped);
     }

@@ -87,7 +87,7 @@ impl Driver {
             self.inbox.known.insert(message.id.clone(), message.clone());
             match Message::decode(&message) {
                 Ok(wanted) => {
-                    self.act(message, wanted).await?;
+                    Box::pin(self.act(message, wanted)).await?;
                 }
                 // Without the message that begins it no other can be judged.
                 Err(error) if self.network.is_none() => return Err(error.into()),
