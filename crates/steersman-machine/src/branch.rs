@@ -18,7 +18,7 @@ use crate::effect::{BranchEnd, Fact, Known, Mapped, Outcome, Request, ToolWork, 
 use crate::expression::Data;
 use crate::fold::facts;
 use crate::ids::{Id, Line, Name, Path, Time};
-use crate::interaction::{Artifact, Cause, End, How, Interaction, Origin, Target};
+use crate::interaction::{Artifact, Call, Cause, End, How, Interaction, Origin, Target};
 use crate::join::{JoinOn, Stands, answers};
 use crate::mapping::{Fault, Raw, map};
 use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
@@ -81,6 +81,22 @@ pub fn joined(snapshot: &Snapshot) -> BTreeSet<Id> {
         _ => None,
     });
     named.flatten().collect()
+}
+
+/// The branches that go on no more when a call ends: those that it opened. The branches of a person's join are people's, and may
+/// go on.
+pub(crate) fn opened(call: &Call) -> &[Id] {
+    match &call.target {
+        Target::Branches(branches) if *call.name != *JOIN => branches,
+        _ => &[],
+    }
+}
+
+/// The branches that go on no more when a branch is cancelled: those that its agents opened and wait for.
+pub fn left_with(snapshot: &Snapshot) -> BTreeSet<Id> {
+    let open = forks(snapshot).filter(|open| snapshot.in_scope(open.owner));
+    open.flat_map(|open| opened(&open.call).iter().copied())
+        .collect()
 }
 
 /// When a call to branches is over: as a person said, or the definition where `fork` is offered.

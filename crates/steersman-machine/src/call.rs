@@ -549,20 +549,16 @@ impl Tick<'_> {
         else {
             return;
         };
-        let (effect, target) = (open.effect, open.call.target.clone());
+        let effect = open.effect;
         let review = crate::reflect::is_review(&open.call).then(|| open.call.clone());
-        // The branches of a person's join are people's: they may go on.
-        let joins = *open.call.name == *crate::branch::JOIN;
+        let branches = crate::branch::opened(&open.call).to_vec();
         // What the engine asks for itself: whoever it asks it for goes on, whatever comes of it.
         let asked =
             crate::fold::is_more(&open.call.name) || crate::extract::is_extraction(&open.call.name);
         if let Some(effect) = effect {
             self.stop(effect);
         }
-        if let Target::Branches(branches) = target
-            && !joins
-            && !branches.is_empty()
-        {
+        if !branches.is_empty() {
             self.requests.push(Request::Supersede { branches });
         }
         self.changed |= !ending.writes.is_empty();

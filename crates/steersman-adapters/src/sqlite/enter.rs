@@ -49,7 +49,7 @@ impl Journal {
     }
 }
 
-/// Why somebody may not enter yet.
+/// A reason to wait ahead of the way in.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Wait {
     /// Somebody enters, or works on the store alone.
@@ -112,7 +112,7 @@ fn patiently<T>(
 pub(super) struct Entry {
     held: Arc<Held>,
     lock: Option<Lock>,
-    /// What the others have that write; none: nobody does.
+    /// The journal of the others that write; none: nobody does.
     others: Option<String>,
     /// None where nobody ever wrote, or this user may not know who does.
     _gate: Option<File>,
@@ -243,7 +243,7 @@ impl Entry {
     }
 }
 
-/// What those say that have it locked; none: nobody has.
+/// The journal that the lock file names while somebody has it locked; none: nobody has.
 fn others(file: &File, folder: &Path) -> Result<Option<String>, StoreError> {
     if locked(file, folder)? {
         return Ok(None);
@@ -298,7 +298,7 @@ impl Lock {
     }
 }
 
-/// What a handle that writes has to find in its place as long as it writes. It goes behind its connections.
+/// The files that a handle has to find in their places as long as it writes. It is dropped behind its connections.
 pub(super) struct Guard {
     lock: Lock,
     journal: Journal,

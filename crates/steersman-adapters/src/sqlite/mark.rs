@@ -98,7 +98,7 @@ fn marks(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(marks)
 }
 
-/// Where the one mark in a folder lies now; none if there is none.
+/// The path of the one mark in a folder as it is called now; none if there is none.
 fn place(folder: &Path) -> std::io::Result<Option<PathBuf>> {
     let mut before: Option<Vec<PathBuf>> = None;
     // Another process may be giving it its next name: whoever looks meanwhile may see both names, or neither.
@@ -194,7 +194,7 @@ pub(super) fn tell(store: &Path, id: &str, written: u64, synced: bool) -> Result
     let tell = || -> std::io::Result<()> {
         let (mut file, place) = locked(&folder)?;
         let told = put(&mut file, id, None, written, synced)
-            // What it says is on disk; under which name a power cut leaves it does not matter.
+            // A power cut may leave it under the name of before: its content is on disk, and that counts.
             .and_then(|()| std::fs::rename(place, folder.join(name()?)));
         // Closing it is not enough: a process that is about to become another program has it open, too.
         file.unlock()?;
@@ -207,7 +207,7 @@ pub(super) fn tell(store: &Path, id: &str, written: u64, synced: bool) -> Result
     }
 }
 
-/// What is in a folder outlives a power cut under its name.
+/// Syncs a folder: names in it outlive a power cut.
 fn sync(folder: &Path) -> std::io::Result<()> {
     // Elsewhere a folder cannot be opened.
     if cfg!(unix) {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use steersman_machine::ids::Time;
 use steersman_runtime::store::{StoreError, bounds};
 
-/// What an event said, as a hash; none: not known.
+/// A hash of the message of an event; none: not known.
 type Said = Option<[u8; 16]>;
 
 fn hash(parts: &[&[u8]]) -> [u8; 8] {

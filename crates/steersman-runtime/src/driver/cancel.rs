@@ -8,6 +8,8 @@ use crate::engine::EngineError;
 use crate::inbox::CancelWhat;
 use crate::session::Fate;
 use crate::store::InboxMessage;
+use std::collections::BTreeSet;
+use steersman_machine::branch::left_with;
 use steersman_machine::effect::{Cancelled, Offered};
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::snapshot::{Phase, Snapshot};
@@ -41,31 +43,35 @@ impl Driver {
         self.offer_message(message, Some(out.branch), What::Cancel(what, by.clone()))
     }
 
-    /// All branches end. The message goes with the last of them, the current one if something is open there: whoever takes the
-    /// session over before that finds it in the inbox, and ends what is left.
+    /// All branches end, the current one first: what its agents opened ends with it. The message goes with the last line that ends
+    /// one: whoever takes the session over before that finds it in the inbox, and ends what is left.
     async fn cancel_session(
         &mut self,
         message: &InboxMessage,
         by: &Name,
     ) -> Result<Acted, EngineError> {
         let current = self.ledger.current;
-        let open = self.branches.iter();
-        let open = open.filter(|(_, branch)| is_open(&branch.snapshot));
-        let mut open: Vec<Id> = open.map(|(id, _)| *id).collect();
-        open.sort_by_key(|id| *id == current);
-        let last = open.pop().unwrap_or(current);
-        let cancel = || Offer::new(What::Cancel(Cancelled::All, by.clone()));
-        for other in &open {
-            self.offer(*other, cancel());
-            Box::pin(self.turn(*other)).await?;
+        let mut ended = BTreeSet::new();
+        loop {
+            let all = self.branches.iter();
+            let open = all.filter(|(id, b)| !ended.contains(*id) && is_open(&b.snapshot));
+            let mut open: Vec<Id> = open.map(|(id, _)| *id).collect();
+            open.sort_by_key(|id| *id != current);
+            let mut open = open.into_iter();
+            let next = open.next().unwrap_or(current);
+            let known = self.branches.get(&next);
+            let with_it = known.map_or_else(BTreeSet::new, |b| left_with(&b.snapshot));
+            let mut offer = Offer::new(What::Cancel(Cancelled::All, by.clone()));
+            if open.all(|other| with_it.contains(&other)) {
+                offer.message = Some(message.clone());
+                offer.ends_others = !ended.is_empty();
+                self.offer(next, offer);
+                return Ok(Ok(()));
+            }
+            self.offer(next, offer);
+            Box::pin(self.turn(next)).await?;
+            ended.insert(next);
         }
-        let mut offer = cancel();
-        offer.message = Some(message.clone());
-        offer.ends_others = !open.is_empty();
-        // What ended before it may have left it behind.
-        let has_ticks = self.branches.contains_key(&last);
-        self.offer(if has_ticks { last } else { current }, offer);
-        Ok(Ok(()))
     }
 
     /// A branch ends. What was said to it before this was, and waits, goes with the cancel: it is dropped where that is taken.
