@@ -554,8 +554,8 @@ impl Store for SqliteStore {
     }
 
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
-        self.write(move |conn, _| match bounds::event(&event) {
-            Ok(()) => lists::deliver_event(conn, &event),
+        self.write(move |conn, state| match bounds::event(&event) {
+            Ok(()) => lists::deliver_event(conn, state, &event),
             Err(e) => Ok(Err(e)),
         })
     }

@@ -43,9 +43,15 @@ impl Journal {
         }
     }
 
-    /// As the lock file says it.
+    /// As the lock file says it: device and inode of each.
     fn text(self) -> String {
-        format!("{self:?}")
+        let says = |file: Option<Inode>| {
+            file.map_or_else(
+                || "none".to_owned(),
+                |(device, inode)| format!("{device}:{inode}"),
+            )
+        };
+        format!("journal {} index {}\n", says(self.file), says(self.index))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::append::name;
 use super::seen;
-use super::writer::Said;
+use super::writer::{Said, State};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::fmt::Write as _;
@@ -234,7 +234,11 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
 }
 
 /// Gives an event to the waits that it meets, or puts it into the box. False if its id is remembered.
-pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> Said<bool> {
+pub(super) fn deliver_event(
+    conn: &Connection,
+    state: &mut State,
+    event: &BoxedEvent,
+) -> Said<bool> {
     let said = SaidHash::of(&event.message).0;
     match seen::find(conn, &event.id)? {
         Ok(None) => {}
@@ -257,7 +261,9 @@ pub(super) fn deliver_event(conn: &Connection, event: &BoxedEvent) -> Said<bool>
         return Ok(Err(bounds::full_box()));
     }
     seen::remember(conn, &event.id, event.until, said)?;
-    seen::forget(conn, event.at)?;
+    if state.counts_events() {
+        seen::forget(conn, event.at)?;
+    }
     for session in &waiting {
         // One that had it already hears nothing new.
         let _ = deliver(conn, session, &message, None)?;

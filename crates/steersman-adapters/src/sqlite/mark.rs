@@ -12,6 +12,7 @@
 use super::error::io;
 use super::file::{FileId, beside};
 use super::owner::in_place;
+use super::part::Part;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -218,16 +219,15 @@ fn sync(folder: &Path) -> std::io::Result<()> {
 
 /// The mark, and where it lies until the lock on it ends: whoever writes it gives it another name.
 fn locked(folder: &Path) -> std::io::Result<(File, PathBuf)> {
-    let place = || place(folder)?.ok_or_else(|| Error::new(ErrorKind::NotFound, "it is gone"));
     loop {
+        let place = place(folder)?.ok_or_else(|| Error::new(ErrorKind::NotFound, "it is gone"))?;
         let mut options = OpenOptions::new();
-        let file = match options.read(true).write(true).open(place()?) {
+        let file = match options.read(true).write(true).open(&place) {
             Ok(file) => file,
             Err(e) if e.kind() == ErrorKind::NotFound => continue,
             Err(e) => return Err(e),
         };
         lock(&file)?;
-        let place = place()?;
         if in_place(&file, &place) {
             return Ok((file, place));
         }
@@ -306,23 +306,13 @@ pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreErro
             Some(place) => place,
             None => folder.join(name()?),
         };
-        let part = folder.join(format!("{}.part", name()?));
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        let mut file = options.open(&part)?;
-        let fill = || -> std::io::Result<()> {
-            let of = Of {
-                file: FileId::of(store)?,
-                own: FileId::of_open(&file)?,
-            };
-            put(&mut file, id, Some(of), written, true)?;
-            std::fs::rename(&part, place)
+        let (part, mut file) = Part::of(&place)?;
+        let of = Of {
+            file: FileId::of(store)?,
+            own: FileId::of_open(&file)?,
         };
-        let filled = fill();
-        if filled.is_err() {
-            let _ = std::fs::remove_file(&part);
-        }
-        filled?;
+        put(&mut file, id, Some(of), written, true)?;
+        part.replace()?;
         sync(&folder)?;
         store.parent().map_or(Ok(()), sync)
     };

@@ -7,7 +7,8 @@ use serde_json::Value as Json;
 const PASSWORD: &str = "PLANTED-password-41c7";
 const TOKEN: &str = "PLANTED \"token\" d09e";
 const KEY: &str = "sk-PLANTED-key-8f2a";
-const PIN: &str = "7341";
+// No id and no digest looks like it.
+const PIN: &str = "7#41";
 
 const DESK: &str = r#"name: desk
 memory: { scope: everybody }
