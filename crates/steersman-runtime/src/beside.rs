@@ -46,12 +46,13 @@ pub async fn differs(
 fn times(inspection: &Inspection, kept: &Kept, found: &mut Vec<String>) {
     for pending in &inspection.pending {
         let due = pending.due.filter(|_| pending.kind != PendingKind::Hold);
-        // Who is told of it later has the same timer.
+        // Who is told of it later, and what finds out how it ended, have the same timer.
         let told = inspection.ledger.reaches_again();
         let told = told.filter(|(_, reach)| reach.of == pending.effect);
         let due = due
             .into_iter()
             .chain(told.filter_map(|(_, reach)| reach.again))
+            .chain(pending.probe.as_ref().and_then(|probe| probe.again))
             .min();
         let timer = kept.timers.get(&pending.effect);
         let (effect, kind) = (pending.effect, pending.kind.word());

@@ -19,7 +19,7 @@ use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
-pub const VERSION: u8 = 13;
+pub const VERSION: u8 = 14;
 
 /// What is known of the world behind a line.
 ///
@@ -58,7 +58,6 @@ pub struct Ledger {
     accepted: BTreeSet<Name>,
     effects: BTreeMap<Id, Record>,
     listed: BTreeSet<Id>,
-    would_ask: BTreeSet<Id>,
     /// Who was told that something waits for them, by the effect that told them.
     reaches: BTreeMap<Id, Reach>,
     /// Probes of effects that are in doubt now.
@@ -272,7 +271,6 @@ impl Default for Ledger {
             accepted: BTreeSet::new(),
             effects: BTreeMap::new(),
             listed: BTreeSet::new(),
-            would_ask: BTreeSet::new(),
             reaches: BTreeMap::new(),
             probes: BTreeMap::new(),
             searches: BTreeMap::new(),
@@ -379,6 +377,7 @@ impl Ledger {
             }
             LedgerEntry::Late { .. }
             | LedgerEntry::Refused { .. }
+            | LedgerEntry::WouldAsk(_)
             | LedgerEntry::StoreAccepted { .. } => {}
             LedgerEntry::Again { effect, at } => self.put_off(line, *effect, *at),
             LedgerEntry::Opened { branch, from, at } => {
@@ -398,9 +397,6 @@ impl Ledger {
             LedgerEntry::Adopted { branch, at } => self.adopted(line, *branch, *at),
             LedgerEntry::Listed(effect) => {
                 self.listed.insert(*effect);
-            }
-            LedgerEntry::WouldAsk(effect) => {
-                self.would_ask.insert(*effect);
             }
             LedgerEntry::Reach {
                 effect,
@@ -584,19 +580,6 @@ impl Ledger {
         holds.find(|h| h.why == why)
     }
 
-    /// How a hold of an effect ended, the last one of its kind.
-    pub fn release(&self, effect: Id, why: Why) -> Option<Release> {
-        let ended = &self.effects.get(&effect)?.ended;
-        ended.iter().rev().find(|(w, _)| *w == why).map(|(_, r)| *r)
-    }
-
-    /// Effects whose last attempt an earlier owner started and of which no outcome is known: a new owner writes
-    /// `Unknown` for each, with its attempt, and then acts by its class.
-    pub fn orphans(&self) -> impl Iterator<Item = (Id, &Record)> {
-        self.effects()
-            .filter(|(_, r)| r.progress.is_started() && r.epoch < self.epoch)
-    }
-
     /// Whether it may have happened, and nobody runs it. What began before this epoch, nobody runs.
     pub fn may_have_happened(&self, effect: Id, epoch: u64) -> bool {
         let Some(record) = self.effects.get(&effect) else {
@@ -612,11 +595,6 @@ impl Ledger {
     /// Effects of abandoned futures that were shown to whoever rewound.
     pub fn listed(&self) -> impl Iterator<Item = Id> {
         self.listed.iter().copied()
-    }
-
-    /// Approvals for which dry mode would have asked.
-    pub fn would_ask(&self) -> impl Iterator<Item = Id> {
-        self.would_ask.iter().copied()
     }
 
     /// A branch.

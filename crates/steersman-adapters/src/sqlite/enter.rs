@@ -98,18 +98,16 @@ fn patiently<T>(
     path: &Path,
     mut run: impl FnMut() -> Result<Result<T, Wait>, StoreError>,
 ) -> Result<T, StoreError> {
-    let mut tries = 0;
-    let mut before = None;
+    let mut tries = [0; 3];
     loop {
         let wait = match run()? {
             Ok(done) => return Ok(done),
             Err(wait) => wait,
         };
-        tries = if before == Some(wait) { tries + 1 } else { 0 };
-        if tries >= wait.tries() {
+        tries[wait as usize] += 1;
+        if tries[wait as usize] > wait.tries() {
             return Err(wait.refused(path));
         }
-        before = Some(wait);
         std::thread::sleep(PAUSE);
     }
 }
@@ -407,9 +405,6 @@ impl Guard {
         copy.write_all(&ours)?;
         copy.sync_all()?;
         if there { part.replace() } else { part.put() }?;
-        if let Some(folder) = journal.parent() {
-            File::open(folder)?.sync_all()?;
-        }
         Ok(true)
     }
 

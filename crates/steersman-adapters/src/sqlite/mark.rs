@@ -12,7 +12,7 @@
 use super::error::io;
 use super::file::{FileId, beside};
 use super::owner::in_place;
-use super::part::Part;
+use super::part::{Part, sync};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -71,9 +71,8 @@ fn folder(store: &Path) -> PathBuf {
 
 /// A name that no mark ever had.
 fn name() -> std::io::Result<String> {
-    let mut random = [0; DIGITS / 2];
-    getrandom::fill(&mut random).map_err(Error::other)?;
-    Ok(format!("{:016x}", u64::from_ne_bytes(random)))
+    let random = getrandom::u64().map_err(Error::other)?;
+    Ok(format!("{random:016x}"))
 }
 
 /// Whether a name is one of ours. What else lies in the folder is passed over.
@@ -208,15 +207,6 @@ pub(super) fn tell(store: &Path, id: &str, written: u64, synced: bool) -> Result
     }
 }
 
-/// Syncs a folder: names in it outlive a power cut.
-fn sync(folder: &Path) -> std::io::Result<()> {
-    // Elsewhere a folder cannot be opened.
-    if cfg!(unix) {
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
-}
-
 /// The mark, and where it lies until the lock on it ends: whoever writes it gives it another name.
 fn locked(folder: &Path) -> std::io::Result<(File, PathBuf)> {
     loop {
@@ -313,7 +303,6 @@ pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreErro
         };
         put(&mut file, id, Some(of), written, true)?;
         part.replace()?;
-        sync(&folder)?;
         store.parent().map_or(Ok(()), sync)
     };
     made().map_err(|e| io(&folder, e))

@@ -173,9 +173,11 @@ fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
 /// Refuses a file without a byte beside a journal with transactions: SQLite would delete the journal.
 fn emptied(path: &Path) -> Result<(), StoreError> {
     let failed = |e| io(path, e);
+    if std::fs::metadata(path).map_err(failed)?.len() > 0 {
+        return Ok(());
+    }
     let journal = wal::read(path).map_err(failed)?.unwrap_or_default();
-    let holds = wal::Journal::of(&journal).size > 0;
-    if !holds || std::fs::metadata(path).map_err(failed)?.len() > 0 {
+    if wal::Journal::of(&journal).size == 0 {
         return Ok(());
     }
     Err(StoreError::Corrupt {

@@ -38,13 +38,42 @@ impl Part {
         &self.path
     }
 
-    /// Puts it into its place if nothing lies there, also nothing that came meanwhile.
+    /// Puts it into its place if nothing lies there, also nothing that came meanwhile. It lies there behind a power cut, too.
     pub(super) fn put(self) -> std::io::Result<()> {
-        std::fs::hard_link(&self.path, &self.place)
+        match std::fs::hard_link(&self.path, &self.place) {
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    ErrorKind::PermissionDenied | ErrorKind::Unsupported
+                ) =>
+            {
+                // A file system without links, FAT say: the name is taken first.
+                File::create_new(&self.place)?;
+                self.replace()
+            }
+            linked => linked.and_then(|()| sync(self.folder())),
+        }
     }
 
-    /// Puts it into its place, whatever lies there.
+    /// Puts it into its place, whatever lies there. It lies there behind a power cut, too.
     pub(super) fn replace(self) -> std::io::Result<()> {
-        std::fs::rename(&self.path, &self.place)
+        std::fs::rename(&self.path, &self.place)?;
+        sync(self.folder())
     }
+
+    fn folder(&self) -> &Path {
+        match self.place.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        }
+    }
+}
+
+/// Syncs a folder: names in it outlive a power cut.
+pub(super) fn sync(folder: &Path) -> std::io::Result<()> {
+    // Elsewhere a folder cannot be opened.
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
 }

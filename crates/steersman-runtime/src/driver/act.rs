@@ -699,6 +699,12 @@ impl Driver {
         released: Note,
         how: Resolution,
     ) -> Result<Acted, EngineError> {
+        let mut at_work = self.at_work.range((effect, 0)..=(effect, u32::MAX));
+        if how == Resolution::NotPerformed && at_work.any(|(_, attempt)| attempt.world) {
+            return Ok(Err(format!(
+                "{effect} was told to stop and has not ended yet: its tool says how it ended; resolve it then, if it is in doubt still"
+            )));
+        }
         let kept = match how {
             Resolution::Done { result } => match steersman_machine::json::read(&result) {
                 Ok(result) => {

@@ -1,7 +1,7 @@
 //! Branches begin, are adopted, end, are superseded and made current.
 
 use super::draft::{Draft, Note, Offer};
-use super::{Driver, OutState, What};
+use super::{Driver, What};
 use crate::branches::{not_adoptable, not_all_act, searched, taken_label};
 use crate::engine::EngineError;
 use crate::inbox::Message;
@@ -9,7 +9,7 @@ use crate::load::Since;
 use crate::store::bounds::ID;
 use crate::store::{InboxMessage, StoreError};
 use steersman_machine::branch::{Awaited, awaited, awaits};
-use steersman_machine::commit::{LedgerEntry, Release, Why};
+use steersman_machine::commit::LedgerEntry;
 use steersman_machine::effect::{
     Bodies, BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
 };
@@ -165,35 +165,8 @@ impl Driver {
                 .map(|(effect, _)| *effect)
                 .collect();
             for effect in outs {
-                let whys: Vec<Why> = match self.ledger.effect(effect) {
-                    Some(record) => record.holds.values().map(|h| h.why).collect(),
-                    None => Vec::new(),
-                };
-                for why in whys.into_iter().filter(|why| *why != Why::Doubt) {
-                    let note = Self::released(effect, why, Release::Cancelled, "rule");
-                    draft.note(note);
-                }
-                let Some(mut out) = self.outs.remove(&effect) else {
-                    continue;
-                };
-                self.unqueue(effect, out.wish.agent);
-                self.quit_waiting(&mut draft, &out);
-                match (&out.state, out.touches_world()) {
-                    (OutState::Running(cancel), false) => {
-                        cancel.cancel();
-                        if out.is_model() {
-                            super::budget::abandon_spend(&mut draft, &mut out);
-                            self.withdraw(effect, out.attempt);
-                        }
-                    }
-                    (OutState::Starting(_), true) => {
-                        draft.note(Note::NotPerformed(effect, out.attempt));
-                    }
-                    _ => {}
-                }
-                if let Some(tool) = out.tool() {
-                    self.leaves_in_doubt(&mut draft, effect, &tool.tool);
-                }
+                // What may change the world ends by itself: how, is on record for the branch that goes on.
+                self.end_effect(&mut draft, effect, false);
             }
             // What came in for it and was not offered yet.
             let branch = self.branches.get_mut(&id);

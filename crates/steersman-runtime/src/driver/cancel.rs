@@ -70,6 +70,14 @@ impl Driver {
             }
             self.offer(next, offer);
             Box::pin(self.turn(next)).await?;
+            // Of what is too much for one line some waits for the next.
+            let waits = |offer: &Offer| matches!(offer.what, What::Cancel(Cancelled::All, _));
+            while self.fresh.contains(&next)
+                && let Some(branch) = self.branches.get(&next)
+                && branch.offers.iter().any(waits)
+            {
+                Box::pin(self.turn(next)).await?;
+            }
             ended.insert(next);
         }
     }

@@ -4,6 +4,7 @@ use super::Driver;
 use super::budget::Claim;
 use crate::inbox::Message;
 use crate::store::{InboxMessage, WaitChange};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::artifact::Content;
 use steersman_machine::commit::{Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
@@ -26,7 +27,8 @@ pub(crate) struct Draft {
     pub(crate) consumed: Vec<Name>,
     pub(crate) events_taken: Vec<Name>,
     pub(crate) waits: Vec<WaitChange>,
-    pub(crate) timers: Vec<(Id, Option<Time>)>,
+    /// Effects of which something is due at another time behind this line, or nothing any more.
+    pub(crate) timers: BTreeSet<Id>,
     pub(crate) urgent: bool,
     /// An effect of class `unsafe` begins once it is on disk.
     pub(crate) begins_unsafe: bool,
@@ -125,7 +127,7 @@ impl Draft {
         let ask = hold.ask.map(|ask| self.body(ask));
         self.urgent = true;
         if hold.due.is_some() {
-            self.timers.push((hold.effect, hold.due));
+            self.timers.insert(hold.effect);
         }
         self.ledger.push(LedgerEntry::Hold(Hold {
             effect: hold.effect,
@@ -143,6 +145,13 @@ impl Draft {
         self.ledger.iter().any(|entry| {
             matches!(entry, LedgerEntry::Released { effect, why, .. } if (*effect, *why) == (of, kind))
         })
+    }
+
+    /// Whether a hold opens with this line.
+    pub(crate) fn holds(&self, of: Id, kind: Why) -> bool {
+        self.ledger.iter().any(
+            |entry| matches!(entry, LedgerEntry::Hold(hold) if (hold.effect, hold.why) == (of, kind)),
+        )
     }
 
     /// A note goes into the ledger.
@@ -187,7 +196,7 @@ impl Draft {
             } => {
                 self.urgent = true;
                 let body = text.map(|text| self.body(&text));
-                self.timers.push((effect, None));
+                self.timers.insert(effect);
                 LedgerEntry::Released {
                     effect,
                     why,

@@ -50,6 +50,24 @@ impl Driver {
         outs.chain(holds).chain(branches).chain(asks)
     }
 
+    /// When something of an effect that is out is due first. The store wakes the session then, whoever drives it.
+    pub(super) fn timer_of(&self, id: Id) -> Option<Time> {
+        let out = self.outs.get(&id)?;
+        let own = match out.state {
+            OutState::Later(at) => Some(at),
+            OutState::Waits => out.wish.due,
+            _ => None,
+        };
+        let record = self.ledger.effect(id).into_iter();
+        let holds = record.flat_map(|record| record.holds.values());
+        let probe = self.ledger.probe(id).and_then(|(_, probe)| probe.again);
+        let reaches = self.ledger.reaches_again();
+        let reaches = reaches.filter(|(_, reach)| reach.of == id);
+        let reaches = reaches.filter_map(|(_, reach)| reach.again);
+        let all = own.into_iter().chain(holds.filter_map(|hold| hold.due));
+        all.chain(probe).chain(reaches).min()
+    }
+
     /// When the clock has something for this session next.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.dues().map(|(at, _)| at).min()

@@ -149,6 +149,10 @@ impl All<'_> {
             let known = self.seen.get(&info.id);
             let new = |id: &Name| known.is_none_or(|known| !known.contains(id));
             if inbox.iter().any(new) {
+                if info.owner.is_some() {
+                    self.elsewhere = true;
+                    continue;
+                }
                 self.tried.retain(|(id, ..)| *id != info.id);
                 if self.take(&info.id).await? {
                     self.seen.insert(info.id, inbox);

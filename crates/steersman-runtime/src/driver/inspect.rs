@@ -115,9 +115,12 @@ async fn left_in_doubt(
 ) -> Result<Vec<(Id, Snapshot)>, EngineError> {
     let mut left = Vec::new();
     for (effect, record) in ledger.effects() {
+        if record.holds.values().all(|hold| hold.why != Why::Doubt) {
+            continue;
+        }
         let open = |b: &&BranchView| b.snapshot.effects.contains_key(&effect);
         let waits = branches.iter().filter(|b| !b.superseded).any(|b| open(&b));
-        if waits || ledger.hold(effect, Why::Doubt).is_none() {
+        if waits {
             continue;
         }
         let mut views = branches.iter().filter(|b| b.id == record.branch);

@@ -53,7 +53,8 @@ impl Driver {
         }
     }
 
-    /// No branch waits for an effect any more: what may have happened is in doubt from here on, if it was not before. What its definition gives up without asking anybody is given up.
+    /// No branch waits for an effect any more: what may have happened is in doubt from here on, if it was not before. What its
+    /// definition gives up without asking anybody is given up.
     pub(super) fn leaves_in_doubt(&mut self, draft: &mut Draft, effect: Id, tool: &Name) {
         let epoch = self.claim.epoch;
         let Some(record) = self.ledger.effect(effect) else {
@@ -67,7 +68,7 @@ impl Driver {
             return;
         }
         self.left_now.push(effect);
-        if self.ledger.hold(effect, Why::Doubt).is_some() {
+        if self.ledger.hold(effect, Why::Doubt).is_some() || draft.holds(effect, Why::Doubt) {
             return;
         }
         let reason = "its call was ended before the outcome was known";
@@ -75,6 +76,22 @@ impl Driver {
             let given_up = Self::released(effect, Why::Doubt, Release::GivenUp, "rule");
             draft.note(given_up);
         }
+    }
+
+    /// The same where this line may say that nobody knows how an attempt ended.
+    pub(super) async fn left_unknown(
+        &mut self,
+        draft: &mut Draft,
+        effect: Option<Id>,
+    ) -> Result<(), EngineError> {
+        if let Some(effect) = effect
+            && !self.outs.contains_key(&effect)
+            && self.ledger.is_doubted(effect, &draft.ledger)
+            && let Some(tool) = self.tool_left(effect).await?
+        {
+            self.leaves_in_doubt(draft, effect, &tool);
+        }
+        Ok(())
     }
 
     /// What earlier owners left in doubt: of what they had begun and no branch waits for, nothing runs.
@@ -85,7 +102,9 @@ impl Driver {
         });
         let doubted: Vec<Id> = doubted.map(|(id, _)| id).collect();
         for effect in doubted {
-            if let Some(tool) = self.tool_left(effect).await? {
+            if self.ledger.hold(effect, Why::Doubt).is_some() {
+                self.left_now.push(effect);
+            } else if let Some(tool) = self.tool_left(effect).await? {
                 self.leaves_in_doubt(draft, effect, &tool);
             }
         }

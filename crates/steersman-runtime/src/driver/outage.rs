@@ -318,13 +318,6 @@ impl Driver {
         };
         let mut draft = self.draft(self.outs[&id].branch);
         draft.note(note);
-        // The timer is that of the hold that keeps it now, if that has one.
-        let holds = self.ledger.effect(id).map(|record| &record.holds);
-        let due = holds.into_iter().flatten().filter_map(|(_, hold)| {
-            let other = hold.why != Why::Outage;
-            hold.due.filter(|_| other)
-        });
-        draft.timers.extend(due.map(|due| (id, Some(due))));
         self.write(draft).await
     }
 

@@ -263,7 +263,7 @@ impl Driver {
     /// A long delay is in the log: it survives this process.
     pub(super) fn again_later(&mut self, draft: &mut Draft, effect: Id, at: Time) {
         draft.ledger.push(LedgerEntry::Again { effect, at });
-        draft.timers.push((effect, Some(at)));
+        draft.timers.insert(effect);
         if let Some(out) = self.outs.get_mut(&effect) {
             out.state = OutState::Later(at);
             out.permit = None;

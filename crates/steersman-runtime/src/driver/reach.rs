@@ -176,7 +176,7 @@ impl Driver {
             .reached(effect)
             .is_some_and(|reach| reach.again.is_some())
         {
-            draft.timers.push((of, self.due_of(of, Some(effect))));
+            draft.timers.insert(of);
         }
         draft.urgent = true;
         draft.ledger.push(LedgerEntry::Reach {
@@ -340,21 +340,9 @@ impl Driver {
         self.reaching.remove(&effect);
         let mut draft = self.draft(self.outs[&of].branch);
         draft.urgent = true;
-        let due = self.due_of(of, None);
-        draft
-            .timers
-            .push((of, Some(due.map_or(at, |due| due.min(at)))));
+        draft.timers.insert(of);
         draft.ledger.push(LedgerEntry::Again { effect, at });
         self.write(draft).await
-    }
-
-    /// When something of what waits is due first: the question itself, or what tells somebody of it, `but` this.
-    fn due_of(&self, of: Id, but: Option<Id>) -> Option<Time> {
-        let again = self.ledger.reaches_again();
-        let again = again.filter(|(effect, reach)| reach.of == of && Some(*effect) != but);
-        let again = again.filter_map(|(_, reach)| reach.again);
-        let due = self.question(of).and_then(|question| question.due);
-        due.into_iter().chain(again).min()
     }
 
     async fn note_reach(

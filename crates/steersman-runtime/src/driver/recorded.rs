@@ -128,14 +128,11 @@ impl Driver {
             (Raw::Unknown(_), Progress::Unknown { .. }) => None,
             (Raw::Unknown(_), _) => Some(Note::Unknown(effect, attempt)),
         };
-        let tool = self.tool_left(effect).await?;
         let mut draft = self.draft(self.ledger.current);
         if let Some(note) = note {
             draft.note(note);
         }
-        if let Some(tool) = tool {
-            self.leaves_in_doubt(&mut draft, effect, &tool);
-        }
+        self.left_unknown(&mut draft, Some(effect)).await?;
         self.write(draft).await
     }
 
@@ -153,12 +150,18 @@ impl Driver {
             }
             _ => None,
         };
+        let effect = offer.what.effect();
         self.given_up(draft, offer, kept.as_deref());
-        Ok(())
+        self.left_unknown(draft, effect).await
     }
 
     /// Nobody waits for it any more where it is offered: what it says of the world is kept in the ledger.
-    pub(super) fn stale(&mut self, draft: &mut Draft, offer: Offer, offered: &Offered) {
+    pub(super) async fn stale(
+        &mut self,
+        draft: &mut Draft,
+        offer: Offer,
+        offered: &Offered,
+    ) -> Result<(), EngineError> {
         let kept = match offered {
             Offered::Outcome {
                 outcome: Outcome::Mapped(mapped),
@@ -166,7 +169,9 @@ impl Driver {
             } => Some(codec::keep_outcome(mapped)),
             _ => None,
         };
+        let effect = offer.what.effect();
         self.given_up(draft, offer, kept.as_deref());
+        self.left_unknown(draft, effect).await
     }
 
     fn given_up(&mut self, draft: &mut Draft, mut offer: Offer, kept: Option<&str>) {

@@ -52,7 +52,7 @@ impl Driver {
                 .and_then(|r| r.again)
                 .or(out.wish.due);
             if timed.is_some() {
-                draft.timers.push((id, None));
+                draft.timers.insert(id);
             }
             self.begin_now(&mut draft, id)?;
             let ready = std::mem::take(&mut draft.ready);

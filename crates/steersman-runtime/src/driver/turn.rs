@@ -133,7 +133,7 @@ impl Driver {
                 Some(Until::Refused(_)) if offer.ends_others || !offer.drops.is_empty() => {
                     self.taken(&mut draft, offer);
                 }
-                Some(Until::Stale) => self.stale(&mut draft, offer, &offered),
+                Some(Until::Stale) => self.stale(&mut draft, offer, &offered).await?,
                 Some(Until::Refused(why)) => self.refused(&mut draft, offer, why.to_owned()),
                 Some(until) => {
                     again |= until == Until::Again;
@@ -258,6 +258,11 @@ impl Driver {
 
     /// The branch wants it no longer.
     pub(super) fn stop_effect(&mut self, draft: &mut Draft, effect: Id) {
+        self.end_effect(draft, effect, true);
+    }
+
+    /// No branch waits for it any more. `cuts`: what runs is cut also where it may change the world.
+    pub(super) fn end_effect(&mut self, draft: &mut Draft, effect: Id, cuts: bool) {
         if let Some(record) = self.ledger.effect(effect) {
             let whys: Vec<Why> = record.holds.values().map(|h| h.why).collect();
             for why in whys {
@@ -274,19 +279,23 @@ impl Driver {
         };
         self.unqueue(effect, out.wish.agent);
         self.quit_waiting(draft, &out);
-        let mut runs = false;
-        if let OutState::Running(cancel) = &out.state {
-            cancel.cancel();
-            runs = true;
-            if out.touches_world() {
-                draft.note(Note::Unknown(effect, out.attempt));
-            } else if out.is_model() {
-                super::budget::abandon_spend(draft, &mut out);
-                self.withdraw(effect, out.attempt);
+        let world = out.touches_world();
+        let runs = matches!(out.state, OutState::Running(_));
+        match &out.state {
+            OutState::Running(cancel) if cuts || !world => {
+                cancel.cancel();
+                if world {
+                    draft.note(Note::Unknown(effect, out.attempt));
+                } else if out.is_model() {
+                    super::budget::abandon_spend(draft, &mut out);
+                    self.withdraw(effect, out.attempt);
+                }
             }
-        } else if matches!(out.state, OutState::Starting(_)) && out.touches_world() {
             // On its way to the disk and not begun: it never will.
-            draft.note(Note::NotPerformed(effect, out.attempt));
+            OutState::Starting(_) if world => {
+                draft.note(Note::NotPerformed(effect, out.attempt));
+            }
+            _ => {}
         }
         // What runs is not given up before it has told how it ended.
         if let Some(tool) = out.tool()
@@ -395,7 +404,7 @@ impl Driver {
             consumed: draft.consumed,
             events_taken: draft.events_taken,
             waits: draft.waits,
-            timers: draft.timers,
+            timers: Vec::new(),
             outages: super::outage::changed(&line),
             labels: self.labels(&line),
             info: None,
@@ -408,6 +417,8 @@ impl Driver {
             self.to_start.insert(*id);
         }
         self.know_left().await?;
+        let timers = draft.timers.into_iter();
+        batch.timers = timers.map(|id| (id, self.timer_of(id))).collect();
         batch.info = self.changed_info(now);
         self.add_checkpoints(&mut batch, id, line.n);
         Ok((batch, draft.then))

@@ -107,8 +107,8 @@ impl Driver {
     fn wait_outside(&mut self, draft: &mut Draft, id: Id) {
         let out = self.outs.get_mut(&id).expect("it was put there");
         out.state = OutState::Waits;
-        if let Some(due) = out.wish.due {
-            draft.timers.push((id, Some(due)));
+        if out.wish.due.is_some() {
+            draft.timers.insert(id);
         }
     }
 
@@ -121,7 +121,7 @@ impl Driver {
         match later {
             None => draft.ready.push(id),
             Some(at) => {
-                draft.timers.push((id, Some(at)));
+                draft.timers.insert(id);
                 self.outs.get_mut(&id).expect("it was put there").state = OutState::Later(at);
             }
         }
@@ -137,9 +137,14 @@ impl Driver {
             });
         }
         let again = self.ledger.effect(id).is_some_and(|r| r.again.is_some());
-        let told = self.ledger.reaches_again().any(|(_, reach)| reach.of == id);
-        if out.wish.due.is_some() || again || told {
-            draft.timers.push((id, None));
+        let told = || self.ledger.reaches_again().any(|(_, reach)| reach.of == id);
+        let probed = || {
+            self.ledger
+                .probe(id)
+                .is_some_and(|(_, probe)| probe.again.is_some())
+        };
+        if out.wish.due.is_some() || again || probed() || told() {
+            draft.timers.insert(id);
         }
     }
 

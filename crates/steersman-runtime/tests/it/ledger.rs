@@ -150,7 +150,6 @@ fn an_approved_effect_is_done() {
     assert_eq!(at_hold.effect(b).unwrap().progress, Progress::Wished);
     let running = ledger(&[asked.clone(), given.clone()]);
     assert_eq!(running.holds().count(), 0);
-    assert_eq!(running.release(b, Why::Approval), Some(Release::Go));
     assert!(running.accepted("m6") && !running.accepted("m7"));
     assert_eq!(running.effect(b).unwrap().attempt, 1);
     let other = id(28, 0);
@@ -181,13 +180,7 @@ fn a_doubt_has_three_ways_out() {
     let before = line(23, Id::MAIN, vec![claimed(7), started(b, 1, 7)]);
     let takeover = line(100, Id::MAIN, vec![claimed(8)]);
     let found = ledger(&[before.clone(), takeover.clone()]);
-    assert_eq!(
-        found
-            .orphans()
-            .map(|(id, r)| (id, r.attempt))
-            .collect::<Vec<_>>(),
-        [(b, 1)]
-    );
+    assert!(found.may_have_happened(b, 8) && !found.may_have_happened(b, 7));
     assert_eq!(
         unsafe_kept_by(&found, Id::MAIN, id(101, 0)),
         Some((b, Stands::InDoubt))
@@ -200,7 +193,6 @@ fn a_doubt_has_three_ways_out() {
     let lines = [before, takeover, doubt];
     let doubted = ledger(&lines);
     assert!(doubted.effect(b).unwrap().in_doubt());
-    assert_eq!(doubted.orphans().count(), 0);
     assert!(doubted.hold(b, Why::Doubt).is_some());
 
     let with = |how: Release| {

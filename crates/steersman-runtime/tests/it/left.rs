@@ -6,10 +6,11 @@ use crate::world::{Does, World, answered, network};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line};
+use steersman_machine::mapping::{Fault, Raw};
 use steersman_runtime::engine::StartOptions;
-use steersman_runtime::inbox::Message;
+use steersman_runtime::inbox::{Message, Resolution};
 use steersman_runtime::ledger::Progress;
-use steersman_runtime::session::{Session, Settled};
+use steersman_runtime::session::{Fate, Session, Settled};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -149,5 +150,60 @@ async fn a_branch_that_is_taken_up_again_has_its_call_that_runs() {
         let settled: Arc<Settled> = session.settled().await.unwrap();
         assert_eq!(answered(&settled), "Paid.", "{}", world.printed().await);
         assert_eq!(world.tools.count(tool), 1);
+    }
+}
+
+/// A person says that a payment was not made whose tool has not ended: that would let an equal one begin beside it.
+#[tokio::test]
+async fn what_runs_still_is_not_taken_for_not_performed() {
+    let script = json!({ "main": [call("pay", 5), call("pay", 5), "Well."] });
+    let world = World::new(script);
+    let (session, gate) = begun(&world, "pay").await;
+    session.interrupt("Stop.").await.unwrap();
+    let waits = session.settled().await.unwrap();
+    let seen = world.engine.inspect("session").await.unwrap();
+    let doubt = seen.pending.iter().find(|pending| pending.left);
+    let doubt = doubt.unwrap_or_else(|| panic!("{waits:?}")).id();
+    let no = || session.resolve(doubt, Resolution::NotPerformed, "user");
+    let fate = no().await.unwrap().fate;
+    let Fate::Refused(why) = fate else {
+        panic!("{fate:?}")
+    };
+    assert!(why.contains("has not ended yet"), "{why}");
+    gate.add_permits(1);
+    settle().await;
+    assert!(matches!(no().await.unwrap().fate, Fate::Refused(_)));
+    session.settled().await.unwrap();
+    assert_eq!(world.tools.count("pay"), 1, "{}", world.printed().await);
+    session.stop().await;
+    is_done(&world).await;
+}
+
+/// A tool tells that nobody knows in the moment in which its branch is left: its doubt is listed.
+#[tokio::test]
+async fn a_doubt_that_came_with_the_end_of_its_branch_is_listed() {
+    for order in 0..40 {
+        let script = json!({ "main": [call("mail", 5), "Well."], "main@other": ["Well."] });
+        let world = World::new(script);
+        let gate = Arc::new(Semaphore::new(0));
+        let unknown = Raw::Unknown(Fault::new("timeout", "no answer came"));
+        world.tools.will("mail", Does::Ends(gate.clone(), unknown));
+        let session = world.start(DESK, "Go.").await;
+        until_run(&world, "mail", 1).await;
+        gate.add_permits(1);
+        for _ in 0..order {
+            tokio::task::yield_now().await;
+        }
+        rewound(&session).await;
+        session.settled().await.unwrap();
+        let seen = world.engine.inspect("session").await.unwrap();
+        let (effect, record) = seen.ledger.effects().next().unwrap();
+        let unknown = matches!(record.progress, Progress::Unknown { .. });
+        assert_eq!(
+            seen.is_left_in_doubt(effect),
+            unknown,
+            "{order}: {}",
+            world.printed().await
+        );
     }
 }

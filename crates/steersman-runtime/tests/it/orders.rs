@@ -513,7 +513,15 @@ async fn an_answer_to_one_doubt_settles_none_that_arose_behind_it() {
     assert!(why.starts_with(&format!("{of} is over")), "{why}");
     let seen = world.engine.inspect("session").await.unwrap();
     assert!(seen.ledger.effect(of.effect).unwrap().in_doubt());
+    // It runs still: what a person takes for not performed may be performed in a moment.
     let now = PendingId { hold: None, ..of };
+    let fate = resolve(now).await.unwrap().fate;
+    let Fate::Refused(why) = fate else {
+        panic!("{fate:?}")
+    };
+    assert!(why.contains("has not ended yet"), "{why}");
+    world.clock.advance(3_600_000);
+    settle().await;
     assert!(taken(&resolve(now).await.unwrap().fate));
 }
 

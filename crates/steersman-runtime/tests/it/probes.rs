@@ -7,12 +7,15 @@ use crate::world::{Does, World, answered, asked};
 use serde_json::json;
 use std::sync::Arc;
 use steersman_machine::commit::{LedgerEntry, Probing};
+use steersman_machine::ids::Time;
 use steersman_machine::mapping::Fault;
+use steersman_runtime::clock::Clock as _;
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
 use steersman_runtime::ledger::Progress;
 use steersman_runtime::pending::Pending;
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
+use steersman_runtime::store::Store as _;
 use tokio::sync::Semaphore;
 
 fn desk(otherwise: &str) -> String {
@@ -612,5 +615,45 @@ async fn people_are_told_when_what_tells_them_may_be_asked_again() {
             "So be it."
         );
         assert_eq!(world.tools.count("page"), 4);
+    }
+}
+
+/// What the store wakes the session for.
+async fn timers(world: &World) -> Vec<i64> {
+    let timers = world.store.timers(Time(i64::MAX), 9).await.unwrap();
+    timers.into_iter().map(|(.., at)| at.0).collect()
+}
+
+/// A probe and what tells people are put off both: the store wakes the session for the one that is due first, then for the other,
+/// and for none when the doubt is left.
+#[tokio::test]
+async fn the_store_knows_what_of_a_doubt_is_due_first() {
+    let definition = desk("ask").replace("page: { effect", "page: { retry: 2, effect");
+    for (probe, page) in [(300_000, 120_000), (120_000, 300_000)] {
+        let world = world();
+        world.tools.will("payments", down_for(probe));
+        world.tools.will("page", down_for(page));
+        let now = world.clock.now().0;
+        let session = world.start(&definition, "Go.").await;
+        rested(&world, &session).await.unwrap();
+        settle().await;
+        let spent = world.clock.now().0 - now;
+        let [first] = timers(&world).await[..] else {
+            panic!("{}", world.printed().await)
+        };
+        assert!(
+            (now + 120_000..=now + 120_000 + spent).contains(&first),
+            "{first}"
+        );
+        world.tools.will("payments", down_for(300_000));
+        world.clock.advance(125_000);
+        settle().await;
+        let [second] = timers(&world).await[..] else {
+            panic!("{}", world.printed().await)
+        };
+        assert!(second > first + 100_000, "{second} behind {first}");
+        session.cancel(CancelWhat::Session, "user").await.unwrap();
+        settle().await;
+        assert_eq!(timers(&world).await, [0; 0]);
     }
 }
