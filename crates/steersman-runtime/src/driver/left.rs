@@ -71,7 +71,7 @@ impl Driver {
         if self.ledger.hold(effect, Why::Doubt).is_some() || draft.holds(effect, Why::Doubt) {
             return;
         }
-        let reason = "its call was ended before the outcome was known";
+        let reason = "its call ended, and nobody knows how it did";
         if !self.opens_doubt(draft, effect, (tool, digest), reason) {
             let given_up = Self::released(effect, Why::Doubt, Release::GivenUp, "rule");
             draft.note(given_up);

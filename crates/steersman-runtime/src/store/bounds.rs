@@ -22,7 +22,7 @@ pub const WAITING_ORDERS: u64 = WAITING + 1_000;
 /// Most events in the box of a store.
 pub const BOXED: u64 = 10_000;
 
-/// So many ids of events are remembered whatever time it is. Beyond that now and then those go whose time is past by the clock of an
+/// At least so many ids of events are remembered whatever time it is. Beyond that now and then those go whose time is past by the clock of an
 /// event that comes, the ones that end first, no more than are too many: one absurd clock makes no id new that is still remembered.
 pub const SEEN: u64 = 100_000;
 

@@ -11,6 +11,7 @@ use steersman_runtime::engine::StartOptions;
 use steersman_runtime::inbox::{Message, Resolution};
 use steersman_runtime::ledger::Progress;
 use steersman_runtime::session::{Fate, Session, Settled};
+use steersman_runtime::step::Go;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -179,31 +180,40 @@ async fn what_runs_still_is_not_taken_for_not_performed() {
     is_done(&world).await;
 }
 
-/// A tool tells that nobody knows in the moment in which its branch is left: its doubt is listed.
+/// A tool tells that nobody knows, and its branch is left before it took that: the doubt is listed.
 #[tokio::test]
 async fn a_doubt_that_came_with_the_end_of_its_branch_is_listed() {
-    for order in 0..40 {
-        let script = json!({ "main": [call("mail", 5), "Well."], "main@other": ["Well."] });
-        let world = World::new(script);
-        let gate = Arc::new(Semaphore::new(0));
-        let unknown = Raw::Unknown(Fault::new("timeout", "no answer came"));
-        world.tools.will("mail", Does::Ends(gate.clone(), unknown));
-        let session = world.start(DESK, "Go.").await;
-        until_run(&world, "mail", 1).await;
-        gate.add_permits(1);
-        for _ in 0..order {
-            tokio::task::yield_now().await;
-        }
-        rewound(&session).await;
-        session.settled().await.unwrap();
-        let seen = world.engine.inspect("session").await.unwrap();
-        let (effect, record) = seen.ledger.effects().next().unwrap();
-        let unknown = matches!(record.progress, Progress::Unknown { .. });
-        assert_eq!(
-            seen.is_left_in_doubt(effect),
-            unknown,
-            "{order}: {}",
-            world.printed().await
-        );
+    let both = json!({ "call": [{ "mail": { "cents": 5 } }, { "look": {} }] });
+    let world = World::new(json!({ "main": [both, "Well."], "main@other": ["Well."] }));
+    let gate = Arc::new(Semaphore::new(0));
+    let unknown = Raw::Unknown(Fault::new("timeout", "no answer came"));
+    world.tools.will("mail", Does::Ends(gate.clone(), unknown));
+    let desk = DESK.replace("effect: idempotent,", "effect: idempotent, retry: 0,");
+    let desk = desk.replace("mail]", "mail, look]");
+    let desk = desk.replace("agents:", "  look: { effect: read, native: 1 }\nagents:");
+    let options = StartOptions {
+        id: Some("session".into()),
+        say: Some("Go.".to_owned()),
+        ..StartOptions::default()
+    };
+    world.engine.create(network(&desk), options).await.unwrap();
+    let session = world.engine.open_stepping("session").await.unwrap();
+    session.stood().await.unwrap();
+    while world.tools.count("mail") + world.tools.count("look") < 2 {
+        session.go(Go::Line).await.unwrap();
+        settle().await;
     }
+    gate.add_permits(1);
+    settle().await;
+    rewound(&session).await;
+    session.go(Go::Free).await.unwrap();
+    session.settled().await.unwrap();
+    let seen = world.engine.inspect("session").await.unwrap();
+    let doubt = seen.pending.iter().find(|pending| pending.left);
+    let Some(doubt) = doubt else {
+        panic!("{}", world.printed().await)
+    };
+    let no = Resolution::NotPerformed;
+    let fate = session.resolve(doubt.id(), no, "user").await.unwrap().fate;
+    assert!(matches!(fate, Fate::Taken(_)), "{fate:?}");
 }
