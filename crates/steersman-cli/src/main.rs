@@ -48,8 +48,9 @@ fn main() -> ExitCode {
         let driven = cli.global.driven.clone();
         let ended = runtime.block_on(async {
             let ended = dispatch(cli, &printer).await;
-            driven.let_go(&printer).await?;
-            ended
+            let let_go = driven.let_go(&printer).await;
+            // of two errors the command's own says what was asked for and did not happen
+            ended.and_then(|exit| let_go.map(|()| exit))
         });
         // what still runs is a prompt on a blocked thread; nothing of ours waits for it
         runtime.shutdown_background();
