@@ -2,9 +2,11 @@
 
 use crate::texts::Texts;
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steersman::runtime::ledger::{Ledger, Progress};
 use steersman_machine::commit::{
-    Admitted, LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why,
+    LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why, Wished,
 };
 use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
@@ -33,8 +35,6 @@ pub(crate) struct Deed {
     pub(crate) repeats: Option<String>,
     /// Who let it repeat another.
     word: Option<Name>,
-    /// Of its tool and arguments, once an attempt began.
-    digest: Option<Digest>,
 }
 
 /// Where an effect stands.
@@ -56,22 +56,20 @@ pub(crate) enum Standing {
 }
 
 impl Deed {
-    /// An effect of the engine that no call of an agent made, as its first attempt begins: a message to a person, a probe.
-    fn beside(id: Id, tool: &Name, class: Class, about: &Json, line: &LogLine) -> Self {
+    fn new(id: Id, tool: &Name, class: Class, args: String, line: &LogLine) -> Self {
         Self {
             id,
             tool: tool.clone(),
             class,
-            args: about.to_string(),
+            args,
             branch: line.branch,
             line: line.n,
             attempts: 0,
             repeated: 0,
-            standing: Standing::Running,
+            standing: Standing::Wished,
             settled: None,
             repeats: None,
             word: None,
-            digest: None,
         }
     }
 
@@ -133,6 +131,22 @@ impl Deed {
     }
 }
 
+/// How the ledger has an effect stand; none: nothing holds it, and nothing began it.
+fn stands(ledger: &Ledger, effect: Id) -> Option<Standing> {
+    let known = ledger.effect(effect)?;
+    if let Some(hold) = known.holds.values().next_back() {
+        return Some(Standing::Held(hold.why));
+    }
+    match known.progress {
+        Progress::Wished => None,
+        Progress::Started { .. } => Some(Standing::Running),
+        Progress::NotPerformed => Some(Standing::NotPerformed),
+        Progress::Unknown { .. } => Some(Standing::Doubt),
+        Progress::Done { .. } => Some(Standing::Done),
+        Progress::GivenUp { .. } => Some(Standing::GivenUp),
+    }
+}
+
 /// All effects of tools, in the order in which they were wished.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deeds {
@@ -140,20 +154,49 @@ pub(crate) struct Deeds {
     calls: BTreeMap<Id, (Name, Class, String)>,
     /// The newest effect of a call on its branch.
     of_call: BTreeMap<Id, Id>,
-    /// How many attempts of an effect may have happened.
-    may_have: BTreeMap<Id, u32>,
-    /// The owner that began the last attempt of an effect.
-    begun_by: BTreeMap<Id, u64>,
-    /// The newest owner.
-    owner: u64,
+    /// Effects of calls that were open where another branch began: it has none of its own, or wished one anew.
+    left: BTreeSet<Id>,
+    /// What the engine knows of the world: how an effect stands that was held or begun.
+    ledger: Ledger,
+    /// The owner that began the last attempt of a probe.
+    probed_by: BTreeMap<Id, u64>,
     /// The first effect that was done, by tool and arguments, as holds name it.
     done: BTreeMap<Digest, String>,
 }
 
 impl Deeds {
-    /// Reads a line.
-    pub(crate) fn learn(&mut self, line: &LogLine, texts: &Texts) {
-        if let Some(commit) = &line.commit {
+    /// Of the lines of a session from its first: what settles an effect stands on whatever branch is the current one then.
+    /// `way`: only what was wished on the lines of a way, and as they have it.
+    pub(crate) fn of<'a>(
+        lines: impl IntoIterator<Item = &'a Arc<LogLine>>,
+        texts: &Texts,
+        way: Option<&dyn Fn(Id, Line) -> bool>,
+    ) -> Self {
+        let mut deeds = Self::default();
+        for line in lines {
+            deeds.learn(line, texts, way.is_none_or(|way| way(line.branch, line.n)));
+        }
+        for deed in deeds.by_id.values_mut() {
+            if way.is_some() && deeds.left.contains(&deed.id) {
+                // What became of it on its own branch counts there.
+                deed.attempts = 0;
+                continue;
+            }
+            deed.standing = stands(&deeds.ledger, deed.id).unwrap_or(deed.standing);
+        }
+        deeds
+    }
+
+    fn learn(&mut self, line: &LogLine, texts: &Texts, shown: bool) {
+        let begun = line.ledger.iter().filter_map(|entry| match entry {
+            LedgerEntry::Started { effect, .. } => Some(*effect),
+            _ => None,
+        });
+        // The ledger does not expect that what is over begins again, and forgets it.
+        let anew: Vec<Id> = begun.filter(|effect| self.is_over(*effect)).collect();
+        // Nobody asks this one for the hash of a line.
+        self.ledger.fold(line, &[0; 32]);
+        if let (true, Some(commit)) = (shown, &line.commit) {
             for push in &commit.pushes {
                 match &push.what {
                     Interaction::Call(call) => {
@@ -171,70 +214,61 @@ impl Deeds {
                 }
             }
             for wished in &commit.wished {
-                let Some((tool, class, args)) = wished
-                    .what
-                    .call()
-                    .and_then(|call| self.calls.get(&call))
-                    .cloned()
-                else {
-                    continue;
-                };
-                let args = wished.args.map_or(args, |b| texts.text(b).to_string());
-                if let Some(call) = wished.what.call() {
-                    self.of_call.insert(call, wished.id);
-                }
-                self.by_id.insert(
-                    wished.id,
-                    Deed {
-                        id: wished.id,
-                        tool,
-                        class,
-                        args,
-                        branch: line.branch,
-                        line: line.n,
-                        attempts: 0,
-                        repeated: 0,
-                        standing: Standing::Wished,
-                        settled: None,
-                        repeats: None,
-                        word: None,
-                        digest: None,
-                    },
-                );
+                self.wished(line, wished, texts);
             }
         }
         for entry in &line.ledger {
-            self.reach(line, entry);
-            self.probe(line, entry);
-            self.entry(entry);
-        }
-        let admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
-        let outcomes = admitted.filter(|admitted| admitted.kind == Admitted::Outcome);
-        for effect in outcomes.filter_map(|outcome| outcome.id) {
-            if let Some(deed) = self.by_id.get_mut(&effect)
-                && matches!(deed.standing, Standing::Doubt | Standing::Held(Why::Doubt))
-            {
-                // that nobody knows was taken as its outcome
-                deed.standing = Standing::GivenUp;
+            if shown {
+                self.reach(line, entry);
+                self.probe(line, entry);
             }
+            self.entry(entry, &anew);
         }
     }
 
-    fn closed(&mut self, call: Id, how: How) {
-        let Some(deed) = self
-            .of_call
-            .get(&call)
-            .and_then(|effect| self.by_id.get_mut(effect))
-        else {
+    fn is_over(&self, effect: Id) -> bool {
+        let known = self.ledger.effect(effect);
+        known.is_some_and(|known| {
+            matches!(
+                known.progress,
+                Progress::Done { .. } | Progress::GivenUp { .. }
+            )
+        })
+    }
+
+    fn wished(&mut self, line: &LogLine, wished: &Wished, texts: &Texts) {
+        let Some(call) = wished.what.call() else {
             return;
         };
-        match (deed.standing, how) {
-            (Standing::Done | Standing::GivenUp, _) => {}
-            (_, How::Done) => deed.standing = Standing::Done,
-            (_, How::Simulated) => deed.standing = Standing::Simulated,
-            // a doubt outlives the call that it was for
-            (Standing::NotPerformed | Standing::Doubt | Standing::Held(Why::Doubt), _) => {}
-            (_, how) => deed.standing = Standing::Closed(how),
+        let Some((tool, class, args)) = self.calls.get(&call) else {
+            return;
+        };
+        let args = wished
+            .args
+            .map_or_else(|| args.clone(), |b| texts.text(b).to_string());
+        let deed = Deed::new(wished.id, tool, *class, args, line);
+        let before = self.of_call.insert(call, wished.id);
+        let before = before.and_then(|before| self.by_id.get(&before));
+        if let Some(before) = before.filter(|before| before.branch != line.branch) {
+            self.left.insert(before.id);
+        }
+        self.by_id.insert(wished.id, deed);
+    }
+
+    /// Where nothing held or began its effect, what closed a call says how that ended.
+    fn closed(&mut self, call: Id, how: How) {
+        let effect = self.of_call.get(&call);
+        if let Some(deed) = effect.and_then(|effect| self.by_id.get_mut(effect))
+            && deed.standing != Standing::Done
+        {
+            if how == How::NotInThisBranch {
+                self.left.insert(deed.id);
+            }
+            deed.standing = match how {
+                How::Done => Standing::Done,
+                How::Simulated => Standing::Simulated,
+                how => Standing::Closed(how),
+            };
         }
     }
 
@@ -250,11 +284,11 @@ impl Deeds {
             return;
         };
         if let Reaching::Started { tool, .. } = what {
-            let about = json!({ "question": of.to_string(), "person": by });
+            let about = json!({ "question": of.to_string(), "person": by }).to_string();
             let deed = self
                 .by_id
                 .entry(*effect)
-                .or_insert_with(|| Deed::beside(*effect, tool, Class::Idempotent, &about, line));
+                .or_insert_with(|| Deed::new(*effect, tool, Class::Idempotent, about, line));
             deed.attempts += 1;
         }
         if let Some(deed) = self.by_id.get_mut(effect) {
@@ -272,13 +306,13 @@ impl Deeds {
             return;
         };
         if let Probing::Started { tool, .. } = what {
-            let about = json!({ "doubt": of.to_string() });
+            let about = json!({ "doubt": of.to_string() }).to_string();
             let deed = self
                 .by_id
                 .entry(*effect)
-                .or_insert_with(|| Deed::beside(*effect, tool, Class::Read, &about, line));
+                .or_insert_with(|| Deed::new(*effect, tool, Class::Read, about, line));
             deed.attempts += 1;
-            self.begun_by.insert(*effect, self.owner);
+            self.probed_by.insert(*effect, self.ledger.epoch);
         }
         if let Some(deed) = self.by_id.get_mut(effect) {
             deed.standing = match what {
@@ -292,116 +326,77 @@ impl Deeds {
 
     /// It is done: an equal effect that was done before makes it a repetition.
     fn is_done(&mut self, effect: Id) {
-        let Some(deed) = self.by_id.get_mut(&effect) else {
-            return;
-        };
-        let Some(digest) = deed.digest else { return };
+        let digest = self.ledger.effect(effect).and_then(|known| known.digest);
+        let Some(digest) = digest else { return };
         let first = self
             .done
             .entry(digest)
             .or_insert_with(|| effect.to_string());
-        deed.repeats = (*first != effect.to_string()).then(|| first.clone());
+        if let Some(deed) = self.by_id.get_mut(&effect) {
+            deed.repeats = (*first != effect.to_string()).then(|| first.clone());
+        }
     }
 
-    fn entry(&mut self, entry: &LedgerEntry) {
-        if let LedgerEntry::Recorded {
-            effect,
-            digest,
-            how: Recorded::Done,
-            ..
-        } = entry
-        {
-            let name = format!("{effect} of the session that this one reruns");
-            self.done.entry(*digest).or_insert(name);
-        }
-        let (effect, standing) = match entry {
-            LedgerEntry::Hold(hold) => (hold.effect, Some(Standing::Held(hold.why))),
+    fn entry(&mut self, entry: &LedgerEntry, anew: &[Id]) {
+        match entry {
+            LedgerEntry::Recorded {
+                effect,
+                digest,
+                how: Recorded::Done,
+                ..
+            } => {
+                let name = format!("{effect} of the session that this one reruns");
+                self.done.entry(*digest).or_insert(name);
+            }
             LedgerEntry::Released {
                 effect,
                 why,
                 how,
                 by,
                 ..
-            } => {
-                if let Some(deed) = self.by_id.get_mut(effect) {
-                    match (why, how) {
-                        (Why::Doubt, Release::Outcome) => deed.settled = Some(by.clone()),
-                        (Why::Repeat, Release::Go) => deed.word = Some(by.clone()),
-                        _ => {}
+            } => match (why, how) {
+                (Why::Doubt, Release::Outcome) => {
+                    if let Some(deed) = self.by_id.get_mut(effect) {
+                        deed.settled = Some(by.clone());
                     }
-                }
-                if (*why, *how) == (Why::Doubt, Release::Outcome) {
                     self.is_done(*effect);
                 }
-                let standing = match (why, how) {
-                    (Why::Doubt, Release::Outcome) => Some(Standing::Done),
-                    (Why::Doubt, Release::Go) => {
-                        self.may_have.remove(effect);
-                        Some(Standing::NotPerformed)
+                (Why::Repeat, Release::Go) => {
+                    if let Some(deed) = self.by_id.get_mut(effect) {
+                        deed.word = Some(by.clone());
                     }
-                    (Why::Doubt, Release::GivenUp) => Some(Standing::GivenUp),
-                    (_, Release::Go | Release::Edited) => Some(Standing::Wished),
-                    // its branch was left: nothing keeps it any more, and it does not begin
-                    _ => self.by_id.get(effect).and_then(|deed| {
-                        (deed.standing == Standing::Held(*why)).then_some(match deed.attempts {
-                            0 => Standing::Wished,
-                            _ => Standing::NotPerformed,
-                        })
-                    }),
-                };
-                (*effect, standing)
-            }
-            LedgerEntry::Claimed { epoch, .. } => {
-                self.owner = *epoch;
-                return;
-            }
-            LedgerEntry::Started {
-                effect,
-                epoch,
-                digest,
-                ..
-            } => {
-                self.begun_by.insert(*effect, *epoch);
-                let attempts = self.may_have.entry(*effect).or_default();
-                *attempts += 1;
+                }
+                _ => {}
+            },
+            LedgerEntry::Started { effect, .. } => {
+                let known = self.ledger.effect(*effect);
+                let doubtful = known.is_some_and(|known| {
+                    matches!(
+                        known.progress,
+                        Progress::Started { doubtful: true } | Progress::Unknown { doubtful: true }
+                    )
+                });
+                let again = doubtful || anew.contains(effect);
                 if let Some(deed) = self.by_id.get_mut(effect) {
                     deed.attempts += 1;
+                    deed.repeated += u32::from(again);
                     // how it ended before, somebody said; how this attempt ends, its tool says
                     deed.settled = None;
-                    deed.digest = Some(*digest);
-                    deed.repeated += u32::from(*attempts > 1);
                 }
-                (*effect, Some(Standing::Running))
             }
-            LedgerEntry::Done { effect, .. } => {
-                self.is_done(*effect);
-                (*effect, Some(Standing::Done))
-            }
-            LedgerEntry::NotPerformed { effect, .. } => {
-                let attempts = self.may_have.entry(*effect).or_default();
-                *attempts = attempts.saturating_sub(1);
-                // That the last one did not happen says nothing of those before it.
-                let standing = match *attempts {
-                    0 => Standing::NotPerformed,
-                    _ => Standing::Doubt,
-                };
-                (*effect, Some(standing))
-            }
-            LedgerEntry::Unknown { effect, .. } => (*effect, Some(Standing::Doubt)),
-            _ => return,
-        };
-        if let (Some(deed), Some(standing)) = (self.by_id.get_mut(&effect), standing) {
-            deed.standing = standing;
+            LedgerEntry::Done { effect, .. } => self.is_done(*effect),
+            _ => {}
         }
     }
 
     /// What runs runs in the process of the newest owner, if there is one; what others began is not known.
     pub(crate) fn driven(&mut self, by_somebody: bool) {
-        let owner = by_somebody.then_some(self.owner);
-        for (effect, began) in &self.begun_by {
-            if let Some(deed) = self.by_id.get_mut(effect)
-                && deed.standing == Standing::Running
-                && Some(*began) != owner
+        let epoch = self.ledger.epoch + u64::from(!by_somebody);
+        for (effect, deed) in &mut self.by_id {
+            let probed = self.probed_by.get(effect);
+            if deed.standing == Standing::Running
+                && (self.ledger.may_have_happened(*effect, epoch)
+                    || probed.is_some_and(|began| *began < epoch))
             {
                 deed.standing = Standing::Unknown;
             }
@@ -420,14 +415,6 @@ impl Deeds {
     /// In the order in which they were wished.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Deed> {
         self.by_id.values()
-    }
-
-    /// An effect repeats what was done anywhere in the session, also on a branch that is not among these.
-    pub(crate) fn mark_repeats(&mut self, session: &Self) {
-        for (effect, deed) in &mut self.by_id {
-            let known = session.by_id.get(effect);
-            deed.repeats = known.and_then(|known| known.repeats.clone());
-        }
     }
 
     /// By tool, of those of these that touch the world: intended (begun or still to begin), done, repeated. Repeated is an

@@ -184,10 +184,7 @@ impl Begun {
 
     /// Effects of what was left behind that touched the world, or may have.
     pub(crate) fn left(&self) -> Vec<String> {
-        let mut deeds = Deeds::default();
-        for line in &self.log.lines {
-            deeds.learn(line, &self.log.texts);
-        }
+        let mut deeds = Deeds::of(&self.log.lines, &self.log.texts, None);
         deeds.driven(self.inspection.info.owner.is_some());
         let listed = self.log.lines.iter().filter(|l| l.n == self.line);
         let listed = listed.flat_map(|l| &l.ledger).filter_map(|e| match e {

@@ -20,10 +20,7 @@ pub(crate) async fn run(
     let place = Place::to_look(global).await?;
     let sight = place.look(&args.address).await?;
     let only = sight.named().map(|branch| branch.id);
-    let mut deeds = Deeds::default();
-    for line in &sight.log.lines {
-        deeds.learn(line, &sight.log.texts);
-    }
+    let mut deeds = Deeds::of(&sight.log.lines, &sight.log.texts, None);
     deeds.driven(sight.inspection.info.owner.is_some());
     for pending in sight
         .inspection

@@ -463,15 +463,14 @@ impl Page<'_> {
     }
 
     fn deeds(&self) -> Deeds {
-        let (mut session, mut deeds) = (Deeds::default(), Deeds::default());
         let lines = self.log.lines.iter();
-        for line in lines.filter(|line| self.line.is_none_or(|at| line.n <= at)) {
-            session.learn(line, &self.log.texts);
-            if self.shows(line.branch, line.n) {
-                deeds.learn(line, &self.log.texts);
-            }
-        }
-        deeds.mark_repeats(&session);
+        let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
+        let shows = |branch, line| self.shows(branch, line);
+        let way = self
+            .way
+            .as_ref()
+            .map(|_| &shows as &dyn Fn(Id, Line) -> bool);
+        let mut deeds = Deeds::of(lines, &self.log.texts, way);
         let pending = self.pending().into_iter();
         for held in pending.filter(|p| p.kind == PendingKind::Hold) {
             deeds.held(held.effect);

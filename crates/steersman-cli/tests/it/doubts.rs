@@ -285,3 +285,31 @@ fn what_is_left_in_doubt_is_listed_and_ended_as_printed() {
     assert!(effects.out.contains("done (says ops)"), "{effects:?}");
     assert_eq!(payments(&world), 1);
 }
+
+/// What settles a doubt of a branch that was left stands on the current one: the page of the left one tells it all the same.
+#[test]
+fn what_was_settled_behind_a_rewind_is_told_on_the_branch_that_was_left() {
+    let world =
+        world("desk: [ { call: { pay: { cents: 9 } } }, So be it. ]\ndesk@other: [ Otherwise. ]\n");
+    assert_eq!(world.run(RUN).code, Some(7));
+    let ran = world.run(&["rewind", "last@1", "--label", "other"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let stands = |address| {
+        let (_, shown) = world.json(&["show", address]);
+        shown["effects"].clone()
+    };
+    assert_eq!(stands("last:main")[0]["standing"], "in doubt");
+    let ran = world.run(&["resolve", "last", "2.0", "--done=\"paid 9\""]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let left = stands("last:main");
+    assert!(
+        left[0]["standing"].to_string().starts_with("\"done (says "),
+        "{left}"
+    );
+    assert_eq!(stands("last:other"), serde_json::json!([]));
+    let page = world.run(&["show", "last:main"]);
+    assert!(
+        page.out.contains("pay: 1 intended, 1 done, 0 repeated"),
+        "{page:?}"
+    );
+}
