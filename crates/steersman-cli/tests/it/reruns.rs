@@ -397,7 +397,9 @@ fn what_waits_behind_where_a_recording_was_left_is_waited_for() {
     let again = ["rerun", "last", "--definition", "other.yaml"];
     let ran = world.run(&[&again[..], &["--script-all", "script.yaml", "--json"]].concat());
     let told = document(&ran);
-    assert_eq!(told["diverged"]["line"], 6, "{told:#}");
+    // the answers of three branches come in any order, some of them in one line
+    let line = told["diverged"]["line"].as_u64().unwrap();
+    assert!((6..=8).contains(&line), "{told:#}");
     // time passes by itself: the nap is over, and with it the wait for a good branch
     assert_eq!(told["diff"]["answer"]["b"], "A good one.", "{told:#}");
 }
