@@ -471,6 +471,9 @@ impl Page<'_> {
             .as_ref()
             .map(|_| &shows as &dyn Fn(Id, Line) -> bool);
         let mut deeds = Deeds::of(lines, &self.log.texts, way);
+        if self.line.is_none() {
+            deeds.driven(self.inspection.info.owner.is_some());
+        }
         let pending = self.pending().into_iter();
         for held in pending.filter(|p| p.kind == PendingKind::Hold) {
             deeds.held(held.effect);
