@@ -147,9 +147,14 @@ fn rest(world: &mut World, session: usize) -> Result<(), Finding> {
             probed(&world.show(session)?)?;
         }
     }
+    let shown = world.show(session)?;
+    let open = format!(
+        "{}, {}, inbox {}",
+        shown["status"], shown["holds"], shown["inbox"]
+    );
     Err(Finding::of(
         "a session does not come to rest",
-        format!("{id} after {ROUNDS} commands; the last: {last}"),
+        format!("{id} after {ROUNDS} commands: {open}; the last: {last}"),
     ))
 }
 

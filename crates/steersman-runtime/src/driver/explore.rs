@@ -180,11 +180,8 @@ impl Driver {
             .filter(|out| !matches!(out.state, OutState::Stands))
             .map(|out| out.branch)
             .collect();
-        let rests = |branch: &Id| {
-            let known = self.branches.get(branch);
-            let offered = known.is_some_and(|b| !b.offers.is_empty());
-            !busy.contains(branch) && !offered && !self.fresh.contains(branch)
-        };
+        // What was said to a branch in the middle waits there for the end of its exchange.
+        let rests = |branch: &Id| !busy.contains(branch) && !self.fresh.contains(branch);
         let due = |(id, open): (&Id, &Exploring)| {
             let judged = open.judging.values().all(|judging| judging.is_over(&rests));
             let gone = self.is_unwanted(*id);
