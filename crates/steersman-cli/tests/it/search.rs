@@ -412,3 +412,50 @@ fn what_was_searched_and_what_a_script_lacks_is_told_in_full() {
         "{tree:?}"
     );
 }
+
+/// Somebody speaks to a branch that is tried while a person is asked about its other branch: the search goes on.
+#[test]
+fn what_is_said_to_a_branch_that_is_tried_stops_no_search() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        "name: desk
+tools: { charge: { description: Charges., effect: unsafe, command: [echo, done] } }
+agents: { desk: { system: You charge., tools: [charge] } }
+",
+    );
+    let tries = "[ { call: { charge: {} } }, Tried., Heard., Heard. ]";
+    world.write(
+        "script.yaml",
+        &format!("desk: [ Hello., {{ call: {{ charge: {{}} }} }}, Tried., Heard., Heard. ]\n\"desk@1\": {tries}\n"),
+    );
+    let run = |words: &[&str]| world.run(&[words, &["--script-all", "script.yaml"]].concat());
+    assert_eq!(run(&["run", "--input", "Hi."]).code, Some(0));
+    let live = ["--n", "2", "--score", "1", "--live"];
+    run(&[&["search", "last@head", "--say", "Go."], &live[..]].concat());
+    let (_, shown) = world.json(&["show", "last"]);
+    let hold = &shown["holds"][0];
+    assert_eq!(hold["kind"], "repeat", "{shown:#}");
+    let (id, at) = (
+        hold["id"].as_str().unwrap(),
+        hold["branch"].as_str().unwrap(),
+    );
+    let other = shown["branches"].as_array().unwrap().iter();
+    let other = other.filter_map(|branch| branch["id"].as_str());
+    let mut tried = other.filter(|id| !["main", "100.1"].contains(id));
+    let other = tried
+        .find(|id| *id != at)
+        .unwrap_or_else(|| panic!("{shown:#}"));
+    assert_eq!(
+        run(&["send", &format!("last:{other}"), "More."]).code,
+        Some(0)
+    );
+    run(&["reject", "last", id, "--say", "no"]);
+    run(&["run", "--resume", "last"]);
+    let (_, shown) = world.json(&["show", "last"]);
+    assert_eq!(
+        (&shown["status"], &shown["inbox"]),
+        (&"answered".into(), &0.into()),
+        "{shown:#}"
+    );
+}
