@@ -175,6 +175,32 @@ fn a_session_that_was_bound_anew_beside_a_branch_is_rerun() {
     }
 }
 
+/// The path of a rerun ends with the line in which values were bound anew; other branches were bound in lines behind it.
+#[test]
+fn a_session_is_rerun_up_to_where_it_was_bound_anew() {
+    let world = World::new();
+    let config = "config: { limit: { type: integer, default: 10 } }\n";
+    world.write("steersman.yaml", &format!("{DESK}{config}"));
+    world.write("script.yaml", "desk: [ Hello., A., B., C., D. ]\n");
+    let ran = world.run(&["run", "--input", "Hi.", "--script-all", "script.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let session = recorded(&world);
+    for args in [
+        &["fork", &*session, "--say", "Or so?", "--label", "other"][..],
+        &["fork", &session, "--say", "Or so?", "--label", "third"],
+        &["join", &session, "other", "third", "--on", "any"],
+        &["migrate", &session, "--config", "limit=20"],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+    }
+    let ran = world.run(&["rerun", &format!("{session}@head"), "--json"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let rerun = document(&ran)["session"].as_str().unwrap().to_owned();
+    let ran = world.run(&["run", "--resume", &rerun]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
 /// A branch that a search left, with one that its agent forked, is rerun as it was before values were bound anew.
 #[test]
 fn a_branch_that_was_left_before_values_were_bound_anew_is_rerun() {

@@ -123,7 +123,18 @@ fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet
     let mut needed = path.clone();
     let head = path.last().copied().unwrap_or(Line::NONE);
     let is_bound = |line: &LogLine| line.commit.as_ref().is_some_and(|c| c.binding.is_some());
-    let bound_later = all.range(head.next()..).find(|(_, line)| is_bound(line));
+    // All branches are bound together, a line each: the path may end with the first of these lines.
+    let mut together: Vec<Id> = Vec::new();
+    let mut lines = all.range(head..).map(|(n, line)| (*n, line));
+    let mut behind = head.next();
+    while let Some((n, line)) = lines.next()
+        && is_bound(line)
+        && !together.contains(&line.branch)
+    {
+        together.push(line.branch);
+        behind = n.next();
+    }
+    let bound_later = all.range(behind..).find(|(_, line)| is_bound(line));
     let end = bound_later.map_or(Line(u64::MAX), |(n, _)| *n);
     let last_of = |branch: Id, before: Line| {
         let mut lines = all.range(..before).rev().map(|(_, line)| line);
