@@ -131,7 +131,7 @@ impl Deed {
     }
 }
 
-/// How the ledger has an effect stand; none: nothing holds it, and nothing began it.
+/// The standing of an effect as the ledger has it; none: nothing holds it, and nothing began it.
 fn stands(ledger: &Ledger, effect: Id) -> Option<Standing> {
     let known = ledger.effect(effect)?;
     if let Some(hold) = known.holds.values().next_back() {
@@ -156,7 +156,7 @@ pub(crate) struct Deeds {
     of_call: BTreeMap<Id, Id>,
     /// Effects of calls that were open where another branch began: it has none of its own, or wished one anew.
     left: BTreeSet<Id>,
-    /// What the engine knows of the world: how an effect stands that was held or begun.
+    /// It says how an effect stands that was held or begun.
     ledger: Ledger,
     /// The owner that began the last attempt of a probe.
     probed_by: BTreeMap<Id, u64>,
@@ -178,7 +178,7 @@ impl Deeds {
         }
         for deed in deeds.by_id.values_mut() {
             if way.is_some() && deeds.left.contains(&deed.id) {
-                // What became of it on its own branch counts there.
+                // Its end on its own branch counts there.
                 deed.attempts = 0;
                 continue;
             }
@@ -255,7 +255,7 @@ impl Deeds {
         self.by_id.insert(wished.id, deed);
     }
 
-    /// Where nothing held or began its effect, what closed a call says how that ended.
+    /// A result says how an effect ended that nothing held or began.
     fn closed(&mut self, call: Id, how: How) {
         let effect = self.of_call.get(&call);
         if let Some(deed) = effect.and_then(|effect| self.by_id.get_mut(effect))

@@ -46,7 +46,7 @@ pub async fn differs(
 fn times(inspection: &Inspection, kept: &Kept, found: &mut Vec<String>) {
     for pending in &inspection.pending {
         let due = pending.due.filter(|_| pending.kind != PendingKind::Hold);
-        // Who is told of it later, and what finds out how it ended, have the same timer.
+        // A tool that tells somebody of it later, and the probe of a doubt, have the same timer.
         let told = inspection.ledger.reaches_again();
         let told = told.filter(|(_, reach)| reach.of == pending.effect);
         let due = due

@@ -286,7 +286,7 @@ fn what_is_left_in_doubt_is_listed_and_ended_as_printed() {
     assert_eq!(payments(&world), 1);
 }
 
-/// What settles a doubt of a branch that was left stands on the current one: the page of the left one tells it all the same.
+/// A line of the current branch settles the doubt of a branch that was left: the page of the left one tells it all the same.
 #[test]
 fn what_was_settled_behind_a_rewind_is_told_on_the_branch_that_was_left() {
     let world =

@@ -165,7 +165,7 @@ impl Driver {
                 .map(|(effect, _)| *effect)
                 .collect();
             for effect in outs {
-                // What may change the world ends by itself: how, is on record for the branch that goes on.
+                // A tool that may change the world is not cut: the ledger keeps its outcome.
                 self.end_effect(&mut draft, effect, false);
             }
             // What came in for it and was not offered yet.

@@ -50,7 +50,8 @@ impl Driver {
         outs.chain(holds).chain(branches).chain(asks)
     }
 
-    /// When something of an effect that is out is due first. The store wakes the session then, whoever drives it.
+    /// The first time at which something of an effect is due; none: nothing is, or no branch waits for it. The store wakes the session
+    /// then, whoever drives it.
     pub(super) fn timer_of(&self, id: Id) -> Option<Time> {
         let out = self.outs.get(&id)?;
         let own = match out.state {
