@@ -147,9 +147,8 @@ fn a_rerun_of_a_session_that_adopted_a_forecast_verifies() {
     }
 }
 
-/// Values are bound anew on all branches of a session, and so they are in its rerun.
-#[test]
-fn a_session_that_was_bound_anew_beside_a_branch_is_rerun() {
+/// A session with a value that can be bound anew.
+fn with_a_limit() -> (World, String) {
     let world = World::new();
     let config = "config: { limit: { type: integer, default: 10 } }\n";
     world.write("steersman.yaml", &format!("{DESK}{config}"));
@@ -157,6 +156,13 @@ fn a_session_that_was_bound_anew_beside_a_branch_is_rerun() {
     let ran = world.run(&["run", "--input", "Hi.", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let session = recorded(&world);
+    (world, session)
+}
+
+/// Values are bound anew on all branches of a session, and so they are in its rerun.
+#[test]
+fn a_session_that_was_bound_anew_beside_a_branch_is_rerun() {
+    let (world, session) = with_a_limit();
     for args in [
         &["fork", &*session, "--say", "Or so?", "--label", "other"][..],
         &["join", &session, "other"],
@@ -178,13 +184,7 @@ fn a_session_that_was_bound_anew_beside_a_branch_is_rerun() {
 /// The path of a rerun ends with the line in which values were bound anew; other branches were bound in lines behind it.
 #[test]
 fn a_session_is_rerun_up_to_where_it_was_bound_anew() {
-    let world = World::new();
-    let config = "config: { limit: { type: integer, default: 10 } }\n";
-    world.write("steersman.yaml", &format!("{DESK}{config}"));
-    world.write("script.yaml", "desk: [ Hello., A., B., C., D. ]\n");
-    let ran = world.run(&["run", "--input", "Hi.", "--script-all", "script.yaml"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let session = recorded(&world);
+    let (world, session) = with_a_limit();
     for args in [
         &["fork", &*session, "--say", "Or so?", "--label", "other"][..],
         &["fork", &session, "--say", "Or so?", "--label", "third"],

@@ -124,16 +124,10 @@ fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet
     let head = path.last().copied().unwrap_or(Line::NONE);
     let is_bound = |line: &LogLine| line.commit.as_ref().is_some_and(|c| c.binding.is_some());
     // All branches are bound together, a line each: the path may end with the first of these lines.
-    let mut together: Vec<Id> = Vec::new();
-    let mut lines = all.range(head..).map(|(n, line)| (*n, line));
-    let mut behind = head.next();
-    while let Some((n, line)) = lines.next()
-        && is_bound(line)
-        && !together.contains(&line.branch)
-    {
-        together.push(line.branch);
-        behind = n.next();
-    }
+    let mut together = BTreeSet::new();
+    let lines = all.range(head..);
+    let lines = lines.take_while(|(_, line)| is_bound(line) && together.insert(line.branch));
+    let behind = lines.last().map_or(head, |(n, _)| *n).next();
     let bound_later = all.range(behind..).find(|(_, line)| is_bound(line));
     let end = bound_later.map_or(Line(u64::MAX), |(n, _)| *n);
     let last_of = |branch: Id, before: Line| {
