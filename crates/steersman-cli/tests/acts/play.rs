@@ -231,7 +231,13 @@ impl World {
             });
         }
         let number = self.messages.len() + 1;
-        let text = format!("m{number} do pay:s{session}:{cents}");
+        let pay = format!("pay:s{session}:{cents}");
+        // Two equal calls may wait at once: who answers for one knows of the other, or does not.
+        let text = if wanted == "approval" && random.percent(40) {
+            format!("m{number} do {pay}+{pay}")
+        } else {
+            format!("m{number} do {pay}")
+        };
         let (to, id) = (self.sessions[session].clone(), format!("m{number}"));
         let typed = words(&["send", &to, &text, "--id", &id]);
         self.messages.push(Message {

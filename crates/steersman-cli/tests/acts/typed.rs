@@ -110,6 +110,12 @@ impl World {
         }
         let typed = self.new_answer(act, session, random)?;
         self.answers.push((session, typed.clone()));
+        // Who clicks twice sends both answers before anybody reads the first.
+        if random.percent(25) {
+            let mut first = typed.clone();
+            first.push("--no-run".to_owned());
+            self.acts_between(first)?;
+        }
         Ok(typed)
     }
 
