@@ -2,7 +2,7 @@
 
 use crate::texts::Texts;
 use serde_json::{Value as Json, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::runtime::ledger::{Ledger, Progress};
 use steersman_machine::commit::{
@@ -152,10 +152,10 @@ fn stands(ledger: &Ledger, effect: Id) -> Option<Standing> {
 pub(crate) struct Deeds {
     by_id: BTreeMap<Id, Deed>,
     calls: BTreeMap<Id, (Name, Class, String)>,
-    /// The newest effect of a call on its branch.
-    of_call: BTreeMap<Id, Id>,
-    /// Effects of calls that were open where another branch began: it has none of its own, or wished one anew.
-    left: BTreeSet<Id>,
+    /// The effects of a call, the newest last. A branch that begins while a call is open may have one of its own.
+    of_call: BTreeMap<Id, Vec<Id>>,
+    /// Effects of calls that were open where another branch began, and how they stand there: it wished one anew, or has none.
+    left: BTreeMap<Id, Standing>,
     /// It says how an effect stands that was held or begun.
     ledger: Ledger,
     /// The owner that began the last attempt of a probe.
@@ -177,9 +177,12 @@ impl Deeds {
             deeds.learn(line, texts, way.is_none_or(|way| way(line.branch, line.n)));
         }
         for deed in deeds.by_id.values_mut() {
-            if way.is_some() && deeds.left.contains(&deed.id) {
+            if way.is_some()
+                && let Some(standing) = deeds.left.get(&deed.id)
+            {
                 // Its end on its own branch counts there.
                 deed.attempts = 0;
+                deed.standing = *standing;
                 continue;
             }
             deed.standing = stands(&deeds.ledger, deed.id).unwrap_or(deed.standing);
@@ -209,7 +212,9 @@ impl Deeds {
                                 .insert(call.id, (call.name.clone(), *class, args));
                         }
                     }
-                    Interaction::Result(result) => self.closed(result.call, result.how),
+                    Interaction::Result(result) => {
+                        self.closed(line.branch, result.call, result.how);
+                    }
                     _ => {}
                 }
             }
@@ -247,28 +252,37 @@ impl Deeds {
             .args
             .map_or_else(|| args.clone(), |b| texts.text(b).to_string());
         let deed = Deed::new(wished.id, tool, *class, args, line);
-        let before = self.of_call.insert(call, wished.id);
-        let before = before.and_then(|before| self.by_id.get(&before));
+        let of_call = self.of_call.entry(call).or_default();
+        let before = of_call.last().and_then(|before| self.by_id.get(before));
         if let Some(before) = before.filter(|before| before.branch != line.branch) {
-            self.left.insert(before.id);
+            self.left.insert(before.id, before.standing);
         }
+        of_call.push(wished.id);
         self.by_id.insert(wished.id, deed);
     }
 
-    /// A result says how an effect ended that nothing held or began.
-    fn closed(&mut self, call: Id, how: How) {
-        let effect = self.of_call.get(&call);
-        if let Some(deed) = effect.and_then(|effect| self.by_id.get_mut(effect))
+    /// A result says how the effect of this branch ended that nothing held or began.
+    fn closed(&mut self, branch: Id, call: Id, how: How) {
+        let effects = self.of_call.get(&call).map_or(&[][..], Vec::as_slice);
+        let is_own = |effect: &&Id| self.by_id[*effect].branch == branch;
+        let standing = match how {
+            How::Done => Standing::Done,
+            How::Simulated => Standing::Simulated,
+            how => Standing::Closed(how),
+        };
+        let own = effects.iter().rfind(is_own);
+        let Some(effect) = own.or(effects.last()).copied() else {
+            return;
+        };
+        // The branch has no effect of this call: that of another one goes on there.
+        if own.is_none() && how == How::NotInThisBranch {
+            self.left.insert(effect, standing);
+            return;
+        }
+        if let Some(deed) = self.by_id.get_mut(&effect)
             && deed.standing != Standing::Done
         {
-            if how == How::NotInThisBranch {
-                self.left.insert(deed.id);
-            }
-            deed.standing = match how {
-                How::Done => Standing::Done,
-                How::Simulated => Standing::Simulated,
-                how => Standing::Closed(how),
-            };
+            deed.standing = standing;
         }
     }
 

@@ -66,6 +66,34 @@ fn a_fork_goes_on_beside_the_session_and_is_drawn_there() {
     insta::assert_snapshot!(world.page(&["show", "last"]));
 }
 
+/// Two branches have an effect each for one call: that of one stands as it did when that of the other is done.
+#[test]
+fn an_effect_of_an_open_call_is_done_on_its_own_branch_alone() {
+    let world = World::new();
+    world.write(
+        "steersman.yaml",
+        &DESK.replace("effect: unsafe,", "effect: unsafe, approve: true,"),
+    );
+    world.write(
+        "script.yaml",
+        "desk: [ Hi., { call: { pay: { cents: 5 } } }, Paid., Paid., Paid., Paid. ]\n",
+    );
+    let ran = |args: &[&str], code: i32| {
+        let ran = scripted(&world, args);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+    };
+    ran(&["run", "--input", "Hello."], 0);
+    ran(&["fork", "last", "--say", "Pay.", "--label", "dry"], 0);
+    ran(&["adopt", "last:dry"], 5);
+    let effects = || world.json_lines(&["effects", "last"]);
+    let wished = effects()[0]["line"].to_string();
+    ran(&["fork", &format!("last@{wished}"), "--label", "other"], 0);
+    ran(&["approve", "last", "pay"], 0);
+    let standing: Vec<Json> = effects().iter().map(|e| e["standing"].clone()).collect();
+    assert_eq!(standing, ["simulated", "done", "simulated"]);
+    assert_eq!(payments(&world), 1);
+}
+
 #[test]
 fn a_fork_of_an_open_call_hears_what_was_said_after_it() {
     let world = paid();
