@@ -101,8 +101,11 @@ impl Process {
     pub(crate) fn wait(mut self) -> Ended {
         while !self.is_over() {
             if self.hangs() {
+                let waits = waits(self.child.id());
                 self.child.kill().unwrap();
-                return self.ended(false, true);
+                let mut ended = self.ended(false, true);
+                ended.err.push_str(&waits);
+                return ended;
             }
             nap();
         }
@@ -133,6 +136,26 @@ impl Process {
             typed: self.typed,
         }
     }
+}
+
+/// In what the threads of a process wait, and what it has open.
+fn waits(process: u32) -> String {
+    let names = |folder: &str| {
+        let listed = std::fs::read_dir(format!("/proc/{process}/{folder}"));
+        listed.into_iter().flatten().flatten().map(|e| e.path())
+    };
+    let threads = names("task").map(|thread| {
+        let said = ["comm", "wchan", "syscall"].map(|file| {
+            let said = std::fs::read_to_string(thread.join(file)).unwrap_or_default();
+            said.trim().to_owned()
+        });
+        said.join(" ")
+    });
+    let open =
+        names("fd").filter_map(|fd| Some(std::fs::read_link(fd).ok()?.display().to_string()));
+    threads
+        .chain(open)
+        .fold(String::new(), |text, row| text + "# " + &row + "\n")
 }
 
 /// Whoever looks whether something has happened looks again after this.
