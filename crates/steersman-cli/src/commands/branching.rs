@@ -94,6 +94,17 @@ pub(crate) fn not_adoptable(inspection: &Inspection, branch: Id) -> Option<Strin
     refusal(inspection, &Message::Adopt { branch, at: None })
 }
 
+/// Who goes on on a branch that was begun.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GoesOn {
+    /// Nobody: it came to what it came to.
+    Nobody,
+    /// Nobody, and it came to nothing yet: somebody interrupted it.
+    Interrupted,
+    /// The process that drives the session. It tells what comes of it.
+    Elsewhere,
+}
+
 /// A branch that was begun, and what it came to.
 pub(crate) struct Begun {
     inspection: Inspection,
@@ -105,7 +116,7 @@ pub(crate) struct Begun {
     /// The line with which it began.
     line: Line,
     settled: Settled,
-    interrupted: bool,
+    goes_on: GoesOn,
     now: i64,
 }
 
@@ -119,12 +130,20 @@ impl Begun {
     ) -> Result<Option<Self>, CommandError> {
         let target = &spot.target;
         let id = target.inspection.info.id.clone();
-        let (line, interrupted) = match target.reach(message, None, own, printer).await? {
+        let (line, goes_on) = match target.reach(message, None, own, printer).await? {
             Reached::Driven(mut play, ended, Some(line)) => {
                 let is_over = play.let_go().await?;
-                (line, !is_over || matches!(ended, Ended::Interrupted))
+                let interrupted = !is_over || matches!(ended, Ended::Interrupted);
+                (
+                    line,
+                    if interrupted {
+                        GoesOn::Interrupted
+                    } else {
+                        GoesOn::Nobody
+                    },
+                )
             }
-            Reached::Elsewhere(line) => (line, false),
+            Reached::Elsewhere(line) => (line, GoesOn::Elsewhere),
             other => {
                 target.noted(&other, printer).await?;
                 return Ok(None);
@@ -150,7 +169,7 @@ impl Begun {
             from,
             line,
             settled,
-            interrupted,
+            goes_on,
             now: target.place.now(),
             inspection,
             log,
@@ -212,10 +231,15 @@ impl Begun {
             document["dry"] = branch.snapshot.dry.into();
             document["current"] = (branch.id == self.inspection.current).into();
             document["left"] = json!(self.left());
-            if self.interrupted {
-                document["status"] = "interrupted".into();
+            match self.goes_on {
+                GoesOn::Nobody => {}
+                GoesOn::Interrupted => document["status"] = "interrupted".into(),
+                GoesOn::Elsewhere => document["status"] = "taken".into(),
             }
             return printer.json(&document);
+        }
+        if self.goes_on == GoesOn::Elsewhere {
+            return Ok(());
         }
         if !said && branch.head <= self.line && matches!(self.settled, Settled::Answered { .. }) {
             printer.talk("It rests there: say something to go on.");
@@ -250,9 +274,10 @@ impl Begun {
     }
 
     pub(crate) fn exit(&self) -> Exit {
-        if self.interrupted {
-            return Exit::Interrupted;
+        match self.goes_on {
+            GoesOn::Nobody => play::exit(&self.settled),
+            GoesOn::Interrupted => Exit::Interrupted,
+            GoesOn::Elsewhere => Exit::Answered,
         }
-        play::exit(&self.settled)
     }
 }

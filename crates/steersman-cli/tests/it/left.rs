@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 const DESK: &str = r#"name: desk
 tools:
   pay: { description: Pays., effect: unsafe, timeout: 10m, command: [sh, -c, "touch begun; cat gate; echo paid >> book; echo ok"] }
-agents: { desk: { system: You settle., tools: [pay] } }
+  look: { description: Looks., effect: read, timeout: 10m, command: [cat, door] }
+agents: { desk: { system: You settle., tools: [pay, look] } }
 "#;
 
 /// Until the file is there.
@@ -27,16 +28,11 @@ fn a_payment_that_a_rewind_left_is_not_cut_when_the_command_ends() {
         world.write("steersman.yaml", DESK);
         world.write(
             "script.yaml",
-            "desk: [ { call: { pay: {} } }, Paid. ]\ndesk@other: [ Otherwise. ]\n",
+            "desk: [ { call: { pay: {} } }, Paid. ]\ndesk@other: [ { call: { look: {} } }, Otherwise. ]\n",
         );
-        let gate = world.folder.join("gate");
-        assert!(
-            Command::new("mkfifo")
-                .arg(&gate)
-                .status()
-                .unwrap()
-                .success()
-        );
+        let (gate, door) = (world.folder.join("gate"), world.folder.join("door"));
+        let made = Command::new("mkfifo").args([&gate, &door]).status();
+        assert!(made.unwrap().success());
         let mut run = world
             .command(&["run", "--script-all", "script.yaml", "--input", "Go."])
             .stdout(Stdio::piped())
@@ -44,8 +40,12 @@ fn a_payment_that_a_rewind_left_is_not_cut_when_the_command_ends() {
             .spawn()
             .unwrap();
         until(&world, "begun");
-        let ran = world.run(&["rewind", "last@1", "--label", "other"]);
+        // It is taken there, and what comes of it is told there: nobody waits here for the branch.
+        let ran = world.run(&["rewind", "last@1", "--label", "other", "--json"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
+        let taken = serde_json::from_str::<serde_json::Value>(&ran.out).unwrap();
+        assert_eq!(taken["status"], "taken", "{ran:?}");
+        std::fs::write(&door, "open").unwrap();
         let mut said = String::new();
         let mut err = BufReader::new(run.stderr.take().unwrap());
         while !said.contains("Ctrl-C leaves at once") {

@@ -112,6 +112,12 @@ impl Driver {
         self.behind.insert(id, before);
     }
 
+    /// Whether it waits for the end of an equal effect that is out: it goes on when that does.
+    pub(super) fn waits_for_another(&self, id: Id) -> bool {
+        let before = self.behind.get(&id);
+        before.is_some_and(|before| self.outs.contains_key(before))
+    }
+
     /// A line was written: effects that wait for the end of an equal one are looked at again.
     pub(super) fn look_behind(&mut self) {
         self.to_start.extend(self.behind.keys());

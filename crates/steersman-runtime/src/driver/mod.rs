@@ -684,8 +684,7 @@ impl Driver {
     fn outside(&self) -> Outside {
         // Who waits for a turn goes on by the clock of the limiter; who waits for a slot, when another ends.
         let waits_for_slot = |id: &Id| {
-            let before = self.behind.get(id);
-            before.is_some_and(|before| self.outs.contains_key(before))
+            self.waits_for_another(*id)
                 || self.short.contains(id)
                 || self.queued.values().any(|ids| ids.contains(id))
         };
@@ -722,8 +721,10 @@ impl Driver {
             && !self.following.is_asking()
             && self.reaching_now() == 0
             && self.searches.judging() == 0
-            && self.outs.values().all(|out| match out.state {
+            && self.outs.iter().all(|(id, out)| match out.state {
                 OutState::Stands | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
+                // Whether anything goes on is seen by the one that it waits for.
+                OutState::Queued if self.waits_for_another(*id) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
                     self.ledger.paused || self.stopping.is_some()
                 }

@@ -75,8 +75,9 @@ impl Driver {
 
     fn info(&self, now: Time) -> SessionState {
         let busy = self.is_probing()
-            || self.outs.values().any(|out| match out.state {
+            || self.outs.iter().any(|(id, out)| match out.state {
                 OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => false,
+                OutState::Queued if self.waits_for_another(*id) => false,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => !self.ledger.paused,
                 OutState::Stands
                 | OutState::Starting(_)

@@ -4,9 +4,10 @@ use crate::world::{Does, World, answered, network};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use steersman_machine::commit::{LedgerEntry, Text};
 use steersman_machine::ids::{Id, Line};
-use steersman_machine::mapping::Fault;
+use steersman_machine::mapping::{Fault, Raw};
 use steersman_runtime::inbox::{Message, Resolution};
 use steersman_runtime::pending::PendingId;
 use steersman_runtime::redefine::Redefine;
@@ -403,6 +404,65 @@ async fn who_waits_for_an_equal_effect_is_approved_all_the_same() {
     let seen = world.engine.inspect("session").await.unwrap();
     let kinds: Vec<&str> = seen.pending.iter().map(|p| p.kind.word()).collect();
     assert_eq!((kinds, world.tools.count("pay")), (vec!["approval"], 1));
+}
+
+/// Who waits for an equal effect stays as long as that does, also where that waits itself: for a time, or for a release.
+#[tokio::test]
+async fn a_session_settles_where_a_call_waits_for_an_equal_one_that_waits_itself() {
+    for held in [false, true] {
+        let definition = DESK.replace("effect: idempotent,", "effect: idempotent, retry: 2,");
+        let world = World::new(json!({
+            "main": [call("mail", 5), "Sent."],
+            "main@b": [call("mail", 5), "Sent there."],
+        }));
+        let late = Raw::Unknown(Fault {
+            again: Some(600_000),
+            ..Fault::new("http_503", "come back later")
+        });
+        let first = Does::Ends(Arc::new(Semaphore::new(1)), late);
+        world
+            .tools
+            .will("mail", if held { Does::Hangs } else { first });
+        let session = world.start(&definition, "Mail.").await;
+        while world.tools.count("mail") == 0 {
+            tokio::task::yield_now().await;
+        }
+        let fork = Fork {
+            at: Some(Line(1)),
+            label: Some("b".into()),
+            live: true,
+            ..Fork::default()
+        };
+        session.fork(fork).await.unwrap();
+        if held {
+            session.hold(Some("mail"), "user").await.unwrap();
+        } else {
+            waits(&session).await;
+        }
+        drop(session);
+        let world = world.killed().await;
+        let session = world.open().await;
+        waits(&session).await;
+        assert_eq!(world.tools.count("mail"), 1);
+        if held {
+            session.release(Some("mail"), "user").await.unwrap();
+        }
+        world.clock.advance(700_000);
+        while world.tools.count("mail") == 1 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(answered(&session.settled().await.unwrap()), "Sent.");
+        let seen = world.engine.inspect("session").await.unwrap();
+        let kinds: Vec<&str> = seen.pending.iter().map(|p| p.kind.word()).collect();
+        assert_eq!((kinds, world.tools.count("mail")), (vec!["repeat"], 2));
+    }
+}
+
+/// It settles, and waits for something.
+async fn waits(session: &Session) {
+    let settled = tokio::time::timeout(Duration::from_secs(20), session.settled()).await;
+    let settled = settled.expect("it settles").unwrap();
+    assert!(matches!(&*settled, Settled::Waits(_)), "{settled:?}");
 }
 
 const SEARCHED: &str = "
