@@ -13,6 +13,7 @@ mod branches;
 mod crash;
 mod doubts;
 mod effects;
+mod equals;
 mod feed;
 mod follow;
 mod heard;
