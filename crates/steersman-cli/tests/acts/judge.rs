@@ -132,11 +132,14 @@ fn rest(world: &mut World, session: usize) -> Result<(), Finding> {
     let id = world.sessions[session].clone();
     let mut random = Random::new(session as u64);
     let mut last = String::new();
+    // Whether the last that was typed drove it.
+    let mut driven = false;
     for _ in 0..ROUNDS {
         let shown = world.show(session)?;
-        let Some(typed) = next(world, session, &shown, &mut random) else {
+        let Some(typed) = next(world, session, &shown, driven, &mut random) else {
             return Ok(());
         };
+        driven = typed[0] == "run";
         world
             .story
             .push(format!("steersman {}  # to rest", typed.join(" ")));
@@ -176,6 +179,7 @@ fn next(
     world: &mut World,
     session: usize,
     shown: &Json,
+    driven: bool,
     random: &mut Random,
 ) -> Option<Vec<String>> {
     let id = world.sessions[session].clone();
@@ -193,6 +197,8 @@ fn next(
         return Some(match hold["kind"].as_str() {
             Some("approval" | "repeat") if random.percent(50) => world.reject(session, hold),
             Some("approval" | "repeat" | "budget") => world.approve(session, hold, None),
+            // Whoever drives it looks it up first.
+            Some("doubt") if hold["tool"] == "wire" && !driven => words(&["run", "--resume", &id]),
             Some("doubt") => world.resolve(session, hold, random),
             _ => continue,
         });

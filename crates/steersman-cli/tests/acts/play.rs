@@ -4,7 +4,7 @@ use crate::desk::{self, Wishes};
 use crate::judge::{self, Finding};
 use crate::plan::{Act, At, Coverage, Drivers, Kill, Plan, Random, Step, When};
 use crate::process::{Ended, Process, nap};
-use crate::server::{Fault, Server, What};
+use crate::server::{Fault, Point, Server, What};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -206,9 +206,13 @@ impl World {
 
     /// Whoever is to answer needs something that waits: most often it is made, ahead of the act before or right before it.
     fn prepare(&mut self, next: &Step, ahead: bool) -> Result<(), Finding> {
+        let probed = next
+            .kill
+            .is_some_and(|kill| matches!(kill.at, At::Call(Point::Probed, _)));
         let wanted = match next.act {
             Act::Approve | Act::Edit | Act::Reject => "approval",
             Act::Resolve => "doubt",
+            _ if probed && !ahead => return self.prepare_probe(next.session),
             _ => return Ok(()),
         };
         let mut random = Random::new(next.salt);
@@ -240,6 +244,23 @@ impl World {
         };
         let (to, id) = (self.sessions[session].clone(), format!("m{number}"));
         let typed = words(&["send", &to, &text, "--id", &id]);
+        self.messages.push(Message {
+            id,
+            session,
+            acknowledged: false,
+            typed: typed.clone(),
+        });
+        self.acts_between(typed)
+    }
+
+    /// Whoever is to die while a probe runs needs a doubt that can be looked up.
+    fn prepare_probe(&mut self, session: usize) -> Result<(), Finding> {
+        self.fault(Fault::Lies);
+        let number = self.messages.len() + 1;
+        let cents = self.wishes.amount(false);
+        let text = format!("m{number} do wire:s{session}:{cents}");
+        let (to, id) = (self.sessions[session].clone(), format!("m{number}"));
+        let typed = words(&["send", &to, &text, "--id", &id, "--no-run"]);
         self.messages.push(Message {
             id,
             session,
