@@ -283,9 +283,7 @@ impl Planner {
         let at = match random.below(10) {
             0..=4 => {
                 let point = *random.of(&POINTS).expect("there are some");
-                let after = random.below(3) as u32;
-                // Probes are few: the first one is met.
-                At::Call(point, if point == Point::Probed { 0 } else { after })
+                At::Call(point, random.below(3) as u32)
             }
             5..=7 => At::Row(1 + random.below(6) as usize),
             _ => At::Micros(random.below(25_000)),
