@@ -4,11 +4,12 @@
 
 use crate::engine::{EngineError, Inspection};
 use crate::feed::Feed;
-use crate::pending::{PendingKind, is_misread};
+use crate::pending::{Pending, PendingKind, is_misread};
+use crate::store::{Batch, WaitChange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Text};
-use steersman_machine::effect::Work;
+use steersman_machine::effect::{Wish, Work};
 use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::tick::{Cx, wishes};
 use steersman_machine::types::canonical;
@@ -35,58 +36,116 @@ pub async fn differs(
 ) -> Result<Vec<String>, EngineError> {
     let lines = feed.lines().await?;
     let mut found = Vec::new();
-    times(inspection, kept, &mut found);
-    places(inspection, kept, &mut found);
-    events(inspection, kept, &mut found);
+    let meant = Kept::meant(inspection);
+    times(inspection, &meant, kept, &mut found);
+    places(&meant, kept, &mut found);
+    if inspection.network.is_some() {
+        events(&meant, kept, &mut found);
+    }
     messages(inspection, &lines, kept, &mut found);
     listed(inspection, &lines, &mut found);
     Ok(found)
 }
 
-fn times(inspection: &Inspection, kept: &Kept, found: &mut Vec<String>) {
+impl Kept {
+    /// What the log says is to be kept, but for ids of messages: those stand in lines.
+    pub(crate) fn meant(inspection: &Inspection) -> Self {
+        let mut meant = Self::default();
+        for pending in &inspection.pending {
+            if let Some(due) = due(inspection, pending) {
+                meant.timers.insert(pending.effect, due);
+            }
+            if let Some(place) = pending.place.clone() {
+                meant.outages.insert(pending.effect, (place, pending.since));
+            }
+        }
+        for wish in waiting(inspection) {
+            let Work::Event { any } = &wish.work else {
+                continue;
+            };
+            for one in any {
+                if let Ok(key) = serde_json::from_str(&one.key) {
+                    let key = canonical(&key).to_string().into();
+                    meant.waits.insert((wish.id, one.event.clone(), key));
+                }
+            }
+        }
+        meant
+    }
+
+    /// All of it as a change of a store that keeps nothing of it yet.
+    pub(crate) fn into_batch(self) -> Batch {
+        let mut waits: BTreeMap<Id, WaitChange> = BTreeMap::new();
+        for (effect, event, key) in self.waits {
+            let open = Vec::new();
+            let change = waits.entry(effect).or_insert(WaitChange { effect, open });
+            change.open.push((event, key));
+        }
+        let timers = self.timers.into_iter();
+        let outages = self.outages.into_iter();
+        Batch {
+            waits: waits.into_values().collect(),
+            timers: timers.map(|(effect, due)| (effect, Some(due))).collect(),
+            outages: outages.map(|(effect, of)| (effect, Some(of))).collect(),
+            ..Batch::default()
+        }
+    }
+}
+
+/// When a session is to be woken for something that it waits for.
+fn due(inspection: &Inspection, pending: &Pending) -> Option<Time> {
+    let own = pending.due.filter(|_| pending.kind != PendingKind::Hold);
+    // A tool that tells somebody of it later, and the probe of a doubt, have the same timer.
+    let told = inspection.ledger.reaches_again();
+    let told = told.filter(|(_, reach)| reach.of == pending.effect);
+    own.into_iter()
+        .chain(told.filter_map(|(_, reach)| reach.again))
+        .chain(pending.probe.as_ref().and_then(|probe| probe.again))
+        .min()
+}
+
+/// What is open on branches that have ticks. Those that were left may know names that the definition of now does not.
+fn waiting(inspection: &Inspection) -> Vec<Wish> {
+    let Some(network) = &inspection.network else {
+        return Vec::new();
+    };
+    let cx = Cx {
+        network,
+        bodies: &*inspection.history,
+    };
+    let live = inspection.branches.iter().filter(|b| !b.superseded);
+    live.flat_map(|branch| wishes(&cx, &branch.snapshot))
+        .collect()
+}
+
+fn times(inspection: &Inspection, meant: &Kept, kept: &Kept, found: &mut Vec<String>) {
     for pending in &inspection.pending {
-        let due = pending.due.filter(|_| pending.kind != PendingKind::Hold);
-        // A tool that tells somebody of it later, and the probe of a doubt, have the same timer.
-        let told = inspection.ledger.reaches_again();
-        let told = told.filter(|(_, reach)| reach.of == pending.effect);
-        let due = due
-            .into_iter()
-            .chain(told.filter_map(|(_, reach)| reach.again))
-            .chain(pending.probe.as_ref().and_then(|probe| probe.again))
-            .min();
         let timer = kept.timers.get(&pending.effect);
         let (effect, kind) = (pending.effect, pending.kind.word());
-        match (due, timer) {
+        match (meant.timers.get(&effect), timer) {
             (Some(due), None) => found.push(format!(
                 "{effect} ({kind}) is due at {}, and its timer is missing: nothing wakes the session then",
-                shown(due)
+                shown(*due)
             )),
-            (Some(due), Some(timer)) if due != *timer => found.push(format!(
+            (Some(due), Some(timer)) if due != timer => found.push(format!(
                 "{effect} ({kind}) is due at {}, and its timer says {}",
-                shown(due),
+                shown(*due),
                 shown(*timer)
             )),
             _ => {}
         }
     }
-    let known = |effect: &Id| {
-        inspection
-            .branches
-            .iter()
-            .any(|b| of(inspection, b.id, *effect))
-    };
-    for effect in kept.timers.keys().filter(|effect| !known(effect)) {
+    let mut open: BTreeSet<Id> = inspection.pending.iter().map(|p| p.effect).collect();
+    if kept.timers.keys().any(|effect| !open.contains(effect)) {
+        open.extend(waiting(inspection).iter().map(|wish| wish.id));
+    }
+    for effect in kept.timers.keys().filter(|effect| !open.contains(effect)) {
         found.push(format!("there is a timer of {effect}, which is not open"));
     }
 }
 
-fn places(inspection: &Inspection, kept: &Kept, found: &mut Vec<String>) {
-    let waits = inspection.pending.iter().filter_map(|pending| {
-        let place = pending.place.clone()?;
-        Some((pending.effect, (place, pending.since)))
-    });
-    let meant: BTreeMap<Id, (Name, Time)> = waits.collect();
-    for (effect, (place, since)) in &meant {
+fn places(meant: &Kept, kept: &Kept, found: &mut Vec<String>) {
+    for (effect, (place, since)) in &meant.outages {
         if kept.outages.get(effect) != Some(&(place.clone(), *since)) {
             found.push(format!(
                 "{effect} waits for {place} since {}, and is not found by that",
@@ -95,7 +154,7 @@ fn places(inspection: &Inspection, kept: &Kept, found: &mut Vec<String>) {
         }
     }
     for (effect, (place, _)) in &kept.outages {
-        if !meant.contains_key(effect) {
+        if !meant.outages.contains_key(effect) {
             found.push(format!(
                 "{effect} is found as waiting for {place}, and does not wait for it"
             ));
@@ -108,51 +167,13 @@ pub(crate) fn shown(time: Time) -> String {
     time.map_or_else(|_| "no time".to_owned(), |time| time.to_string())
 }
 
-/// Whether an effect is open on a branch.
-fn of(inspection: &Inspection, branch: Id, effect: Id) -> bool {
-    let (Some(network), Some(branch)) = (
-        &inspection.network,
-        inspection.branches.iter().find(|b| b.id == branch),
-    ) else {
-        return false;
-    };
-    let cx = Cx {
-        network,
-        bodies: &*inspection.history,
-    };
-    wishes(&cx, &branch.snapshot)
-        .iter()
-        .any(|wish| wish.id == effect)
-}
-
-fn events(inspection: &Inspection, kept: &Kept, found: &mut Vec<String>) {
-    let Some(network) = &inspection.network else {
-        return;
-    };
-    let cx = Cx {
-        network,
-        bodies: &*inspection.history,
-    };
-    let mut meant = BTreeSet::new();
-    for branch in inspection.branches.iter().filter(|b| !b.superseded) {
-        for wish in wishes(&cx, &branch.snapshot) {
-            let Work::Event { any } = &wish.work else {
-                continue;
-            };
-            for one in any {
-                if let Ok(key) = serde_json::from_str(&one.key) {
-                    let key = canonical(&key).to_string().into();
-                    meant.insert((wish.id, one.event.clone(), key));
-                }
-            }
-        }
-    }
-    for (effect, event, key) in meant.difference(&kept.waits) {
+fn events(meant: &Kept, kept: &Kept, found: &mut Vec<String>) {
+    for (effect, event, key) in meant.waits.difference(&kept.waits) {
         found.push(format!(
             "{effect} waits for the event `{event}` with {key}, and is not found by it"
         ));
     }
-    for (effect, event, key) in kept.waits.difference(&meant) {
+    for (effect, event, key) in kept.waits.difference(&meant.waits) {
         found.push(format!(
             "{effect} is found by the event `{event}` with {key}, and does not wait for it"
         ));

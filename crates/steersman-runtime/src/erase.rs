@@ -3,7 +3,7 @@
 use crate::engine::{Engine, EngineError};
 use crate::inbox::Message;
 use crate::load::Load;
-use crate::store::{Batch, Claim, Row, SessionInfo, SessionState, Store, StoreError};
+use crate::store::{Batch, Claim, Row, SessionInfo, Store, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::codec::{self, CodecError};
@@ -85,38 +85,30 @@ impl Engine {
                 self.store().rewrite(&claim, row).await?;
             }
         }
-        if apply && what == What::All {
-            self.forget_lists(&claim, &seen).await?;
-        }
         if apply {
+            self.list_anew(&claim, what).await?;
             self.0.indexed.forget(id);
         }
         Ok(erased)
     }
 
-    /// Labels and outcomes are texts of the session, too.
-    async fn forget_lists(
-        &self,
-        claim: &Claim,
-        seen: &crate::engine::Inspection,
-    ) -> Result<(), EngineError> {
-        let labels = seen.info.labels.iter();
-        let batch = Batch {
-            labels: labels.map(|(name, _)| (name.clone(), None)).collect(),
-            info: Some(SessionState {
-                outcome: "{}".into(),
-                waits: crate::pending::list(&[]).into(),
-                ..seen.info.state.clone()
-            }),
-            // events that nothing waited for
-            consumed: seen
-                .inbox
-                .iter()
-                .map(|message| message.id.clone())
-                .collect(),
+    /// Lists show texts of the session, too: what it still waits for is read anew from what is left of its log.
+    async fn list_anew(&self, claim: &Claim, what: What) -> Result<(), EngineError> {
+        let left = self.inspect(&claim.session).await?;
+        let mut state = left.listed(left.info.state.updated);
+        let mut batch = Batch {
             urgent: true,
             ..Batch::default()
         };
+        if what == What::All {
+            state.outcome = "{}".into();
+            let labels = left.info.labels.iter();
+            batch.labels = labels.map(|(name, _)| (name.clone(), None)).collect();
+            // events that nothing waited for
+            let inbox = left.inbox.iter();
+            batch.consumed = inbox.map(|message| message.id.clone()).collect();
+        }
+        batch.info = Some(state);
         Ok(self.store().append(claim, batch).await?)
     }
 }

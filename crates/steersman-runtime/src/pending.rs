@@ -433,6 +433,12 @@ pub(crate) fn left(
 ) -> Option<Pending> {
     let mut pending = of(cx, ledger, snapshot, wish, since)?;
     pending.left = true;
+    // Nothing asks again on its own where no branch waits for the answer.
+    if let Some(probe) = &mut pending.probe
+        && probe.again.take().is_some()
+    {
+        probe.over = true;
+    }
     (pending.kind == PendingKind::Doubt).then_some(pending)
 }
 

@@ -23,6 +23,7 @@ mod writing;
 
 pub(crate) use recorded::{Asked, Recorded};
 
+use crate::beside::Kept;
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::{Message, random_id};
 use crate::ledger::Amount;
@@ -31,7 +32,7 @@ use crate::pending::PendingKind;
 use crate::redefine::Redefine;
 use crate::session::{Fate, Session, Settled};
 use crate::step::{Go, Step, Steps, Stood};
-use crate::store::{Batch, SessionId, SessionState};
+use crate::store::{Batch, SessionId};
 use clock::RerunClock;
 use recording::Recording;
 use serde_json::Value as Json;
@@ -335,30 +336,18 @@ impl Engine {
         let spent = after.ledger.spent.plus(Amount::new(tokens, micros));
         (came.micros, came.tokens) = (spent.micros, spent.tokens);
         if came.diverged.is_none() || paused {
-            self.list(&after, &came).await?;
+            self.list(&after).await?;
         }
         Ok(came)
     }
 
-    /// What lists show of a rerun that nobody had to drive: it was made now, whatever the time is in it.
-    async fn list(&self, after: &Inspection, came: &Rerunned) -> Result<(), EngineError> {
-        let claim = self.store().claim(&came.session).await?;
-        let branch = after.current_branch();
-        let binding = branch.and_then(|b| b.snapshot.binding.clone());
+    /// What is kept of a rerun that nobody had to drive, so that it is found: it was made now, whatever the time is in it.
+    async fn list(&self, after: &Inspection) -> Result<(), EngineError> {
+        let claim = self.store().claim(&after.info.id).await?;
         let batch = Batch {
-            info: Some(SessionState {
-                status: came.settled.word().into(),
-                updated: self.clock().now(),
-                definition: binding.map(|b| b.digest.short().into()).unwrap_or_default(),
-                waits: crate::pending::list(&[]).into(),
-                outcome: branch
-                    .map(|b| after.outcome_on(b).to_string())
-                    .unwrap_or_default()
-                    .into(),
-                ..Default::default()
-            }),
+            info: Some(after.listed(self.clock().now())),
             urgent: true,
-            ..Batch::default()
+            ..Kept::meant(after).into_batch()
         };
         Ok(self.store().append(&claim, batch).await?)
     }

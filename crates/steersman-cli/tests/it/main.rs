@@ -28,6 +28,7 @@ mod import;
 mod joins;
 mod keep;
 mod left;
+mod listed;
 mod look;
 mod mcp;
 mod memory;

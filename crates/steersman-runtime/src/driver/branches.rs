@@ -139,6 +139,21 @@ impl Driver {
         self.left_behind.push(id);
     }
 
+    /// What waits on branches that this line leaves is found by time or event no more: both are taken back with it, so that no
+    /// event goes to a branch that does not take it.
+    pub(super) fn take_back_waits(&self, draft: &mut Draft) {
+        let left = draft.ledger.iter().filter_map(|entry| match entry {
+            LedgerEntry::Superseded { branch, .. } => Some(*branch),
+            _ => None,
+        });
+        let left: Vec<Id> = left.collect();
+        for out in self.outs.values() {
+            if left.contains(&out.branch) {
+                self.quit_waiting(draft, out);
+            }
+        }
+    }
+
     /// Branches that were superseded by the line that was written go on no more, and who waits for one hears so.
     pub(super) async fn leave_behind(&mut self) -> Result<(), EngineError> {
         self.forget_left().await?;

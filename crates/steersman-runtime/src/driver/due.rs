@@ -55,6 +55,7 @@ impl Driver {
     pub(super) fn timer_of(&self, id: Id) -> Option<Time> {
         let out = self.outs.get(&id)?;
         let own = match out.state {
+            _ if !self.ledger.has_ticks(out.branch) => None,
             OutState::Later(at) => Some(at),
             OutState::Waits => out.wish.due,
             _ => None,

@@ -9,7 +9,7 @@ use crate::store::InboxMessage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::carry::{self, New};
-use steersman_machine::commit::{Admission, Admitted, Binding, Commit, LedgerEntry};
+use steersman_machine::commit::{Admission, Admitted, Binding, Commit, LedgerEntry, Why};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Body, Digest, Id, Name};
 use steersman_machine::interaction::{Reduce, Write};
@@ -245,9 +245,10 @@ impl Driver {
         Ok(())
     }
 
-    /// What is open on a branch, in words; none if all of them rest.
+    /// What keeps the binding that it has, in words; none if nothing is open. An effect of a branch that was left keeps it until
+    /// somebody knows how it ended: it is asked about, and its result read, by the definition that it began under.
     fn at_work(&self) -> Option<String> {
-        self.branches.iter().find_map(|(id, branch)| {
+        let open = self.branches.iter().find_map(|(id, branch)| {
             let snapshot = &branch.snapshot;
             let open = !snapshot.effects.is_empty() || !snapshot.calls.is_empty();
             let name = branch.label.clone();
@@ -255,6 +256,19 @@ impl Driver {
             (open || self.fresh.contains(id)).then(|| {
                 format!("`{name}` is at work or waits: it is bound anew when nothing of it is open")
             })
-        })
+        });
+        let unknown = self.ledger.effects().find_map(|(id, record)| {
+            let doubted = self.ledger.hold(id, Why::Doubt).is_some();
+            if record.progress.is_started() {
+                Some(format!(
+                    "{id} of a branch that was left has not ended: wait for it"
+                ))
+            } else {
+                doubted.then(|| {
+                    format!("{id} of a branch that was left is in doubt: resolve it first")
+                })
+            }
+        });
+        open.or(unknown)
     }
 }

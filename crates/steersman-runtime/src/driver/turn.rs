@@ -364,6 +364,7 @@ impl Driver {
         let id = draft.branch.expect("a draft names its branch");
         let now = self.now(id);
         self.name_holds(&mut draft);
+        self.take_back_waits(&mut draft);
         let branch = self
             .branches
             .get_mut(&id)
