@@ -5,7 +5,7 @@
 use crate::engine::{EngineError, Inspection};
 use crate::feed::Feed;
 use crate::pending::{Pending, PendingKind, is_misread};
-use crate::store::{Batch, WaitChange};
+use crate::store::{Batch, SessionState, WaitChange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Text};
@@ -88,6 +88,29 @@ impl Kept {
             timers: timers.map(|(effect, due)| (effect, Some(due))).collect(),
             outages: outages.map(|(effect, of)| (effect, Some(of))).collect(),
             ..Batch::default()
+        }
+    }
+}
+
+impl Inspection {
+    /// What lists are to show of it, read from its log, as of `updated`.
+    pub(crate) fn listed(&self, updated: Time) -> SessionState {
+        let (Some(_), Some(branch)) = (&self.network, self.current_branch()) else {
+            return SessionState {
+                updated,
+                ..self.info.state.clone()
+            };
+        };
+        let binding = branch.snapshot.binding.as_ref();
+        SessionState {
+            status: self.settled.word().into(),
+            updated,
+            micros: self.ledger.spent.micros,
+            tokens: self.ledger.spent.tokens,
+            model_calls: self.ledger.calls,
+            definition: binding.map(|b| b.digest.short().into()).unwrap_or_default(),
+            waits: crate::pending::list(&self.pending).into(),
+            outcome: self.outcome_on(branch).to_string().into(),
         }
     }
 }

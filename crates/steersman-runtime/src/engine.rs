@@ -16,8 +16,8 @@ use crate::seal::Sealer;
 use crate::servers;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
-    BoxedEvent, InboxMessage, NewSession, SaidHash, SessionId, SessionInfo, SessionState, Store,
-    StoreError, bounds,
+    BoxedEvent, InboxMessage, NewSession, SaidHash, SessionId, SessionInfo, Store, StoreError,
+    bounds,
 };
 use crate::toolset::Toolset;
 use serde_json::Value as Json;
@@ -758,27 +758,6 @@ impl Inspection {
     /// The branch that what names none goes to.
     pub fn current_branch(&self) -> Option<&BranchView> {
         self.branches.iter().find(|b| b.id == self.current)
-    }
-
-    /// What lists are to show of it, read from its log, as of `updated`.
-    pub(crate) fn listed(&self, updated: Time) -> SessionState {
-        let (Some(_), Some(branch)) = (&self.network, self.current_branch()) else {
-            return SessionState {
-                updated,
-                ..self.info.state.clone()
-            };
-        };
-        let binding = branch.snapshot.binding.as_ref();
-        SessionState {
-            status: self.settled.word().into(),
-            updated,
-            micros: self.ledger.spent.micros,
-            tokens: self.ledger.spent.tokens,
-            model_calls: self.ledger.calls,
-            definition: binding.map(|b| b.digest.short().into()).unwrap_or_default(),
-            waits: crate::pending::list(&self.pending).into(),
-            outcome: self.outcome_on(branch).to_string().into(),
-        }
     }
 
     /// How one branch stands, as far as the log tells. Of the current one: [`Inspection::settled`].
