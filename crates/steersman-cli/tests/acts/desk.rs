@@ -22,6 +22,7 @@ state: { paid: { type: integer, default: 0 } }
 models:
   default: { provider: compatible, url: "http://127.0.0.1:PORT/v1", model: scripted, calls: native, max_tokens: 200, window: 100000 }
 limits: { tokens: { max: 900000000 } }
+events: { arrived: { fields: { to: string, cents: integer, nr: string }, id: "{{ event.nr }}" } }
 tools:
   pay:
     description: Pays. Somebody approves large amounts, and may change them.
@@ -56,6 +57,10 @@ tools:
     retry: 1
     simulate: pretended
     http: { method: POST, url: "http://127.0.0.1:PORT/tool/mail", json: "{{ args }}" }
+  goods:
+    description: Waits for goods, and not for long.
+    parameters: { to: string, cents: integer }
+    wait: { event: arrived, match: { to: "{{ args.to }}", cents: "{{ args.cents }}" }, timeout: 3s, on_timeout: Too late. }
   big:
     description: Reads much.
     effect: read
@@ -63,7 +68,7 @@ tools:
 agents:
   clerk: { person: { role: clerk } }
   helper: { description: Helps., system: You help., tools: [pay, mail, big] }
-  desk: { system: "You settle, up to {{ config.limit }}.", tools: [pay, wire, charge, mail, big, helper, fork] }
+  desk: { system: "You settle, up to {{ config.limit }}.", tools: [pay, wire, charge, mail, goods, big, helper, fork] }
 entry: desk
 "#;
 
@@ -81,7 +86,8 @@ impl Wishes {
         let mut text = String::new();
         for at in 0..=random.below(3) {
             let space = if at == 0 { "" } else { " " };
-            let step = match random.below(12) {
+            let step = match random.below(13) {
+                12 => format!("goods:s{session}:{}", self.amount(false)),
                 0..=5 => self.call(session, random),
                 6 | 7 => format!(
                     "{}+{}",

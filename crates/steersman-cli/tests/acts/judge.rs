@@ -202,6 +202,7 @@ fn next(
             // Whoever drives it looks it up first.
             Some("doubt") if hold["tool"] == "wire" && !driven => words(&["run", "--resume", &id]),
             Some("doubt") => world.resolve(session, hold, random),
+            Some("event") => arrival(&hold["args"], random),
             _ => continue,
         });
     }
@@ -209,6 +210,13 @@ fn next(
     let rests = matches!(status, "answered" | "failed" | "limit" | "cancelled");
     let open = !rests || !holds.is_empty() || shown["inbox"] != 0;
     open.then(|| words(&["run", "--resume", &id]))
+}
+
+/// Sends the event that a call waits for. Each is a new one: who waits for the same again hears again.
+fn arrival(key: &Json, random: &mut Random) -> Vec<String> {
+    let mut fields = key.clone();
+    fields["nr"] = random.next().to_string().into();
+    words(&["send", ".", "--event", "arrived", &fields.to_string()])
 }
 
 /// Sessions that began beside ours are reruns; one that was killed goes on, too.
