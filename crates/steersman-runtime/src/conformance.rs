@@ -453,6 +453,15 @@ async fn messages_are_accepted_once(place: &impl Place) {
             "{id}"
         );
     }
+    let dropped = Batch {
+        dropped: vec!["m3".into()],
+        ..Batch::default()
+    };
+    store.append(&claim, dropped).await.expect("written");
+    assert!(
+        other.deliver("a", message("m3", 9)).await.expect("new"),
+        "no line took it, and nothing of it is left"
+    );
 }
 
 fn event(id: &str, fields: &str) -> BoxedEvent {

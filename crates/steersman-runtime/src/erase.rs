@@ -3,7 +3,7 @@
 use crate::engine::{Engine, EngineError};
 use crate::inbox::Message;
 use crate::load::Load;
-use crate::store::{Batch, Claim, Row, SessionInfo, Store, StoreError};
+use crate::store::{Batch, Claim, InboxMessage, Row, SessionInfo, Store, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::codec::{self, CodecError};
@@ -86,14 +86,20 @@ impl Engine {
             }
         }
         if apply {
-            self.list_anew(&claim, what).await?;
+            self.list_anew(&claim, what, &seen.inbox).await?;
             self.0.indexed.forget(id);
         }
         Ok(erased)
     }
 
-    /// Lists show texts of the session, too: what it still waits for is read anew from what is left of its log.
-    async fn list_anew(&self, claim: &Claim, what: What) -> Result<(), EngineError> {
+    /// Lists show texts of the session, too: what it still waits for is read anew from what is left of its log. `events` lay in its
+    /// inbox, and nothing waited for them; what came in since is kept.
+    async fn list_anew(
+        &self,
+        claim: &Claim,
+        what: What,
+        events: &[InboxMessage],
+    ) -> Result<(), EngineError> {
         let left = self.inspect(&claim.session).await?;
         let mut state = left.listed(left.info.state.updated);
         let mut batch = Batch {
@@ -104,9 +110,7 @@ impl Engine {
             state.outcome = "{}".into();
             let labels = left.info.labels.iter();
             batch.labels = labels.map(|(name, _)| (name.clone(), None)).collect();
-            // events that nothing waited for
-            let inbox = left.inbox.iter();
-            batch.consumed = inbox.map(|message| message.id.clone()).collect();
+            batch.dropped = events.iter().map(|message| message.id.clone()).collect();
         }
         batch.info = Some(state);
         Ok(self.store().append(claim, batch).await?)

@@ -254,6 +254,8 @@ pub struct Batch {
     pub rows: Vec<Row>,
     /// Inbox messages consumed, by id. Their ids stay known.
     pub consumed: Vec<Name>,
+    /// Inbox messages that are erased with their session: no line took them, and their ids are not known any more.
+    pub dropped: Vec<Name>,
     /// Events taken out of the event box, by id.
     pub events_taken: Vec<Name>,
     /// Waits for events that opened or closed.

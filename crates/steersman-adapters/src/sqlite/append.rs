@@ -96,6 +96,10 @@ fn beside(conn: &Connection, no: i64, batch: &Batch) -> rusqlite::Result<()> {
         )?
         .execute(params![no, &**id])?;
     }
+    for id in &batch.dropped {
+        conn.prepare_cached("DELETE FROM inbox WHERE no = ?1 AND id = ?2")?
+            .execute(params![no, &**id])?;
+    }
     for id in &batch.events_taken {
         conn.prepare_cached("DELETE FROM event WHERE id = ?1")?
             .execute(params![&**id])?;

@@ -58,9 +58,12 @@ tools:
     simulate: pretended
     http: { method: POST, url: "http://127.0.0.1:PORT/tool/mail", json: "{{ args }}" }
   goods:
-    description: Waits for goods, and not for long.
+    description: Waits for goods.
     parameters: { to: string, cents: integer }
-    wait: { event: arrived, match: { to: "{{ args.to }}", cents: "{{ args.cents }}" }, timeout: 3s, on_timeout: Too late. }
+    wait: { event: arrived, match: { to: "{{ args.to }}", cents: "{{ args.cents }}" } }
+  nap:
+    description: Waits.
+    wait: { time: 400ms }
   big:
     description: Reads much.
     effect: read
@@ -68,7 +71,7 @@ tools:
 agents:
   clerk: { person: { role: clerk } }
   helper: { description: Helps., system: You help., tools: [pay, mail, big] }
-  desk: { system: "You settle, up to {{ config.limit }}.", tools: [pay, wire, charge, mail, goods, big, helper, fork] }
+  desk: { system: "You settle, up to {{ config.limit }}.", tools: [pay, wire, charge, mail, goods, nap, big, helper, fork] }
 entry: desk
 "#;
 
@@ -86,7 +89,8 @@ impl Wishes {
         let mut text = String::new();
         for at in 0..=random.below(3) {
             let space = if at == 0 { "" } else { " " };
-            let step = match random.below(13) {
+            let step = match random.below(14) {
+                13 => "nap".to_owned(),
                 12 => format!("goods:s{session}:{}", self.amount(false)),
                 0..=5 => self.call(session, random),
                 6 | 7 => format!(

@@ -202,7 +202,11 @@ fn next(
             // Whoever drives it looks it up first.
             Some("doubt") if hold["tool"] == "wire" && !driven => words(&["run", "--resume", &id]),
             Some("doubt") => world.resolve(session, hold, random),
-            Some("event") => arrival(&hold["args"], random),
+            // An event is for the current branch; whoever drives it takes what came.
+            Some("event") if hold["branch"] != shown["current"] => {
+                words(&["cancel", &format!("{id}:{}", hold["branch"].as_str()?)])
+            }
+            Some("event") if driven => arrival(&hold["args"], random),
             _ => continue,
         });
     }

@@ -170,6 +170,21 @@ fn a_doubt_outlives_the_erasure_of_its_texts() {
     }
 }
 
+/// An event that nothing waits for goes with its session, as if it had not come.
+#[test]
+fn an_event_that_nothing_waits_for_is_erased_with_its_session() {
+    let world = world("desk: [ Hello. ]\n");
+    assert_eq!(run(&world).code, Some(0));
+    let sent = ["send", "last", "--event", "arrived", r#"{"order": "1"}"#];
+    for _ in 0..2 {
+        let ran = world.run(&sent);
+        assert!(ran.err.contains("lies in the inbox"), "{ran:?}");
+        let ran = world.run(&["erase", "last", "--yes"]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        is_whole(&world, "an erased event");
+    }
+}
+
 /// A doubt whose probe is put off is not probed once nobody waits for it: nothing is due then.
 #[test]
 fn a_probe_of_a_doubt_that_was_cancelled_is_not_due() {

@@ -188,6 +188,10 @@ impl Tables {
         for id in batch.consumed {
             session.known.entry(id).or_default();
         }
+        session.inbox.retain(|m| !batch.dropped.contains(&m.id));
+        for id in &batch.dropped {
+            session.known.remove(id);
+        }
         for wait in batch.waits {
             if wait.open.is_empty() {
                 session.waits.remove(&wait.effect)
