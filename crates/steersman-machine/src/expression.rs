@@ -19,6 +19,7 @@ mod data;
 mod eval;
 mod filters;
 mod kind;
+mod nesting;
 mod ops;
 mod parse;
 mod partials;

@@ -2,15 +2,14 @@
 //! What we do not carry out is refused here, with the reason.
 
 use super::ast::{Args, BinaryOp, CompareOp, Node, NodeKind, Span, Stmt, StmtKind, Target};
+use super::nesting::{self, Nesting};
 use super::{SyntaxError, is_filter, is_function, is_test, partials};
 use crate::ids::Name;
-use minijinja::machinery::{self, Token, ast};
+use minijinja::machinery::{self, ast};
 use std::ops::Range;
 
 /// Deeper expressions than this are refused: evaluating one must never exhaust the stack.
-const DEPTH: usize = 100;
-/// More tokens than this in one `{{ }}` or expression are refused before a tree is built, for the same reason.
-const TOKENS: usize = 2_000;
+pub(super) const DEPTH: usize = 100;
 
 /// Parses a bare expression.
 pub(super) fn expression(source: &str) -> Result<Node, SyntaxError> {
@@ -60,20 +59,14 @@ fn bounded(source: &str, in_expr: bool) -> Result<(), SyntaxError> {
         });
     }
     let syntax = minijinja::syntax::SyntaxConfig::default();
-    let mut count = 0;
+    let mut nesting = Nesting::default();
     for token in machinery::tokenize(source, in_expr, syntax) {
         // A token that cannot be read is the parser's to report.
         let Ok((token, span)) = token else { break };
-        match token {
-            Token::TemplateData(_) | Token::VariableStart | Token::BlockStart => count = 0,
-            _ => count += 1,
-        }
-        if count > TOKENS {
-            return Err(SyntaxError {
-                message: format!("one expression has more than {TOKENS} words and signs"),
-                range: at(span).range(),
-            });
-        }
+        nesting.token(&token).map_err(|message| SyntaxError {
+            message,
+            range: at(span).range(),
+        })?;
     }
     Ok(())
 }
@@ -136,7 +129,7 @@ impl Lower<'_> {
     fn node(&self, expr: &ast::Expr<'_>, depth: usize) -> Lowered<Node> {
         let own = self.at(expr.span());
         if depth > DEPTH {
-            return refuse(own, format!("nested more than {DEPTH} deep"));
+            return refuse(own, nesting::too_deep());
         }
         let depth = depth + 1;
         let kind = match expr {
@@ -297,7 +290,7 @@ impl Lower<'_> {
     fn stmt(&self, stmt: &ast::Stmt<'_>, depth: usize) -> Lowered<Stmt> {
         let span = self.at(stmt_span(stmt));
         if depth > DEPTH {
-            return refuse(span, format!("nested more than {DEPTH} deep"));
+            return refuse(span, nesting::too_deep());
         }
         let depth = depth + 1;
         let kind = match stmt {
