@@ -19,6 +19,7 @@ mod data;
 mod eval;
 mod filters;
 mod kind;
+mod meter;
 mod nesting;
 mod ops;
 mod parse;
@@ -173,19 +174,21 @@ impl Expr {
 
     /// Its value. An unset optional may only be tested for `none` and compared with it by `==` and `!=`.
     pub fn eval(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
-        let value = Eval::new(scope, &self.source, false).node(&self.node)?;
-        if value.is_undefined() {
-            return Err(self.undefined());
-        }
-        Ok(value)
+        self.value(scope, false)
     }
 
     /// Its value as `outcome` reads it: a path through an unset optional is `none`.
     pub fn eval_lenient(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
-        let value = Eval::new(scope, &self.source, true).node(&self.node)?;
+        self.value(scope, true)
+    }
+
+    fn value(&self, scope: &dyn Scope, lenient: bool) -> Result<Value, EvalError> {
+        let mut eval = Eval::new(scope, &self.source, lenient);
+        let value = eval.node(&self.node)?;
         if value.is_undefined() {
             return Err(self.undefined());
         }
+        eval.given(&value, &self.node)?;
         Ok(value)
     }
 

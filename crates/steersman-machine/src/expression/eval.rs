@@ -2,11 +2,13 @@
 
 use super::ast::{Args, BinaryOp, CompareOp, Node, NodeKind};
 use super::kind::Kind;
-use super::ops::{self, Refused};
+use super::meter::{End, Meter, NESTED, Rate};
+use super::ops::{self, Num, Refused};
 use super::{EvalError, EvalKind, FUEL, OUTPUT, Scope, filters, to_json, value};
 use crate::ids::Name;
 use minijinja::Value;
 use serde_json::Value as Json;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ pub(super) struct Eval<'a> {
     pub(super) lenient: bool,
     /// A URL: what is put into path or query is percent-encoded.
     pub(super) encode: bool,
-    pub(super) fuel: u64,
+    pub(super) meter: Meter,
     pub(super) out: String,
     pub(super) locals: Vec<(Name, Value)>,
     /// Where the names of the innermost loop or `with` begin.
@@ -36,7 +38,7 @@ impl<'a> Eval<'a> {
             source,
             lenient,
             encode: false,
-            fuel: FUEL,
+            meter: Meter::new(),
             out: String::new(),
             locals: Vec::new(),
             frame: 0,
@@ -126,7 +128,7 @@ impl<'a> Eval<'a> {
             NodeKind::Call { name, args } => self.call(name, args, node),
             NodeKind::List(items) => {
                 let values: Result<Vec<_>, _> = items.iter().map(|i| self.defined(i)).collect();
-                values.map(Value::from)
+                self.paid(value::list(&self.meter, values?), node)
             }
             NodeKind::Map(items) => {
                 let mut pairs = Vec::with_capacity(items.len());
@@ -137,7 +139,7 @@ impl<'a> Eval<'a> {
                     }
                     pairs.push((name, self.defined(value)?));
                 }
-                Ok(Value::from_pairs(pairs))
+                self.paid(value::map(&self.meter, pairs), node)
             }
         }
     }
@@ -172,13 +174,16 @@ impl<'a> Eval<'a> {
         steps.reverse();
         let (mut value, used) = match &root.kind {
             NodeKind::Var(name) => {
+                self.paid(self.meter.names(self.locals.len()), root)?;
                 if let Some((_, value)) = self.locals.iter().rev().find(|(n, _)| n == name) {
                     (value.clone(), 0)
                 } else {
                     let texts: Vec<&str> =
                         steps.iter().map_while(|(key, _)| key.as_str()).collect();
                     let found = self.scope.path(name, &texts);
-                    found.unwrap_or((Value::UNDEFINED, 0))
+                    let (value, used) = found.unwrap_or((Value::UNDEFINED, 0));
+                    self.paid(self.meter.taken(&value, Some(used)), node)?;
+                    (value, used)
                 }
             }
             _ => (self.node(root)?, 0),
@@ -201,7 +206,7 @@ impl<'a> Eval<'a> {
             (Kind::None, _) if self.lenient => Ok(Value::from(())),
             (Kind::None, _) => Err(self.unset(of)),
             (Kind::Sealed, _) => Err(self.sealed(of)),
-            (Kind::Map, Kind::Text) => Ok(value.get_item(key).unwrap_or_default()),
+            (Kind::Map, Kind::Text) => self.paid(ops::entry(&self.meter, value, key), at),
             (Kind::List, Kind::Number) if key.is_integer() => {
                 let n = i64::try_from(key.clone()).unwrap_or(i64::MAX);
                 let n = match (usize::try_from(n), value.len()) {
@@ -210,7 +215,9 @@ impl<'a> Eval<'a> {
                     (Err(_), None) => None,
                 };
                 let item = n.and_then(|n| value.get_item_by_index(n).ok());
-                Ok(item.unwrap_or_default())
+                let item = item.unwrap_or_default();
+                self.paid(self.meter.taken(&item, value::reach(value)), at)?;
+                Ok(item)
             }
             (kind, Kind::Text) => {
                 let (part, key) = (self.part(of), key.as_str().unwrap_or(""));
@@ -221,7 +228,11 @@ impl<'a> Eval<'a> {
                 let message = format!("`{part}` is {kind} and has no field `{key}`{hint}");
                 Err(self.error(EvalKind::Unlike, message, at))
             }
-            (kind, key) => {
+            (kind, _) => {
+                let key = match Kind::of(key) {
+                    Kind::Boolean | Kind::Number => key.to_string(),
+                    kind => kind.to_string(),
+                };
                 let message = format!("`{}` is {kind}; {key} is no key of it", self.part(of));
                 Err(self.error(EvalKind::Unlike, message, at))
             }
@@ -238,21 +249,29 @@ impl<'a> Eval<'a> {
         for (slot, bound) in at.iter_mut().zip(bounds) {
             let Some(bound) = bound else { continue };
             let n = self.defined(bound)?;
-            match i64::try_from(n.clone()) {
+            match (Num::of(&n), i64::try_from(n.clone())) {
                 _ if n.is_none() => {}
-                Ok(n) if Kind::of(&Value::from(n)) == Kind::Number => *slot = Some(n),
+                // What lies beyond any list lies at its end.
+                (Some(Num::Int(n)), _) => {
+                    *slot = Some(n.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
+                }
+                (Some(Num::Float(_)), Ok(n)) => *slot = Some(n),
                 _ => return Err(self.error(EvalKind::Unlike, "bounds are whole numbers", bound)),
             }
         }
         match Kind::of(&value) {
             Kind::Text => {
+                let len = value.as_str().map_or(0, str::len);
+                self.paid(self.meter.bytes(len, Rate::Chars), node)?;
                 let chars: Vec<char> = value.as_str().unwrap_or("").chars().collect();
                 let cut: Option<String> = cut(&chars, at).map(|c| c.into_iter().collect());
                 cut.map(Value::from)
             }
             Kind::List => {
-                let items = ops::items(&value).unwrap_or_default();
-                cut(&items, at).map(Value::from)
+                let items = self.paid(ops::items(&self.meter, &value), node)?;
+                cut(&items, at)
+                    .map(|items| self.paid(value::list(&self.meter, items), node))
+                    .transpose()?
             }
             kind => {
                 let message = format!("`{}` is {kind} and cannot be sliced", self.part(of));
@@ -266,11 +285,12 @@ impl<'a> Eval<'a> {
         let (a, b) = (self.defined(left)?, self.defined(right)?);
         if op == BinaryOp::Concat {
             let (a, b) = (self.text(&a, left)?, self.text(&b, right)?);
-            return self.sized(Value::from(a + &b), node);
+            self.paid(self.meter.text(a.len().saturating_add(b.len())), node)?;
+            return Ok(Value::from([a, b].concat()));
         }
         self.operand(&a, left)?;
         self.operand(&b, right)?;
-        let value = ops::arithmetic(op, &a, &b).map_err(|refused| {
+        ops::arithmetic(&self.meter, op, &a, &b).map_err(|refused| {
             let message = match refused {
                 Refused::Unlike(x, y) => format!(
                     "`{}` is {x} and `{}` is {y}: `{}` takes two of one kind",
@@ -286,10 +306,10 @@ impl<'a> Eval<'a> {
                     )
                 }
                 Refused::Failed(why) => return self.error(EvalKind::Failed, why, node),
+                Refused::Ended => return self.ended(node),
             };
             self.error(EvalKind::Unlike, message, node)
-        })?;
-        self.sized(value, node)
+        })
     }
 
     fn compare(
@@ -307,16 +327,16 @@ impl<'a> Eval<'a> {
                 _ => {}
             }
         }
-        self.burn(b.len().unwrap_or(0) as u64 / 8, right)?;
+        let meter = &self.meter;
         let result = match op {
-            CompareOp::Eq => ops::equal(a, b),
-            CompareOp::Ne => ops::equal(a, b).map(|equal| !equal),
-            CompareOp::Lt => ops::order(a, b).map(Ordering::is_lt),
-            CompareOp::Le => ops::order(a, b).map(Ordering::is_le),
-            CompareOp::Gt => ops::order(a, b).map(Ordering::is_gt),
-            CompareOp::Ge => ops::order(a, b).map(Ordering::is_ge),
-            CompareOp::In => ops::contains(a, b),
-            CompareOp::NotIn => ops::contains(a, b).map(|within| !within),
+            CompareOp::Eq => ops::equal(meter, a, b),
+            CompareOp::Ne => ops::equal(meter, a, b).map(|equal| !equal),
+            CompareOp::Lt => ops::order(meter, a, b).map(Ordering::is_lt),
+            CompareOp::Le => ops::order(meter, a, b).map(Ordering::is_le),
+            CompareOp::Gt => ops::order(meter, a, b).map(Ordering::is_gt),
+            CompareOp::Ge => ops::order(meter, a, b).map(Ordering::is_ge),
+            CompareOp::In => ops::contains(meter, a, b),
+            CompareOp::NotIn => ops::contains(meter, a, b).map(|within| !within),
         };
         result.map_err(|refused| {
             let (first, second) = (self.part(left), self.part(right));
@@ -331,6 +351,7 @@ impl<'a> Eval<'a> {
                 }
                 Refused::Never(kind) => format!("`{first}` is {kind}: that has no order"),
                 Refused::Failed(why) => why.to_owned(),
+                Refused::Ended => return self.ended(right),
             };
             self.error_at(EvalKind::Unlike, message, left.span.to(right.span).range())
         })
@@ -387,10 +408,8 @@ impl<'a> Eval<'a> {
             }
             _ => {}
         }
-        self.burn(input.len().unwrap_or(0) as u64 / 16, of)?;
-        let value = filters::apply(name, &input, &args, &named)
-            .map_err(|why| self.error(EvalKind::Failed, format!("`{name}`: {why}"), of))?;
-        self.sized(value, of)
+        filters::apply(&self.meter, name, &input, &args, &named)
+            .map_err(|why| self.failed(EvalKind::Failed, || format!("`{name}`: {why}"), of))
     }
 
     fn test(
@@ -412,15 +431,16 @@ impl<'a> Eval<'a> {
             }
             _ => {}
         }
-        filters::test(name, value, args)
-            .map_err(|why| self.error(EvalKind::Unlike, format!("`is {name}`: {why}"), of))
+        filters::test(&self.meter, name, value, args)
+            .map_err(|why| self.failed(EvalKind::Unlike, || format!("`is {name}`: {why}"), of))
     }
 
     fn call(&mut self, name: &str, args: &Args, node: &Node) -> Evaluated {
         let (args, named) = self.args(args)?;
         if name == "dict" {
-            let pairs = named.into_iter().map(|(k, v)| (k.to_string(), v));
-            return Ok(Value::from_pairs(pairs));
+            let pairs = named.into_iter();
+            let pairs = pairs.map(|(k, v)| (Value::from(&*k), v)).collect();
+            return self.paid(value::map(&self.meter, pairs), node);
         }
         let numbers: Option<Vec<i64>> = args.iter().map(Value::as_i64).collect();
         let (start, stop, step) = match numbers.as_deref() {
@@ -435,67 +455,104 @@ impl<'a> Eval<'a> {
         let span = i128::from(stop) - i128::from(start);
         let count = (span * i128::from(step.signum())).max(0) as u128;
         let count = count.div_ceil(u128::from(step.unsigned_abs()));
-        self.burn(u64::try_from(count).unwrap_or(u64::MAX), node)?;
-        Ok((0..count as i64)
-            .map(|n| Value::from(start + n * step))
-            .collect())
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        // Before they are made, and once more as a list.
+        self.paid(self.meter.elements(count), node)?;
+        let mut next = Some(start);
+        let mut numbers = Vec::with_capacity(count as usize);
+        while let Some(at) = next.filter(|_| numbers.len() < count as usize) {
+            numbers.push(Value::from(at));
+            // There is none behind the last one that a number can be.
+            next = at.checked_add(step);
+        }
+        self.paid(value::list(&self.meter, numbers), node)
     }
 
     // --- results and errors
 
     /// A value as text: what `{{ }}` writes.
-    pub(super) fn text(&mut self, value: &Value, node: &Node) -> Result<String, EvalError> {
+    pub(super) fn text<'v>(
+        &self,
+        value: &'v Value,
+        node: &Node,
+    ) -> Result<Cow<'v, str>, EvalError> {
         match Kind::of(value) {
             Kind::Undefined => Err(self.undefined(node)),
-            Kind::None if self.lenient => Ok(String::new()),
-            Kind::None => Err(self.unset(node)),
+            Kind::None if !self.lenient => Err(self.unset(node)),
             Kind::Sealed => Err(self.sealed(node)),
-            Kind::Text => Ok(value.as_str().unwrap_or("").to_owned()),
-            Kind::Boolean => Ok(value.is_true().to_string()),
-            Kind::Number => Ok(value.to_string()),
-            Kind::List | Kind::Map | Kind::Other => {
-                let json = self.json(value, node)?;
-                Ok(value::shown_json(&json).to_string())
-            }
+            _ => filters::plain(&self.meter, value)
+                .map_err(|why| self.failed(EvalKind::Failed, || why, node)),
         }
     }
 
     /// A value as JSON.
-    pub(super) fn json(&mut self, value: &Value, node: &Node) -> Result<Json, EvalError> {
+    pub(super) fn json(&self, value: &Value, node: &Node) -> Result<Json, EvalError> {
         if value.is_undefined() {
             return Err(self.undefined(node));
         }
+        self.given(value, node)?;
         to_json(value).map_err(|why| self.error(EvalKind::Failed, why, node))
     }
 
-    fn sized(&mut self, value: Value, node: &Node) -> Evaluated {
-        let len = value
-            .as_str()
-            .map_or_else(|| value.len().unwrap_or(0), str::len);
-        if len > OUTPUT {
-            let message = format!("it makes more than {} MiB", OUTPUT >> 20);
-            return Err(self.error(EvalKind::Size, message, node));
+    /// Pays for a value that is handed out, where it may hold more than what it was made of: the same text a thousand
+    /// times. What lies in the data already is handed on as it is.
+    pub(super) fn given(&self, value: &Value, node: &Node) -> Result<(), EvalError> {
+        if value.as_str().is_some() || value::json(value).is_some() {
+            return Ok(());
         }
-        self.burn(len as u64 / 16, node)?;
-        Ok(value)
+        self.paid(self.meter.deep(value, Rate::Copy), node)
     }
 
-    pub(super) fn burn(&mut self, fuel: u64, node: &Node) -> Result<(), EvalError> {
-        match self.fuel.checked_sub(fuel) {
-            Some(left) => {
-                self.fuel = left;
-                Ok(())
+    pub(super) fn burn(&self, steps: u64, node: &Node) -> Result<(), EvalError> {
+        self.paid(self.meter.steps(steps), node)
+    }
+
+    /// What was paid, or why the evaluation ends.
+    pub(super) fn paid<T>(&self, paid: Result<T, Refused>, node: &Node) -> Result<T, EvalError> {
+        self.paid_at(paid, node.span.range())
+    }
+
+    pub(super) fn paid_at<T>(
+        &self,
+        paid: Result<T, Refused>,
+        range: std::ops::Range<usize>,
+    ) -> Result<T, EvalError> {
+        paid.map_err(|refused| match refused {
+            Refused::Ended => self.ended_at(range),
+            Refused::Failed(why) => self.error_at(EvalKind::Failed, why, range),
+            Refused::Unlike(..) | Refused::Never(_) => {
+                self.error_at(EvalKind::Unlike, "this is no list and no object", range)
             }
-            None => Err(self.spent(node.span.range())),
+        })
+    }
+
+    fn ended(&self, node: &Node) -> EvalError {
+        self.ended_at(node.span.range())
+    }
+
+    fn ended_at(&self, range: std::ops::Range<usize>) -> EvalError {
+        match self.meter.end().unwrap_or(End::Spent) {
+            End::Spent => {
+                let message = format!("it takes more than {FUEL} steps");
+                self.error_at(EvalKind::Fuel, message, range)
+            }
+            End::Size => {
+                let message = format!("it makes more than {} MiB", OUTPUT >> 20);
+                self.error_at(EvalKind::Size, message, range)
+            }
+            End::Deep => {
+                let message = format!("values here nest more than {NESTED} deep");
+                self.error_at(EvalKind::Size, message, range)
+            }
         }
     }
 
-    pub(super) fn spent(&self, range: std::ops::Range<usize>) -> EvalError {
-        self.error_at(
-            EvalKind::Fuel,
-            format!("it takes more than {FUEL} steps"),
-            range,
-        )
+    /// A filter or a test gave nothing: because of its values, or because the evaluation ends here.
+    fn failed(&self, kind: EvalKind, why: impl FnOnce() -> String, node: &Node) -> EvalError {
+        match self.meter.end() {
+            Some(_) => self.ended(node),
+            None => self.error(kind, why(), node),
+        }
     }
 
     pub(super) fn part<'n>(&'n self, node: &'n Node) -> &'n str {
@@ -559,6 +616,7 @@ impl<'a> Eval<'a> {
             Refused::Unlike(a, b) => format!("{a} and {b} do not go together in `{sign}`"),
             Refused::Never(kind) => format!("`{sign}` takes no value that is {kind}"),
             Refused::Failed(why) => (*why).to_owned(),
+            Refused::Ended => return self.ended(node),
         };
         self.error(EvalKind::Unlike, message, node)
     }

@@ -3,12 +3,15 @@
 
 use super::ast::BinaryOp;
 use super::kind::Kind;
+use super::meter::{Meter, Rate};
 use super::ops::{self, Num, Refused};
-use super::{OUTPUT, to_json, value};
+use super::{to_json, value};
 use crate::ids::Name;
 use minijinja::value::Kwargs;
 use minijinja::{Environment, UndefinedBehavior, Value};
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// Names of the filters, sorted.
@@ -100,8 +103,24 @@ pub(super) const TESTS: &[&str] = &[
     "upper",
 ];
 
-/// Numbers in arguments of filters that make room (`indent`, `batch`) stay below this.
-const ROOM: i64 = 10_000;
+/// Numbers in arguments of filters stay below this: there they say how many.
+const ROOM: u16 = 10_000;
+/// In arguments of these a number is a value like any other. A filter that is not here has its numbers bounded.
+const VALUES: &[&str] = &[
+    "attr",
+    "chain",
+    "close",
+    "d",
+    "default",
+    "float",
+    "int",
+    "map",
+    "reject",
+    "rejectattr",
+    "select",
+    "selectattr",
+    "zip",
+];
 
 type Applied = Result<Value, String>;
 
@@ -125,19 +144,98 @@ impl<'a> Given<'a> {
         let found = self.named.iter().find(|(n, _)| &**n == name);
         found.map(|(_, value)| value)
     }
+    /// All values, by position and by name.
+    fn all(&self) -> impl Iterator<Item = &'a Value> {
+        let named = self.named.iter().map(|(_, value)| value);
+        self.args.iter().chain(named)
+    }
     /// By name, else by position.
     fn get(&self, name: &str, at: usize) -> Option<&'a Value> {
         self.named(name).or_else(|| self.args.get(at))
     }
 }
 
-/// Applies a filter to a value that is defined; none only for `default` and `tojson`.
-pub(super) fn apply(name: &str, input: &Value, args: &[Value], named: &[(Name, Value)]) -> Applied {
+/// Applies a filter to a value that is defined; none only for `default` and `tojson`. Everything that is filtered
+/// comes through here: what it looks at is paid before, what it makes is paid and bounded behind.
+pub(super) fn apply(
+    meter: &Meter,
+    name: &str,
+    input: &Value,
+    args: &[Value],
+    named: &[(Name, Value)],
+) -> Applied {
     let given = Given { args, named };
+    small(name, &given)?;
+    pay(meter, name, input, &given).map_err(said)?;
+    let value = meter.within(|| carried_out(meter, name, input, &given))?;
+    value::made(meter, value).map_err(said)
+}
+
+/// Refuses numbers that say how many and are too many, whatever their size.
+fn small(name: &str, given: &Given<'_>) -> Result<(), String> {
+    let fits = |value: &Value| match (Kind::of(value), Num::of(value)) {
+        (_, Some(Num::Int(n))) => n.unsigned_abs() <= u128::from(ROOM),
+        (_, Some(Num::Float(x))) => x.abs() <= f64::from(ROOM),
+        // A whole number beyond 128 bits.
+        (Kind::Number, None) => false,
+        _ => true,
+    };
+    if VALUES.contains(&name) || given.all().all(fits) {
+        return Ok(());
+    }
+    Err(format!("numbers here stay below {ROOM}"))
+}
+
+/// Pays for what a filter looks at. One that is not named here pays for all there is, at the highest rate.
+fn pay(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Result<(), Refused> {
+    meter.steps(1)?;
+    let all = || std::iter::once(input).chain(given.all());
+    let kind = Kind::of(input);
+    match name {
+        // They hand on one value, or pay for each element as they come to it.
+        "attr" | "bool" | "chain" | "count" | "d" | "default" | "join" | "length" | "map"
+        | "raw" | "reject" | "rejectattr" | "select" | "selectattr" | "string" | "sum"
+        | "tojson" | "dictsort" | "groupby" | "max" | "min" | "sort" | "unique" => Ok(()),
+        "first" | "last" if kind != Kind::Map => Ok(()),
+        // They hand on elements.
+        "batch" | "first" | "items" | "last" | "list" | "slice" | "zip" => {
+            all().try_for_each(|value| meter.shallow(value))
+        }
+        "reverse" if kind != Kind::Text => meter.shallow(input),
+        "lower" | "upper" | "capitalize" | "safe" | "replace" | "indent" => {
+            all().try_for_each(|value| meter.deep(value, Rate::Look))
+        }
+        "trim" => {
+            // Each character is looked up among those that are trimmed.
+            let (len, among) = (length(input), given.all().map(length).sum::<usize>());
+            meter.deep(input, Rate::Look)?;
+            meter.bytes(len.saturating_mul(among), Rate::Copy)
+        }
+        "round" => {
+            let digits = given
+                .all()
+                .filter_map(Value::as_i64)
+                .max_by_key(|n| n.abs());
+            // A fraction is written out with all its digits, up to a thousand.
+            meter.steps(match digits.unwrap_or(0) {
+                n @ 0.. => n.unsigned_abs() / 8,
+                _ => 128,
+            })
+        }
+        _ => all().try_for_each(|value| meter.deep(value, Rate::Chars)),
+    }
+}
+
+fn length(value: &Value) -> usize {
+    value.as_str().map_or(0, str::len)
+}
+
+fn carried_out(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Applied {
+    let (args, named) = (given.args, given.named);
     match name {
         "cents" => cents(input),
-        "close" => close(input, &given),
-        "raw" => plain(input).map(Value::from_safe_string),
+        "close" => close(meter, input, given),
+        "raw" => plain(meter, input).map(|text| Value::from_safe_string(text.into_owned())),
         "default" | "d" => {
             let empty = given.get("boolean", 1).is_some_and(Value::is_true) && !input.is_true();
             if empty || matches!(Kind::of(input), Kind::Undefined | Kind::None) {
@@ -147,96 +245,151 @@ pub(super) fn apply(name: &str, input: &Value, args: &[Value], named: &[(Name, V
             Ok(input.clone())
         }
         "tojson" => {
+            let pretty = given.get("indent", 0).is_some_and(Value::is_true);
+            let paid = if pretty {
+                meter.pretty(input)
+            } else {
+                meter.deep(input, Rate::Write)
+            };
+            paid.map_err(said)?;
             let json = value::shown_json(&to_json(input)?);
-            if given.get("indent", 0).is_some_and(Value::is_true) {
+            if pretty {
                 let pretty = serde_json::to_string_pretty(&json);
                 return pretty.map(Value::from).map_err(|e| e.to_string());
             }
             Ok(Value::from(json.to_string()))
         }
-        "string" => plain(input).map(Value::from),
+        "string" => plain(meter, input).map(|text| Value::from(&*text)),
         "count" | "length" => match (input.as_str(), Kind::of(input), input.len()) {
-            (Some(text), ..) => Ok(Value::from(text.chars().count())),
+            (Some(text), ..) => {
+                meter.bytes(text.len(), Rate::Copy).map_err(said)?;
+                Ok(Value::from(text.chars().count()))
+            }
             (None, Kind::List | Kind::Map, Some(len)) => Ok(Value::from(len)),
             (None, Kind::List | Kind::Map, None) => {
-                Ok(Value::from(ops::items(input).map_err(said)?.len()))
+                Ok(Value::from(ops::items(meter, input).map_err(said)?.len()))
             }
             (None, kind, _) => Err(format!("{kind} has no length")),
         },
         "select" | "reject" => {
             let (test, rest) = split_test(args)?;
-            picked(input, name == "select", |item| check(test, item, rest))
+            picked(meter, input, name == "select", |item| {
+                check(meter, test, item, rest)
+            })
         }
         "selectattr" | "rejectattr" => {
             let Some((attribute, rest)) = args.split_first() else {
                 return Err("takes the name of a field".to_owned());
             };
             let (test, rest) = split_test(rest)?;
-            picked(input, name == "selectattr", |item| {
-                check(test, &field(item, attribute)?, rest)
+            picked(meter, input, name == "selectattr", |item| {
+                check(meter, test, &field(meter, item, attribute)?, rest)
             })
         }
-        "map" => mapped(input, args, named),
-        "sum" => sum(input, given.get("attribute", 0)),
-        "join" => joined(input, given.get("d", 0), given.get("attribute", 1)),
-        "replace" => replaced(input, args),
-        _ => bounded(name, input, &given),
+        "map" => mapped(meter, input, args, named),
+        "sum" => sum(meter, input, given.get("attribute", 0)),
+        "join" => joined(meter, input, given.get("d", 0), given.get("attribute", 1)),
+        "replace" => replaced(meter, input, args),
+        "chain" => chained(meter, input, args),
+        _ => bounded(meter, name, input, given),
     }
 }
 
-/// minijinja's own, once its input is of one kind and its numbers are small enough.
-fn bounded(name: &str, input: &Value, given: &Given<'_>) -> Applied {
+/// minijinja's own, once its input is of one kind and it cannot make too much.
+fn bounded(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Applied {
     match name {
-        "sort" | "min" | "max" => one_kind(input, given.named("attribute"), true)?,
-        "unique" => one_kind(input, given.named("attribute"), false)?,
-        "groupby" => one_kind(input, given.get("attribute", 0), false)?,
-        "dictsort" if given.get("by", 1).and_then(Value::as_str) == Some("value") => {
-            let entries = ops::entries(input).map_err(said)?;
-            let values: Vec<Value> = entries.into_iter().map(|(_, v)| v).collect();
-            one_kind(&Value::from(values), None, true)?;
+        "sort" | "min" | "max" => one_kind(meter, input, given.named("attribute"), true)?,
+        "unique" => one_kind(meter, input, given.named("attribute"), false)?,
+        "groupby" => one_kind(meter, input, given.get("attribute", 0), false)?,
+        "dictsort" => {
+            let entries = ops::entries(meter, input).map_err(said)?;
+            let by_value = given.get("by", 1).and_then(Value::as_str) == Some("value");
+            let by = entries
+                .into_iter()
+                .map(|(key, item)| if by_value { item } else { key });
+            alike(meter, by.collect(), by_value)?;
         }
-        "indent" | "batch" | "slice" | "round" => {
-            let numbers = given.args.iter().chain(given.named.iter().map(|(_, v)| v));
-            if numbers.filter_map(Value::as_i64).any(|n| n.abs() > ROOM) {
-                return Err(format!("numbers here stay below {ROOM}"));
-            }
+        "split" | "lines" => {
+            let text = input.as_str().unwrap_or("");
+            let between = match name {
+                "lines" => Some("\n"),
+                _ => given.args.first().and_then(Value::as_str),
+            };
+            let pieces = match between {
+                Some(between) => text.matches(between).count(),
+                None => text.split_whitespace().count(),
+            };
+            meter.elements(pieces as u64 + 1).map_err(said)?;
+        }
+        "indent" => {
+            let text = input.as_str().unwrap_or("");
+            let width = given.get("width", 0).and_then(Value::as_usize).unwrap_or(4);
+            let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
+            let made = lines.saturating_mul(width).saturating_add(text.len());
+            meter.text(made).map_err(said)?;
+        }
+        "batch" | "slice" => {
+            let count = given.args.first().and_then(Value::as_i64).unwrap_or(0);
+            meter.elements(count.unsigned_abs()).map_err(said)?;
         }
         _ => {}
     }
     builtin(name, input, given.args, given.named)
 }
 
-fn close(input: &Value, given: &Given<'_>) -> Applied {
+fn close(meter: &Meter, input: &Value, given: &Given<'_>) -> Applied {
     let (Some(y), Some(by)) = (given.get("y", 0), given.get("by", 1)) else {
         return Err("takes a number and how far off it may be".to_owned());
     };
-    let off = ops::arithmetic(BinaryOp::Sub, input, y).map_err(said)?;
+    let off = ops::arithmetic(meter, BinaryOp::Sub, input, y).map_err(said)?;
     let back = ops::negate(&off).map_err(said)?;
-    let near = |off| ops::order(off, by).map(Ordering::is_le).map_err(said);
+    let near = |off| {
+        ops::order(meter, off, by)
+            .map(Ordering::is_le)
+            .map_err(said)
+    };
     Ok(Value::from(near(&off)? && near(&back)?))
 }
 
-fn sum(input: &Value, attribute: Option<&Value>) -> Applied {
+fn sum(meter: &Meter, input: &Value, attribute: Option<&Value>) -> Applied {
     let mut total = Value::from(0);
-    for item in ops::items(input).map_err(said)? {
+    for item in ops::items(meter, input).map_err(said)? {
         let item = match attribute {
-            Some(attribute) => field(&item, attribute)?,
+            Some(attribute) => field(meter, &item, attribute)?,
             None => item,
         };
-        total = ops::arithmetic(BinaryOp::Add, &total, &item).map_err(said)?;
+        total = ops::arithmetic(meter, BinaryOp::Add, &total, &item).map_err(said)?;
     }
     Ok(total)
 }
 
-fn replaced(input: &Value, args: &[Value]) -> Applied {
+fn replaced(meter: &Meter, input: &Value, args: &[Value]) -> Applied {
     let text = |n: usize| args.get(n).and_then(Value::as_str);
     let (Some(input), Some(from), Some(to)) = (input.as_str(), text(0), text(1)) else {
         return Err("takes a text and two texts".to_owned());
     };
-    if input.matches(from).count().saturating_mul(to.len()) > OUTPUT {
-        return Err("it makes too much".to_owned());
-    }
+    let places = input.matches(from).count();
+    meter.places(places).map_err(said)?;
+    let more = places.saturating_mul(to.len());
+    meter.text(input.len().saturating_add(more)).map_err(said)?;
     Ok(Value::from(input.replace(from, to)))
+}
+
+/// Objects one over the other, the last one uppermost; else one list behind the other.
+fn chained(meter: &Meter, input: &Value, args: &[Value]) -> Applied {
+    let all = || std::iter::once(input).chain(args);
+    if all().all(|value| Kind::of(value) == Kind::Map) {
+        let mut pairs = BTreeMap::new();
+        for map in all() {
+            pairs.extend(ops::entries(meter, map).map_err(said)?);
+        }
+        return value::map(meter, pairs.into_iter().collect()).map_err(said);
+    }
+    let mut items = Vec::new();
+    for list in all() {
+        items.extend(ops::items(meter, list).map_err(said)?);
+    }
+    value::list(meter, items).map_err(said)
 }
 
 fn builtin(name: &str, input: &Value, args: &[Value], named: &[(Name, Value)]) -> Applied {
@@ -269,6 +422,8 @@ fn said(refused: Refused) -> String {
         Refused::Unlike(a, b) => format!("{a} and {b} are unlike kinds"),
         Refused::Never(kind) => format!("it takes no value that is {kind}"),
         Refused::Failed(why) => why.to_owned(),
+        // Whoever applied it asks the meter.
+        Refused::Ended => "the evaluation ends here".to_owned(),
     }
 }
 
@@ -290,31 +445,51 @@ fn cents(input: &Value) -> Applied {
 }
 
 /// A value as text, as `{{ }}` would write it.
-fn plain(input: &Value) -> Result<String, String> {
+pub(super) fn plain<'v>(meter: &Meter, input: &'v Value) -> Result<Cow<'v, str>, String> {
     Ok(match Kind::of(input) {
-        Kind::Text => input.as_str().unwrap_or("").to_owned(),
-        Kind::Boolean => input.is_true().to_string(),
-        Kind::Number => input.to_string(),
-        Kind::None => String::new(),
-        _ => value::shown_json(&to_json(input)?).to_string(),
+        Kind::Text => Cow::Borrowed(input.as_str().unwrap_or("")),
+        Kind::Boolean => Cow::Owned(input.is_true().to_string()),
+        Kind::Number => Cow::Owned(input.to_string()),
+        Kind::None => Cow::Borrowed(""),
+        _ => {
+            meter.deep(input, Rate::Write).map_err(said)?;
+            Cow::Owned(value::shown_json(&to_json(input)?).to_string())
+        }
     })
 }
 
-fn field(item: &Value, path: &Value) -> Applied {
+fn field(meter: &Meter, item: &Value, path: &Value) -> Applied {
     let Some(path) = path.as_str() else {
         return Err("a field is named by a text".to_owned());
     };
     let mut at = item.clone();
     for name in path.split('.') {
+        meter.steps(1).map_err(said)?;
         at = match Kind::of(&at) {
-            Kind::Map => at.get_attr(name).map_err(|e| e.to_string())?,
-            kind => return Err(format!("{kind} has no field `{name}`")),
+            Kind::Map => ops::entry(meter, &at, &Value::from(name)).map_err(said)?,
+            kind => return Err(format!("{kind} has no field `{}`", shown(name))),
         };
         if at.is_undefined() {
-            return Err(format!("an element has no field `{path}`"));
+            return Err(format!("an element has no field `{}`", shown(path)));
         }
     }
     Ok(at)
+}
+
+/// A text as a message quotes it.
+fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(80) {
+        Some((at, _)) => Cow::Owned(format!("{}..", &text[..at])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// What stands where the name of a filter or a test is wanted.
+fn called(value: &Value) -> Cow<'_, str> {
+    match value.as_str() {
+        Some(name) => shown(name),
+        None => Cow::Owned(Kind::of(value).to_string()),
+    }
 }
 
 fn split_test(args: &[Value]) -> Result<(&str, &[Value]), String> {
@@ -322,43 +497,45 @@ fn split_test(args: &[Value]) -> Result<(&str, &[Value]), String> {
         None => Ok(("", &[])),
         Some((name, rest)) => match name.as_str().filter(|n| TESTS.contains(n)) {
             Some(name) => Ok((name, rest)),
-            None => Err(format!("there is no test {name}")),
+            None => Err(format!("there is no test {}", called(name))),
         },
     }
 }
 
-fn check(test: &str, item: &Value, args: &[Value]) -> Result<bool, String> {
+fn check(meter: &Meter, test: &str, item: &Value, args: &[Value]) -> Result<bool, String> {
     match Kind::of(item) {
         Kind::Sealed if test != "none" => Err("a secret may only be tested for none".to_owned()),
         kind if test == "none" => Ok(kind == Kind::None),
         _ if test.is_empty() => Ok(item.is_true()),
         _ if test == "defined" || test == "undefined" => Ok(test == "defined"),
-        _ => self::test(test, item, args),
+        _ => self::test(meter, test, item, args),
     }
 }
 
 fn picked(
+    meter: &Meter,
     input: &Value,
     keep: bool,
     mut test: impl FnMut(&Value) -> Result<bool, String>,
 ) -> Applied {
     let mut out = Vec::new();
-    for item in ops::items(input).map_err(said)? {
+    for item in ops::items(meter, input).map_err(said)? {
+        meter.steps(1).map_err(said)?;
         if test(&item)? == keep {
             out.push(item);
         }
     }
-    Ok(Value::from(out))
+    value::list(meter, out).map_err(said)
 }
 
-fn mapped(input: &Value, args: &[Value], named: &[(Name, Value)]) -> Applied {
-    let items = ops::items(input).map_err(said)?;
+fn mapped(meter: &Meter, input: &Value, args: &[Value], named: &[(Name, Value)]) -> Applied {
+    let items = ops::items(meter, input).map_err(said)?;
     let attribute = named.iter().find(|(n, _)| &**n == "attribute");
     let fallback = named.iter().find(|(n, _)| &**n == "default");
     let out: Result<Vec<Value>, String> = match (attribute, args.split_first()) {
         (Some((_, attribute)), _) => items
             .iter()
-            .map(|item| match (field(item, attribute), fallback) {
+            .map(|item| match (field(meter, item, attribute), fallback) {
                 (Err(_), Some((_, fallback))) => Ok(fallback.clone()),
                 (value, _) => value,
             })
@@ -368,53 +545,67 @@ fn mapped(input: &Value, args: &[Value], named: &[(Name, Value)]) -> Applied {
                 .iter()
                 .map(|item| match Kind::of(item) {
                     Kind::Sealed => Err("a secret may only be tested for none".to_owned()),
-                    _ => apply(name, item, rest, named),
+                    _ => apply(meter, name, item, rest, named),
                 })
                 .collect(),
-            None => Err(format!("there is no filter {name}")),
+            None => Err(format!("there is no filter {}", called(name))),
         },
         (None, None) => Err("takes the name of a filter, or attribute=".to_owned()),
     };
-    out.map(Value::from)
+    value::list(meter, out?).map_err(said)
 }
 
 /// All elements (or their fields) are of one kind, and of one that has an order where that is wanted.
-fn one_kind(input: &Value, attribute: Option<&Value>, ordered: bool) -> Result<(), String> {
-    let mut first: Option<Value> = None;
-    for item in ops::items(input).map_err(said)? {
-        let item = match attribute {
-            Some(attribute) => field(&item, attribute)?,
-            None => item,
-        };
-        let fits = match (&first, ordered) {
-            (None, true) => ops::order(&item, &item).map(drop),
-            (None, false) => ops::equal(&item, &item).map(drop),
-            (Some(first), true) => ops::order(first, &item).map(drop),
-            (Some(first), false) => ops::equal(first, &item).map(drop),
-        };
-        fits.map_err(said)?;
-        first.get_or_insert(item);
-    }
-    Ok(())
+fn one_kind(
+    meter: &Meter,
+    input: &Value,
+    attribute: Option<&Value>,
+    ordered: bool,
+) -> Result<(), String> {
+    let items = ops::items(meter, input).map_err(said)?.into_iter();
+    let keys: Result<Vec<Value>, String> = match attribute {
+        Some(attribute) => items.map(|item| field(meter, &item, attribute)).collect(),
+        None => Ok(items.collect()),
+    };
+    alike(meter, keys?, ordered)
 }
 
-fn joined(input: &Value, between: Option<&Value>, attribute: Option<&Value>) -> Applied {
+/// What is sorted is of one kind; that it is sorted is paid.
+fn alike(meter: &Meter, keys: Vec<Value>, ordered: bool) -> Result<(), String> {
+    let mut weights = Vec::with_capacity(keys.len());
+    for key in &keys {
+        let fits = if ordered {
+            ops::order(meter, &keys[0], key).map(drop)
+        } else {
+            ops::equal(meter, &keys[0], key).map(drop)
+        };
+        fits.map_err(said)?;
+        weights.push(meter.weight(key).map_err(said)?);
+    }
+    let objects = keys.iter().any(|key| key.as_object().is_some());
+    meter.sorting(&weights, objects).map_err(said)
+}
+
+fn joined(
+    meter: &Meter,
+    input: &Value,
+    between: Option<&Value>,
+    attribute: Option<&Value>,
+) -> Applied {
     let between = match between {
         None => "",
         Some(text) => text.as_str().ok_or("what stands between is a text")?,
     };
     let mut out = String::new();
-    for (n, item) in ops::items(input).map_err(said)?.iter().enumerate() {
+    for (n, item) in ops::items(meter, input).map_err(said)?.iter().enumerate() {
         if n > 0 {
             out.push_str(between);
         }
-        out.push_str(&match attribute {
-            Some(attribute) => plain(&field(item, attribute)?)?,
-            None => plain(item)?,
-        });
-        if out.len() > OUTPUT {
-            return Err("it makes too much".to_owned());
+        match attribute {
+            Some(attribute) => out.push_str(&plain(meter, &field(meter, item, attribute)?)?),
+            None => out.push_str(&plain(meter, item)?),
         }
+        meter.fits(out.len()).map_err(said)?;
     }
     Ok(Value::from(out))
 }
@@ -424,22 +615,20 @@ pub(super) fn compares(name: &str) -> bool {
     matches!(name, "eq" | "equalto" | "ne")
 }
 
-/// A test of a value that is defined and no secret.
-pub(super) fn test(name: &str, value: &Value, args: &[Value]) -> Result<bool, String> {
+/// A test of a value that is defined and no secret. Everything that is tested comes through here.
+pub(super) fn test(
+    meter: &Meter,
+    name: &str,
+    value: &Value,
+    args: &[Value],
+) -> Result<bool, String> {
+    pay_test(meter, name, value, args).map_err(said)?;
     let one = || {
         args.first()
             .ok_or_else(|| "takes a value to compare with".to_owned())
     };
-    let text = |v: &Value| {
-        let text = v.as_str().map(str::to_owned);
-        text.ok_or_else(|| format!("takes text, this is {}", Kind::of(v)))
-    };
-    let number = |v: &Value| {
-        let whole = v.as_i64().filter(|_| Kind::of(v) == Kind::Number);
-        whole.ok_or_else(|| format!("takes a whole number, this is {}", Kind::of(v)))
-    };
-    let order = || ops::order(value, one()?).map_err(said);
     let kind = Kind::of(value);
+    let order = || ops::order(meter, value, one()?).map_err(said);
     Ok(match name {
         "boolean" => kind == Kind::Boolean,
         "number" => kind == Kind::Number,
@@ -451,23 +640,58 @@ pub(super) fn test(name: &str, value: &Value, args: &[Value]) -> Result<bool, St
         "iterable" => matches!(kind, Kind::List | Kind::Map),
         "true" => kind == Kind::Boolean && value.is_true(),
         "false" => kind == Kind::Boolean && !value.is_true(),
-        "odd" => number(value)? % 2 != 0,
-        "even" => number(value)? % 2 == 0,
-        "divisibleby" => match number(one()?)? {
+        "odd" => whole(value)? % 2 != 0,
+        "even" => whole(value)? % 2 == 0,
+        "divisibleby" => match whole(one()?)? {
             0 => return Err("nothing is divisible by 0".to_owned()),
-            n => number(value)?.checked_rem(n).unwrap_or(0) == 0,
+            n => whole(value)?.checked_rem(n).unwrap_or(0) == 0,
         },
-        "startingwith" => text(value)?.starts_with(&text(one()?)?),
-        "endingwith" => text(value)?.ends_with(&text(one()?)?),
+        "startingwith" => text(value)?.starts_with(text(one()?)?),
+        "endingwith" => text(value)?.ends_with(text(one()?)?),
         "lower" => !text(value)?.chars().any(char::is_uppercase),
         "upper" => !text(value)?.chars().any(char::is_lowercase),
-        "eq" | "equalto" => ops::equal(value, one()?).map_err(said)?,
-        "ne" => !ops::equal(value, one()?).map_err(said)?,
+        "eq" | "equalto" => ops::equal(meter, value, one()?).map_err(said)?,
+        "ne" => !ops::equal(meter, value, one()?).map_err(said)?,
         "lt" | "lessthan" => order()?.is_lt(),
         "le" => order()?.is_le(),
         "gt" | "greaterthan" => order()?.is_gt(),
         "ge" => order()?.is_ge(),
-        "in" => ops::contains(value, one()?).map_err(said)?,
+        "in" => ops::contains(meter, value, one()?).map_err(said)?,
         _ => return Err(format!("there is no test `{name}`")),
     })
+}
+
+/// Pays for what a test looks at. One that is not named here pays for all there is, at the highest rate.
+fn pay_test(meter: &Meter, name: &str, value: &Value, args: &[Value]) -> Result<(), Refused> {
+    match name {
+        // They look at the kind, or at a number.
+        "boolean" | "number" | "integer" | "int" | "float" | "string" | "sequence" | "mapping"
+        | "iterable" | "true" | "false" | "odd" | "even" | "divisibleby" => Ok(()),
+        // They pay as they compare.
+        "eq" | "equalto" | "ne" | "lt" | "lessthan" | "le" | "gt" | "greaterthan" | "ge" | "in" => {
+            Ok(())
+        }
+        "startingwith" | "endingwith" => args
+            .iter()
+            .try_for_each(|text| meter.bytes(length(text), Rate::Copy)),
+        _ => {
+            let mut all = std::iter::once(value).chain(args);
+            all.try_for_each(|value| meter.deep(value, Rate::Look))
+        }
+    }
+}
+
+fn text(value: &Value) -> Result<&str, String> {
+    let text = value.as_str();
+    text.ok_or_else(|| format!("takes text, this is {}", Kind::of(value)))
+}
+
+fn whole(value: &Value) -> Result<i128, String> {
+    match (Num::of(value), value.as_i64()) {
+        (Some(Num::Int(n)), _) => Ok(n),
+        // A fraction that is a whole number all the same.
+        (Some(Num::Float(_)), Some(n)) => Ok(i128::from(n)),
+        (Some(Num::Float(_)), None) => Err("takes a whole number, this is a fraction".to_owned()),
+        (None, _) => Err(format!("takes a whole number, this is {}", Kind::of(value))),
+    }
 }

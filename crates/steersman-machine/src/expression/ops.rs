@@ -2,6 +2,8 @@
 
 use super::Kind;
 use super::ast::BinaryOp;
+use super::meter::{Meter, Rate};
+use super::value;
 use minijinja::Value;
 use std::cmp::Ordering;
 
@@ -14,6 +16,8 @@ pub(super) enum Refused {
     Never(Kind),
     /// It would be infinite, too large, or is not defined.
     Failed(&'static str),
+    /// The evaluation ends here; its meter knows why.
+    Ended,
 }
 
 /// A number, exact as long as it is whole.
@@ -79,7 +83,12 @@ fn exact(a: i128, b: f64) -> Option<Ordering> {
 }
 
 /// `==`. None equals none alone; two lists or objects are equal if their parts are.
-pub(super) fn equal(a: &Value, b: &Value) -> Result<bool, Refused> {
+pub(super) fn equal(meter: &Meter, a: &Value, b: &Value) -> Result<bool, Refused> {
+    equal_at(meter, a, b, 0)
+}
+
+fn equal_at(meter: &Meter, a: &Value, b: &Value, depth: u32) -> Result<bool, Refused> {
+    meter.elements(1)?;
     match (Kind::of(a), Kind::of(b)) {
         (Kind::Sealed, other) | (other, Kind::Sealed) => Err(Refused::Unlike(Kind::Sealed, other)),
         (Kind::Undefined, other) | (other, Kind::Undefined) => {
@@ -92,68 +101,101 @@ pub(super) fn equal(a: &Value, b: &Value) -> Result<bool, Refused> {
             (Some(a), Some(b)) => a.order(b) == Some(Ordering::Equal),
             _ => false,
         }),
-        (Kind::Text, Kind::Text) => Ok(a.as_str() == b.as_str()),
+        (Kind::Text, Kind::Text) => {
+            meter.bytes(shorter(a, b), Rate::Copy)?;
+            Ok(a.as_str() == b.as_str())
+        }
         (Kind::List, Kind::List) => {
-            let (a, b) = (items(a)?, items(b)?);
+            if matches!((a.len(), b.len()), (Some(a), Some(b)) if a != b) {
+                return Ok(false);
+            }
+            let (a, b) = (items(meter, a)?, items(meter, b)?);
             if a.len() != b.len() {
                 return Ok(false);
             }
-            all_equal(a.iter().zip(&b))
+            all_equal(meter, a.into_iter().zip(b), depth)
         }
         (Kind::Map, Kind::Map) => {
-            let (a, b) = (entries(a)?, entries(b)?);
-            if a.len() != b.len() || a.iter().any(|(k, _)| !b.iter().any(|(o, _)| o == k)) {
+            if matches!((a.len(), b.len()), (Some(a), Some(b)) if a != b) {
                 return Ok(false);
             }
-            all_equal(a.iter().filter_map(|(key, value)| {
-                let other = b.iter().find(|(k, _)| k == key)?;
-                Some((value, &other.1))
-            }))
+            let a = entries(meter, a)?;
+            let mut pairs = Vec::with_capacity(a.len());
+            for (key, item) in a {
+                let other = entry(meter, b, &key)?;
+                if other.is_undefined() {
+                    return Ok(false);
+                }
+                pairs.push((item, other));
+            }
+            // As many keys, and each of the one is in the other: they are the same.
+            if b.len().is_none() && items(meter, b)?.len() != pairs.len() {
+                return Ok(false);
+            }
+            all_equal(meter, pairs.into_iter(), depth)
         }
         (left, right) => Err(Refused::Unlike(left, right)),
     }
 }
 
+fn shorter(a: &Value, b: &Value) -> usize {
+    let len = |value: &Value| value.as_str().map_or(0, str::len);
+    len(a).min(len(b))
+}
+
 /// All pairs are looked at, so that one that is unlike is an error wherever it stands.
-fn all_equal<'a>(pairs: impl Iterator<Item = (&'a Value, &'a Value)>) -> Result<bool, Refused> {
+fn all_equal(
+    meter: &Meter,
+    pairs: impl Iterator<Item = (Value, Value)>,
+    depth: u32,
+) -> Result<bool, Refused> {
+    let depth = meter.deeper(depth)?;
     let mut equal_so_far = true;
     for (a, b) in pairs {
-        equal_so_far &= equal(a, b)?;
+        equal_so_far &= equal_at(meter, &a, &b, depth)?;
     }
     Ok(equal_so_far)
 }
 
 /// `<` and its kin: of two numbers or two texts.
-pub(super) fn order(a: &Value, b: &Value) -> Result<Ordering, Refused> {
+pub(super) fn order(meter: &Meter, a: &Value, b: &Value) -> Result<Ordering, Refused> {
+    meter.elements(1)?;
     match (Kind::of(a), Kind::of(b)) {
         (Kind::Number, Kind::Number) => match (Num::of(a), Num::of(b)) {
             (Some(a), Some(b)) => a.order(b).ok_or(Refused::Failed("not a number")),
             _ => Err(Refused::Failed("not a number")),
         },
-        (Kind::Text, Kind::Text) => Ok(a.as_str().cmp(&b.as_str())),
+        (Kind::Text, Kind::Text) => {
+            meter.bytes(shorter(a, b), Rate::Copy)?;
+            Ok(a.as_str().cmp(&b.as_str()))
+        }
         (left, right) if left == right => Err(Refused::Never(left)),
         (left, right) => Err(Refused::Unlike(left, right)),
     }
 }
 
 /// `needle in hay`: a text in a text, an element in a list, a key in an object.
-pub(super) fn contains(needle: &Value, hay: &Value) -> Result<bool, Refused> {
+pub(super) fn contains(meter: &Meter, needle: &Value, hay: &Value) -> Result<bool, Refused> {
     match (Kind::of(needle), Kind::of(hay)) {
         (Kind::Sealed, other) | (other, Kind::Sealed) => Err(Refused::Unlike(Kind::Sealed, other)),
         (Kind::Undefined, other) | (other, Kind::Undefined) => {
             Err(Refused::Unlike(Kind::Undefined, other))
         }
         (Kind::Text, Kind::Text) => Ok(match (needle.as_str(), hay.as_str()) {
-            (Some(needle), Some(hay)) => hay.contains(needle),
+            (Some(needle), Some(hay)) => {
+                meter.bytes(needle.len().saturating_add(hay.len()), Rate::Look)?;
+                hay.contains(needle)
+            }
             _ => false,
         }),
-        (Kind::Text, Kind::Map) => Ok(entries(hay)?.iter().any(|(k, _)| k == needle)),
+        (Kind::Text, Kind::Map) => Ok(!entry(meter, hay, needle)?.is_undefined()),
         (_, Kind::List) => {
             let mut unlike = None;
-            for item in items(hay)? {
-                match equal(needle, &item) {
+            for item in items(meter, hay)? {
+                match equal(meter, needle, &item) {
                     Ok(true) => return Ok(true),
                     Ok(false) => {}
+                    Err(Refused::Ended) => return Err(Refused::Ended),
                     Err(e) => unlike = Some(e),
                 }
             }
@@ -164,17 +206,23 @@ pub(super) fn contains(needle: &Value, hay: &Value) -> Result<bool, Refused> {
 }
 
 /// Arithmetic. `~` is the evaluator's, since it renders.
-pub(super) fn arithmetic(op: BinaryOp, a: &Value, b: &Value) -> Result<Value, Refused> {
+pub(super) fn arithmetic(
+    meter: &Meter,
+    op: BinaryOp,
+    a: &Value,
+    b: &Value,
+) -> Result<Value, Refused> {
     if op == BinaryOp::Add {
         match (Kind::of(a), Kind::of(b)) {
             (Kind::Text, Kind::Text) => {
                 let texts = [a.as_str().unwrap_or(""), b.as_str().unwrap_or("")];
+                meter.text(texts[0].len().saturating_add(texts[1].len()))?;
                 return Ok(Value::from(texts.concat()));
             }
             (Kind::List, Kind::List) => {
-                let mut list = items(a)?;
-                list.extend(items(b)?);
-                return Ok(Value::from(list));
+                let mut list = items(meter, a)?;
+                list.extend(items(meter, b)?);
+                return value::list(meter, list);
             }
             _ => {}
         }
@@ -204,21 +252,16 @@ fn whole(op: BinaryOp, x: i128, y: i128) -> Result<Value, Refused> {
         BinaryOp::Sub => x.checked_sub(y),
         BinaryOp::Mul => x.checked_mul(y),
         BinaryOp::FloorDiv => {
-            let (q, r) = (x / y, x % y);
-            Some(if r != 0 && (r < 0) != (y < 0) {
-                q - 1
-            } else {
-                q
+            let (q, r) = (x.checked_div(y), x.checked_rem(y));
+            q.zip(r).and_then(|(q, r)| {
+                let beyond = r != 0 && (r < 0) != (y < 0);
+                q.checked_sub(i128::from(beyond))
             })
         }
-        BinaryOp::Rem => {
-            let r = x % y;
-            Some(if r != 0 && (r < 0) != (y < 0) {
-                r + y
-            } else {
-                r
-            })
-        }
+        BinaryOp::Rem => x.checked_rem(y).and_then(|r| {
+            let beyond = r != 0 && (r < 0) != (y < 0);
+            if beyond { r.checked_add(y) } else { Some(r) }
+        }),
         BinaryOp::Pow => match u32::try_from(y) {
             Ok(y) => x.checked_pow(y),
             Err(_) => return Num::Float((x as f64).powf(y as f64)).value(),
@@ -246,26 +289,50 @@ fn fraction(op: BinaryOp, x: f64, y: f64) -> f64 {
 /// `-x`
 pub(super) fn negate(a: &Value) -> Result<Value, Refused> {
     match Num::of(a) {
-        Some(Num::Int(n)) => Num::Int(-n).value(),
+        Some(Num::Int(n)) => match n.checked_neg() {
+            Some(n) => Num::Int(n).value(),
+            None => Err(Refused::Failed("the number is too large")),
+        },
         Some(Num::Float(x)) => Num::Float(-x).value(),
         None => Err(Refused::Never(Kind::of(a))),
     }
 }
 
-/// The elements of a list.
-pub(super) fn items(list: &Value) -> Result<Vec<Value>, Refused> {
-    list.try_iter()
-        .map(Iterator::collect)
-        .map_err(|_| Refused::Never(Kind::of(list)))
+/// The elements of a list, keys of an object, characters of a text.
+pub(super) fn items(meter: &Meter, list: &Value) -> Result<Vec<Value>, Refused> {
+    if let Some(items) = value::elements(list) {
+        meter.elements(items.len() as u64)?;
+        return Ok(items.to_vec());
+    }
+    let reach = match list.as_str() {
+        Some(text) => {
+            meter.bytes(text.len(), Rate::Copy)?;
+            None
+        }
+        None => value::reach(list),
+    };
+    let found = list
+        .try_iter()
+        .map_err(|_| Refused::Never(Kind::of(list)))?;
+    let mut items = Vec::new();
+    for item in found {
+        meter.taken(&item, reach)?;
+        items.push(item);
+    }
+    Ok(items)
 }
 
 /// The entries of an object, in its order.
-pub(super) fn entries(map: &Value) -> Result<Vec<(Value, Value)>, Refused> {
-    let keys = map.try_iter().map_err(|_| Refused::Never(Kind::of(map)))?;
-    Ok(keys
-        .map(|key| {
-            let value = map.get_item(&key).unwrap_or_default();
-            (key, value)
-        })
-        .collect())
+pub(super) fn entries(meter: &Meter, map: &Value) -> Result<Vec<(Value, Value)>, Refused> {
+    let keys = items(meter, map)?.into_iter();
+    keys.map(|key| Ok((key.clone(), entry(meter, map, &key)?)))
+        .collect()
+}
+
+/// What an object holds under a key; not defined where it has no such key.
+pub(super) fn entry(meter: &Meter, of: &Value, key: &Value) -> Result<Value, Refused> {
+    meter.bytes(key.as_str().map_or(0, str::len), Rate::Copy)?;
+    let item = of.get_item(key).unwrap_or_default();
+    meter.taken(&item, value::reach(of))?;
+    Ok(item)
 }

@@ -1,11 +1,15 @@
 //! Statements: what `{% %}` and `{{ }}` do to the text that is made.
 
-use super::ast::{Node, NodeKind, Stmt, StmtKind, Target};
+use super::ast::{Node, NodeKind, Span, Stmt, StmtKind, Target};
 use super::eval::{Eval, Evaluated};
 use super::kind::Kind;
-use super::{EvalError, EvalKind, OUTPUT, ops};
+use super::meter::{NESTED, Rate};
+use super::value::Loop;
+use super::{EvalError, EvalKind, OUTPUT, ops, value};
+use crate::ids::Name;
 use minijinja::Value;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// What a statement says about those behind it.
 enum Flow {
@@ -36,6 +40,12 @@ impl Eval<'_> {
             StmtKind::Emit(node) => {
                 let value = self.node(node)?;
                 let text = self.text(&value, node)?;
+                if self.encode {
+                    // The address so far is looked through, and each character of the text is written anew.
+                    let looked = self.meter.bytes(self.out.len(), Rate::Look);
+                    self.paid(looked, node)?;
+                    self.paid(self.meter.bytes(text.len(), Rate::Chars), node)?;
+                }
                 if self.encode && !value.is_safe() && in_path(&self.out) {
                     self.write(&percent(&text), stmt)?;
                 } else {
@@ -103,10 +113,9 @@ impl Eval<'_> {
                 stmt.span.range(),
             ));
         }
-        if self.fuel == 0 {
-            return Err(self.spent(stmt.span.range()));
-        }
-        self.fuel -= 1;
+        let paid = self.meter.steps(1);
+        let paid = paid.and_then(|()| self.meter.bytes(text.len(), Rate::Copy));
+        self.paid_at(paid, stmt.span.range())?;
         self.out.push_str(text);
         Ok(())
     }
@@ -157,14 +166,24 @@ impl Eval<'_> {
                 if self.truth(&value, filter)? {
                     kept.push(item);
                 }
+                self.burn(1, over)?;
                 self.locals.truncate(self.frame);
             }
             items = kept;
         }
-        let (none, depth) = (items.is_empty(), self.loops());
-        for (n, item) in items.iter().enumerate() {
-            let about = loop_value(&items, n, depth);
-            self.locals.push(("loop".into(), about));
+        let (none, loops) = (items.is_empty(), self.loops());
+        let items: Arc<[Value]> = items.into();
+        let depth = value::depth(&list).saturating_add(1);
+        let depth = depth.min(NESTED);
+        let about: Name = "loop".into();
+        for (at, item) in items.iter().enumerate() {
+            let value = Value::from_object(Loop {
+                items: items.clone(),
+                at,
+                loops,
+                depth,
+            });
+            self.locals.push((about.clone(), value));
             self.assign_at(target, item.clone(), over)?;
             let flow = self.body(body)?;
             self.locals.truncate(self.frame);
@@ -187,7 +206,8 @@ impl Eval<'_> {
     fn elements(&mut self, list: &Value, node: &Node) -> Result<Vec<Value>, EvalError> {
         let items = match Kind::of(list) {
             Kind::List | Kind::Map => {
-                ops::items(list).map_err(|r| self.refused(&r, "for", node))?
+                let items = ops::items(&self.meter, list);
+                items.map_err(|r| self.refused(&r, "for", node))?
             }
             Kind::None if self.lenient => Vec::new(),
             Kind::None => return Err(self.unset(node)),
@@ -211,18 +231,18 @@ impl Eval<'_> {
     }
 
     fn assign(&mut self, target: &Target, value: Value, stmt: &Stmt) -> Result<(), EvalError> {
-        self.bind(target, value)
-            .map_err(|message| self.error_at(EvalKind::Unlike, message, stmt.span.range()))
+        self.bind(target, value, stmt.span)
     }
 
     fn assign_at(&mut self, target: &Target, value: Value, node: &Node) -> Result<(), EvalError> {
-        self.bind(target, value)
-            .map_err(|message| self.error(EvalKind::Unlike, message, node))
+        self.bind(target, value, node.span)
     }
 
-    fn bind(&mut self, target: &Target, value: Value) -> Result<(), String> {
+    fn bind(&mut self, target: &Target, value: Value, span: Span) -> Result<(), EvalError> {
         match target {
             Target::Name(name, _) => {
+                let names = self.locals.len() - self.frame;
+                self.paid_at(self.meter.names(names), span.range())?;
                 let known = self.locals[self.frame..]
                     .iter_mut()
                     .find(|(n, _)| n == name);
@@ -233,39 +253,24 @@ impl Eval<'_> {
                 Ok(())
             }
             Target::List(targets) => {
-                let values = ops::items(&value).unwrap_or_default();
+                let values = match Kind::of(&value) {
+                    Kind::List => self.paid_at(ops::items(&self.meter, &value), span.range())?,
+                    _ => Vec::new(),
+                };
                 if Kind::of(&value) != Kind::List || values.len() != targets.len() {
-                    return Err(format!(
+                    let message = format!(
                         "{} names on the left, but not as many values",
                         targets.len()
-                    ));
+                    );
+                    return Err(self.error_at(EvalKind::Unlike, message, span.range()));
                 }
                 targets
                     .iter()
                     .zip(values)
-                    .try_for_each(|(target, value)| self.bind(target, value))
+                    .try_for_each(|(target, value)| self.bind(target, value, span))
             }
         }
     }
-}
-
-fn loop_value(items: &[Value], n: usize, depth: usize) -> Value {
-    let len = items.len();
-    let near = |k: Option<usize>| k.and_then(|k| items.get(k)).cloned();
-    let none = || Value::from(());
-    Value::from_pairs([
-        ("index", Value::from(n + 1)),
-        ("index0", Value::from(n)),
-        ("first", Value::from(n == 0)),
-        ("last", Value::from(n + 1 == len)),
-        ("length", Value::from(len)),
-        ("revindex", Value::from(len - n)),
-        ("revindex0", Value::from(len - n - 1)),
-        ("depth", Value::from(depth)),
-        ("depth0", Value::from(depth - 1)),
-        ("previtem", near(n.checked_sub(1)).unwrap_or_else(none)),
-        ("nextitem", near(Some(n + 1)).unwrap_or_else(none)),
-    ])
 }
 
 /// Whether what comes next in this URL is encoded: everything behind the first character of the host. A whole base

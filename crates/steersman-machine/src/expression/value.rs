@@ -1,8 +1,10 @@
 //! JSON as values of the evaluator, without a copy: objects and lists are looked into where they lie.
 
+use super::meter::Meter;
+use super::ops::{self, Refused};
 use crate::snapshot::SEALED;
 use minijinja::Value;
-use minijinja::value::{Enumerator, Object, ObjectRepr};
+use minijinja::value::{Enumerator, Object, ObjectRepr, ValueKind};
 use serde_json::Value as Json;
 use std::fmt;
 use std::sync::Arc;
@@ -109,6 +111,188 @@ impl fmt::Debug for Part {
     }
 }
 
+/// A list or an object that an evaluation made. It knows how deep it nests, so that what is put around it need not look.
+struct Made {
+    depth: u32,
+    held: Held,
+}
+
+enum Held {
+    List(Vec<Value>),
+    Map(Value),
+}
+
+impl Object for Made {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        match self.held {
+            Held::List(_) => ObjectRepr::Seq,
+            Held::Map(_) => ObjectRepr::Map,
+        }
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        match &self.held {
+            Held::List(list) => list.get(key.as_usize()?).cloned(),
+            Held::Map(map) => map.get_item(key).ok().filter(|item| !item.is_undefined()),
+        }
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        match &self.held {
+            Held::List(list) => Enumerator::Seq(list.len()),
+            Held::Map(map) => match map.try_iter() {
+                Ok(keys) => Enumerator::Values(keys.collect()),
+                Err(_) => Enumerator::NonEnumerable,
+            },
+        }
+    }
+
+    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
+        match &self.held {
+            Held::List(list) => Some(list.len()),
+            Held::Map(map) => map.len(),
+        }
+    }
+}
+
+impl fmt::Debug for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.held {
+            Held::List(list) => list.fmt(f),
+            Held::Map(map) => map.fmt(f),
+        }
+    }
+}
+
+/// What `loop` is: worked out only as far as it is asked.
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) items: Arc<[Value]>,
+    pub(super) at: usize,
+    /// How many loops stand around its body.
+    pub(super) loops: usize,
+    /// How deep it nests as a value.
+    pub(super) depth: u32,
+}
+
+impl Object for Loop {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let (n, len) = (self.at, self.items.len());
+        let near = |k: Option<usize>| {
+            let item = k.and_then(|k| self.items.get(k)).cloned();
+            item.unwrap_or_else(|| Value::from(()))
+        };
+        Some(match key.as_str()? {
+            "index" => Value::from(n + 1),
+            "index0" => Value::from(n),
+            "first" => Value::from(n == 0),
+            "last" => Value::from(n + 1 == len),
+            "length" => Value::from(len),
+            "revindex" => Value::from(len - n),
+            "revindex0" => Value::from(len - n - 1),
+            "depth" => Value::from(self.loops),
+            "depth0" => Value::from(self.loops - 1),
+            "previtem" => near(n.checked_sub(1)),
+            "nextitem" => near(n.checked_add(1)),
+            _ => return None,
+        })
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Str(&[
+            "index",
+            "index0",
+            "first",
+            "last",
+            "length",
+            "revindex",
+            "revindex0",
+            "depth",
+            "depth0",
+            "previtem",
+            "nextitem",
+        ])
+    }
+}
+
+/// A list of its own.
+pub(super) fn list(meter: &Meter, items: Vec<Value>) -> Result<Value, Refused> {
+    meter.elements(items.len() as u64)?;
+    let depth = meter.nest(items.iter())?;
+    let held = Held::List(items);
+    Ok(Value::from_object(Made { depth, held }))
+}
+
+/// An object of its own.
+pub(super) fn map(meter: &Meter, pairs: Vec<(Value, Value)>) -> Result<Value, Refused> {
+    meter.elements(pairs.len() as u64)?;
+    let depth = meter.nest(pairs.iter().map(|(_, item)| item))?;
+    let held = Held::Map(Value::from_pairs(pairs));
+    Ok(Value::from_object(Made { depth, held }))
+}
+
+/// What an operation made, paid by its size. Lists that would be worked out anew each time they are looked at are
+/// worked out now: then it is seen how much they hold.
+pub(super) fn made(meter: &Meter, value: Value) -> Result<Value, Refused> {
+    if let Some(text) = value.as_str() {
+        meter.text(text.len())?;
+        return Ok(value);
+    }
+    settled(meter, value, 0)
+}
+
+fn settled(meter: &Meter, value: Value, depth: u32) -> Result<Value, Refused> {
+    let depth = meter.deeper(depth)?;
+    if json(&value).is_some() || value.downcast_object_ref::<Made>().is_some() {
+        return Ok(value);
+    }
+    match value.kind() {
+        ValueKind::Seq | ValueKind::Iterable => {
+            let items = ops::items(meter, &value)?.into_iter();
+            let items: Result<_, _> = items.map(|item| settled(meter, item, depth)).collect();
+            list(meter, items?)
+        }
+        ValueKind::Map => {
+            let pairs = ops::entries(meter, &value)?.into_iter();
+            let pairs: Result<_, _> = pairs
+                .map(|(key, item)| Ok((key, settled(meter, item, depth)?)))
+                .collect();
+            map(meter, pairs?)
+        }
+        _ => Ok(value),
+    }
+}
+
+/// How deep a value nests, as far as an evaluation made it.
+pub(super) fn depth(value: &Value) -> u32 {
+    if let Some(made) = value.downcast_object_ref::<Made>() {
+        return made.depth;
+    }
+    if let Some(about) = value.downcast_object_ref::<Loop>() {
+        return about.depth;
+    }
+    u32::from(value.as_object().is_some())
+}
+
+/// How many steps lead to a part of a JSON document; none for what is no such part.
+pub(super) fn reach(value: &Value) -> Option<usize> {
+    let part = value.downcast_object_ref::<Part>()?;
+    Some(part.steps.len())
+}
+
+/// The JSON that a value is a part of.
+pub(super) fn json(value: &Value) -> Option<&Json> {
+    value.downcast_object_ref::<Part>().map(Part::json)
+}
+
+/// The elements of a list that an evaluation made.
+pub(super) fn elements(value: &Value) -> Option<&[Value]> {
+    match &value.downcast_object_ref::<Made>()?.held {
+        Held::List(list) => Some(list),
+        Held::Map(_) => None,
+    }
+}
+
 /// A value over shared JSON; nothing is copied but texts and numbers that are looked at.
 pub fn shared(json: &Arc<Json>) -> Value {
     scalar(json).unwrap_or_else(|| {
@@ -128,6 +312,9 @@ pub fn from_json(json: Json) -> Value {
 pub fn to_json(value: &Value) -> Result<Json, String> {
     if let Some(part) = value.downcast_object_ref::<Part>() {
         return Ok(part.json().clone());
+    }
+    if let Some(list) = elements(value) {
+        return list.iter().map(to_json).collect();
     }
     serde_json::to_value(value).map_err(|e| e.to_string())
 }
