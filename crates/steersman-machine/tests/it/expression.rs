@@ -1,5 +1,7 @@
 //! Expressions and templates: what they give, and what they refuse.
 
+mod limits;
+
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use steersman_machine::expression::ast::{NodeKind, StmtKind};
