@@ -28,20 +28,35 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// Runs the tools with `http:`.
 pub struct HttpTools {
-    reads: Clients,
-    writes: Clients,
+    /// Follow redirects within one origin.
+    free: Clients,
+    /// Follow none.
+    once: Clients,
 }
 
 impl Default for HttpTools {
     fn default() -> Self {
         Self {
-            reads: Clients::new(CONNECT, Redirects::SameOrigin),
-            writes: Clients::new(CONNECT, Redirects::Never),
+            free: Clients::new(CONNECT, Redirects::SameOrigin),
+            once: Clients::new(CONNECT, Redirects::Never),
         }
     }
 }
 
 impl HttpTools {
+    /// Who sends a call. A redirect is an answer: whoever gives it may have done the call. It is followed only where asking
+    /// once more can do no harm, which the class says and no method does; behind it, "no connection" and "not found" are
+    /// told of the second place and prove nothing of the first. A key goes to no second place either: what the same key
+    /// means there is not known. A body is not sent twice, so only what has none by its method is followed.
+    fn clients(&self, class: Class, method: &Method) -> &Clients {
+        match class {
+            Class::Pure | Class::Read if matches!(*method, Method::GET | Method::HEAD) => {
+                &self.free
+            }
+            Class::Pure | Class::Read | Class::Idempotent | Class::Unsafe => &self.once,
+        }
+    }
+
     async fn attempt(&self, run: &ToolRun, tool: &ToolDef, http: &Http) -> Raw {
         let limit = Duration::from_millis(tool.timeout.max(1));
         let prepared = match prepare(run, http).await {
@@ -49,8 +64,7 @@ impl HttpTools {
             Err(message) => return not_performed("failed", message, None),
         };
         let Prepared { request, save } = prepared;
-        let reads = matches!(request.method(), &Method::GET | &Method::HEAD);
-        let clients = if reads { &self.reads } else { &self.writes };
+        let clients = self.clients(run.work.class, request.method());
         let client = match clients.within(request.url(), limit) {
             Ok(client) => client,
             Err(message) => return not_performed("failed", message, None),

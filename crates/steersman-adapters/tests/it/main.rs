@@ -22,6 +22,7 @@ mod pairing;
 mod put_back;
 mod quirks;
 mod real;
+mod redirects;
 mod reference;
 mod request;
 mod schema;
