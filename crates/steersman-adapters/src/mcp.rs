@@ -261,9 +261,10 @@ impl McpTools {
                 let schema = output.as_ref().map(|schema| (schema, schemas));
                 outcome::result(result, schema, is_http(server), &run.work.makes).await
             }
-            Ok(Ok(ServerResult::InputRequiredResult(_))) => not_performed(
-                "the server asks for more input first, and nobody is asked for it here",
-                None,
+            // It may have done a part of its work before it asked, and nothing in its answer says that it did none.
+            Ok(Ok(ServerResult::InputRequiredResult(_))) => unknown(
+                "failed",
+                "the server asks for more input, nobody is asked for it here, and what it did before is not known",
             ),
             Ok(Ok(_)) => unknown("failed", "its answer is none to this question"),
             Ok(Err(ServiceError::McpError(error))) => {

@@ -3,10 +3,12 @@
 //! ```text
 //! the connection was not there, or the message never left      not performed
 //! an error that says that nothing was begun (-32600..-32602,
-//!   -32700; status 4xx but 408)                                 not performed
-//! any other error; the connection ended; no answer; garbage     unknown
+//!   -32700; status 4xx but 404 and 408)                         not performed
 //! a result with `isError`                                       it ran, and failed
 //! a result                                                      done
+//! all else: any other error; a result that wants more input, is
+//!   the handle of a task or of a kind that is not known here;
+//!   the connection ended; no answer; garbage                    unknown
 //! ```
 
 use super::content::{self, Piece};

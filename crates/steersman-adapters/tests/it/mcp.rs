@@ -162,6 +162,26 @@ async fn every_answer_is_a_typed_outcome() {
     assert_eq!(diary.lines("started"), 1, "one connection serves them all");
 }
 
+/// What says neither that it was done nor that it was not begun leaves a doubt.
+#[tokio::test]
+async fn an_answer_of_an_unknown_kind_is_in_doubt() {
+    let diary = Diary::new("kinds");
+    let tools = McpTools::default();
+    for (tool, expected) in [
+        (
+            "wants_more",
+            "unknown: failed: the server asks for more input",
+        ),
+        ("wants_more_badly", "unknown: failed: its answer is none"),
+        ("handle", "unknown: failed: its answer is none"),
+        ("of_another_kind", "unknown: failed: its answer is none"),
+        ("nothing_at_all", "unknown: failed: its answer is none"),
+    ] {
+        let told = once(&tools, &scripted(&diary, "", tool, "")).await;
+        assert!(told.starts_with(expected), "{tool}: {told}");
+    }
+}
+
 #[tokio::test]
 async fn a_result_is_held_against_what_the_server_says_of_it() {
     let diary = Diary::new("schema");

@@ -221,6 +221,11 @@ async fn called(
                 stream.write_all(&piece).await.ok()?;
             }
         }
+        // It ends before the answer, and whoever asks for the rest is told that there is none.
+        "resumable" => {
+            let event = b"id: 1\nretry: 0\ndata: \n\n";
+            stream.write_all(&[EVENTS, event].concat()).await.ok()?;
+        }
         // The stream ends as it should, and nothing came.
         "empty" => {
             stream.write_all(EVENTS).await.ok()?;
@@ -295,8 +300,10 @@ async fn every_answer_is_a_typed_outcome() {
         "{cut}"
     );
     assert!(!cut.contains(&server.url), "{cut}");
-    let empty = once(&tools, &server.network("empty", "timeout: 3s")).await;
-    assert!(empty.starts_with("unknown: "), "{empty}");
+    for ended in ["empty", "resumable"] {
+        let ended = once(&tools, &server.network(ended, "timeout: 3s")).await;
+        assert!(ended.starts_with("unknown: "), "{ended}");
+    }
     for deep in ["deep", "deep_stream"] {
         let deep = once(&tools, &server.network(deep, "")).await;
         assert!(
@@ -304,7 +311,7 @@ async fn every_answer_is_a_typed_outcome() {
             "{deep}"
         );
     }
-    assert_eq!(server.calls(), 13, "no call is repeated");
+    assert_eq!(server.calls(), 14, "no call is repeated");
     let seen = server.seen.lock().unwrap();
     assert!(
         seen.iter().all(|(_, who, _)| who == "Bearer tok-123456"),

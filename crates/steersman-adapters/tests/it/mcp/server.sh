@@ -80,6 +80,11 @@ call() {
     key)
       case $1 in *dev.steersman/idempotency-key*) text "with a key" ;; *) text "without" ;; esac
       ;;
+    wants_more) answer '{"resultType":"input_required","requestState":"s"}' ;;
+    wants_more_badly) answer '{"resultType":"input_required"}' ;;
+    handle) answer '{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null}' ;;
+    of_another_kind) answer '{"resultType":"elsewhere","content":[{"type":"text","text":"hello"}]}' ;;
+    nothing_at_all) answer '{}' ;;
     environment) text "HOME=${HOME:-} SECRET=${SECRET:-} OTHER=${OTHER:-}" ;;
     cancelled) echo "cancel-me $id" >>"$2" ;;
     *) fault -32602 "unknown tool" ;;
