@@ -228,10 +228,9 @@ impl Sink for Peek<'_> {
                 let (text, call) = {
                     let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
                     let before = reader.stage;
-                    let head = reader.head.clone();
                     let text = reader.push(&piece);
                     let call = match (before, reader.stage) {
-                        (Stage::Start, Stage::Other) => Some(head + &piece),
+                        (Stage::Start, Stage::Other) => Some(std::mem::take(&mut reader.head)),
                         (Stage::Other, Stage::Other) => Some(piece),
                         _ => None,
                     };
@@ -263,12 +262,19 @@ enum Stage {
     Other,
 }
 
-/// Reads the text of `{"answer": "..` piece by piece.
+/// How an answer begins, blanks left out.
+const OPENING: &[u8] = br#"{"answer":""#;
+/// Bytes of the begin that are kept while nobody knows what it is. Beyond that only blanks are left out: all else decides.
+const HEAD_MAX: usize = 1 << 10;
+
+/// Reads the text of `{"answer": "..` piece by piece, and looks at each character once.
 #[derive(Debug, Default)]
 struct Reader {
     stage: Stage,
-    /// What came before the stage was known.
+    /// What came before the stage was known. Whoever learns that it is a call shows it.
     head: String,
+    /// So much of [`OPENING`] has come.
+    opened: usize,
     /// An escape that is not complete.
     escape: String,
     /// The first half of a character that is written in two escapes.
@@ -280,27 +286,32 @@ impl Reader {
         match self.stage {
             Stage::Behind | Stage::Other => String::new(),
             Stage::Answer => self.text(piece),
-            Stage::Start => {
-                self.head.push_str(piece);
-                let rest = self.head.chars().filter(|c| !c.is_whitespace());
-                let opening = r#"{"answer":""#;
-                let compact = rest.take(opening.len()).collect::<String>();
-                if compact == opening {
-                    self.stage = Stage::Answer;
-                    let head = std::mem::take(&mut self.head);
-                    // The opening holds four quotation marks; the text begins behind the third.
-                    let begin = head
-                        .match_indices('"')
-                        .nth(2)
-                        .map_or(head.len(), |(at, _)| at + 1);
-                    return self.text(&head[begin..]);
+            Stage::Start => self.start(piece),
+        }
+    }
+
+    fn start(&mut self, piece: &str) -> String {
+        for (at, c) in piece.char_indices() {
+            if c.is_whitespace() {
+                if self.head.len() < HEAD_MAX {
+                    self.head.push(c);
                 }
-                if !opening.starts_with(&compact) {
-                    self.stage = Stage::Other;
-                }
-                String::new()
+                continue;
+            }
+            if OPENING.get(self.opened).copied().map(char::from) != Some(c) {
+                self.stage = Stage::Other;
+                self.head.push_str(&piece[at..]);
+                return String::new();
+            }
+            self.head.push(c);
+            self.opened += 1;
+            if self.opened == OPENING.len() {
+                self.stage = Stage::Answer;
+                self.head = String::new();
+                return self.text(&piece[at + c.len_utf8()..]);
             }
         }
+        String::new()
     }
 
     fn text(&mut self, piece: &str) -> String {

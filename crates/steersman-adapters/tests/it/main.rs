@@ -19,6 +19,7 @@ mod marked;
 mod mcp;
 mod messages;
 mod pairing;
+mod pieces;
 mod put_back;
 mod quirks;
 mod real;

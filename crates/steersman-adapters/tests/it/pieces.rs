@@ -1,0 +1,185 @@
+//! Answers that come in very many small pieces: each reader looks at each of them once.
+
+use crate::request::Seen;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use steersman_adapters::chat;
+use steersman_adapters::messages;
+use steersman_adapters::structured::Peek;
+use steersman_adapters::wire::{Decode, Quiet, sse::Events};
+use steersman_runtime::model::{Delta, Sink as _};
+
+/// Pieces that are fed to a reader in all.
+const MANY: usize = 200_000;
+/// The same where each is a JSON document, which takes longer to read.
+const EVENTS: usize = 100_000;
+
+/// Four times as many pieces take about four times as long; where each piece is compared with all before it, 16 times.
+fn is_linear(what: &str, pieces: usize, read: impl Fn(usize)) {
+    let time = |pieces: usize| {
+        let begun = Instant::now();
+        read(pieces);
+        begun.elapsed()
+    };
+    let (few, many) = (time(pieces / 4), time(pieces));
+    assert!(
+        many < few * 9 + Duration::from_secs(2),
+        "{what}: a quarter of {pieces} pieces took {few:?}, all took {many:?}"
+    );
+}
+
+#[test]
+fn an_answer_inside_json_is_shown_in_linear_time() {
+    for (what, first, piece, last) in [
+        ("blanks in front", "", " ", r#"{"answer":"x"}"#),
+        ("blanks inside", "{", "\n", r#""answer":"x"}"#),
+        ("an answer", r#"{"answer":""#, "x", r#""}"#),
+        ("escapes", r#"{"answer":""#, "\\", r#"""#),
+        ("a call", r#"{"tool":""#, "x", r#""}"#),
+        ("behind it", r#"{"answer":"x"}"#, " ", ""),
+    ] {
+        is_linear(what, MANY, |pieces| {
+            let peek = Peek::new(&Quiet);
+            peek.delta(Delta::Text(first.to_owned()));
+            for _ in 0..pieces {
+                peek.delta(Delta::Text(piece.to_owned()));
+            }
+            peek.delta(Delta::Text(last.to_owned()));
+        });
+    }
+    // What is left out of the begin is nothing but blanks.
+    let seen = Seen::default();
+    let peek = Peek::new(&seen);
+    for _ in 0..MANY {
+        peek.delta(Delta::Text(" ".to_owned()));
+    }
+    peek.delta(Delta::Text(r#"{"answer": "Hello"}"#.to_owned()));
+    assert_eq!(seen.text(), "Hello");
+    let seen = Seen::default();
+    let peek = Peek::new(&seen);
+    for piece in [" {", " \"to", "ol\": \"a\"", "}"] {
+        peek.delta(Delta::Text(piece.to_owned()));
+    }
+    let call: String = seen
+        .0
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|delta| match delta {
+            Delta::Call(0, None, piece) => piece.clone(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(call, r#" { "tool": "a"}"#);
+}
+
+/// Feeds a reader one event again and again.
+fn decodes(what: &str, begin: &[String], event: &str, make: fn() -> Box<dyn Feed>) {
+    is_linear(what, EVENTS, |pieces| {
+        let mut decoder = make();
+        for event in begin {
+            decoder.feed(event);
+        }
+        for _ in 0..pieces {
+            decoder.feed(event);
+        }
+        decoder.end();
+    });
+}
+
+trait Feed {
+    fn feed(&mut self, event: &str);
+    fn end(self: Box<Self>);
+}
+
+impl<T: Decode> Feed for T {
+    fn feed(&mut self, event: &str) {
+        self.event(event, &Quiet).expect("it is an event");
+    }
+    fn end(self: Box<Self>) {
+        drop(self.finish());
+    }
+}
+
+fn of_chat(what: &str, begin: &[&str], delta: serde_json::Value) {
+    let event = |delta: &serde_json::Value| json!({ "choices": [{ "delta": delta }] }).to_string();
+    let begin: Vec<String> = begin
+        .iter()
+        .map(|text| event(&json!({ "content": text })))
+        .collect();
+    decodes(what, &begin, &event(&delta), || {
+        Box::new(chat::stream::Decoder::default())
+    });
+}
+
+#[test]
+fn chat_completions_are_put_together_in_linear_time() {
+    of_chat("text", &[], json!({ "content": "x" }));
+    of_chat("blanks", &[], json!({ "content": " " }));
+    of_chat("inside a tag", &["<think>"], json!({ "content": "<" }));
+    of_chat(
+        "behind a tag",
+        &["<think>x</think>"],
+        json!({ "content": "x" }),
+    );
+}
+
+#[test]
+fn calls_and_reasoning_are_put_together_in_linear_time() {
+    of_chat(
+        "arguments",
+        &[],
+        json!({ "tool_calls": [{ "index": 0, "function": { "arguments": "x" } }] }),
+    );
+    of_chat(
+        "extra fields",
+        &[],
+        json!({ "tool_calls": [{ "index": 0, "signature": "x" }] }),
+    );
+    of_chat("reasoning", &[], json!({ "reasoning_content": "x" }));
+    let detail = json!([{ "index": 0, "type": "reasoning.text", "text": "x" }]);
+    of_chat("blocks", &[], json!({ "reasoning_details": detail }));
+    of_chat(
+        "more blocks",
+        &[],
+        json!({ "reasoning_details": [{ "text": "x" }] }),
+    );
+}
+
+#[test]
+fn messages_are_put_together_in_linear_time() {
+    for (kind, field, block) in [
+        ("text_delta", "text", "text"),
+        ("input_json_delta", "partial_json", "tool_use"),
+        ("thinking_delta", "thinking", "thinking"),
+        ("signature_delta", "signature", "thinking"),
+    ] {
+        let begin = json!({ "type": "content_block_start", "index": 0, "content_block": { "type": block } });
+        let delta = json!({ "type": kind, field: "x" });
+        let event = json!({ "type": "content_block_delta", "index": 0, "delta": delta });
+        decodes(kind, &[begin.to_string()], &event.to_string(), || {
+            Box::new(messages::stream::Decoder::default())
+        });
+    }
+}
+
+#[test]
+fn events_are_cut_in_linear_time() {
+    for (what, first, piece) in [
+        ("one line", "data: ", "x"),
+        ("many lines", "", "data: x\n"),
+        ("empty lines of data", "", "data\n"),
+        ("comments", "", ":\n"),
+        ("events", "", "data: x\n\n"),
+        ("line ends", "", "\r\n"),
+    ] {
+        is_linear(what, MANY, |pieces| {
+            let mut events = Events::default();
+            events.push(first.as_bytes()).expect("small");
+            for _ in 0..pieces {
+                events.push(piece.as_bytes()).expect("small");
+            }
+            drop(events.finish());
+        });
+    }
+}
