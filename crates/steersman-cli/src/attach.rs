@@ -4,11 +4,12 @@ use crate::error::CommandError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
-use std::io::Read as _;
+use std::io::ErrorKind;
 use std::path::Path;
 use steersman::{Content, media_of_file};
 use steersman_machine::artifact::unfit;
 use steersman_machine::bounds::ARTIFACT;
+use steersman_runtime::files;
 
 /// The files of a message: each under the name that is given, else under its own.
 pub(crate) fn to_message(files: &[String]) -> Result<Vec<Content>, CommandError> {
@@ -53,19 +54,15 @@ pub(crate) fn to_event(files: &[String], payload: &mut Json) -> Result<(), Comma
 /// More than an artifact may hold is not read to its end.
 fn read(name: Option<&str>, path: &Path) -> Result<Content, CommandError> {
     let told = |error: std::io::Error| {
-        CommandError::usage(format!("`{}` cannot be read: {error}", path.display()))
+        let path = path.display();
+        CommandError::usage(match error.kind() {
+            ErrorKind::FileTooLarge => {
+                format!("`{path}` holds more than the {ARTIFACT} bytes of an artifact")
+            }
+            _ => format!("`{path}` cannot be read: {error}"),
+        })
     };
-    let file = std::fs::File::open(path).map_err(told)?;
-    let mut bytes = Vec::new();
-    file.take(ARTIFACT as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(told)?;
-    if bytes.len() > ARTIFACT {
-        return Err(CommandError::usage(format!(
-            "`{}` holds more than the {ARTIFACT} bytes of an artifact",
-            path.display()
-        )));
-    }
+    let bytes = files::named(path, ARTIFACT).map_err(told)?;
     let own = path.file_name().and_then(|name| name.to_str());
     let name = name.or(own).ok_or_else(|| {
         CommandError::usage(format!("`{}` has no name that is text", path.display()))

@@ -7,7 +7,10 @@ use std::time::Duration;
 use steersman_machine::ids::Time;
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::Clock;
+use steersman_runtime::files;
 
+/// Bytes of the file at most.
+const LONGEST: usize = 1 << 10;
 /// How often the file is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -32,7 +35,8 @@ impl FileClock {
 }
 
 fn read(file: &Path) -> Option<i64> {
-    let text = std::fs::read_to_string(file).ok()?;
+    // It is read again and again.
+    let text = files::plain(file, LONGEST).and_then(files::text).ok()?;
     let text = text.trim();
     text.parse().ok().or_else(|| {
         text.parse::<jiff::Timestamp>()

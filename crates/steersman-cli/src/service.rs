@@ -11,10 +11,14 @@ pub(crate) mod support;
 use serde_json::Value as Json;
 use std::io::Write as _;
 use std::path::Path;
+use steersman_runtime::files;
+
+/// Bytes of a file that a service reads.
+const LARGEST: usize = 64 << 20;
 
 /// What a book holds; one that is not there holds nothing.
 fn read_book(file: &Path) -> std::io::Result<Vec<Json>> {
-    match std::fs::read_to_string(file) {
+    match files::plain(file, LARGEST).and_then(files::text) {
         Ok(text) => Ok(text
             .lines()
             .filter_map(|line| serde_json::from_str(line).ok())

@@ -89,6 +89,8 @@ mod driver;
 pub mod engine;
 pub mod erase;
 pub mod feed;
+#[doc(hidden)]
+pub mod files;
 pub mod inbox;
 pub mod known;
 pub mod ledger;

@@ -1,15 +1,14 @@
 //! Declared secrets, read where they are used and when they are used: of the environment or a file.
 
 use crate::Env;
-use std::fs;
-use std::io::Read as _;
+use crate::files;
 use std::path::Path;
 use steersman_machine::expression::Scope;
 use steersman_machine::ids::Name;
 use steersman_machine::network::{Network, Parameters, Secret, SecretSource, TypeKind};
 
 /// Bytes of a secret file at most.
-const FILE_MAX: u64 = 64 << 10;
+const FILE_MAX: usize = 64 << 10;
 
 /// Why a secret cannot be had. Never holds one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,16 +82,9 @@ pub fn read(
                 path: path.clone(),
                 why,
             };
-            let text = match fs::File::open(folder.join(path)) {
-                Ok(file) => {
-                    let mut text = String::new();
-                    let read = file.take(FILE_MAX + 1).read_to_string(&mut text);
-                    read.map_err(|error| unreadable(error.to_string()))?;
-                    if text.len() as u64 > FILE_MAX {
-                        return Err(unreadable("it is larger than 64 KiB".to_owned()));
-                    }
-                    Some(without_newline(text))
-                }
+            let read = files::plain(&folder.join(path), FILE_MAX).and_then(files::text);
+            let text = match read {
+                Ok(text) => Some(without_newline(text)),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
                 Err(error) => return Err(unreadable(error.to_string())),
             };

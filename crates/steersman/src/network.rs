@@ -4,13 +4,14 @@ use crate::error::{DefinitionError, Error};
 use crate::tool::Tool;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
-use std::io::{Error as IoError, ErrorKind, Read};
+use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_machine::definition::{self, Files, Node, Severity};
 use steersman_machine::interaction::Choice;
 use steersman_machine::nets::{Natives, Net, RouteView, Router};
 use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
+use steersman_runtime::files;
 use steersman_runtime::retrieval;
 
 /// A checked definition with the tools in Rust that it names. Cloning shares it.
@@ -226,18 +227,11 @@ fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<()> {
 }
 
 /// Most that is read of one file, in bytes. What a definition may hold is far less, and a diagnostic says so.
-const FILE_MAX: u64 = 64 << 20;
+const FILE_MAX: usize = 64 << 20;
 
 /// The text of a file, if it ends.
 pub(crate) fn bounded(path: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    let file = std::fs::File::open(path)?;
-    let read = file.take(FILE_MAX + 1).read_to_string(&mut text)?;
-    if read as u64 > FILE_MAX {
-        let most = FILE_MAX >> 20;
-        return Err(IoError::other(format!("it is larger than {most} MiB")));
-    }
-    Ok(text)
+    files::named(path, FILE_MAX).and_then(files::text)
 }
 
 /// `tests/*.yaml` beside the definition, in order.

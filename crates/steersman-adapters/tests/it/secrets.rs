@@ -65,6 +65,32 @@ fn secrets_and_live_values_are_read_at_each_use() {
 }
 
 #[test]
+fn a_secret_that_is_no_plain_file_is_refused_at_once() {
+    let folder = Folder::new("pipe");
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let pipe = std::process::Command::new("mkfifo")
+        .arg(folder.0.join("pipe"))
+        .status();
+    assert!(pipe.unwrap().success());
+    std::fs::write(folder.0.join("large"), "x".repeat((64 << 10) + 1)).unwrap();
+    for (file, why) in [
+        ("pipe", "`pipe` cannot be read: it is no plain file"),
+        (
+            "/dev/zero",
+            "`/dev/zero` cannot be read: it is no plain file",
+        ),
+        ("large", "`large` cannot be read: it is larger than 64 KiB"),
+    ] {
+        let network = network(&format!(
+            "secrets: {{ a: {{ file: {file} }} }}\nagents: {{ x: {{ system: Hi. }} }}"
+        ));
+        let opened = Opened::new(Names::from_json(json!({})), &network, &env(&[]), &folder.0);
+        let error = opened.err().expect("it is refused").to_string();
+        assert_eq!(error, format!("secret `a`: {why}"));
+    }
+}
+
+#[test]
 fn the_sealing_key_is_made_once_and_is_for_its_owner_alone() {
     let folder = Folder::new("key");
     let none = env(&[]);

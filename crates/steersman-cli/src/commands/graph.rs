@@ -18,6 +18,10 @@ use steersman_machine::fold::fold;
 use steersman_machine::ids::Line;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_runtime::files;
+
+/// Bytes of a file by which it is known whether it was drawn by us.
+const HEAD: usize = 256;
 
 pub(crate) async fn run(
     args: Args,
@@ -268,7 +272,8 @@ fn write(file: &Path, text: &str) -> Result<(), CommandError> {
         let head = there.strip_prefix("```mermaid\n").unwrap_or(there);
         head.starts_with(mermaid::MARK) || head.starts_with(svg::MARK)
     };
-    match std::fs::read(file) {
+    // Nothing is lost in what is no plain file, and to look into it could mean to wait.
+    match files::begin(file, HEAD) {
         Ok(there) if !there.is_empty() && !ours(&String::from_utf8_lossy(&there)) => {
             return Err(CommandError::usage(format!(
                 "`{}` is there already, and was not drawn by this command",

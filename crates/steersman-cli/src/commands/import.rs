@@ -6,9 +6,13 @@ use crate::printer::{Printer, yellow};
 use crate::words::count;
 use serde_json::json;
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use steersman_machine::definition::import::{Imported, aiwaves};
+use steersman_runtime::files;
+
+/// Bytes of a file at most. What a definition may hold is less.
+const LARGEST: usize = 16 << 20;
 
 pub(crate) fn run(args: Import, printer: &Printer) -> Result<Exit, CommandError> {
     match args.from {
@@ -24,9 +28,14 @@ pub(crate) fn run(args: Import, printer: &Printer) -> Result<Exit, CommandError>
 }
 
 fn read(file: &Path) -> Result<String, CommandError> {
-    let bytes = std::fs::read(file)
-        .map_err(|e| CommandError::usage(format!("{} cannot be read: {e}", file.display())))?;
-    String::from_utf8(bytes).map_err(|_| {
+    let bytes = files::named(file, LARGEST).map_err(|e| {
+        let error = CommandError::usage(format!("{} cannot be read: {e}", file.display()));
+        match e.kind() {
+            ErrorKind::FileTooLarge => error.hint("it takes the JSON file of a configuration"),
+            _ => error,
+        }
+    })?;
+    files::text(bytes).map_err(|_| {
         CommandError::usage(format!("{} is no text in UTF-8", file.display()))
             .hint("it takes the JSON file of a configuration")
     })
@@ -81,7 +90,7 @@ fn give(imported: &Imported, out: Option<&Path>, printer: &Printer) -> Result<Ex
 fn write(out: &Path, yaml: &str) -> Result<(), CommandError> {
     let cannot = |e: std::io::Error| {
         let error = CommandError::usage(format!("{} cannot be written: {e}", out.display()));
-        if e.kind() == std::io::ErrorKind::AlreadyExists {
+        if e.kind() == ErrorKind::AlreadyExists {
             error.hint("nothing is overwritten: name another file")
         } else {
             error

@@ -2,10 +2,12 @@
 //!
 //! As small as such a server can be: two tools.
 
+use super::LARGEST;
 use super::mcp::{Said, Tools, say};
 use serde_json::{Value as Json, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use steersman_runtime::files;
 
 /// Hits that a search gives at most.
 const HITS: usize = 5;
@@ -98,7 +100,7 @@ fn search(
     let notes = notes(folder)?;
     let mut hits = Vec::new();
     for (done, (name, path)) in notes.iter().enumerate() {
-        let text = std::fs::read_to_string(path)?;
+        let text = files::plain(path, LARGEST).and_then(files::text)?;
         let lower = text.to_lowercase();
         let found = words.iter().filter(|word| lower.contains(**word)).count();
         let title = text
@@ -137,7 +139,7 @@ fn fetch(folder: &Path, name: &str) -> std::io::Result<Result<String, String>> {
         .iter()
         .find(|(known, _)| known == name.trim_end_matches(".md"))
     {
-        Some((_, path)) => Ok(Ok(std::fs::read_to_string(path)?)),
+        Some((_, path)) => Ok(Ok(files::plain(path, LARGEST).and_then(files::text)?)),
         None => Ok(Err(format!(
             "there is no note `{name}`: a search gives their names"
         ))),

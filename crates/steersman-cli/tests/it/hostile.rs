@@ -94,6 +94,33 @@ fn a_script_and_a_store_end() {
 }
 
 #[test]
+fn no_file_that_is_named_is_read_without_end() {
+    let world = World::new();
+    net(&world, "agents: { a: { system: s } }\n");
+    world.write("script.yaml", "a: [ Hello. ]");
+    let run = ["run", "net", "--script-all", "script.yaml", "--input", "Hi"];
+    let with = |more: &[&'static str]| [&run[..], more].concat();
+    let (code, err) = soon(&world, &["import", "aiwaves", "/dev/zero"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("/dev/zero cannot be read"), "{err}");
+    assert!(err.contains("larger than 16 MiB"), "{err}");
+    assert!(err.contains("the JSON file of a configuration"), "{err}");
+    let (code, err) = soon(&world, &with(&["--file", "/dev/zero"]));
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("of an artifact"), "{err}");
+    // What is read again and again is a plain file.
+    let pipe = world.folder.join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    for clock in ["pipe", "/dev/zero"] {
+        let (code, err) = soon(&world, &with(&["--clock", clock]));
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains("holds no time"), "{err}");
+    }
+    assert_eq!(soon(&world, &run).0, Some(0));
+}
+
+#[test]
 fn what_strangers_wrote_moves_no_cursor() {
     let world = World::new();
     net(

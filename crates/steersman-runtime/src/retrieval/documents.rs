@@ -1,9 +1,9 @@
 //! Documents of agents: which files they are, and what is in them. Read when something is searched, if they changed.
 
 use super::split::{self, Passage};
+use crate::files;
 use std::collections::BTreeMap;
 use std::fs::Metadata;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ const FILES: usize = 5_000;
 /// Folders within folders at most.
 const DEPTH: usize = 16;
 /// Bytes of a file at most.
-const LARGEST: u64 = 8 << 20;
+const LARGEST: usize = 8 << 20;
 
 /// By what it is seen that a file has changed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -160,14 +160,8 @@ fn about(folder: &Path, full: &Path) -> Result<Metadata, String> {
 }
 
 fn read(folder: &Path, file: &str) -> Result<String, String> {
-    let file = std::fs::File::open(folder.join(file)).map_err(|e| e.to_string())?;
-    let mut bytes = Vec::new();
-    let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
-    read.map_err(|e| e.to_string())?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(format!("it is larger than {} MiB", LARGEST >> 20));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned())?;
+    let read = files::plain(&folder.join(file), LARGEST).and_then(files::text);
+    let text = read.map_err(|e| e.to_string())?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(bare) => bare.to_owned(),
         None => text,
