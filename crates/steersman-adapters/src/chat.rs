@@ -13,7 +13,7 @@ use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
 use crate::wire::fault::{NO_TOOLS, failure};
 use crate::wire::{
-    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, until_cancelled,
+    Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, told, until_cancelled,
 };
 use encode::Dialect;
 use quirks::Quirks;
@@ -228,7 +228,8 @@ impl Model for Chat {
             let model = transport.model.as_deref().unwrap_or(&self.server.model);
             let base =
                 base_url(base).map_err(|error| failure("invalid_request", error, Retry::Never))?;
-            embed::embed(&self.clients, &base, model, embed).await
+            let vectors = embed::embed(&self.clients, &base, model, embed).await;
+            vectors.map_err(|failure| told(failure, transport.key.as_deref()))
         })
     }
 

@@ -4,8 +4,7 @@
 //! call is cancelled, and when the program ends and leaves children behind. A child that leaves the group on purpose
 //! (`setsid`) is beyond reach; it cannot hold the call open, since output is not waited for longer than the program.
 
-use crate::secrets;
-use crate::transport::clip;
+use crate::masked::Mask;
 use serde_json::Value as Json;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -97,7 +96,7 @@ impl CommandTools {
         Ok(command)
     }
 
-    async fn attempt(&self, run: &ToolRun, cancel: &CancellationToken) -> Raw {
+    async fn attempt(&self, run: &ToolRun, mask: &Mask, cancel: &CancellationToken) -> Raw {
         let tool = run.network.tools.get(&run.work.tool);
         let Some((tool, argv, env)) = tool.and_then(|tool| match &tool.source {
             Source::Command { argv, env } => Some((tool, argv, env)),
@@ -127,7 +126,7 @@ impl CommandTools {
         let limit = Duration::from_millis(tool.timeout.max(1));
         let running = tokio::time::timeout(limit, finish(child));
         match cancel.run_until_cancelled(running).await {
-            Some(Ok(Ok(end))) => end.raw(run),
+            Some(Ok(Ok(end))) => end.raw(run, mask),
             Some(Ok(Err(error))) => Raw::Unknown(fault(
                 "failed",
                 format!("the program was lost sight of: {error}"),
@@ -155,14 +154,16 @@ impl Toolset for CommandTools {
 
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
         Box::pin(async move {
-            let raw = Box::pin(self.attempt(run, cancel)).await;
-            let secrets =
-                steersman_runtime::secrets::texts(&run.network, &run.work.tool, &*run.scope);
-            let clean = |fault: Fault| Fault {
-                message: secrets::without(fault.message, &secrets),
+            let mask = Mask::of(steersman_runtime::secrets::texts(
+                &run.network,
+                &run.work.tool,
+                &*run.scope,
+            ));
+            let raw = Box::pin(self.attempt(run, &mask, cancel)).await;
+            raw.map_fault(|fault| Fault {
+                message: mask.all(&fault.message),
                 ..fault
-            };
-            raw.map_fault(clean)
+            })
         })
     }
 }
@@ -293,9 +294,13 @@ impl Kept {
         }
     }
 
-    /// For people; what is no text in it is marked.
-    fn text(&self) -> String {
-        ended(&String::from_utf8_lossy(&self.bytes)).to_owned()
+    /// Lets go of the begin of a secret whose rest is lost: nobody would find it in what is kept.
+    fn without_half(&mut self, mask: &Mask) {
+        if self.dropped > 0 && !self.end {
+            let half = mask.begun(&self.bytes);
+            self.bytes.truncate(self.bytes.len() - half);
+            self.dropped += half as u64;
+        }
     }
 
     /// What is kept, where that is text. Where the end was cut off, that may be within a character.
@@ -317,14 +322,14 @@ fn ended(text: &str) -> &str {
 }
 
 impl End {
-    fn raw(self, run: &ToolRun) -> Raw {
+    fn raw(self, run: &ToolRun, mask: &Mask) -> Raw {
         if self.status.success() {
-            return self.result(run);
+            return self.result(run, mask);
         }
         let class = run.work.class;
         let fault = Fault {
             status: self.status.code().map(i64::from),
-            ..fault("failed", self.message())
+            ..fault("failed", self.message(mask))
         };
         // A program that failed may have done its work before, in part or whole.
         if class.is_free() {
@@ -336,7 +341,8 @@ impl End {
 
     /// What it printed: JSON if it is, else text. What is neither, or more than is kept, is an artifact, and the words say
     /// what it is.
-    fn result(self, run: &ToolRun) -> Raw {
+    fn result(mut self, run: &ToolRun, mask: &Mask) -> Raw {
+        self.out.without_half(mask);
         let (kept, dropped) = (self.out.bytes.len() as u64, self.out.dropped);
         let text = self.out.is_text();
         if let Some(text) = text.filter(|_| dropped == 0) {
@@ -365,7 +371,7 @@ impl End {
         let told = if begin.contains(&0) {
             format!("({told})")
         } else {
-            let begin = String::from_utf8_lossy(begin);
+            let begin = mask.piece(&String::from_utf8_lossy(begin));
             format!("({told}; it begins:)\n{}", ended(&begin))
         };
         let content = Content {
@@ -380,22 +386,18 @@ impl End {
         }
     }
 
-    fn message(&self) -> String {
+    fn message(&self, mask: &Mask) -> String {
         use std::os::unix::process::ExitStatusExt as _;
         let mut message = match (self.status.code(), self.status.signal()) {
             (Some(code), _) => format!("exit code {code}"),
             (None, Some(signal)) => format!("killed by signal {signal}"),
             (None, None) => "it ended without a code".to_owned(),
         };
-        let said = self.err.text();
+        // What is kept begins where the window does, and ends where the program was killed: both may be within a secret.
+        let said = mask.piece(&String::from_utf8_lossy(&self.err.bytes));
         let said = said.trim();
         if !said.is_empty() {
-            let from = said.len().saturating_sub(TOLD_MAX);
-            let from = (from..said.len())
-                .find(|at| said.is_char_boundary(*at))
-                .unwrap_or(0);
-            let cut = if from > 0 { "..." } else { "" };
-            message = format!("{message}: {cut}{}", clip(&said[from..], TOLD_MAX));
+            message = format!("{message}: {}", mask.last(said, TOLD_MAX));
         }
         message
     }

@@ -1,7 +1,7 @@
 //! Tools over HTTP. Says of every attempt what is known: done, proved not performed, or unknown.
 
-use crate::secrets;
-use crate::transport::{self, BodyError, Clients, Redirects, clip};
+use crate::masked::Mask;
+use crate::transport::{self, BodyError, Clients, Redirects};
 use crate::wire::fault::after;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
@@ -57,7 +57,7 @@ impl HttpTools {
         }
     }
 
-    async fn attempt(&self, run: &ToolRun, tool: &ToolDef, http: &Http) -> Raw {
+    async fn attempt(&self, run: &ToolRun, tool: &ToolDef, http: &Http, mask: &Mask) -> Raw {
         let limit = Duration::from_millis(tool.timeout.max(1));
         let prepared = match prepare(run, http).await {
             Ok(prepared) => prepared,
@@ -84,7 +84,7 @@ impl HttpTools {
                 save: save.as_deref(),
                 makes: &run.work.makes,
             };
-            outcome(http, status, response.headers(), body, &place)
+            outcome(http, status, response.headers(), body, &place, mask)
         };
         let done = tokio::time::timeout(limit, exchange).await;
         done.unwrap_or_else(|_| unknown("timeout", format!("no answer within {limit:?}"), Some(0)))
@@ -120,17 +120,19 @@ impl Toolset for HttpTools {
             if cancel.is_cancelled() {
                 return not_performed("cancelled", "cancelled before it was sent".to_owned(), None);
             }
-            let attempt = Box::pin(self.attempt(run, tool, http));
+            let mask = Mask::of(steersman_runtime::secrets::texts(
+                &run.network,
+                &run.work.tool,
+                &*run.scope,
+            ));
+            let attempt = Box::pin(self.attempt(run, tool, http, &mask));
             let raw = cancel.run_until_cancelled(attempt).await;
             let raw = raw
                 .unwrap_or_else(|| unknown("cancelled", "cancelled on the way".to_owned(), None));
-            let secrets =
-                steersman_runtime::secrets::texts(&run.network, &run.work.tool, &*run.scope);
-            let clean = |fault: Fault| Fault {
-                message: secrets::without(fault.message, &secrets),
+            raw.map_fault(|fault| Fault {
+                message: mask.all(&fault.message),
                 ..fault
-            };
-            raw.map_fault(clean)
+            })
         })
     }
 }
@@ -201,6 +203,7 @@ fn outcome(
     headers: &HeaderMap,
     body: Result<Vec<u8>, BodyError>,
     place: &Place<'_>,
+    mask: &Mask,
 ) -> Raw {
     let number = status.as_u16();
     let (declared, meaning) = (declared(http, status), meaning(http, status));
@@ -235,7 +238,7 @@ fn outcome(
         message = format!("{message} {reason}");
     }
     if !text.trim().is_empty() {
-        message = format!("{message}: {}", clip(text.trim(), TOLD_MAX));
+        message = format!("{message}: {}", mask.first(text.trim(), TOLD_MAX));
     }
     let fault = Fault {
         status: Some(i64::from(number)),

@@ -32,6 +32,7 @@ pub mod chat;
 pub mod command;
 pub mod fts;
 pub mod http;
+mod masked;
 pub mod mcp;
 pub mod messages;
 pub mod reach;

@@ -15,9 +15,9 @@ mod outcome;
 mod pipe;
 mod stream;
 
+use crate::masked::Mask;
 use crate::schema::Schemas;
-use crate::secrets;
-use crate::transport::{Clients, Redirects, clip};
+use crate::transport::{Clients, Redirects};
 use client::{Client, Hears};
 use connect::Place;
 use outcome::{not_performed, unknown};
@@ -157,7 +157,12 @@ impl McpTools {
     }
 
     /// The connection to a place, made if there is none.
-    async fn connected(&self, place: &Place, slot: &Slot) -> Result<Arc<Live>, NoConnection> {
+    async fn connected(
+        &self,
+        place: &Place,
+        slot: &Slot,
+        mask: &Mask,
+    ) -> Result<Arc<Live>, NoConnection> {
         let mut state = slot.0.lock().await;
         if let Some(live) = state.live.as_ref().filter(|live| !live.has_ended()) {
             return Ok(live.clone());
@@ -178,7 +183,7 @@ impl McpTools {
         }
         state.vain = state.vain.saturating_add(1);
         state.last = Some(Instant::now());
-        let live = Arc::new(place.connect(&self.clients).await?);
+        let live = Arc::new(place.connect(&self.clients, mask).await?);
         *slot.1.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&live);
         state.live = Some(live.clone());
         Ok(live)
@@ -191,14 +196,15 @@ impl McpTools {
         place: &Place,
         slot: &Slot,
         server: &McpDef,
+        mask: &Mask,
     ) -> Result<Arc<Live>, NoConnection> {
         let before = slot.newest();
-        let live = self.connected(place, slot).await?;
+        let live = self.connected(place, slot, mask).await?;
         if !is_http(server) || before != Some(live.number) || live.is_known().await {
             return Ok(live);
         }
         slot.forget(&live).await;
-        self.connected(place, slot).await
+        self.connected(place, slot, mask).await
     }
 
     /// One call of a tool, as far as it comes.
@@ -207,7 +213,7 @@ impl McpTools {
         run: &ToolRun,
         server: &McpDef,
         tool: &ToolDef,
-        cancel: &CancellationToken,
+        (cancel, mask): (&CancellationToken, &Mask),
         hear: Hears,
     ) -> Raw {
         let Source::Mcp {
@@ -223,9 +229,9 @@ impl McpTools {
         let slot = self.slot(&place);
         let connected = async {
             match run.work.class {
-                Class::Unsafe => self.asked(&place, &slot, server).await,
+                Class::Unsafe => self.asked(&place, &slot, server, mask).await,
                 Class::Pure | Class::Read | Class::Idempotent => {
-                    self.connected(&place, &slot).await
+                    self.connected(&place, &slot, mask).await
                 }
             }
         };
@@ -239,7 +245,7 @@ impl McpTools {
         let peer = live.service.peer();
         let sent = peer.send_request_with_option(request.0, request.1).await;
         let Ok(mut sent) = sent else {
-            let tail = live.said.last_words().await;
+            let tail = live.said.last_words(mask).await;
             let message = format!("the connection has just ended{tail}");
             return not_performed(message, Some(0));
         };
@@ -259,7 +265,7 @@ impl McpTools {
             Ok(Ok(ServerResult::CallToolResult(result))) => {
                 let schemas = &self.schemas;
                 let schema = output.as_ref().map(|schema| (schema, schemas));
-                outcome::result(result, schema, is_http(server), &run.work.makes).await
+                outcome::result(result, schema, is_http(server), &run.work.makes, mask).await
             }
             // It may have done a part of its work before it asked, and nothing in its answer says that it did none.
             Ok(Ok(ServerResult::InputRequiredResult(_))) => unknown(
@@ -268,17 +274,17 @@ impl McpTools {
             ),
             Ok(Ok(_)) => unknown("failed", "its answer is none to this question"),
             Ok(Err(ServiceError::McpError(error))) => {
-                outcome::fault(ServiceError::McpError(error), "")
+                outcome::fault(ServiceError::McpError(error), "", mask)
             }
             Ok(Err(error)) => {
                 if outcome::is_expired(&error) {
                     slot.forget(&live).await;
                 }
-                outcome::fault(error, &live.said.last_words().await)
+                outcome::fault(error, &live.said.last_words(mask).await, mask)
             }
             Err(_) => {
-                let tail = live.said.last_words().await;
-                outcome::fault(ServiceError::TransportClosed, &tail)
+                let tail = live.said.last_words(mask).await;
+                outcome::fault(ServiceError::TransportClosed, &tail, mask)
             }
         };
         if !live.has_ended() {
@@ -287,19 +293,24 @@ impl McpTools {
         raw
     }
 
-    async fn listing(&self, ask: &ServerAsk, server: &McpDef) -> Result<Listing, NoConnection> {
+    async fn listing(
+        &self,
+        ask: &ServerAsk,
+        server: &McpDef,
+        mask: &Mask,
+    ) -> Result<Listing, NoConnection> {
         let none = |message: String| NoConnection {
             message,
             again: None,
         };
         let place = Place::of(server, &*ask.scope, &ask.folder, &self.env).map_err(none)?;
         let slot = self.slot(&place);
-        let live = self.asked(&place, &slot, server).await?;
+        let live = self.asked(&place, &slot, server, mask).await?;
         let peer = live.service.peer();
         let mut listing = Listing {
             about: peer.peer_info().map_or_else(String::new, |info| {
                 info.server_info.as_ref().map_or_else(String::new, |about| {
-                    clip(&format!("{} {}", about.name, about.version), 200)
+                    mask.first(&format!("{} {}", about.name, about.version), 200)
                 })
             }),
             tools: Vec::new(),
@@ -312,9 +323,9 @@ impl McpTools {
                 Err(error) => {
                     let tail = match &error {
                         ServiceError::McpError(_) => String::new(),
-                        _ => live.said.last_words().await,
+                        _ => live.said.last_words(mask).await,
                     };
-                    let why = outcome::words(outcome::fault(error, &tail));
+                    let why = outcome::words(outcome::fault(error, &tail, mask));
                     return Err(none(format!("it does not say what it offers: {why}")));
                 }
             };
@@ -323,7 +334,7 @@ impl McpTools {
                 .into_iter()
                 .filter(|tool| server.takes(&tool.name))
             {
-                listing.tools.push(listed(tool).await.map_err(none)?);
+                listing.tools.push(listed(tool, mask).await.map_err(none)?);
             }
             if listing.tools.len() > manifest::TOOLS_MAX {
                 return Err(none(format!(
@@ -348,7 +359,7 @@ fn cancelled_before() -> Raw {
 }
 
 /// What is kept of a tool.
-async fn listed(tool: Tool) -> Result<Listed, String> {
+async fn listed(tool: Tool, mask: &Mask) -> Result<Listed, String> {
     let hints = tool.annotations.unwrap_or_default();
     let listed = Listed {
         name: tool.name.into_owned(),
@@ -365,7 +376,7 @@ async fn listed(tool: Tool) -> Result<Listed, String> {
         let most = manifest::TOOL_MAX >> 10;
         return Err(format!(
             "what it says of its tool `{}` has {} KiB, {most} KiB are kept: leave it out in `tools` of the server",
-            clip(&listed.name, manifest::NAME_MAX),
+            mask.first(&listed.name, manifest::NAME_MAX),
             bytes >> 10
         ));
     }
@@ -380,7 +391,7 @@ async fn listed(tool: Tool) -> Result<Listed, String> {
         if let Some(why) = crate::schema::problem(schema.clone()).await {
             return Err(format!(
                 "the schema of the {of} of its tool `{}` cannot be used: {why}; leave it out in `tools` of the server",
-                clip(&listed.name, manifest::NAME_MAX)
+                mask.first(&listed.name, manifest::NAME_MAX)
             ));
         }
     }
@@ -426,15 +437,14 @@ impl Toolset for McpTools {
                 return Asked::Elsewhere;
             };
             let limit = Duration::from_millis(server.timeout.max(1));
-            let asked = tokio::time::timeout(limit, Box::pin(self.listing(ask, server))).await;
+            let mask = mask(&ask.network, "", &*ask.scope);
+            let asked =
+                tokio::time::timeout(limit, Box::pin(self.listing(ask, server, &mask))).await;
             match asked {
                 Ok(Ok(listing)) => Asked::Offers(listing),
                 Ok(Err(none)) => Asked::Failed(Fault {
                     again: none.again,
-                    ..Fault::new(
-                        "failed",
-                        without(none.message, &ask.network, "", &*ask.scope),
-                    )
+                    ..Fault::new("failed", mask.all(&none.message))
                 }),
                 Err(_) => Asked::Failed(Fault::new(
                     "timeout",
@@ -483,7 +493,8 @@ impl Toolset for McpTools {
             let limit = Duration::from_millis(tool.timeout.max(1));
             let late = CancellationToken::new();
             let ends = late.clone();
-            let call = Box::pin(self.call(run, server, tool, &ends, hear));
+            let mask = mask(&run.network, &run.work.tool, &*run.scope);
+            let call = Box::pin(self.call(run, server, tool, (&ends, &mask), hear));
             tokio::pin!(call);
             // Told to end, it tells the server and says what is known.
             let raw = tokio::select! {
@@ -505,14 +516,13 @@ impl Toolset for McpTools {
                 }
             };
             raw.map_fault(|fault| Fault {
-                message: without(fault.message, &run.network, &run.work.tool, &*run.scope),
+                message: mask.all(&fault.message),
                 ..fault
             })
         })
     }
 }
 
-fn without(message: String, network: &Network, tool: &str, scope: &dyn Scope) -> String {
-    let texts = steersman_runtime::secrets::texts(network, tool, scope);
-    secrets::without(message, &texts)
+fn mask(network: &Network, tool: &str, scope: &dyn Scope) -> Mask {
+    Mask::of(steersman_runtime::secrets::texts(network, tool, scope))
 }

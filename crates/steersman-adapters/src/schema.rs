@@ -7,6 +7,7 @@
 //! schema is compiled that [`Bounded`] refuses, and no value is judged for longer than its steps last. Both happen on
 //! threads of their own, a few at once: neither a session nor anything else in the process waits for them.
 
+use crate::masked::Mask;
 use jsonschema::{Keyword, PatternOptions, Validator};
 use serde_json::{Map, Value as Json};
 use std::cell::Cell;
@@ -56,11 +57,21 @@ type Compiled = Arc<Result<Validator, String>>;
 impl Schemas {
     /// What does not fit, in words; none if it fits.
     pub async fn told(&self, schema: &Arc<str>, value: Json) -> Option<String> {
-        let (known, schema) = (Arc::clone(&self.compiled), Arc::clone(schema));
+        self.masked(schema, value, &Mask::default()).await
+    }
+
+    /// The same of a value in which secrets may stand.
+    pub(crate) async fn masked(
+        &self,
+        schema: &Arc<str>,
+        value: Json,
+        mask: &Mask,
+    ) -> Option<String> {
+        let (known, schema, mask) = (Arc::clone(&self.compiled), Arc::clone(schema), mask.clone());
         let told = apart(move || {
             let validator = compiled(&known, &schema);
             match &*validator {
-                Ok(validator) => misfit(validator, &value),
+                Ok(validator) => misfit(validator, &value, &mask),
                 Err(problem) => Some(format!("the schema itself cannot be used: {problem}")),
             }
         });
@@ -132,15 +143,15 @@ fn compile(schema: &Json) -> Result<Validator, String> {
         .with_pattern_options(patterns)
         .with_keyword(COUNTED, |schema, _, _| Ok(Box::new(Counter::of(schema))))
         .build(&counted)
-        .map_err(|error| crate::transport::clip(&error.to_string(), ERROR_MAX))
+        .map_err(|error| Mask::default().first(&error.to_string(), ERROR_MAX))
 }
 
 /// What does not fit, of a value that is judged on this thread.
-fn misfit(validator: &Validator, value: &Json) -> Option<String> {
+fn misfit(validator: &Validator, value: &Json, mask: &Mask) -> Option<String> {
     let steps = STEPS + STEPS_PER_BYTE.saturating_mul(size(value));
     LEFT.set(steps);
     // The validator cannot be stopped but by leaving it: nothing of it is used again that was left half done.
-    match catch_unwind(AssertUnwindSafe(|| errors(validator, value))) {
+    match catch_unwind(AssertUnwindSafe(|| errors(validator, value, mask))) {
         Ok(told) => told,
         Err(left) if left.is::<Exhausted>() => Some(format!(
             "it cannot be checked: by this schema that takes more than {steps} steps"
@@ -149,7 +160,7 @@ fn misfit(validator: &Validator, value: &Json) -> Option<String> {
     }
 }
 
-fn errors(validator: &Validator, value: &Json) -> Option<String> {
+fn errors(validator: &Validator, value: &Json, mask: &Mask) -> Option<String> {
     let mut errors = validator.iter_errors(value);
     let mut text = String::new();
     for error in errors.by_ref().take(TOLD_MAX) {
@@ -159,7 +170,11 @@ fn errors(validator: &Validator, value: &Json) -> Option<String> {
         } else {
             &place
         };
-        let told = crate::transport::clip(&error.to_string(), ERROR_MAX);
+        // A value that is long is not told: a part of it says less than what is wrong with it, and may be half a secret.
+        let mut told = mask.piece(&error.to_string());
+        if told.len() > ERROR_MAX {
+            told = mask.first(&error.masked().to_string(), ERROR_MAX);
+        }
         let between = if text.is_empty() { "" } else { "; " };
         let _ = write!(text, "{between}{place}: {told}");
     }

@@ -1,7 +1,6 @@
 //! Secrets where they are used: declared ones from the environment or a file, live `config`, and the key that seals
 //! what must not lie in a store.
 
-use crate::transport;
 use minijinja::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -83,11 +82,6 @@ impl<S: Scope> Scope for Opened<S> {
             _ => self.inner.path(root, steps),
         }
     }
-}
-
-/// A text without these secrets.
-pub(crate) fn without(text: String, secrets: &[String]) -> String {
-    transport::redact(text, secrets.iter().map(String::as_str))
 }
 
 /// Why there is no sealing key.

@@ -196,26 +196,3 @@ pub(crate) async fn head(response: &mut reqwest::Response, max: usize) -> Vec<u8
     bytes.truncate(max);
     bytes
 }
-
-/// The first `max` bytes of a text, cut at a character, with `...` where it was cut.
-pub(crate) fn clip(text: &str, max: usize) -> String {
-    if text.len() <= max {
-        return text.to_owned();
-    }
-    let mut end = max;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}...", &text[..end])
-}
-
-/// Replaces each of the secrets in the text. Very short ones are left: they would blank out ordinary words.
-pub(crate) fn redact<'a>(text: String, secrets: impl IntoIterator<Item = &'a str>) -> String {
-    let mut text = text;
-    for secret in secrets {
-        if secret.len() >= 4 && text.contains(secret) {
-            text = text.replace(secret, "(secret)");
-        }
-    }
-    text
-}

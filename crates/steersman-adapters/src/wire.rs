@@ -7,6 +7,7 @@ pub(crate) mod fault;
 mod left;
 pub mod sse;
 
+use crate::masked::Mask;
 use crate::structured;
 use crate::transport::{self, BodyError};
 use fault::failure;
@@ -33,6 +34,8 @@ const TAIL: Duration = Duration::from_secs(5);
 const STALE: usize = 3;
 /// Within this time a closed connection shows.
 const AT_ONCE: Duration = Duration::from_millis(500);
+/// Bytes of a failure's message that are told.
+const TOLD_MAX: usize = 2000;
 /// How long an answer that is whole waits for the end of its body.
 const END: Duration = Duration::from_millis(20);
 
@@ -305,10 +308,16 @@ pub(crate) async fn until_cancelled(
     let answer = cancel.run_until_cancelled(answer).await;
     let answer =
         answer.unwrap_or_else(|| Err(failure("cancelled", "the call was cancelled", Retry::Never)));
-    answer.map_err(|failure| Failure {
-        message: transport::redact(failure.message, call.transport.key.as_deref()),
+    answer.map_err(|failure| told(failure, call.transport.key.as_deref()))
+}
+
+/// A failure as it leaves a wire: nothing of the key is in it, and its message has a bound. The only place that shortens
+/// what a server said: until here it is whole, so that a key is found wherever it stands.
+pub(crate) fn told(failure: Failure, key: Option<&str>) -> Failure {
+    Failure {
+        message: Mask::of_key(key).first(&failure.message, TOLD_MAX),
         ..failure
-    })
+    }
 }
 
 /// Names of tools as they were offered: some models put the name of a module in front, a mark of their template behind, or

@@ -1,12 +1,16 @@
 //! Declared secrets, read where they are used and when they are used: of the environment or a file.
 
 use crate::Env;
+use crate::driver::transport::encoded;
 use crate::files;
+use serde_json::Value as Json;
 use std::path::Path;
 use steersman_machine::expression::Scope;
 use steersman_machine::ids::Name;
 use steersman_machine::network::{Network, Parameters, Secret, SecretSource, TypeKind};
 
+/// A shorter text than this is not searched for in other forms: it would hit by chance.
+pub(crate) const SEARCHED: usize = 6;
 /// Bytes of a secret file at most.
 const FILE_MAX: usize = 64 << 10;
 
@@ -34,8 +38,8 @@ pub enum SecretError {
 }
 
 /// The texts behind all secrets that an attempt of this tool can read, as they are now: declared ones, secret arguments,
-/// sealed state. For taking them out of what leaves this process or is stored; the longest first, since one may be part
-/// of another.
+/// sealed state; each also as it stands in JSON, an address and a form, where it is long enough. For taking them out of
+/// what leaves this process or is stored; the longest first, since one may be part of another.
 pub fn texts(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     names.extend(network.secrets.keys().map(|name| ("secrets", &**name)));
@@ -59,6 +63,18 @@ pub fn texts(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
         value.as_str().map(str::to_owned)
     };
     let mut texts: Vec<String> = names.into_iter().filter_map(text).collect();
+    for at in 0..texts.len() {
+        let text = &texts[at];
+        if text.len() >= SEARCHED {
+            let escaped = Json::from(&**text).to_string();
+            let forms = [
+                escaped[1..escaped.len() - 1].to_owned(),
+                encoded(text, b"-._~", false),
+                encoded(text, b"*-._", true),
+            ];
+            texts.extend(forms);
+        }
+    }
     texts.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     texts.dedup();
     texts

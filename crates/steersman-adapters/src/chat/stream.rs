@@ -75,10 +75,7 @@ impl Decode for Decoder {
             return Ok(());
         }
         let Ok(event) = json::read::<Json>(data) else {
-            let message = format!(
-                "an event of the stream is not JSON: {}",
-                crate::transport::clip(data, 200)
-            );
+            let message = format!("an event of the stream is not JSON: {data}");
             return Err(failure("bad_response", message, Retry::Policy));
         };
         self.chunk(&event, sink)
@@ -87,10 +84,7 @@ impl Decode for Decoder {
     fn whole(&mut self, body: &str, sink: &dyn Sink) -> Result<(), Failure> {
         let event = json::read::<Json>(body).ok().filter(Json::is_object);
         let Some(event) = event else {
-            let message = format!(
-                "the answer is not a JSON object: {}",
-                crate::transport::clip(body, 200)
-            );
+            let message = format!("the answer is not a JSON object: {body}");
             return Err(failure("bad_response", message, Retry::Policy));
         };
         self.chunk(&event, sink)?;

@@ -6,6 +6,7 @@ use super::pipe::{Pipe, Said};
 use super::stream::Heard;
 use super::{Live, NoConnection};
 use crate::command::{Visible, text};
+use crate::masked::Mask;
 use crate::transport::Clients;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -83,7 +84,11 @@ impl Place {
     }
 
     /// Connects, and greets as the protocol says.
-    pub(super) async fn connect(&self, clients: &Clients) -> Result<Live, NoConnection> {
+    pub(super) async fn connect(
+        &self,
+        clients: &Clients,
+        mask: &Mask,
+    ) -> Result<Live, NoConnection> {
         let (said, changes) = (Said::default(), Arc::<AtomicU64>::default());
         let service = match self {
             Self::Http { url, headers } => {
@@ -105,7 +110,7 @@ impl Place {
                 number: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
                 changes,
             }),
-            Err(error) => Err(no_greeting(&error, &said).await),
+            Err(error) => Err(no_greeting(&error, &said, mask).await),
         }
     }
 }
@@ -118,8 +123,8 @@ fn never(message: String) -> NoConnection {
 }
 
 /// Why it did not come to a conversation: nothing was asked of the server yet.
-async fn no_greeting(error: &ClientInitializeError, said: &Said) -> NoConnection {
-    let tail = said.last_words().await;
+async fn no_greeting(error: &ClientInitializeError, said: &Said, mask: &Mask) -> NoConnection {
+    let tail = said.last_words(mask).await;
     let message = match error {
         ClientInitializeError::ConnectionClosed(_) => {
             format!("the server ended before it greeted{tail}")
@@ -131,7 +136,7 @@ async fn no_greeting(error: &ClientInitializeError, said: &Said) -> NoConnection
             format!("the server ended before it greeted{tail}")
         }
         ClientInitializeError::TransportError { error, .. } => {
-            format!("no connection: {}{tail}", causes(&*error.error))
+            format!("no connection: {}{tail}", causes(&*error.error, mask))
         }
         ClientInitializeError::JsonRpcError(error) => {
             format!("the server refused the greeting: {}{tail}", error.message)
@@ -139,7 +144,7 @@ async fn no_greeting(error: &ClientInitializeError, said: &Said) -> NoConnection
         other => format!("the server does not greet as the protocol says: {other}{tail}"),
     };
     NoConnection {
-        message: crate::transport::clip(&message, 4_000),
+        message: mask.first(&message, 4_000),
         again: Some(0),
     }
 }

@@ -13,8 +13,8 @@
 
 use super::content::{self, Piece};
 use super::pipe::UNREADABLE;
+use crate::masked::Mask;
 use crate::schema::Schemas;
-use crate::transport::clip;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::ServiceError;
@@ -51,6 +51,7 @@ pub(super) async fn result(
     output: Option<(&Arc<str>, &Schemas)>,
     rounded: bool,
     makes: &str,
+    mask: &Mask,
 ) -> Raw {
     let failed = result.is_error == Some(true);
     let structured = result.structured_content;
@@ -65,7 +66,7 @@ pub(super) async fn result(
         text = format!(
             "(it has {} bytes; all of it is the artifact below; it begins:)\n{}",
             text.len(),
-            clip(&text, PREVIEW)
+            mask.first(&text, PREVIEW)
         );
     }
     let (made, left_out) = content::made(makes, pieces);
@@ -81,7 +82,7 @@ pub(super) async fn result(
         } else {
             text
         };
-        return Raw::Failed(Fault::new("failed", clip(said.trim(), TOLD_MAX)));
+        return Raw::Failed(Fault::new("failed", mask.first(said.trim(), TOLD_MAX)));
     }
     let json = match structured {
         Some(structured) => {
@@ -96,7 +97,7 @@ pub(super) async fn result(
                 return Raw::Failed(Fault::new("misfit", message));
             };
             let misfit = match output {
-                Some((schema, schemas)) => schemas.told(schema, structured.clone()).await,
+                Some((schema, schemas)) => schemas.masked(schema, structured.clone(), mask).await,
                 None => None,
             };
             if let Some(why) = misfit {
@@ -234,15 +235,15 @@ fn attach(
 
 /// What an error in the place of an answer tells. `sent`: the message went out, so the connection was there. `tail`: what is
 /// known of the process beside.
-pub(super) fn fault(error: ServiceError, tail: &str) -> Raw {
+pub(super) fn fault(error: ServiceError, tail: &str, mask: &Mask) -> Raw {
     match error {
-        ServiceError::McpError(error) => refused(&error, tail),
-        ServiceError::TransportSend(error) => unsent(&error, tail),
+        ServiceError::McpError(error) => refused(&error, tail, mask),
+        ServiceError::TransportSend(error) => unsent(&error, tail, mask),
         ServiceError::TransportClosed => unknown(
             "failed",
             format!("the server went away before it answered{tail}"),
         ),
-        other => unknown("failed", clip(&format!("{other}{tail}"), TOLD_MAX)),
+        other => unknown("failed", mask.first(&format!("{other}{tail}"), TOLD_MAX)),
     }
 }
 
@@ -266,8 +267,8 @@ pub(super) fn words(raw: Raw) -> String {
     }
 }
 
-fn refused(error: &ErrorData, tail: &str) -> Raw {
-    let message = clip(&error.message, TOLD_MAX);
+fn refused(error: &ErrorData, tail: &str, mask: &Mask) -> Raw {
+    let message = mask.first(&error.message, TOLD_MAX);
     match error.code {
         UNREADABLE => unknown(
             "failed",
@@ -288,7 +289,7 @@ fn refused(error: &ErrorData, tail: &str) -> Raw {
 }
 
 /// A message that did not go out, or of which that is not known.
-fn unsent(error: &DynamicTransportError, tail: &str) -> Raw {
+fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
     let error: &(dyn Error + 'static) = &*error.error;
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
         // A server takes a message by its whole line, and this one was not written to its end.
@@ -297,12 +298,15 @@ fn unsent(error: &DynamicTransportError, tail: &str) -> Raw {
     }
     match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         Some(StreamableHttpError::Client(error)) if error.is_connect() || error.is_builder() => {
-            let message = format!("no connection: {}", causes(error));
+            let message = format!("no connection: {}", causes(error, mask));
             not_performed(message, Some(0))
         }
         Some(StreamableHttpError::Client(error)) => unknown(
             "failed",
-            format!("the connection ended before an answer: {}", causes(error)),
+            format!(
+                "the connection ended before an answer: {}",
+                causes(error, mask)
+            ),
         ),
         Some(StreamableHttpError::AuthRequired(_)) => {
             not_performed("the server wants other credentials (status 401)", None)
@@ -320,7 +324,7 @@ fn unsent(error: &DynamicTransportError, tail: &str) -> Raw {
         }),
         Some(StreamableHttpError::HttpStatus(status)) => of_status(status),
         Some(StreamableHttpError::UnexpectedServerResponse(said)) => {
-            let said = clip(said, TOLD_MAX);
+            let said = mask.first(said, TOLD_MAX);
             // There is no other word of a status here than the text that the client makes of it.
             if said.starts_with("HTTP 4") && !said.starts_with("HTTP 408") {
                 not_performed(format!("the server refused: {said}"), None)
@@ -328,8 +332,8 @@ fn unsent(error: &DynamicTransportError, tail: &str) -> Raw {
                 unknown("failed", format!("its answer is none: {said}"))
             }
         }
-        Some(error) => unknown("failed", clip(&error.to_string(), TOLD_MAX)),
-        None => unknown("failed", clip(&causes(error), TOLD_MAX)),
+        Some(error) => unknown("failed", mask.first(&error.to_string(), TOLD_MAX)),
+        None => unknown("failed", causes(error, mask)),
     }
 }
 
@@ -352,7 +356,7 @@ fn of_status(status: &HttpStatusError) -> Raw {
 }
 
 /// An error with its sources on one line, without addresses: these may hold secrets.
-pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
+pub(super) fn causes(error: &(dyn Error + 'static), mask: &Mask) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {
@@ -370,5 +374,5 @@ pub(super) fn causes(error: &(dyn Error + 'static)) -> String {
     if parts.is_empty() {
         return "it failed on the way".to_owned();
     }
-    clip(&parts.join(": "), TOLD_MAX)
+    mask.first(&parts.join(": "), TOLD_MAX)
 }

@@ -4,7 +4,7 @@
 //! print all the same; a line without end is not read to its end, and the connection is over. The last words on standard
 //! error are kept: they are the reason that people look for.
 
-use crate::transport::clip;
+use crate::masked::Mask;
 use rmcp::RoleClient;
 use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -24,8 +24,12 @@ use tokio::sync::watch;
 pub(super) const FRAME_MAX: usize = 16 << 20;
 /// Lines in a row that are no messages, until the server is given up.
 const GARBAGE_MAX: u32 = 10_000;
-/// Bytes of standard error, and of a line that is no message, that are told.
+/// Bytes of the end of standard error that are kept and told.
 const TOLD_MAX: usize = 1_000;
+/// Bytes of a line that is no message that are told.
+const LINE_MAX: usize = TOLD_MAX / 4;
+/// Bytes of such a line that are kept: whether there is a secret in what is told can be seen in more than that.
+const LINE_KEPT: usize = 8 << 10;
 /// How long a server may take to end by itself once its standard input is closed.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How long standard error is listened to after the conversation ended: until it has ended or was killed, and a little.
@@ -33,14 +37,16 @@ const LISTEN: Duration = Duration::from_millis(1_500);
 /// Code of an answer that came and could not be read. It never travels: it is made here.
 pub(super) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
 
-/// What a process said beside messages, for whoever asks why it failed.
+/// What a process said beside messages, for whoever asks why it failed. It is kept as it came: secrets are taken out when it
+/// is told, and before it is shortened.
 #[derive(Clone, Default)]
 pub(super) struct Said(Arc<Mutex<Words>>, watch::Sender<bool>);
 
 #[derive(Default)]
 struct Words {
     error: Vec<u8>,
-    garbage: Option<String>,
+    /// The begin of the last line that was no message.
+    garbage: Option<Vec<u8>>,
     fault: Option<String>,
 }
 
@@ -51,23 +57,25 @@ impl Said {
 
     /// The reasons that are known, as the end of a sentence; nothing if there are none. A process that has just ended may
     /// have written its last words a moment ago: they are waited for.
-    pub(super) async fn last_words(&self) -> String {
+    pub(super) async fn last_words(&self, mask: &Mask) -> String {
         let mut speaks = self.1.subscribe();
         let silent = speaks.wait_for(|speaks| !speaks);
         let _ = tokio::time::timeout(LISTEN, silent).await;
-        self.tail()
+        self.tail(mask)
     }
 
-    fn tail(&self) -> String {
+    fn tail(&self, mask: &Mask) -> String {
         self.with(|words| {
             let mut tail = String::new();
             if let Some(fault) = &words.fault {
                 tail = format!("{tail}; {fault}");
             }
             if let Some(line) = &words.garbage {
+                let line = mask.piece(&String::from_utf8_lossy(line));
+                let line = mask.first(line.trim(), LINE_MAX);
                 tail = format!("{tail}; on standard output it printed what is no message: {line}");
             }
-            let error = String::from_utf8_lossy(&words.error);
+            let error = mask.piece(&String::from_utf8_lossy(&words.error));
             if !error.trim().is_empty() {
                 tail = format!("{tail}; its last words on standard error: {}", error.trim());
             }
@@ -236,8 +244,11 @@ impl Transport<RoleClient> for Pipe {
                 return Some(message);
             }
             self.garbage += 1;
-            let shown = clip(String::from_utf8_lossy(&line).trim(), TOLD_MAX / 4);
-            self.said.with(|words| words.garbage = Some(shown));
+            let mut line = line;
+            line.drain(..line.len() - line.trim_ascii_start().len());
+            line.truncate(LINE_KEPT);
+            line.shrink_to_fit();
+            self.said.with(|words| words.garbage = Some(line));
             if self.garbage > GARBAGE_MAX {
                 self.give_up("it prints nothing that is a message".to_owned());
                 return None;

@@ -238,10 +238,9 @@ fn told(pieces: &[Piece]) -> bool {
 fn object(text: &str, what: &str) -> Result<Json, Failure> {
     let json = steersman_machine::json::read::<Json>(text).ok();
     json.filter(Json::is_object).ok_or_else(|| {
-        let shown = crate::transport::clip(text, 200);
         failure(
             "bad_response",
-            format!("{what} is not a JSON object: {shown}"),
+            format!("{what} is not a JSON object: {text}"),
             Retry::Policy,
         )
     })

@@ -3,22 +3,18 @@
 //! Servers that call themselves compatible differ: `error.code` is a number, a text or null; the object stands under
 //! `error`, in a list, or alone; a class given in the middle of a stream has no status.
 
-use crate::transport::clip;
 use reqwest::header::HeaderMap;
 use serde_json::Value as Json;
 use steersman_machine::effect::{Failure, Retry};
 
-/// Longest message that is kept.
-const MESSAGE_MAX: usize = 2000;
-
 /// Code of a server that says it cannot call tools; the caller may tell them another way.
 pub(crate) const NO_TOOLS: &str = "no_tools";
 
-/// A failure with this code.
+/// A failure with this code. What a server said stands in it as it came: [`super::told`] masks and shortens it.
 pub(crate) fn failure(code: &str, message: impl Into<String>, retry: Retry) -> Failure {
     Failure {
         code: code.to_owned(),
-        message: clip(&message.into(), MESSAGE_MAX),
+        message: message.into(),
         retry,
     }
 }

@@ -183,6 +183,33 @@ async fn an_answer_of_an_unknown_kind_is_in_doubt() {
 }
 
 #[tokio::test]
+async fn what_a_server_says_tells_no_part_of_a_secret() {
+    let key = "tok-123456";
+    let diary = Diary::new("cuts");
+    let more = "env: { SECRET: \"{{ secrets.token }}\" }";
+    for (kind, cut) in [
+        ("fill", 2_000),
+        ("fault", 2_000),
+        ("last", 1_000),
+        ("printed", 250),
+        ("long", 2_048),
+    ] {
+        for before in (cut - 12..cut + 2).step_by(2) {
+            // Its connection is new: those that end again and again are left alone for a while.
+            let tools = McpTools::default();
+            let tool = format!("{kind}_{before}");
+            let run = call(&scripted(&diary, "", &tool, more));
+            let told = match tools.run(&run, &CancellationToken::new()).await {
+                Raw::Made { result, .. } => result.to_string(),
+                raw => shown(&raw),
+            };
+            assert!(told.contains('.') || told.contains('~'), "{tool}: {told}");
+            crate::cuts::tells_nothing_of(key, &told, tool);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_result_is_held_against_what_the_server_says_of_it() {
     let diary = Diary::new("schema");
     let tools = McpTools::default();

@@ -120,24 +120,11 @@ impl Transport for Opener {
 
 /// What stands where a service or program gave back a secret that it was sent.
 const MASK: &str = "(secret)";
-/// A shorter text than this is not searched for: it would hit by chance.
-const SEARCHED: usize = 6;
 
 /// All secrets that an attempt of this tool can read, as they are now: declared ones, secret arguments, sealed state.
 pub(crate) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
-    let mut texts = Vec::new();
-    for text in secrets::texts(network, tool, scope) {
-        if text.len() >= SEARCHED {
-            let escaped = Json::from(&*text).to_string();
-            texts.push(escaped[1..escaped.len() - 1].to_owned());
-            texts.push(encoded(&text, b"-._~", false));
-            texts.push(encoded(&text, b"*-._", true));
-            texts.push(text);
-        }
-    }
-    // Of two secrets of which one is part of the other, the longer goes first.
-    texts.sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-    texts.dedup();
+    let mut texts = secrets::texts(network, tool, scope);
+    texts.retain(|text| text.len() >= secrets::SEARCHED);
     texts
 }
 

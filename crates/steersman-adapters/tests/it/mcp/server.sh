@@ -6,6 +6,7 @@ answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 fault() { printf '{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"%s"}}\n' "$id" "$1" "$2"; }
 text() { answer "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
 tool() { printf '{"name":"%s","description":"Does %s.","inputSchema":{"type":"object","properties":{"x":{"type":"string"}}}%s}' "$1" "$1" "$2"; }
+fill() { head -c "$1" /dev/zero | tr '\0' "$2"; }
 
 call() {
   name=${1#*\"name\":\"}
@@ -85,6 +86,21 @@ call() {
     handle) answer '{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null}' ;;
     of_another_kind) answer '{"resultType":"elsewhere","content":[{"type":"text","text":"hello"}]}' ;;
     nothing_at_all) answer '{}' ;;
+    fill_*) answer "{\"content\":[{\"type\":\"text\",\"text\":\"$(fill "${name#fill_}" .)$SECRET$(fill 3000 '~')\"}],\"isError\":true}" ;;
+    fault_*) fault -32603 "$(fill "${name#fault_}" .)$SECRET$(fill 3000 '~')" ;;
+    last_*)
+      printf %s "$(fill 900 .)$SECRET$(fill "${name#last_}" '~')" >&2
+      exit 3
+      ;;
+    printed_*)
+      printf '%s\n' "$(fill "${name#printed_}" .)$SECRET$(fill 3000 '~')"
+      exit 3
+      ;;
+    long_*)
+      printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s' "$id" "$(fill "${name#long_}" .)$SECRET"
+      head -c 9000000 /dev/zero | tr '\0' x
+      printf '"}]}}\n'
+      ;;
     environment) text "HOME=${HOME:-} SECRET=${SECRET:-} OTHER=${OTHER:-}" ;;
     cancelled) echo "cancel-me $id" >>"$2" ;;
     *) fault -32602 "unknown tool" ;;
