@@ -403,6 +403,7 @@ impl Driver {
                 bytes: bytes.into(),
             }],
             consumed: draft.consumed,
+            dropped: Vec::new(),
             events_taken: draft.events_taken,
             waits: draft.waits,
             timers: Vec::new(),
