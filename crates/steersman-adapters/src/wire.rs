@@ -30,6 +30,8 @@ const ERROR_BODY_MAX: usize = 256 << 10;
 const BODY_MAX: usize = 64 << 20;
 /// How long usage is waited for once the server has said that the answer ended.
 const TAIL: Duration = Duration::from_secs(5);
+/// Usage takes less than this. What goes on sending behind the end of an answer is not read.
+const TAIL_MAX: usize = 256 << 10;
 /// Kept connections that may turn out to be closed, one after the other.
 const STALE: usize = 3;
 /// Within this time a closed connection shows.
@@ -88,6 +90,7 @@ pub(crate) async fn exchange(
     let start = Instant::now();
     let end = start + times.total;
     let mut deadline = (start + times.first).min(end);
+    let mut tail = None;
     let post = post.header("accept", "text/event-stream, application/json");
     let mut response = match timeout_at(deadline, sent(post, kept)).await {
         Ok(Ok(response)) => response,
@@ -138,7 +141,12 @@ pub(crate) async fn exchange(
                     decoder.event(&event, sink)?;
                 }
                 if decoder.has_ended() {
-                    deadline = deadline.min(Instant::now() + TAIL);
+                    let (until, most) =
+                        *tail.get_or_insert((Instant::now() + TAIL, size + TAIL_MAX));
+                    deadline = deadline.min(until);
+                    if size > most {
+                        break;
+                    }
                 }
             }
             Ok(Ok(None)) => {

@@ -299,6 +299,17 @@ async fn a_web_page_is_no_answer() {
     assert!(failure.message.contains("Log in"), "{failure:?}");
 }
 
+/// More than any answer may have comes behind this one, and it is an answer.
+#[tokio::test]
+async fn what_is_sent_behind_the_end_of_an_answer_is_not_waited_for() {
+    let more = format!(": {}\n\n", "x".repeat(1 << 20));
+    let mut sent = vec![HELLO, STOP];
+    sent.extend(std::iter::repeat_n(&*more, 80));
+    let server = Listener::new(vec![Reply::stream(&sent)]).await;
+    let answer = ask(&chat(&server.url), hello()).await;
+    assert_eq!(answer.unwrap().text.as_deref(), Some("Hello"));
+}
+
 #[tokio::test]
 async fn a_stream_that_breaks_off_is_no_answer() {
     let cut_at_once = Reply(vec![Frame::Cut]);
