@@ -20,6 +20,7 @@ mod part;
 mod read;
 mod schema;
 mod seen;
+mod shape;
 mod stamp;
 mod wal;
 mod writer;

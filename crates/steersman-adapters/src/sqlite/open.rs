@@ -8,7 +8,7 @@ use super::error::{io, sql};
 use super::file::{FileId, Held, beside, put_aside, real};
 use super::mark;
 use super::stamp::{stamp, stray};
-use super::{schema, wal};
+use super::{schema, shape, wal};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use std::path::{Path, PathBuf};
@@ -154,6 +154,9 @@ fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
         }
         doubt = found.map(|(was, why)| unaccepted(&path, was, why));
     }
+    if !is_empty {
+        shape::check(&conn, &path)?;
+    }
     if is_empty && !writes {
         let nothing = || io(&path, std::io::Error::other("there is nothing in it yet"));
         return Err(doubt.unwrap_or_else(nothing));
@@ -216,7 +219,11 @@ fn settings(conn: &Connection) -> rusqlite::Result<()> {
     conn.busy_timeout(Duration::from_secs(10))?;
     conn.set_prepared_statement_cache_capacity(64);
     conn.pragma_update(None, "synchronous", "FULL")?;
-    conn.pragma_update(None, "foreign_keys", "OFF")
+    conn.pragma_update(None, "foreign_keys", "OFF")?;
+    // Those of other programs: we have none (`shape`).
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)
+        .map(drop)
 }
 
 /// What a connection reads that only reads.

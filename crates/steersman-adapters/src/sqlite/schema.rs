@@ -203,6 +203,23 @@ pub(super) fn is_empty(conn: &Connection, path: &Path) -> Result<bool, StoreErro
     Ok(true)
 }
 
+/// The format that it says.
+pub(super) fn format(conn: &Connection) -> rusqlite::Result<u32> {
+    version(conn).map(|(_, format)| format)
+}
+
+/// Makes the tables and indexes of a format where there is nothing.
+pub(super) fn make(conn: &Connection, format: u32) -> rusqlite::Result<()> {
+    carry(conn, 0, format)
+}
+
+/// Carries tables and indexes from one format to another.
+fn carry(conn: &Connection, from: u32, to: u32) -> rusqlite::Result<()> {
+    let all = MIGRATIONS.iter().take(to as usize);
+    let mut all = all.skip(from as usize);
+    all.try_for_each(|migration| conn.execute_batch(migration))
+}
+
 /// The application and the format that it says.
 fn version(conn: &Connection) -> rusqlite::Result<(u32, u32)> {
     Ok((
@@ -235,9 +252,7 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreErr
         .map_err(sql)?;
     // Another process may have been quicker.
     let (_, found) = version(&tx).map_err(sql)?;
-    for migration in MIGRATIONS.iter().skip(found as usize) {
-        tx.execute_batch(migration).map_err(sql)?;
-    }
+    carry(&tx, found, known()).map_err(sql)?;
     tx.pragma_update(None, "application_id", APPLICATION)
         .map_err(sql)?;
     tx.pragma_update(None, "user_version", known())
