@@ -36,6 +36,7 @@ mod masked;
 pub mod mcp;
 pub mod messages;
 pub mod reach;
+mod regular;
 pub mod schema;
 pub mod secrets;
 pub mod sqlite;

@@ -1,6 +1,7 @@
 //! Secrets where they are used: declared ones from the environment or a file, live `config`, and the key that seals
 //! what must not lie in a store.
 
+use crate::regular;
 use minijinja::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -134,7 +135,7 @@ pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
         path: path.clone(),
         source,
     };
-    match fs::File::open(&path) {
+    match regular::read(&path) {
         Ok(file) => return key_of(&path, file),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(fail(error)),
@@ -160,7 +161,7 @@ pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
     match made {
         Ok(()) => Ok(key),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            let file = fs::File::open(&path).map_err(fail)?;
+            let file = regular::read(&path).map_err(fail)?;
             key_of(&path, file)
         }
         Err(error) => Err(fail(error)),

@@ -10,6 +10,7 @@ mod append;
 mod enter;
 mod error;
 mod file;
+mod home;
 mod keep;
 mod lists;
 mod mark;

@@ -8,8 +8,9 @@
 
 use super::error::io;
 use super::file::{Held, Inode, beside, inode, inode_of, one_name};
+use super::home::{Home, Put};
 use super::owner;
-use super::part::Part;
+use crate::regular;
 use rusqlite::Connection;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -188,7 +189,7 @@ impl Entry {
             _gate: gate,
         };
         patiently(path, || {
-            let Ok(gate) = File::open(folder.join(GATE)) else {
+            let Some(gate) = lock_to_read(&folder.join(GATE))? else {
                 return Ok(Ok(entry(None, None)));
             };
             match gate.try_lock() {
@@ -197,7 +198,7 @@ impl Entry {
                 // A file system without locks.
                 Err(TryLockError::Error(_)) => return Ok(Ok(entry(None, None))),
             }
-            let Ok(file) = File::open(folder.join(OPEN)) else {
+            let Some(file) = lock_to_read(&folder.join(OPEN))? else {
                 return Ok(Ok(entry(None, Some(gate))));
             };
             let others = others(&file, &folder)?;
@@ -228,7 +229,7 @@ impl Entry {
             .ok_or_else(|| failed(Error::other("it was not entered for writing")))?;
         let is_first = self.others.is_none();
         let theirs = self.others.unwrap_or_else(|| journal.text());
-        let file = File::open(beside(path, "-wal"));
+        let file = regular::read(&beside(path, "-wal"));
         if cfg!(unix) {
             let is_ours = |file: &File| inode_of(file).ok() == journal.file;
             if theirs != journal.text() || !file.as_ref().is_ok_and(is_ours) {
@@ -273,10 +274,19 @@ fn locked(file: &File, place: &Path) -> Result<bool, StoreError> {
     }
 }
 
+/// None where there is none, or this user may not read it.
+fn lock_to_read(path: &Path) -> Result<Option<File>, StoreError> {
+    match regular::read(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(e) if e.kind() == ErrorKind::InvalidInput => Err(io(path, e)),
+        Err(_) => Ok(None),
+    }
+}
+
 fn lock_file(path: &Path) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    options.open(path).map_err(|e| io(path, e))
+    regular::open(path, &mut options).map_err(|e| io(path, e))
 }
 
 /// The locks of one handle that writes.
@@ -346,34 +356,49 @@ impl Guard {
     }
 
     /// Gives the journal its name back, as a copy: whoever is killed from here on leaves all that was acknowledged. Nothing more is
-    /// written by this process, and no other enters while it lives. Says what was the matter, and what became of it.
+    /// written by this process, and no other enters while it lives. The copy lies beside the file that the journal belongs to, wherever
+    /// that is now, and never beside another one. Says what was the matter, and what became of it.
     pub(super) fn put_back(&self, conn: &Connection) -> StoreError {
-        let journal = beside(self.path(), "-wal");
-        let became = match self.copy_back(conn, &journal) {
-            Ok(true) => "all that was acknowledged is in the file and its journal; end this process before you open the \
-                         store again"
+        let held = &self.lock.held;
+        let home = held.home();
+        let place = home.as_ref().and_then(Home::path);
+        let place = place.unwrap_or_else(|| self.path().to_owned());
+        let journal = beside(&place, "-wal");
+        let journal = journal.display();
+        let became = match self.copy_back(conn, home.as_ref()) {
+            Ok(Put::Beside) => "all that was acknowledged is in the file and its journal; end this process before you open \
+                                the store again"
                 .to_owned(),
-            Ok(false) => format!(
-                "another program made a journal in its place, so what was acknowledged last is in neither: move {} away, \
-                 and then end this process, which puts its own there",
-                journal.display()
+            Ok(Put::Taken) => format!(
+                "another program made a journal in its place, so what was acknowledged last is in neither: move {journal} \
+                 away, and then end this process, which puts its own there"
             ),
+            Ok(Put::Nowhere) => "its journal is put beside no other file, and what lies in its place now is left as it is; \
+                                 end this process before you open the store again: it moves what was acknowledged last into \
+                                 its own file, if that was not deleted"
+                .to_owned(),
             Err(e) => format!(
                 "it could not be put back ({e}), so a kill of this process loses what was acknowledged last: make room, and \
                  then end the process"
             ),
         };
-        let what = format!(
-            "its journal {} or the index of it was removed or replaced while it was open; nothing more is written; {became}",
-            journal.display()
-        );
+        let what = if held.is_there() {
+            format!("its journal {journal} or the index of it was removed or replaced")
+        } else if home.is_some() {
+            format!("the file was moved to {}", place.display())
+        } else {
+            "the file was removed, or moved to where it is not found,".to_owned()
+        };
+        let what = format!("{what} while it was open; nothing more is written; {became}");
         io(self.path(), Error::other(what))
     }
 
-    /// False if there is another one in its place.
-    fn copy_back(&self, conn: &Connection, journal: &Path) -> std::io::Result<bool> {
-        if inode(journal).ok() == self.journal.file {
-            return Ok(true);
+    fn copy_back(&self, conn: &Connection, home: Option<&Home>) -> std::io::Result<Put> {
+        let Some(home) = home else {
+            return Ok(Put::Nowhere);
+        };
+        if home.inode("-wal") == self.journal.file {
+            return Ok(Put::Beside);
         }
         // Nobody who has the same journal writes meanwhile, or begins it anew.
         let is_ours = conn.is_autocommit();
@@ -381,38 +406,32 @@ impl Guard {
             conn.execute_batch("BEGIN IMMEDIATE")
                 .map_err(Error::other)?;
         }
-        let copied = self.copy(journal);
+        let copied = self.copy(home);
         if is_ours {
             conn.execute_batch("ROLLBACK").map_err(Error::other)?;
         }
         copied
     }
 
-    fn copy(&self, journal: &Path) -> std::io::Result<bool> {
+    fn copy(&self, home: &Home) -> std::io::Result<Put> {
         let mut ours = Vec::new();
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0))?;
         file.read_to_end(&mut ours)?;
-        // An empty one is of a program that only looked.
-        let there = match std::fs::read(journal) {
-            Ok(there) if there.is_empty() => true,
-            Ok(there) => return Ok(there == ours),
-            Err(e) if e.kind() == ErrorKind::NotFound => false,
-            Err(e) => return Err(e),
-        };
-        let (part, mut copy) = Part::of(journal)?;
-        copy.set_permissions(self.file.metadata()?.permissions())?;
-        copy.write_all(&ours)?;
-        copy.sync_all()?;
-        if there { part.replace() } else { part.put() }?;
-        Ok(true)
+        home.put(self.lock.held.inode(), "-wal", file, &ours)
     }
 
     /// The last connection of this handle is about to close. One whose journal is not in its place neither moves it into the
-    /// file, which others may have changed since, nor removes what has the name.
+    /// file, which others may have changed since, nor removes what has the name. Only where the journal cannot be put beside the file,
+    /// what is in it would be lost otherwise.
     pub(super) fn ends(&self, conn: &Connection) {
-        if !self.has_journal() && self.copy_back(conn, &beside(self.path(), "-wal")).is_ok() {
-            let _ = super::open::keep_journal(conn, self.path(), true);
+        if self.has_journal() {
+            return;
+        }
+        let _ = super::open::keep_journal(conn, self.path(), true);
+        let put = self.copy_back(conn, self.lock.held.home().as_ref());
+        if matches!(put, Ok(Put::Nowhere) | Err(_)) {
+            let _ = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
     }
 }

@@ -6,7 +6,9 @@
 //! under another name.
 
 use super::error::io;
+use super::home::Home;
 use super::schema::BEGINNING;
+use crate::regular;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -155,6 +157,8 @@ pub(super) struct Held {
     /// There until it is dropped.
     file: Option<File>,
     path: PathBuf,
+    /// The folder in which it lay then; none if this user may not read that.
+    home: Option<Home>,
     inode: Inode,
     beginning: Vec<u8>,
     /// Handles of this process that write.
@@ -200,16 +204,9 @@ impl Held {
                 held.path.display()
             ))));
         }
-        // A pipe would be waited for, a device might never end.
-        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Err(StoreError::Corrupt {
-                place: path.display().to_string(),
-                what: "it is no file".to_owned(),
-            });
-        }
         let mut options = OpenOptions::new();
         options.read(true).write(write).create(write && make);
-        let file = options.open(path).map_err(failed)?;
+        let file = regular::open(path, &mut options).map_err(failed)?;
         let inode = inode_of(&file).map_err(failed)?;
         if cfg!(unix) && all.contains_key(&inode) {
             // It stays open until the process ends: closing it lets go of locks.
@@ -224,6 +221,7 @@ impl Held {
         let held = Arc::new(Self {
             file: Some(file),
             path: path.to_owned(),
+            home: Home::of(path).ok().filter(|home| home.holds(inode)),
             inode,
             beginning,
             writers: Mutex::default(),
@@ -296,6 +294,20 @@ impl Held {
     /// Whether it is the file that lies there.
     pub(super) fn is_there(&self) -> bool {
         !cfg!(unix) || inode(&self.path).ok() == Some(self.inode)
+    }
+
+    /// Where it lies now, under whatever name; none if it is not found.
+    pub(super) fn home(&self) -> Option<Home> {
+        let found = || Home::found(self.file().ok()?);
+        let lies = |home: &Home| home.holds(self.inode);
+        self.home
+            .clone()
+            .filter(lies)
+            .or_else(|| found().filter(lies))
+    }
+
+    pub(super) fn inode(&self) -> Inode {
+        self.inode
     }
 
     /// One more handle of this process writes: it holds the lock on the file with others.

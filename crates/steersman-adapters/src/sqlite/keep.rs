@@ -289,7 +289,7 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
     let source = open(from, For::Reading)?;
     let (part, file) = Part::of(to).map_err(|e| io(to, e))?;
     drop(file);
-    let aside = part.path();
+    let aside = &part.path(to);
     let failed = |e| sql(aside, e);
     let mut target = Connection::open(aside).map_err(failed)?;
     {

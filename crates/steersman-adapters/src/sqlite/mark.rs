@@ -13,6 +13,7 @@ use super::error::io;
 use super::file::{FileId, beside};
 use super::owner::in_place;
 use super::part::{Part, sync};
+use crate::regular;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -135,7 +136,7 @@ pub(super) fn read(store: &Path) -> Result<Option<Mark>, String> {
         let Some(place) = place(&folder).map_err(told)? else {
             return Ok(None);
         };
-        match File::open(place) {
+        match regular::read(&place) {
             Ok(mut file) => return newest(&mut file).map(Some).map_err(told),
             // It has another name by now.
             Err(e) if e.kind() == ErrorKind::NotFound => {}
@@ -212,7 +213,7 @@ fn locked(folder: &Path) -> std::io::Result<(File, PathBuf)> {
     loop {
         let place = place(folder)?.ok_or_else(|| Error::new(ErrorKind::NotFound, "it is gone"))?;
         let mut options = OpenOptions::new();
-        let file = match options.read(true).write(true).open(&place) {
+        let file = match regular::open(&place, options.read(true).write(true)) {
             Ok(file) => file,
             Err(e) if e.kind() == ErrorKind::NotFound => continue,
             Err(e) => return Err(e),

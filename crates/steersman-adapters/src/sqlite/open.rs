@@ -9,6 +9,7 @@ use super::file::{FileId, Held, beside, put_aside, real};
 use super::mark;
 use super::stamp::{stamp, stray};
 use super::{schema, shape, wal};
+use crate::regular;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use std::path::{Path, PathBuf};
@@ -113,6 +114,10 @@ fn nameless(path: &Path) -> StoreError {
 fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     let path = real(asked)?;
     let writes = to != For::Reading;
+    for ending in ["", "-wal", "-shm", "-journal"] {
+        let file = beside(&path, ending);
+        regular::look(&file).map_err(|e| io(&file, e))?;
+    }
     let held = Held::open(&path, writes, to == For::Making)?;
     schema::look(&path, held.beginning())?;
     let journal = wal::damage(&path).map_err(|e| io(&path, e))?;

@@ -3,6 +3,7 @@
 
 use super::error::io;
 use super::file::{beside, inode, inode_of};
+use crate::regular;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -57,13 +58,9 @@ pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError>
     // A killed owner may have been starting a program: the child holds the lock until it has become that program.
     let mut tries_of_the_dead = 500;
     loop {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|e| io(&path, e))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = regular::open(&path, &mut options).map_err(|e| io(&path, e))?;
         match file.try_lock() {
             Ok(()) if in_place(&file, &path) => {
                 let written = file
@@ -126,7 +123,7 @@ pub(super) fn in_place(file: &File, path: &Path) -> bool {
 
 /// The process that owns a session now, if one does. Looks at this session only: a process may own thousands.
 pub(super) fn owner(store: &Path, session: &str) -> Option<String> {
-    let mut file = File::open(file_of(&folder(store), session)).ok()?;
+    let mut file = regular::read(&file_of(&folder(store), session)).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Some(process(&mut file)),
         Ok(()) | Err(TryLockError::Error(_)) => None,

@@ -1,32 +1,51 @@
 //! Files that are written as a whole before they get their name.
 
-use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
+use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, renameat, unlinkat};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// A file beside the place where it is to lie, under a name that nobody else has. It goes unless it is put there.
+/// A file beside the place where it is to lie, under a name that nobody else has. It goes unless it is put there. Its folder is open:
+/// it stays in the same one, whatever that is called meanwhile.
 pub(super) struct Part {
-    path: PathBuf,
-    place: PathBuf,
+    folder: Arc<File>,
+    /// What it is called until then.
+    aside: OsString,
+    name: OsString,
 }
 
 impl Drop for Part {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = unlinkat(&self.folder, &self.aside, AtFlags::empty());
     }
 }
 
 impl Part {
     /// Makes it, empty.
-    pub(super) fn of(place: &Path) -> std::io::Result<(Self, File)> {
+    pub(super) fn of(place: &Path) -> Result<(Self, File)> {
+        let name = place.file_name().ok_or(ErrorKind::InvalidInput)?;
+        Self::within(&Arc::new(File::open(folder_of(place))?), name)
+    }
+
+    /// The same in a folder that is open.
+    pub(super) fn within(folder: &Arc<File>, name: &OsStr) -> Result<(Self, File)> {
         loop {
-            let random = getrandom::u64().map_err(std::io::Error::other)?;
-            let path = super::file::beside(place, &format!(".part-{random:016x}"));
-            let mut options = OpenOptions::new();
-            match options.read(true).write(true).create_new(true).open(&path) {
+            let random = getrandom::u64().map_err(Error::other)?;
+            let mut aside = name.to_owned();
+            aside.push(format!(".part-{random:016x}"));
+            match new(folder, &aside) {
                 Ok(file) => {
-                    let place = place.to_owned();
-                    return Ok((Self { path, place }, file));
+                    let (folder, name) = (folder.clone(), name.to_owned());
+                    return Ok((
+                        Self {
+                            folder,
+                            aside,
+                            name,
+                        },
+                        file,
+                    ));
                 }
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
@@ -34,13 +53,15 @@ impl Part {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// Its path, beside the one where it is to lie.
+    pub(super) fn path(&self, place: &Path) -> PathBuf {
+        place.with_file_name(&self.aside)
     }
 
     /// Puts it into its place if nothing lies there, also nothing that came meanwhile. It lies there behind a power cut, too.
-    pub(super) fn put(self) -> std::io::Result<()> {
-        match std::fs::hard_link(&self.path, &self.place) {
+    pub(super) fn put(self) -> Result<()> {
+        let (folder, none) = (&self.folder, AtFlags::empty());
+        match linkat(folder, &self.aside, folder, &self.name, none).map_err(Error::from) {
             Err(e)
                 if matches!(
                     e.kind(),
@@ -48,32 +69,35 @@ impl Part {
                 ) =>
             {
                 // A file system without links, FAT say: the name is taken first.
-                File::create_new(&self.place)?;
+                new(folder, &self.name)?;
                 self.replace()
             }
-            linked => linked.and_then(|()| sync(self.folder())),
+            linked => linked.and_then(|()| folder.sync_all()),
         }
     }
 
     /// Puts it into its place, whatever lies there. It lies there behind a power cut, too.
-    pub(super) fn replace(self) -> std::io::Result<()> {
-        std::fs::rename(&self.path, &self.place)?;
-        sync(self.folder())
+    pub(super) fn replace(self) -> Result<()> {
+        renameat(&self.folder, &self.aside, &self.folder, &self.name)?;
+        self.folder.sync_all()
     }
+}
 
-    fn folder(&self) -> &Path {
-        match self.place.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        }
+/// Makes a file that is not there yet.
+fn new(folder: &File, name: &OsStr) -> Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    Ok(openat(folder, name, flags, Mode::from_raw_mode(0o666))?.into())
+}
+
+/// The folder in which a path leads to a file.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 
 /// Syncs a folder: names in it outlive a power cut.
-pub(super) fn sync(folder: &Path) -> std::io::Result<()> {
-    // Elsewhere a folder cannot be opened.
-    if cfg!(unix) {
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
+pub(super) fn sync(folder: &Path) -> Result<()> {
+    File::open(folder)?.sync_all()
 }

@@ -4,6 +4,8 @@
 //! After a power cut that is right: at most the last transaction is torn, and nobody was told that it is on disk. If a
 //! second transaction of the same salts begins behind it, the first had been synced: it was acknowledged, and is lost.
 
+use crate::regular;
+use std::io::Read;
 use std::path::Path;
 
 const HEADER: usize = 32;
@@ -32,8 +34,12 @@ pub(super) fn damage(store: &Path) -> std::io::Result<Option<String>> {
 
 /// The bytes of a store's journal; none if there is none.
 pub(super) fn read(store: &Path) -> std::io::Result<Option<Vec<u8>>> {
-    match std::fs::read(super::file::beside(store, "-wal")) {
-        Ok(bytes) => Ok(Some(bytes)),
+    match regular::read(&super::file::beside(store, "-wal")) {
+        Ok(mut journal) => {
+            let mut bytes = Vec::new();
+            journal.read_to_end(&mut bytes)?;
+            Ok(Some(bytes))
+        }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(e),
     }

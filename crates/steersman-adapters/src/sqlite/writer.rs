@@ -119,6 +119,8 @@ impl State {
         let is_first = self.begins && !begun().map_err(failed)?;
         let newest = stamp(conn, self.begins).map_err(failed)?;
         if is_first {
+            // The mark is made by the path: what lies there has to be this store.
+            self.guard.still()?;
             mark::make(&self.path, &newest.store)?;
         }
         Ok(newest)

@@ -1,0 +1,127 @@
+//! Where the file of a store lies now, whatever became of its name.
+//!
+//! A process knows its store by a path. While it has the store open, its folder may get another name, and another store may be put
+//! into its place. So what belongs beside the file is never written there by the path: the folder is open as long as the
+//! file is, and what is put into it goes where the folder is now, and only while the file lies in it.
+
+use super::file::Inode;
+use super::part::{Part, folder_of};
+use crate::regular;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, statat, unlinkat};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A folder that is open, and the name of a store's file in it.
+#[derive(Clone)]
+pub(super) struct Home {
+    folder: Arc<File>,
+    name: OsString,
+}
+
+/// What became of a file that was to be put beside the store.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Put {
+    /// It lies there.
+    Beside,
+    /// Somebody else's is in its place.
+    Taken,
+    /// The store's file is not found, so there is no place beside it.
+    Nowhere,
+}
+
+impl Home {
+    pub(super) fn of(path: &Path) -> Result<Self> {
+        let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
+        Ok(Self {
+            folder: Arc::new(File::open(folder_of(path))?),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Where the system says that an open file lies.
+    pub(super) fn found(file: &File) -> Option<Self> {
+        Self::of(&called(file)?).ok()
+    }
+
+    /// Whether the store's file is in the folder.
+    pub(super) fn holds(&self, file: Inode) -> bool {
+        self.inode("") == Some(file)
+    }
+
+    /// Which file has the store's name with this ending.
+    pub(super) fn inode(&self, ending: &str) -> Option<Inode> {
+        let found = statat(&self.folder, self.named(ending), AtFlags::empty()).ok()?;
+        Some((found.st_dev as u64, found.st_ino as u64))
+    }
+
+    /// What the store's file is called now, as far as the system says.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        called(&self.folder).map(|folder| folder.join(&self.name))
+    }
+
+    fn named(&self, ending: &str) -> OsString {
+        let mut name = self.name.clone();
+        name.push(ending);
+        name
+    }
+
+    /// The bytes of a file beside the store's; none if there is none.
+    fn read(&self, name: &OsStr) -> Result<Option<Vec<u8>>> {
+        // Whoever opens a pipe waits.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let mut file = match openat(&self.folder, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e.into()),
+        };
+        regular::judge(Path::new(name), &file.metadata()?)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Puts a copy of an open file beside the store's file. One that is empty there is replaced: it is of a program that only looked.
+    pub(super) fn put(
+        &self,
+        of: Inode,
+        ending: &str,
+        original: &File,
+        bytes: &[u8],
+    ) -> Result<Put> {
+        let name = self.named(ending);
+        let is_empty = match self.read(&name)? {
+            None => false,
+            Some(there) if there.is_empty() => true,
+            Some(there) if there == bytes => return Ok(Put::Beside),
+            Some(_) => return Ok(Put::Taken),
+        };
+        let (part, mut copy) = Part::within(&self.folder, &name)?;
+        copy.set_permissions(original.metadata()?.permissions())?;
+        copy.write_all(bytes)?;
+        copy.sync_all()?;
+        // Another file may get the store's name meanwhile: so it is looked at right before, and again behind.
+        if !self.holds(of) {
+            return Ok(Put::Nowhere);
+        }
+        match if is_empty { part.replace() } else { part.put() } {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => return Ok(Put::Taken),
+            put => put?,
+        }
+        if self.holds(of) {
+            return Ok(Put::Beside);
+        }
+        if self.inode(ending) == super::file::inode_of(&copy).ok() {
+            unlinkat(&self.folder, name, AtFlags::empty()).map_err(Error::from)?;
+        }
+        Ok(Put::Nowhere)
+    }
+}
+
+/// The path of what is open, as the system tells it. A file without a name is told under one that leads nowhere.
+fn called(file: &File) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
+}
