@@ -132,11 +132,9 @@ impl Entry {
         let folder = owner::folder(path);
         // A process that was killed may have been starting a program, which holds its locks until it has become that.
         patiently(path, || {
-            std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
-            let gate = lock_file(&folder.join(GATE))?;
-            if !locked(&gate, &folder)? {
+            let Some(gate) = gate(&folder)? else {
                 return Ok(Err(Wait::Gate));
-            }
+            };
             let name = folder.join(OPEN);
             let file = lock_file(&name)?;
             let others = others(&file, &folder)?;
@@ -272,6 +270,25 @@ fn locked(file: &File, place: &Path) -> Result<bool, StoreError> {
         Err(TryLockError::WouldBlock) => Ok(false),
         Err(TryLockError::Error(e)) => Err(io(place, e)),
     }
+}
+
+/// Nobody else enters while it is held; none: somebody does.
+fn gate(folder: &Path) -> Result<Option<File>, StoreError> {
+    std::fs::create_dir_all(folder).map_err(|e| io(folder, e))?;
+    let gate = lock_file(&folder.join(GATE))?;
+    Ok(locked(&gate, folder)?.then_some(gate))
+}
+
+/// Does something with a store that is not there yet while nobody enters.
+pub(super) fn before_all<T>(
+    store: &Path,
+    run: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let folder = owner::folder(store);
+    let gate = patiently(store, || Ok(gate(&folder)?.ok_or(Wait::Gate)))?;
+    let done = run();
+    drop(gate);
+    done
 }
 
 /// None where there is none, or this user may not read it.

@@ -290,6 +290,17 @@ fn put(
 
 /// Marks a store as it is now, whatever its mark said before: a file of its own takes the place of the one that was there.
 pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreError> {
+    let file = FileId::of(store).map_err(|e| io(store, e))?;
+    anew_of(store, file, id, written)
+}
+
+/// The same of a store whose file does not lie there yet.
+pub(super) fn anew_of(
+    store: &Path,
+    file: FileId,
+    id: &str,
+    written: u64,
+) -> Result<(), StoreError> {
     let folder = folder(store);
     let made = || -> std::io::Result<()> {
         std::fs::create_dir_all(&folder)?;
@@ -297,12 +308,12 @@ pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreErro
             Some(place) => place,
             None => folder.join(name()?),
         };
-        let (part, mut file) = Part::of(&place)?;
+        let (part, mut own) = Part::of(&place)?;
         let of = Of {
-            file: FileId::of(store)?,
-            own: FileId::of_open(&file)?,
+            file: file.clone(),
+            own: FileId::of_open(&own)?,
         };
-        put(&mut file, id, Some(of), written, true)?;
+        put(&mut own, id, Some(of), written, true)?;
         part.replace()?;
         store.parent().map_or(Ok(()), sync)
     };

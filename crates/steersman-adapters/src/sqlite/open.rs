@@ -3,10 +3,11 @@
 //! First it is judged by its first bytes, then by what its journal and its mark say. What is not ours is not touched. What may
 //! know less than what happened is opened for reading only, until a person accepts it.
 
-use super::enter::{Entry, Guard, Journal};
+use super::enter::{Entry, Guard, Journal, before_all};
 use super::error::{io, sql};
 use super::file::{FileId, Held, beside, put_aside, real};
 use super::mark;
+use super::part::Part;
 use super::stamp::{stamp, stray};
 use super::{schema, shape, wal};
 use crate::regular;
@@ -103,6 +104,27 @@ fn begins_anew(conn: &mut Connection, path: &Path, is_made: bool) -> Result<bool
     Ok(true)
 }
 
+/// Makes the file of a store beside the mark of one that was removed. It has a mark of its own before it has a name: a file with
+/// nothing in it beside another mark was emptied.
+fn make_beside_a_mark(path: &Path) -> Result<(), StoreError> {
+    let failed = |e| io(path, e);
+    let is_there = || std::fs::symlink_metadata(path).is_ok();
+    if is_there() || !matches!(mark::read(path), Ok(Some(_))) {
+        return Ok(());
+    }
+    before_all(path, || {
+        if is_there() {
+            return Ok(());
+        }
+        let (part, file) = Part::of(path).map_err(failed)?;
+        let id = FileId::of_open(&file).map_err(failed)?;
+        // Once others open it, closing it would take their locks.
+        drop(file);
+        mark::anew_of(path, id, "", 0)?;
+        part.put().map_err(failed)
+    })
+}
+
 fn nameless(path: &Path) -> StoreError {
     StoreError::Corrupt {
         place: path.display().to_string(),
@@ -114,6 +136,9 @@ fn nameless(path: &Path) -> StoreError {
 fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     let path = real(asked)?;
     let writes = to != For::Reading;
+    if to == For::Making {
+        make_beside_a_mark(&path)?;
+    }
     for ending in ["", "-wal", "-shm", "-journal"] {
         let file = beside(&path, ending);
         regular::look(&file).map_err(|e| io(&file, e))?;
@@ -300,11 +325,11 @@ fn compared(
     };
     if is_empty {
         return match mark {
-            Some(mark) if mark.written > 0 && is_this(&mark)? => lost(
+            // Also that of another file: a copy that was emptied lost as much. Who makes a store makes its mark first.
+            Some(mark) if mark.written > 0 => lost(
                 "all that was written to it is missing, and effects of class `unsafe` began in it"
                     .to_owned(),
             ),
-            // Of one that was removed: no session of it is in here.
             _ => Ok(None),
         };
     }
