@@ -19,6 +19,8 @@ mod listener;
 mod marked;
 mod mcp;
 mod messages;
+#[cfg(unix)]
+mod others;
 mod pairing;
 mod pieces;
 mod put_back;

@@ -732,3 +732,61 @@ fn a_box_that_cannot_be_read_ends_no_wait() {
     let sent = world.run(&send);
     assert_eq!(sent.code, Some(0), "{sent:?}");
 }
+
+/// The owner's folder gets another name while it waits for a tool, and a whole store its place.
+#[test]
+fn a_store_in_the_place_of_a_moved_one_is_left_alone() {
+    let (world, other) = (till(1), paid());
+    let sent = ["send", "last", "More?", "--no-run"];
+    assert_eq!(other.run(&sent).code, Some(0));
+    let owner = paying(&world, 1);
+    let folder = world.folder.join(".steersman");
+    std::fs::rename(&folder, world.folder.join("moved")).unwrap();
+    std::fs::rename(other.folder.join(".steersman"), &folder).unwrap();
+    world.write("till/go", "");
+    let ended = owner.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(4), "{err}");
+    assert!(err.contains("the file was moved to"), "{err}");
+    assert!(err.contains("moved/sessions.db"), "{err}");
+    assert!(!at(&world, "sessions.db-wal").exists());
+    let ran = world.run(&sent);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for store in [".steersman/sessions.db", "moved/sessions.db"] {
+        let fsck = world.run(&with(&["fsck"], store));
+        assert_eq!(fsck.code, Some(0), "{fsck:?}");
+    }
+    let ran = world.run(&with(RESUME, "moved/sessions.db"));
+    assert_eq!((ran.code, book(&world)), (Some(7), 1), "{ran:?}");
+}
+
+/// A trigger deletes what was acknowledged, within the transaction that acknowledges it; an emptied copy looks like a new store.
+#[test]
+fn what_others_made_of_a_store_is_told_by_every_command() {
+    let world = paid();
+    let conn = rusqlite::Connection::open(at(&world, "sessions.db")).unwrap();
+    conn.execute_batch("CREATE TRIGGER t AFTER INSERT ON line BEGIN DELETE FROM line; END")
+        .unwrap();
+    drop(conn);
+    let copy = world.folder.join("copy");
+    std::fs::create_dir(&copy).unwrap();
+    let copied = Command::new("cp")
+        .arg("-a")
+        .args([&at(&world, "."), &copy])
+        .status();
+    assert!(copied.unwrap().success());
+    std::fs::write(copy.join("sessions.db"), "").unwrap();
+    for (store, why) in [
+        (".steersman/sessions.db", "a trigger `t` on `line`"),
+        ("copy/sessions.db", "all that was written to it is missing"),
+    ] {
+        for command in [&["sessions"][..], &["fsck"], &["pending"], RUN, RESUME] {
+            is_refused(&world.run(&with(command, store)), why);
+        }
+        is_refused(&world.run(&send(store)), why);
+        let doctor = world.run(&with(&["doctor"], store));
+        assert_eq!(doctor.code, Some(1), "{doctor:?}");
+        assert!(doctor.out.contains(why), "{doctor:?}");
+    }
+    assert_eq!(book(&world), 3);
+}
