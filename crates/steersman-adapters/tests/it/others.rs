@@ -153,7 +153,7 @@ async fn a_journal_follows_its_file_wherever_that_was_moved() {
 
 /// Does something that must not wait for anybody.
 fn at_once<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
-    let (done, result) = mpsc::channel();
+    let (done, result) = mpsc::sync_channel(1);
     std::thread::spawn(move || done.send(run()));
     result
         .recv_timeout(Duration::from_secs(20))

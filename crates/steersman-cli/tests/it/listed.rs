@@ -91,13 +91,12 @@ fn an_event_goes_past_who_waited_on_a_branch_that_was_left() {
         assert_eq!(run(&world).code, Some(0));
         let first = ids(&world).remove(0);
         assert_eq!(order(&world, &["send", &first, "Wait."]).code, Some(5));
-        let left = match way {
-            "rewind" => order(&world, &["rewind", &format!("{first}@2"), "--say", "No."]),
-            _ => {
-                let forked = order(&world, &["fork", &format!("{first}@2"), "--say", "No."]);
-                assert!(forked.code.is_some_and(|code| code < 6), "{forked:?}");
-                order(&world, &["adopt", &format!("{first}:b1")])
-            }
+        let left = if way == "rewind" {
+            order(&world, &["rewind", &format!("{first}@2"), "--say", "No."])
+        } else {
+            let forked = order(&world, &["fork", &format!("{first}@2"), "--say", "No."]);
+            assert!(forked.code.is_some_and(|code| code < 6), "{forked:?}");
+            order(&world, &["adopt", &format!("{first}:b1")])
         };
         assert!(!left.err.contains("panicked"), "{left:?}");
         is_whole(&world, way);
