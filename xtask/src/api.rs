@@ -43,6 +43,46 @@ pub(crate) fn check(root: &Path, write: bool) -> Result<(), String> {
     ))
 }
 
+/// Names of public items, by crate, that no other crate, example or guide writes.
+pub(crate) fn unused(root: &Path) -> Result<Vec<(&'static str, BTreeSet<String>)>, String> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut written: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for path in crate::tidy::tracked(root) {
+        let is_text = [".rs", ".md"].iter().any(|end| path.ends_with(end));
+        if !is_text
+            || path.starts_with("docs/reference/api/")
+            || path.starts_with("docs/decisions/")
+        {
+            continue;
+        }
+        let owner = path
+            .strip_prefix("crates/")
+            .and_then(|rest| rest.split_once("/src/"));
+        let owner = owner.map_or("", |(name, _)| name).to_owned();
+        let Ok(text) = fs::read_to_string(root.join(&path)) else {
+            continue;
+        };
+        let words = text.split(|c| !is_word(c)).map(str::to_owned);
+        written.entry(owner).or_default().extend(words);
+    }
+    let mut all = Vec::new();
+    for name in CRATES {
+        let list = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
+        let unused = list
+            .lines()
+            .filter_map(|line| line.split(": ").next()?.rsplit("::").next())
+            .filter(|item| item.chars().any(char::is_alphabetic))
+            .filter(|item| {
+                let others = written.iter().filter(|(owner, _)| *owner != name);
+                !others.into_iter().any(|(_, words)| words.contains(*item))
+            })
+            .map(str::to_owned)
+            .collect();
+        all.push((name, unused));
+    }
+    Ok(all)
+}
+
 fn differences(name: &str, then: &str, now: &str) -> String {
     let (old, new): (BTreeSet<&str>, BTreeSet<&str>) =
         (then.lines().collect(), now.lines().collect());

@@ -3,13 +3,15 @@
 mod api;
 mod ci;
 mod counterpart;
+mod graph;
+mod house;
 mod long;
 mod mutants;
 mod tidy;
 
 use std::process::{Command, ExitCode};
 
-const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | mutants [NAME]... | tidy | api";
+const USE: &str = "use: cargo xtask ci [NAME]... [--without NAME]... | long [NAME]... | mutants [NAME]... | tidy | api | house [CRATE]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -19,6 +21,8 @@ fn main() -> ExitCode {
         ["long", ref names @ ..] => long::run_campaigns(names),
         ["mutants", ref names @ ..] => mutants::run(&tidy::root(), names),
         ["tidy"] => tidy::check(&tidy::root()).map_err(|faults| faults.join("\n")),
+        ["house"] => house::print(&tidy::root()),
+        ["house", name] => graph::of_crate(&tidy::root(), name).map(|graph| graph.print()),
         ["api"] => api::check(&tidy::root(), true),
         _ => Err(USE.to_owned()),
     };

@@ -113,7 +113,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
 }
 
 /// Files that git tracks or would track.
-fn tracked(root: &Path) -> Vec<String> {
+pub(crate) fn tracked(root: &Path) -> Vec<String> {
     let out = Command::new("git")
         .current_dir(root)
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])

@@ -1,0 +1,381 @@
+//! `cargo xtask house`: how large the parts are and how they hang together. Nothing fails by it; a number that grew asks why.
+
+use crate::{api, graph};
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// Structs whose fields are counted, by crate.
+const WATCHED: &[(&str, &str)] = &[
+    ("steersman-runtime", "Driver"),
+    ("steersman-machine", "Tick"),
+    ("steersman-machine", "Agent"),
+];
+/// Enums of the log: a file that names one of them interprets the log.
+const LOG: &[&str] = &["Interaction", "LedgerEntry"];
+const QUESTIONS: &[&str] = &[
+    "What", "Who", "Whose", "Whom", "Where", "How", "Why", "When",
+];
+/// A doc comment of at most so many characters says what its name says.
+const SHORT: usize = 14;
+
+/// What was counted in one source file.
+#[derive(Default)]
+struct Source {
+    crate_name: String,
+    /// Path of the file, from the root of the repository.
+    path: String,
+    /// Lines with code: neither blank nor comment nor test.
+    code: BTreeSet<usize>,
+    /// First lines of doc comments.
+    docs: Vec<String>,
+    /// Names of [`LOG`] that the file uses before `::`.
+    log: BTreeSet<String>,
+    /// Fields of the structs that are declared here.
+    fields: BTreeMap<String, usize>,
+    /// `.get("`, with a text: fields that are read by name.
+    by_name: usize,
+    /// `Ok(Ok(` and `Ok(Err(`.
+    doubled: usize,
+    /// Texts that end with `/`: prefixes of names.
+    prefixes: BTreeSet<String>,
+}
+
+/// Prints the table.
+pub(crate) fn print(root: &Path) -> Result<(), String> {
+    let sources = sources(root)?;
+    let mut rows: Vec<[String; 2]> = Vec::new();
+    let mut crates: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for source in &sources {
+        let at = crates.entry(&source.crate_name).or_default();
+        at.0 += 1;
+        at.1 += source.code.len();
+    }
+    let (files, lines) = crates
+        .values()
+        .fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    rows.push(["all: code lines, files".into(), format!("{lines}, {files}")]);
+    for (name, (files, lines)) in &crates {
+        rows.push([
+            format!("{name}: code lines, files"),
+            format!("{lines}, {files}"),
+        ]);
+    }
+    let log: Vec<&Source> = sources.iter().filter(|s| !s.log.is_empty()).collect();
+    for name in crates.keys() {
+        let of: Vec<&&Source> = log.iter().filter(|s| s.crate_name == *name).collect();
+        let lines: usize = of.iter().map(|s| s.code.len()).sum();
+        rows.push([
+            format!("{name}: files that name an entry of the log, their lines"),
+            format!("{}, {lines}", of.len()),
+        ]);
+    }
+    for (crate_name, name) in WATCHED {
+        let fields = sources
+            .iter()
+            .filter(|s| s.crate_name == *crate_name)
+            .find_map(|s| s.fields.get(*name))
+            .ok_or_else(|| format!("{crate_name} has no struct {name}"))?;
+        rows.push([format!("fields of `{name}`"), fields.to_string()]);
+    }
+    let sum = |of: fn(&Source) -> usize| sources.iter().map(of).sum::<usize>();
+    rows.push([
+        "fields that are read by name, `node.get(\"..\")`".into(),
+        sum(|s| s.by_name).to_string(),
+    ]);
+    let driver = sources.iter().filter(|s| s.path.contains("/driver"));
+    let doubled: usize = driver.map(|s| s.doubled).sum();
+    rows.push(["doubled results in the driver".into(), doubled.to_string()]);
+    let prefixes: BTreeSet<&String> = sources.iter().flat_map(|s| &s.prefixes).collect();
+    rows.push([
+        "prefixes of names".into(),
+        format!("{}: {prefixes:?}", prefixes.len()),
+    ]);
+    rows.extend(comments(&sources));
+    for name in crates.keys() {
+        let graph = graph::of_crate(root, name)?;
+        let circle = graph
+            .circles()
+            .into_iter()
+            .map(|c| c.len())
+            .max()
+            .unwrap_or(0);
+        rows.push([
+            format!("{name}: folders, of these in the largest circle"),
+            format!("{}, {circle}", graph.folders()),
+        ]);
+    }
+    for (name, unused) in api::unused(root)? {
+        rows.push([
+            format!("{name}: public names that nobody else uses"),
+            unused.len().to_string(),
+        ]);
+    }
+    let width = rows.iter().map(|row| row[0].len()).max().unwrap_or(0);
+    for [what, value] in rows {
+        crate::say(&format!("{what:width$}  {value}"));
+    }
+    Ok(())
+}
+
+fn comments(sources: &[Source]) -> [[String; 2]; 3] {
+    let docs: Vec<&str> = sources
+        .iter()
+        .flat_map(|s| s.docs.iter().map(String::as_str))
+        .collect();
+    let asks = docs
+        .iter()
+        .filter(|text| {
+            let first = text.split(|c: char| !c.is_alphabetic()).next();
+            first.is_some_and(|word| QUESTIONS.contains(&word))
+        })
+        .count();
+    let short = docs
+        .iter()
+        .filter(|text| text.chars().count() <= SHORT)
+        .count();
+    let share = 100.0 * asks as f64 / docs.len().max(1) as f64;
+    [
+        ["doc comments".into(), docs.len().to_string()],
+        [
+            "of these begin with a question word".into(),
+            format!("{asks}, {share:.1} %"),
+        ],
+        [
+            format!("of these have at most {SHORT} characters"),
+            short.to_string(),
+        ],
+    ]
+}
+
+fn sources(root: &Path) -> Result<Vec<Source>, String> {
+    let mut all = Vec::new();
+    for path in crate::tidy::tracked(root) {
+        let mut parts = Path::new(&path).components();
+        let in_src = parts.next().is_some_and(|p| p.as_os_str() == "crates");
+        let crate_name = parts.next();
+        let src = parts.next().is_some_and(|p| p.as_os_str() == "src");
+        let (true, Some(crate_name), true) = (in_src, crate_name, src) else {
+            continue;
+        };
+        let file = Path::new(&path);
+        if file.extension().is_none_or(|e| e != "rs") || graph::is_of_tests(file) {
+            continue;
+        }
+        let text = fs::read_to_string(root.join(file)).map_err(|e| format!("{path}: {e}"))?;
+        let tokens: TokenStream = text.parse().map_err(|e| format!("{path}: {e}"))?;
+        let mut source = Source {
+            crate_name: crate_name.as_os_str().to_string_lossy().into_owned(),
+            path: path.clone(),
+            ..Source::default()
+        };
+        source.read(tokens);
+        all.push(source);
+    }
+    Ok(all)
+}
+
+impl Source {
+    fn read(&mut self, tokens: TokenStream) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut at = 0;
+        let mut in_docs = false;
+        while at < tokens.len() {
+            if let Some((name, text, length)) = attribute(&tokens[at..]) {
+                match (name.as_str(), text) {
+                    ("doc", Some(text)) => {
+                        if !in_docs {
+                            self.docs.push(text);
+                        }
+                        in_docs = true;
+                        at += length;
+                    }
+                    ("cfg(test)", _) => {
+                        at += length;
+                        at += item(&tokens[at..]);
+                        in_docs = false;
+                    }
+                    _ => {
+                        for token in &tokens[at..at + length] {
+                            self.lines(token);
+                        }
+                        in_docs = false;
+                        at += length;
+                    }
+                }
+                continue;
+            }
+            in_docs = false;
+            self.patterns(&tokens[at..]);
+            self.lines(&tokens[at]);
+            if let TokenTree::Group(group) = &tokens[at] {
+                self.read(group.stream());
+            }
+            at += 1;
+        }
+    }
+
+    /// Notes the lines of a token; of a group those where it opens and closes.
+    fn lines(&mut self, token: &TokenTree) {
+        match token {
+            TokenTree::Group(group) => {
+                self.code.insert(group.span_open().start().line);
+                self.code.insert(group.span_close().end().line);
+            }
+            other => {
+                let span = other.span();
+                self.code.extend(span.start().line..=span.end().line);
+            }
+        }
+    }
+
+    /// Counts what begins with the first of these tokens.
+    fn patterns(&mut self, tokens: &[TokenTree]) {
+        match tokens {
+            [
+                TokenTree::Ident(name),
+                TokenTree::Punct(a),
+                TokenTree::Punct(b),
+                ..,
+            ] if a.as_char() == ':' && a.spacing() == Spacing::Joint && b.as_char() == ':' => {
+                let name = name.to_string();
+                if LOG.contains(&name.as_str()) {
+                    self.log.insert(name);
+                }
+            }
+            [TokenTree::Ident(word), TokenTree::Ident(name), ..] if *word == "struct" => {
+                let body = tokens.iter().take_while(|t| !ends(t)).count();
+                if let Some(TokenTree::Group(group)) = tokens.get(body) {
+                    self.fields.insert(name.to_string(), fields(group.stream()));
+                }
+            }
+            [
+                TokenTree::Ident(name),
+                TokenTree::Punct(dot),
+                TokenTree::Ident(get),
+                TokenTree::Group(args),
+                ..,
+            ] if *name == "node" && dot.as_char() == '.' && *get == "get" => {
+                let text = args.stream().to_string();
+                self.by_name += usize::from(text.starts_with('"'));
+            }
+            [TokenTree::Ident(ok), TokenTree::Group(args), ..] if *ok == "Ok" => {
+                let text = args.stream().to_string().replace(' ', "");
+                self.doubled += usize::from(text.starts_with("Ok(") || text.starts_with("Err("));
+            }
+            [TokenTree::Ident(word), ..] if *word == "const" => {
+                let text: Vec<String> = tokens
+                    .iter()
+                    .take_while(|t| !matches!(t, TokenTree::Punct(p) if p.as_char() == ';'))
+                    .map(ToString::to_string)
+                    .collect();
+                if let Some(last) = text.last()
+                    && last.ends_with("/\"")
+                    && !last.contains(' ')
+                    && last.chars().nth(1).is_some_and(char::is_alphabetic)
+                {
+                    self.prefixes.insert(last.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// An attribute at the beginning: its name (`cfg(test)` in whole), the text of a doc comment, how many tokens it has.
+fn attribute(tokens: &[TokenTree]) -> Option<(String, Option<String>, usize)> {
+    let TokenTree::Punct(hash) = tokens.first()? else {
+        return None;
+    };
+    if hash.as_char() != '#' {
+        return None;
+    }
+    let inner = matches!(tokens.get(1), Some(TokenTree::Punct(p)) if p.as_char() == '!');
+    let length = if inner { 3 } else { 2 };
+    let TokenTree::Group(group) = tokens.get(length - 1)? else {
+        return None;
+    };
+    if group.delimiter() != Delimiter::Bracket {
+        return None;
+    }
+    let text = group.stream().to_string().replace(' ', "");
+    if text == "cfg(test)" {
+        return Some((text, None, length));
+    }
+    let mut inside = group.stream().into_iter();
+    let name = inside.next()?.to_string();
+    let literal = inside.nth(1).map(|token| {
+        let text = token.to_string();
+        let text = text.trim_start_matches('r').trim_matches('#');
+        text.trim_matches('"').trim().to_owned()
+    });
+    Some((name, literal, length))
+}
+
+/// How many tokens the item at the beginning has, its attributes included.
+fn item(tokens: &[TokenTree]) -> usize {
+    let mut at = 0;
+    while let Some((_, _, length)) = attribute(&tokens[at..]) {
+        at += length;
+    }
+    let rest = tokens[at..].iter().take_while(|t| !ends(t)).count();
+    (at + rest + 1).min(tokens.len())
+}
+
+/// Ends an item: its body, or a semicolon.
+fn ends(token: &TokenTree) -> bool {
+    match token {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        TokenTree::Punct(punct) => punct.as_char() == ';',
+        _ => false,
+    }
+}
+
+/// The tokens outside of items that are tests.
+pub(crate) fn without_tests(tokens: TokenStream) -> Vec<TokenTree> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut kept = Vec::with_capacity(tokens.len());
+    let mut at = 0;
+    while at < tokens.len() {
+        match attribute(&tokens[at..]) {
+            Some((name, _, length)) if name == "cfg(test)" => {
+                at += length;
+                at += item(&tokens[at..]);
+            }
+            _ => {
+                kept.push(tokens[at].clone());
+                at += 1;
+            }
+        }
+    }
+    kept
+}
+
+/// A `>` that ends `->` or `=>`.
+fn arrow(tokens: &[TokenTree], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|b| &tokens[b]);
+    matches!(before, Some(TokenTree::Punct(p)) if ['-', '='].contains(&p.as_char()))
+}
+
+/// Fields of the body of a struct: names that stand before a single colon, outside of types.
+fn fields(body: TokenStream) -> usize {
+    let tokens: Vec<TokenTree> = body.into_iter().collect();
+    let mut deep = 0_i32;
+    let mut count = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        let TokenTree::Punct(punct) = token else {
+            continue;
+        };
+        match punct.as_char() {
+            '<' => deep += 1,
+            '>' if !arrow(&tokens, at) => deep -= 1,
+            ':' if deep == 0 && punct.spacing() == Spacing::Alone => {
+                let before = at.checked_sub(1).map(|b| &tokens[b]);
+                count += usize::from(matches!(before, Some(TokenTree::Ident(_))));
+            }
+            _ => {}
+        }
+    }
+    count
+}
