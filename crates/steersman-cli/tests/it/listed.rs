@@ -145,7 +145,7 @@ fn a_rerun_of_what_waits_is_found_by_what_it_waits_for() {
 /// What is left in doubt is listed with what is left of its texts.
 #[test]
 fn a_doubt_outlives_the_erasure_of_its_texts() {
-    for part in [&[][..], &["--effect", "101.0"]] {
+    for whole in [true, false] {
         let world =
             world("desk: [ Hello., { call: { pay: { to: annasecretname } } }, No., No. ]\n");
         assert_eq!(run(&world).code, Some(0));
@@ -154,18 +154,20 @@ fn a_doubt_outlives_the_erasure_of_its_texts() {
         let doubts = world.json_lines(&["pending"]);
         let effect = doubts[0]["effect"].as_str().unwrap().to_owned();
         let mut typed = vec!["erase", "last", "--yes"];
-        if !part.is_empty() {
+        if !whole {
             typed.extend(["--effect", &effect]);
         }
         let ran = world.run(&typed);
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        let doubts = world.run(&["pending"]);
-        assert!(
-            doubts.out.contains(&effect) || doubts.out.contains("doubt"),
-            "{doubts:?}"
+        let doubts = world.json_lines(&["pending"]);
+        assert_eq!(doubts.len(), 1, "{doubts:?}");
+        assert_eq!(
+            (&doubts[0]["effect"], &doubts[0]["kind"]),
+            (&(*effect).into(), &"doubt".into())
         );
-        assert!(!doubts.all().contains("annasecretname"), "{doubts:?}");
-        is_whole(&world, &format!("{part:?}"));
+        let shown = world.run(&["pending"]).all();
+        assert!(!shown.contains("annasecretname"), "{shown}");
+        is_whole(&world, &format!("whole {whole}"));
     }
 }
 

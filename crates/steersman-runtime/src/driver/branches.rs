@@ -147,6 +147,10 @@ impl Driver {
             _ => None,
         });
         let left: Vec<Id> = left.collect();
+        // Hardly any line leaves a branch, and thousands of effects may be out.
+        if left.is_empty() {
+            return;
+        }
         for out in self.outs.values() {
             if left.contains(&out.branch) {
                 self.quit_waiting(draft, out);

@@ -127,7 +127,10 @@ impl Driver {
             };
             let older = manifest.servers.get(&server).cloned().unwrap_or_default();
             let open = self.open_calls(&server);
-            let tools = open.iter().map(|(_, tool)| tool.clone()).collect();
+            // A tool whose call may have happened is needed until its end is known.
+            let unsettled = self.unsettled_tools(&server).await?;
+            let tools = open.iter().map(|(_, tool)| tool.clone());
+            let tools = tools.chain(unsettled).collect();
             let kept = listing.keep(&older, &tools);
             let keeps = open.into_iter().filter(|(_, tool)| kept.contains(tool));
             self.following.kept.extend(keeps.map(|(call, _)| call));

@@ -111,6 +111,33 @@ impl Driver {
         Ok(())
     }
 
+    /// Effects that run or are in doubt and for which no branch waits.
+    pub(super) fn unsettled(&self) -> impl Iterator<Item = Id> {
+        let effects = self.ledger.effects().filter(|(id, record)| {
+            let in_doubt = self.ledger.hold(*id, Why::Doubt).is_some();
+            (record.progress.is_started() || in_doubt) && !self.outs.contains_key(id)
+        });
+        effects.map(|(id, _)| id)
+    }
+
+    /// Tools of a server to which such effects belong, by their names there.
+    pub(super) async fn unsettled_tools(
+        &mut self,
+        server: &Name,
+    ) -> Result<Vec<String>, EngineError> {
+        let unsettled: Vec<Id> = self.unsettled().collect();
+        let mut tools = Vec::new();
+        for effect in unsettled {
+            if let Some(name) = self.tool_left(effect).await?
+                && let Some((of, tool)) = name.split_once('.')
+                && *of == **server
+            {
+                tools.push(tool.to_owned());
+            }
+        }
+        Ok(tools)
+    }
+
     /// The tool of an effect that no branch waits for.
     pub(super) async fn tool_left(&mut self, effect: Id) -> Result<Option<Name>, EngineError> {
         let stood = self.stood(effect).await?;

@@ -245,8 +245,8 @@ impl Driver {
         Ok(())
     }
 
-    /// What keeps the binding that it has, in words; none if nothing is open. An effect of a branch that was left keeps it until
-    /// somebody knows how it ended: it is asked about, and its result read, by the definition that it began under.
+    /// What keeps the session bound as it is, in words; none if nothing is open. An effect for which no branch waits keeps it
+    /// until its end is known: people are asked about it, and its result is read, by the definition that it began under.
     fn at_work(&self) -> Option<String> {
         let open = self.branches.iter().find_map(|(id, branch)| {
             let snapshot = &branch.snapshot;
@@ -257,18 +257,13 @@ impl Driver {
                 format!("`{name}` is at work or waits: it is bound anew when nothing of it is open")
             })
         });
-        let unknown = self.ledger.effects().find_map(|(id, record)| {
-            let doubted = self.ledger.hold(id, Why::Doubt).is_some();
-            if record.progress.is_started() {
-                Some(format!(
-                    "{id} of a branch that was left has not ended: wait for it"
-                ))
+        let unsettled = self.unsettled().next().map(|id| {
+            if self.ledger.hold(id, Why::Doubt).is_some() {
+                format!("{id}, for which no branch waits, is in doubt: resolve it first")
             } else {
-                doubted.then(|| {
-                    format!("{id} of a branch that was left is in doubt: resolve it first")
-                })
+                format!("{id}, for which no branch waits, has not ended: wait until it has")
             }
         });
-        open.or(unknown)
+        open.or(unsettled)
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use steersman_machine::commit::LedgerEntry;
 use steersman_machine::manifest::{Listed, Listing};
 use steersman_machine::mapping::Fault;
+use steersman_runtime::inbox::Resolution;
 use steersman_runtime::session::{Fate, Fork, Session};
 use steersman_runtime::toolset::Asked;
 
@@ -283,6 +284,42 @@ async fn a_call_that_is_open_keeps_its_tool() {
         format!("{:?}", pay.parameters).contains("amount"),
         "{pay:?}"
     );
+}
+
+/// Nobody waits for a call any more that may have happened: its tool is known until somebody says how it ended.
+#[tokio::test]
+async fn a_doubt_that_was_left_keeps_its_tool() {
+    let script = json!({ "main": [
+        { "call": { "s.pay": { "x": "5" } } },
+        "Well.",
+        "So it is.",
+    ]});
+    let definition = DESK.replace("effect: read", "effect: unsafe");
+    let world = world(script, &["pay", "other"]);
+    world.tools.will("s.pay", Does::Unknown);
+    let session = world.start(&definition, "Pay.").await;
+    assert_eq!(session.settled().await.unwrap().word(), "doubt");
+    session.interrupt("Stop.").await.unwrap();
+    assert_eq!(answered(&session.settled().await.unwrap()), "Well.");
+    world.tools.offers(offers(&["other", "more"]), false);
+    assert_eq!(said(&session, "And now?").await, "So it is.");
+    let seen = world.engine.inspect("session").await.unwrap();
+    let network = seen.network.unwrap();
+    assert!(
+        network.tools.contains_key("s.more"),
+        "the list was taken over"
+    );
+    assert!(network.tools.contains_key("s.pay"), "its call is in doubt");
+    let world = world.killed().await;
+    drop(session);
+    let session = world.open().await;
+    let _ = session.settled().await.unwrap();
+    let doubt = seen.pending.iter().find(|pending| pending.left).unwrap();
+    let fate = session
+        .resolve(doubt.id(), Resolution::NotPerformed, "user")
+        .await
+        .unwrap();
+    assert!(matches!(fate.fate, Fate::Taken(_)), "{fate:?}");
 }
 
 /// A branch begins where a call is open whose tool is gone now.
