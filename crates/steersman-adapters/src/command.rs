@@ -393,7 +393,7 @@ impl End {
             (None, Some(signal)) => format!("killed by signal {signal}"),
             (None, None) => "it ended without a code".to_owned(),
         };
-        // What is kept begins where the window does, and ends where the program was killed: both may be within a secret.
+        // The window may begin within a secret, and a program that was killed may have ended within one.
         let said = mask.piece(&String::from_utf8_lossy(&self.err.bytes));
         let said = said.trim();
         if !said.is_empty() {

@@ -44,8 +44,8 @@ impl Default for HttpTools {
 }
 
 impl HttpTools {
-    /// Who sends a call. A redirect is an answer: whoever gives it may have done the call. It is followed only where asking
-    /// once more can do no harm, which the class says and no method does; behind it, "no connection" and "not found" are
+    /// The client of a call. A redirect is an answer: the server that gives it may have done the call. It is followed only where
+    /// a second request can do no harm, which the class says and no method does; behind it, "no connection" and "not found" are
     /// told of the second place and prove nothing of the first. A key goes to no second place either: what the same key
     /// means there is not known. A body is not sent twice, so only what has none by its method is followed.
     fn clients(&self, class: Class, method: &Method) -> &Clients {

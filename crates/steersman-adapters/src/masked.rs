@@ -1,7 +1,7 @@
 //! Texts from outside are told without the secrets that were sent there.
 //!
-//! Whoever shortens a text first may cut a secret in two, and a half of it is found by nobody afterwards. So there is one way
-//! to shorten: a [`Mask`], which takes the secrets out first, and at the ends of a text also what may be a part of one.
+//! A text that is shortened before it is masked may end within a secret, and no search finds the half that is left. So there is
+//! one way to shorten: a [`Mask`], which takes the secrets out first, and at the ends of a text also what may be a part of one.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl Mask {
         format!("...{}", &masked[begin..])
     }
 
-    /// How many bytes at the end may be the begin of a secret whose rest was not kept.
+    /// The length of a secret's beginning at the end of these bytes; the rest of it was not kept.
     pub(crate) fn begun(&self, bytes: &[u8]) -> usize {
         let begun = |secret: &String| {
             let secret = secret.as_bytes();

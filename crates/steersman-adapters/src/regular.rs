@@ -1,5 +1,5 @@
-//! Opening the files of a store. Each of them is a regular file: whoever opens a pipe waits until somebody writes into it, and a
-//! device may never end. So all are opened here, and what is something else is refused at once.
+//! Opens the files of a store. Each of them is a regular file: to open a pipe is to wait for a writer, and a device may never
+//! end. All are opened here, and anything else is refused at once.
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
@@ -75,7 +75,7 @@ fn kind(found: FileType) -> &'static str {
 mod tests {
     use std::path::Path;
 
-    /// Where a file of a store is opened by a path, it is opened here. Folders, and files that the line before made, are no concern.
+    /// Each file of a store that is opened by a path is opened in this module. Folders and files that were just made are exempt.
     #[test]
     fn no_file_of_a_store_is_opened_elsewhere() {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

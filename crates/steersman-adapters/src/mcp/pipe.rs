@@ -37,8 +37,8 @@ const LISTEN: Duration = Duration::from_millis(1_500);
 /// Code of an answer that came and could not be read. It never travels: it is made here.
 pub(super) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
 
-/// What a process said beside messages, for whoever asks why it failed. It is kept as it came: secrets are taken out when it
-/// is told, and before it is shortened.
+/// The text that a process wrote beside messages; it may tell why the process failed. It is kept as it came: secrets are
+/// taken out when it is told, and before it is shortened.
 #[derive(Clone, Default)]
 pub(super) struct Said(Arc<Mutex<Words>>, watch::Sender<bool>);
 

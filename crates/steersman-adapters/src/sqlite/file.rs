@@ -296,7 +296,7 @@ impl Held {
         !cfg!(unix) || inode(&self.path).ok() == Some(self.inode)
     }
 
-    /// Where it lies now, under whatever name; none if it is not found.
+    /// The folder and name that the file has now; none if it is not found.
     pub(super) fn home(&self) -> Option<Home> {
         let found = || Home::found(self.file().ok()?);
         let lies = |home: &Home| home.holds(self.inode);

@@ -1,4 +1,4 @@
-//! Where the file of a store lies now, whatever became of its name.
+//! The folder in which the file of a store lies now, whatever became of its path.
 //!
 //! A process knows its store by a path. While it has the store open, its folder may get another name, and another store may be put
 //! into its place. So what belongs beside the file is never written there by the path: the folder is open as long as the
