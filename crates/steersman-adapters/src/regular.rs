@@ -1,74 +1,41 @@
-//! Opens the files of a store. Each of them is a regular file: to open a pipe is to wait for a writer, and a device may never
-//! end. All are opened here, and anything else is refused at once.
+//! Opens the files of a store, each of which is a plain file. Anything else in the place of one is refused immediately, with
+//! advice.
 
-use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
+use steersman_runtime::files;
 
 /// Opens a file without waiting for anybody.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
-    look(path)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // It may have become something else since. What is a regular file takes no notice of this.
-        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
-    }
-    let file = options.open(path)?;
-    judge(path, &file.metadata()?)?;
-    Ok(file)
+    files::open(path, options).map_err(|e| advised(path, e))
 }
 
-/// The same to read it.
+/// Opens a file for reading.
 pub(crate) fn read(path: &Path) -> Result<File> {
     open(path, OpenOptions::new().read(true))
 }
 
-/// Looks at what others are about to open: what is no regular file is refused. Nothing there is well.
+/// Looks at a file that SQLite is about to open. A path without a file is fine.
 pub(crate) fn look(path: &Path) -> Result<()> {
-    match std::fs::metadata(path) {
-        Ok(found) => judge(path, &found),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(e),
-    }
+    files::look(path).map_err(|e| advised(path, e))
 }
 
-/// Refuses what is no regular file.
+/// Judges a file that is open already.
 pub(crate) fn judge(path: &Path, found: &Metadata) -> Result<()> {
-    if found.is_file() {
-        return Ok(());
+    files::judge(found).map_err(|e| advised(path, e))
+}
+
+fn advised(path: &Path, e: Error) -> Error {
+    if e.kind() != ErrorKind::InvalidInput {
+        return e;
     }
     let name = path.file_name().unwrap_or(path.as_os_str());
     let what = format!(
-        "`{}` is {} and no regular file, so it is not opened: another program put it there; move it away, or put back what \
-         belongs there",
-        name.display(),
-        kind(found.file_type())
+        "`{}`: {e}, so it is not opened: another program put it there; move it away, or put back what belongs there",
+        name.display()
     );
-    Err(Error::new(ErrorKind::InvalidInput, what))
-}
-
-#[cfg(unix)]
-fn kind(found: FileType) -> &'static str {
-    use std::os::unix::fs::FileTypeExt;
-    if found.is_dir() {
-        "a folder"
-    } else if found.is_fifo() {
-        "a pipe"
-    } else if found.is_socket() {
-        "a socket"
-    } else {
-        "a device"
-    }
-}
-
-#[cfg(not(unix))]
-fn kind(found: FileType) -> &'static str {
-    if found.is_dir() {
-        "a folder"
-    } else {
-        "something else"
-    }
+    Error::new(e.kind(), what)
 }
 
 #[cfg(test)]

@@ -1,9 +1,73 @@
-//! The way in which files are read that a person or a definition names: none is read beyond a bound, and what others name is
-//! a plain file.
+//! Opens and reads files of this machine: no file is read beyond a bound, and a file that a definition or a program names is a
+//! plain file. Opening a pipe waits for a writer, and a device may never end.
 
-use std::fs::File;
+use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read as _, Result};
 use std::path::Path;
+
+/// Opens a plain file without waiting for anybody.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`] if something else is there; else the reason why it cannot be opened.
+pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
+    look(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // A pipe may have taken its place since. On a plain file the flag has no effect.
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    }
+    let file = options.open(path)?;
+    judge(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Refuses a path at which something else than a plain file is. A path without a file is fine.
+///
+/// # Errors
+/// Those of [`open`].
+pub fn look(path: &Path) -> Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) => judge(&found),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
+/// Refuses everything but a plain file.
+///
+/// # Errors
+/// [`ErrorKind::InvalidInput`], which names the kind of file.
+pub fn judge(found: &Metadata) -> Result<()> {
+    if found.is_file() {
+        return Ok(());
+    }
+    let what = format!("it is {} and no plain file", kind(found.file_type()));
+    Err(Error::new(ErrorKind::InvalidInput, what))
+}
+
+#[cfg(unix)]
+fn kind(found: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    if found.is_dir() {
+        "a folder"
+    } else if found.is_fifo() {
+        "a pipe"
+    } else if found.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+#[cfg(not(unix))]
+fn kind(found: FileType) -> &'static str {
+    if found.is_dir() {
+        "a folder"
+    } else {
+        "something else"
+    }
+}
 
 /// What a person names on the command line: a plain file, or a pipe that the person fills. A device is read as far as its
 /// bound, too.
@@ -45,11 +109,7 @@ pub fn text(bytes: Vec<u8>) -> Result<String> {
 }
 
 fn open_plain(path: &Path) -> Result<File> {
-    // Looked at first: to open a pipe is to wait for somebody at its other end.
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(Error::other("it is no plain file"));
-    }
-    File::open(path)
+    open(path, OpenOptions::new().read(true))
 }
 
 fn read(file: File, most: usize) -> Result<Vec<u8>> {

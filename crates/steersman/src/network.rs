@@ -168,7 +168,7 @@ fn read(path: &Path) -> Result<Files, Error> {
     }
     for test in tests(&folder) {
         let path = folder.join(&test);
-        let text = inside(&main, &folder, &path).and_then(|()| bounded(&path));
+        let text = inside(&main, &folder, &path).and_then(|real| plain(&real));
         files.add(test, text.map_err(|e| unread(&path, e))?);
     }
     // a file may name others, so it is asked until it wants no more; one that cannot be read is its diagnostic
@@ -188,7 +188,7 @@ fn read(path: &Path) -> Result<Files, Error> {
         }
         for path in wanted {
             let file = folder.join(&path);
-            match inside(&main, &folder, &file).and_then(|()| bounded(&file)) {
+            match inside(&main, &folder, &file).and_then(|real| plain(&real)) {
                 Ok(text) => files.add(path, text),
                 // its diagnostic says where it is named
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -198,14 +198,10 @@ fn read(path: &Path) -> Result<Files, Error> {
     }
 }
 
-/// Refuses what a definition may not name: what is no plain file could block or never end, and a link that leads out of
-/// the folder would show a model whatever its author likes to see. Links out are fine where the definition itself is one,
-/// and they lead to its neighbours.
-fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<()> {
+/// The real path of a file that a definition names. Refuses a link that leads out of the folder: it would show a model any file
+/// that its author likes to see. Links out are fine where the definition itself is one, and they lead to its neighbours.
+fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
     let real = file.canonicalize()?;
-    if !real.metadata()?.is_file() {
-        return Err(IoError::other("it is no plain file"));
-    }
     let here = |folder: &Path| {
         let folder = if folder.as_os_str().is_empty() {
             Path::new(".")
@@ -218,7 +214,7 @@ fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<()> {
     };
     let beside = main.canonicalize().ok();
     if here(folder) || beside.as_deref().and_then(Path::parent).is_some_and(here) {
-        Ok(())
+        Ok(real)
     } else {
         Err(IoError::other(
             "it leads out of the folder of the definition",
@@ -229,7 +225,12 @@ fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<()> {
 /// Most that is read of one file, in bytes. What a definition may hold is far less, and a diagnostic says so.
 const FILE_MAX: usize = 64 << 20;
 
-/// The text of a file, if it ends.
+/// The text of a file that a definition names.
+fn plain(path: &Path) -> std::io::Result<String> {
+    files::plain(path, FILE_MAX).and_then(files::text)
+}
+
+/// The text of a file that a person names.
 pub(crate) fn bounded(path: &Path) -> std::io::Result<String> {
     files::named(path, FILE_MAX).and_then(files::text)
 }

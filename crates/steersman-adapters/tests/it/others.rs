@@ -201,7 +201,10 @@ async fn a_pipe_in_the_place_of_any_file_of_a_store_is_refused_at_once() {
                 opened.doubt().cloned().map_or(Ok(()), Err)
             });
             let refused = opened.unwrap_err().to_string();
-            assert!(refused.contains("is a pipe"), "{place:?}: {refused}");
+            assert!(
+                refused.contains("it is a pipe and no plain file"),
+                "{place:?}: {refused}"
+            );
             assert!(refused.contains("move it away"), "{place:?}: {refused}");
         }
         std::fs::remove_file(&at).unwrap();
@@ -216,7 +219,10 @@ async fn a_pipe_in_the_place_of_any_file_of_a_store_is_refused_at_once() {
     let claimed = store.claim("a");
     let claimed = tokio::time::timeout(Duration::from_secs(20), claimed).await;
     let refused = claimed.unwrap().err().unwrap().to_string();
-    assert!(refused.contains("is a pipe"), "{refused}");
+    assert!(
+        refused.contains("it is a pipe and no plain file"),
+        "{refused}"
+    );
     // The key that seals secrets.
     let folder = Folder::new();
     pipe(&folder.0.join("key"));
@@ -224,7 +230,10 @@ async fn a_pipe_in_the_place_of_any_file_of_a_store_is_refused_at_once() {
     let env: steersman_runtime::Env = std::sync::Arc::new(|_: &str| None);
     let refused = at_once(move || sealing_key(&place, &env));
     let refused = refused.unwrap_err().to_string();
-    assert!(refused.contains("is a pipe"), "{refused}");
+    assert!(
+        refused.contains("it is a pipe and no plain file"),
+        "{refused}"
+    );
 }
 
 /// What lies beside a mark that counts is not begun anew because nothing is in it.

@@ -74,10 +74,13 @@ fn a_secret_that_is_no_plain_file_is_refused_at_once() {
     assert!(pipe.unwrap().success());
     std::fs::write(folder.0.join("large"), "x".repeat((64 << 10) + 1)).unwrap();
     for (file, why) in [
-        ("pipe", "`pipe` cannot be read: it is no plain file"),
+        (
+            "pipe",
+            "`pipe` cannot be read: it is a pipe and no plain file",
+        ),
         (
             "/dev/zero",
-            "`/dev/zero` cannot be read: it is no plain file",
+            "`/dev/zero` cannot be read: it is a device and no plain file",
         ),
         ("large", "`large` cannot be read: it is larger than 64 KiB"),
     ] {
