@@ -24,6 +24,7 @@ mod seen;
 mod shape;
 mod stamp;
 mod wal;
+mod watch;
 mod writer;
 
 pub use keep::{Beside, Forgot, Garbage, Ids, Passed, collect_garbage, flush, forget};

@@ -47,7 +47,7 @@ pub(super) fn append(
     let known = state.is_newest(no, claim.epoch);
     // Whoever comes next finds nobody there: the session may be theirs in the next moment.
     let lock = claim.lock.downcast_ref::<OwnerLock>();
-    if !known && lock.is_some_and(|lock| !lock.still()) {
+    if !known && lock.is_some_and(|lock| !state.is_locked(no, lock)) {
         state.fail(no, claim.epoch);
         return Ok(Err(fenced(claim)));
     }

@@ -12,6 +12,7 @@ use super::home::{Home, Put};
 use super::owner;
 use crate::regular;
 use rusqlite::Connection;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -24,6 +25,9 @@ const OPEN: &str = ".open";
 
 /// Beside it: held while one enters, so that nobody takes who is refused for one who has it open.
 const GATE: &str = ".gate";
+
+/// Bytes from which on a journal is moved into the file. One that begins again is cut to less.
+pub(super) const LONG: u64 = 4 << 20;
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -239,6 +243,7 @@ impl Entry {
             }
         }
         Ok(Guard {
+            names: Names::of(path),
             lock,
             journal,
             file: file.map_err(failed)?,
@@ -333,8 +338,32 @@ impl Lock {
 pub(super) struct Guard {
     lock: Lock,
     journal: Journal,
+    names: Names,
     /// The journal, whatever became of its name.
     file: File,
+}
+
+/// What the guarded files are called in the folder of the store.
+struct Names {
+    lock: OsString,
+    journal: OsString,
+    index: OsString,
+}
+
+impl Names {
+    fn of(store: &Path) -> Self {
+        let name = store.file_name().unwrap_or_default();
+        let named = |ending: &str| {
+            let mut name = name.to_owned();
+            name.push(ending);
+            name
+        };
+        Self {
+            lock: Path::new(&named(".owners")).join(OPEN).into(),
+            journal: named("-wal"),
+            index: named("-shm"),
+        }
+    }
 }
 
 impl Guard {
@@ -342,8 +371,9 @@ impl Guard {
         self.lock.held.path()
     }
 
-    /// Refuses to go on if the file, the lock on its name or its journal is no longer in its place: whoever comes next finds
-    /// others there, and what is written here may be lost.
+    /// Refuses to go on if the file, the lock on its name or its journal is no longer in its place: another process would find
+    /// other files there, and what is written here may be lost. This runs with each transaction, so all but the file are looked up
+    /// in its folder, which is open.
     pub(super) fn still(&self) -> Result<(), StoreError> {
         if !cfg!(unix) {
             return Ok(());
@@ -357,11 +387,18 @@ impl Guard {
         if !self.lock.held.is_there() {
             return gone("the file");
         }
-        let name = owner::folder(self.path()).join(OPEN);
-        if inode(&name).ok() != Some(self.lock.place) {
+        let inode_of = |name| match self.lock.held.first_home() {
+            Some(home) => home.inode_of(name),
+            None => inode(&self.path().with_file_name(name)).ok(),
+        };
+        if inode_of(&self.names.lock) != Some(self.lock.place) {
             return gone("the folder with its locks");
         }
-        if !self.has_journal() {
+        let journal = Journal {
+            file: inode_of(&self.names.journal),
+            index: inode_of(&self.names.index),
+        };
+        if journal != self.journal {
             return gone("its journal");
         }
         Ok(())
@@ -436,6 +473,16 @@ impl Guard {
         file.seek(SeekFrom::Start(0))?;
         file.read_to_end(&mut ours)?;
         home.put(self.lock.held.inode(), "-wal", file, &ours)
+    }
+
+    /// Moves the journal into the file if it is long, and says whether it was. Called after a transaction that has a stamp: the
+    /// journal that begins next follows that state. A failure is none of the transaction, which is on disk; the next call tries again.
+    pub(super) fn shorten_journal(&self, conn: &Connection) -> bool {
+        let is_long = self.file.metadata().is_ok_and(|found| found.len() >= LONG);
+        if is_long {
+            let _ = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        }
+        is_long
     }
 
     /// The last connection of this handle is about to close. One whose journal is not in its place neither moves it into the

@@ -70,6 +70,11 @@ fn folder(store: &Path) -> PathBuf {
     beside(store, ".mark")
 }
 
+/// Whether a store has a folder for its mark, whatever is in it.
+pub(super) fn is_there(store: &Path) -> bool {
+    std::fs::symlink_metadata(folder(store)).is_ok()
+}
+
 /// A name that no mark ever had.
 fn name() -> std::io::Result<String> {
     let random = getrandom::u64().map_err(Error::other)?;

@@ -2,7 +2,7 @@
 //! however that ends, so a claim is granted at once when the owner is gone.
 
 use super::error::io;
-use super::file::{beside, inode, inode_of};
+use super::file::{Inode, beside, inode, inode_of};
 use crate::regular;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -13,6 +13,7 @@ use steersman_runtime::store::{StoreError, bounds};
 /// Held for as long as the owner lives. The file goes with it; one that a killed process left is taken over.
 pub(super) struct OwnerLock {
     file: File,
+    place: Inode,
     path: PathBuf,
 }
 
@@ -30,7 +31,7 @@ impl Drop for OwnerLock {
 impl OwnerLock {
     /// Whether it lies where others look for it: else whoever comes next takes the session.
     pub(super) fn still(&self) -> bool {
-        in_place(&self.file, &self.path)
+        inode(&self.path).is_ok_and(|there| there == self.place)
     }
 }
 
@@ -68,7 +69,8 @@ pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError>
                     .and_then(|()| file.rewind())
                     .and_then(|()| writeln!(file, "{}", std::process::id()));
                 written.map_err(|e| io(&path, e))?;
-                return Ok(OwnerLock { file, path });
+                let place = inode_of(&file).map_err(|e| io(&path, e))?;
+                return Ok(OwnerLock { file, place, path });
             }
             // It was unlinked between opening and locking.
             Ok(()) => {}

@@ -1,9 +1,14 @@
-//! The stamp of a store: every transaction gives it a random state and says which one it follows.
+//! The stamp of a store: a transaction gives it a random state and says which one it follows.
 //!
 //! SQLite lays its journal over whatever file lies beside it. Put back over a file that it was not written behind (a backup that
 //! was copied into the place of a killed process's store), it makes a mixture of both in which acknowledged lines are missing,
-//! and the newest of them is there. So the first transaction of a journal names the state that the file below has to be in. A
-//! file that was being brought up to date from its journal is in one of the states that the journal itself names.
+//! and the newest of them is there. So a journal names the state that the file below has to be in. A file that was being brought
+//! up to date from its journal is in one of the states that the journal itself names.
+//!
+//! A stamp is a page more in the journal. Once an effect of class `unsafe` began in a store, each transaction has one. Before that
+//! only those have one between which a journal ends and the next one begins: the first and the last of a process, and one in
+//! [`SPARSE`], with the one after it where the journal was moved into the file. A file in the state of another transaction lies
+//! between two stamps of one journal, which holds all that the file lacks.
 
 use super::file::{Held, beside};
 use super::wal::{self, Journal};
@@ -14,13 +19,17 @@ use std::collections::BTreeSet;
 const SIGN: &[u8; 8] = b"\xffstate\xfe\xff";
 const STATE: usize = 8;
 
+/// Transactions of a round: each begins with a stamp, also in a store in which nothing `unsafe` ever began.
+pub(super) const SPARSE: u32 = 64;
+
 type State = [u8; STATE];
 
-/// **Stored** as the sign and both states.
+/// **Stored** as the sign, both states, and 1 if each later transaction has a stamp.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     is: State,
     follows: State,
+    each: bool,
 }
 
 impl Stamp {
@@ -28,15 +37,16 @@ impl Stamp {
     fn find(bytes: &[u8]) -> Option<Self> {
         let at = memchr::memmem::find(bytes, SIGN)? + SIGN.len();
         let (is, rest) = bytes[at..].split_first_chunk()?;
-        let (follows, _) = rest.split_first_chunk()?;
+        let (follows, rest) = rest.split_first_chunk()?;
         Some(Self {
             is: *is,
             follows: *follows,
+            each: *rest.first()? == 1,
         })
     }
 
     fn bytes(self) -> Vec<u8> {
-        [&SIGN[..], &self.is, &self.follows].concat()
+        [&SIGN[..], &self.is, &self.follows, &[u8::from(self.each)]].concat()
     }
 }
 
@@ -46,18 +56,25 @@ pub(super) struct Newest {
     pub(super) store: String,
     /// Whether an effect of class `unsafe` ever began in the store.
     pub(super) begun: bool,
-    /// How many there were.
+    /// How many had a stamp.
     pub(super) written: u64,
+}
+
+/// Whether an effect of class `unsafe` ever began in the store.
+pub(super) fn begun(conn: &Connection) -> rusqlite::Result<bool> {
+    conn.prepare_cached("SELECT begun FROM store")?
+        .query_row([], |r| r.get(0))
 }
 
 /// Stamps the transaction that is open, as the last thing in it. `begins`: an effect of class `unsafe` begins with it. With the
 /// first one the store gets another id, since copies that were made before are other stores from then on.
 pub(super) fn stamp(conn: &Connection, begins: bool) -> rusqlite::Result<Newest> {
-    let (before, is): (Vec<u8>, State) = conn
-        .prepare_cached("SELECT stamp, randomblob(8) FROM store")?
-        .query_row([], |r| Ok((r.get(0)?, r.get(1)?)))?;
+    let (before, is, begun): (Vec<u8>, State, bool) = conn
+        .prepare_cached("SELECT stamp, randomblob(8), begun FROM store")?
+        .query_row([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?;
     let follows = Stamp::find(&before).map_or([0; STATE], |before| before.is);
-    let stamp = Stamp { is, follows };
+    let each = begun || begins;
+    let stamp = Stamp { is, follows, each };
     conn.prepare_cached(
         "UPDATE store SET written = written + 1, stamp = ?1, begun = begun OR ?2,
          id = CASE WHEN ?2 > begun THEN randomblob(16) ELSE id END RETURNING lower(hex(id)), begun, written",
@@ -112,8 +129,11 @@ fn fits(journal: &Journal<'_>, root: u32, held: &Held) -> std::io::Result<bool> 
         None => Vec::new(),
     };
     if let Some(below) = Stamp::find(&page) {
-        let follows = stamps.first().is_some_and(|s| s.follows == below.is);
-        return Ok(follows || stamps.iter().any(|s| s.is == below.is));
+        let Some(first) = stamps.first() else {
+            // Another program may have written it, where each transaction of ours has one.
+            return Ok(!below.each);
+        };
+        return Ok(first.follows == below.is || stamps.iter().any(|s| s.is == below.is));
     }
     // One that is new, or was written anew as a whole: all of it is in the journal. SQLite keeps one page for its locks.
     let pages: BTreeSet<u32> = journal.pages().map(|(page, _)| page).collect();

@@ -5,7 +5,9 @@ use super::enter::Guard;
 use super::error::sql;
 use super::mark;
 use super::open::{Reads, reader};
-use super::stamp::{Newest, stamp};
+use super::owner::OwnerLock;
+use super::stamp::{Newest, SPARSE, begun, stamp};
+use super::watch::Watch;
 use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,6 +73,17 @@ pub(super) struct State {
     is_told: bool,
     /// Events that this process accepted.
     events: u64,
+    /// Transactions of this round. The first of each has a stamp.
+    round: u32,
+    /// The last transaction has a stamp.
+    is_stamped: bool,
+    watch: Watch,
+    /// How often something changed in the folders of the store. What was found out by a look holds while this stays.
+    changes: u64,
+    /// All guarded files were in their places after so many changes.
+    in_place: Option<u64>,
+    /// After so many changes the store had no mark, and nothing `unsafe` had begun.
+    unmarked: Option<u64>,
 }
 
 /// Ids of events are counted with the first event of a process and with each one behind so many more: to count them takes as long
@@ -83,10 +96,13 @@ struct Claimed {
     failed: Option<u64>,
     /// Transaction in which this epoch was found to be the newest.
     newest: Option<(u64, u64)>,
+    /// The owner's lock was in its place after so many changes.
+    locked: Option<u64>,
 }
 
 impl State {
     pub(super) fn new(guard: Arc<Guard>) -> Self {
+        let watch = Watch::begin(guard.path());
         Self {
             sessions: std::collections::HashMap::new(),
             transaction: 0,
@@ -95,6 +111,12 @@ impl State {
             begins: false,
             is_told: false,
             events: 0,
+            round: 0,
+            is_stamped: true,
+            watch,
+            changes: 0,
+            in_place: None,
+            unmarked: None,
         }
     }
     /// Another event was accepted: whether all that are remembered are to be counted now.
@@ -112,24 +134,34 @@ impl State {
         self.begins = true;
     }
     /// The transaction that is open wrote something and is about to be committed. Before a store says that it has a mark it has
-    /// one.
-    fn commits(&mut self, conn: &Connection) -> Result<Newest, StoreError> {
+    /// one. None: the transaction has no stamp.
+    fn commits(&mut self, conn: &Connection) -> Result<Option<Newest>, StoreError> {
+        let begun = self.begun(conn).map_err(|e| sql(&self.path, e))?;
         let failed = |e| sql(&self.path, e);
-        let begun = || conn.query_row("SELECT begun FROM store", [], |r| r.get(0));
-        let is_first = self.begins && !begun().map_err(failed)?;
+        if !(begun || self.begins || self.round == 0) {
+            return Ok(None);
+        }
         let newest = stamp(conn, self.begins).map_err(failed)?;
-        if is_first {
+        if self.begins && !begun {
             // The mark is made by the path: what lies there has to be this store.
             self.guard.still()?;
             mark::make(&self.path, &newest.store)?;
         }
-        Ok(newest)
+        Ok(Some(newest))
     }
     /// The transaction is on disk. Before an effect of class `unsafe` begins the mark is, too.
-    fn committed(&mut self, conn: &Connection, now: &Newest) -> Result<(), StoreError> {
-        if !now.begun {
+    fn committed(&mut self, conn: &Connection, now: Option<Newest>) -> Result<(), StoreError> {
+        // The first transaction of the journal that begins then has a stamp, too.
+        let begins_anew = self.round == 0 && self.guard.shorten_journal(conn);
+        self.round = if begins_anew {
+            0
+        } else {
+            (self.round + 1) % SPARSE
+        };
+        self.is_stamped = now.is_some();
+        let Some(now) = now.filter(|now| now.begun) else {
             return Ok(());
-        }
+        };
         mark::tell(&self.path, &now.store, now.written, self.begins)?;
         if self.is_told {
             return Ok(());
@@ -144,6 +176,36 @@ impl State {
         }
         Ok(())
     }
+    /// Whether an effect of class `unsafe` ever began in the store. Another process makes the mark before it begins the first.
+    fn begun(&mut self, conn: &Connection) -> rusqlite::Result<bool> {
+        if self.unmarked == Some(self.changes) {
+            return Ok(false);
+        }
+        let begun = begun(conn)?;
+        let unmarked = !begun && !mark::is_there(&self.path);
+        self.unmarked = unmarked.then_some(self.changes);
+        Ok(begun)
+    }
+    /// Refuses to go on if the store's files are not in their places: others would not find what is written here. A store that has a
+    /// mark is looked at each time: its mark is found by the path, and a folder further up may get another name unnoticed.
+    fn look(&mut self) -> Result<(), StoreError> {
+        if !self.watch.is_quiet() {
+            self.changes += 1;
+        }
+        if self.unmarked.is_none() || self.in_place != Some(self.changes) {
+            self.guard.still()?;
+            self.in_place = Some(self.changes);
+        }
+        Ok(())
+    }
+    /// Whether the owner's lock of a session lies where others look for it.
+    pub(super) fn is_locked(&mut self, no: i64, lock: &OwnerLock) -> bool {
+        let found = &mut self.sessions.entry(no).or_default().locked;
+        if *found != Some(self.changes) {
+            *found = lock.still().then_some(self.changes);
+        }
+        found.is_some()
+    }
     /// Whether the file says so without its journal. One that is being written to may not be readable so.
     fn tells(&self) -> bool {
         let alone = reader(&self.path, Reads::FileAlone);
@@ -152,6 +214,17 @@ impl State {
             alone.query_row(begun, [], |r| r.get(0))
         });
         begun.unwrap_or(false)
+    }
+    /// The last connection of this handle is about to close, and SQLite moves the journal into the file with the last of all. The
+    /// journal that begins next has to name that state.
+    fn closes(&self, conn: &Connection) {
+        if !self.is_stamped && self.guard.still().is_ok() {
+            // Without it an older copy of the file may be taken for this one. Nothing that was acknowledged depends on it.
+            let _ = conn.execute_batch("BEGIN IMMEDIATE");
+            let _ = stamp(conn, false);
+            let _ = conn.execute_batch("COMMIT");
+        }
+        self.guard.ends(conn);
     }
     /// Whether this epoch was found to be the newest in this transaction: nobody else writes while it is open, and
     /// whoever claims in it begins anew here.
@@ -216,7 +289,7 @@ impl Writer {
                         task.finish(&mut state, result.clone());
                     }
                 }
-                state.guard.ends(&conn);
+                state.closes(&conn);
             })?;
         Ok(Self {
             queue,
@@ -271,21 +344,19 @@ fn write(
         let failed = |e| sql(guard.path(), e);
         let simple = |statement: &str| conn.prepare_cached(statement)?.execute([]);
         simple("BEGIN IMMEDIATE").map_err(failed)?;
-        guard.still()?;
+        state.look()?;
         let before = conn.total_changes();
         for task in group {
             task.run(conn, state).map_err(failed)?;
         }
-        let commits = (conn.total_changes() > before)
-            .then(|| state.commits(conn))
-            .transpose()?;
+        if conn.total_changes() == before {
+            return simple("COMMIT").map(drop).map_err(failed);
+        }
+        let commits = state.commits(conn)?;
         simple("COMMIT").map_err(failed)?;
-        let Some(commits) = commits else {
-            return Ok(());
-        };
         // What lies in a journal that nobody finds is not acknowledged.
-        guard.still()?;
-        state.committed(conn, &commits)
+        state.look()?;
+        state.committed(conn, commits)
     };
     let result = run();
     if result.is_err() && !conn.is_autocommit() {

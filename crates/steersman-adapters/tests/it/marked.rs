@@ -460,8 +460,8 @@ impl Life {
                 bytes(backup),
             ));
             match n % 8 {
-                // The journal is emptied and begun anew.
-                3 => {
+                // Another program moves the journal into the file, and it begins again.
+                3 if unsafe_from.is_some() => {
                     let conn = rusqlite::Connection::open(folder.file()).unwrap();
                     conn.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))
                         .unwrap();
@@ -483,6 +483,11 @@ impl Life {
 
     /// The lines that are there if the store is driven, each whole.
     async fn lines(&self, file: &[u8], journal: &[u8]) -> Option<usize> {
+        self.count(file, journal, 5_000).await
+    }
+
+    /// The same for lines of so many bytes.
+    async fn count(&self, file: &[u8], journal: &[u8], len: usize) -> Option<usize> {
         let beside = |ending: &str| self.folder.file().with_extension(ending);
         let _ = std::fs::remove_file(beside("db-shm"));
         std::fs::write(self.folder.file(), file).unwrap();
@@ -495,10 +500,9 @@ impl Life {
         };
         let rows = store.rows("a", Line(1), Line::MAX, 999).await.unwrap();
         for (k, row) in rows.iter().enumerate() {
-            assert_eq!(
-                *row.bytes,
-                [k as u8 + 1; 5_000],
-                "nothing is missing before"
+            assert!(
+                *row.bytes == *vec![k as u8 + 1; len],
+                "line {k}: nothing is missing before"
             );
         }
         assert!(store.check_structure().await.unwrap().is_empty());
@@ -543,7 +547,12 @@ async fn no_file_is_mixed_with_the_journal_of_another() {
     let life = Life::new(None).await;
     let (mut driven, mut refused) = (0, 0);
     for (at, (_, journal, _)) in life.moments.iter().enumerate() {
-        for (of, (file, _, backup)) in life.moments.iter().enumerate() {
+        // Between two stamps a file is not known to be newer than its journal.
+        let process = |moment: usize| (moment + 2) / 8;
+        let all = life.moments.iter().enumerate();
+        for (of, (file, _, backup)) in
+            all.filter(|(of, _)| *of <= at || process(*of) != process(at))
+        {
             for file in [file, backup] {
                 let lines = life.lines(file, journal).await;
                 assert!(
@@ -556,6 +565,46 @@ async fn no_file_is_mixed_with_the_journal_of_another() {
         }
     }
     assert!(driven > 50 && refused > 200, "{driven} {refused}");
+}
+
+/// A process that writes for long moves its journal into the file by itself.
+#[tokio::test]
+async fn no_file_is_mixed_with_a_journal_that_began_again() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    let claim = store.claim("a").await.unwrap();
+    let mut moments = Vec::new();
+    let bytes = |path: PathBuf| std::fs::read(path).unwrap_or_default();
+    for n in 1..=200 {
+        let mut next = batch(n, &[n as u8; 700], true);
+        next.rows[0].bytes = vec![n as u8; 120_000].into();
+        store.append(&claim, next).await.unwrap();
+        // Some before and some after the journal began again.
+        if [20, 60, 63, 64, 65, 66, 67, 130, 200].contains(&n) {
+            moments.push((n, bytes(folder.file()), bytes(journal(&folder))));
+        }
+    }
+    let began_again = |pair: &[(u64, Vec<u8>, Vec<u8>)]| pair[1].2.get(..32) != pair[0].2.get(..32);
+    assert!(moments.windows(2).filter(|pair| began_again(pair)).count() > 1);
+    drop((store, claim));
+    let life = Life {
+        folder,
+        moments: Vec::new(),
+    };
+    let (mut driven, mut refused) = (0, 0);
+    for (at, _, journal) in &moments {
+        for (of, file, _) in &moments {
+            let lines = life.count(file, journal, 120_000).await;
+            assert!(
+                lines.is_none_or(|lines| lines as u64 == *at),
+                "journal of {at}, file of {of}: {lines:?}"
+            );
+            driven += u32::from(lines.is_some());
+            refused += u32::from(lines.is_none());
+        }
+    }
+    assert!(driven > 20 && refused > 20, "{driven} {refused}");
 }
 
 /// A file that is brought up to date may be cut off at any page: its journal has all that it needs.
