@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
 
 /// The libraries.
-const CRATES: [&str; 4] = [
+const CRATES: [&str; 5] = [
     "steersman",
     "steersman-adapters",
+    "steersman-definition",
     "steersman-machine",
     "steersman-runtime",
 ];

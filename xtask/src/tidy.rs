@@ -18,7 +18,6 @@ const BYTES_MAX: u64 = 512 * 1024;
 
 /// Crates that the machine may use, besides what these bring. Each line was a decision.
 const MACHINE_MAY_USE: &[&str] = &[
-    "annotate-snippets",
     "blake3",
     "imbl",
     "jiff",
@@ -26,7 +25,6 @@ const MACHINE_MAY_USE: &[&str] = &[
     "postcard",
     "regex",
     "serde",
-    "serde-saphyr",
     "serde_json",
 ];
 
@@ -34,8 +32,21 @@ const MACHINE_MAY_USE: &[&str] = &[
 const BANNED: &[(&str, &[&str], &str)] = &[
     (
         "steersman-machine",
+        &[
+            "tokio",
+            "getrandom",
+            "rand",
+            "reqwest",
+            "rusqlite",
+            "serde-saphyr",
+            "annotate-snippets",
+        ],
+        "the machine has no async, clock, I/O or randomness, and knows no YAML",
+    ),
+    (
+        "steersman-definition",
         &["tokio", "getrandom", "rand", "reqwest", "rusqlite"],
-        "the machine has no async, clock, I/O or randomness",
+        "a definition is compiled from texts alone",
     ),
     (
         "steersman-runtime",
@@ -58,6 +69,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     (
         "steersman-cli",
         &[
+            "steersman-testkit",
             "openssl",
             "native-tls",
             "aws-lc-sys",

@@ -106,7 +106,7 @@ pub(crate) fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
 }
 
 /// Bytes of a value as JSON.
-pub(crate) fn size(value: &Json) -> usize {
+pub fn size(value: &Json) -> usize {
     struct Count(usize);
     impl io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

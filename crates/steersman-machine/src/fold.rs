@@ -327,7 +327,7 @@ impl Snapshot {
 
     /// Whether nothing but room keeps a call from beginning: at an agent that serves another one it waits in the queue,
     /// where nobody looks at it.
-    pub(crate) fn is_next(&self, open: &OpenCall) -> bool {
+    pub fn is_next(&self, open: &OpenCall) -> bool {
         let Target::Agent(child) = open.call.target else {
             return true;
         };

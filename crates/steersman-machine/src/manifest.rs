@@ -6,9 +6,9 @@
 //! take any arguments, which is what tests without a server need, and all tools of a server (`SERVER.*`) are none.
 
 use crate::bounds::SEEN_MAX;
-use crate::definition::near;
 use crate::ids::Name;
 use crate::interaction::Class;
+use crate::near::near;
 use crate::network::{
     McpDef, McpEffect, Network, Offer, Parameters, Render, Source, ToolDef, ToolUse, wire_name,
 };
@@ -161,7 +161,7 @@ impl McpDef {
 }
 
 /// A tool of which only the name is known.
-pub(crate) fn unasked(server: &McpDef, tool: &str) -> ToolDef {
+pub fn unasked(server: &McpDef, tool: &str) -> ToolDef {
     let listed = Listed {
         name: tool.to_owned(),
         input: json!({ "type": "object" }),

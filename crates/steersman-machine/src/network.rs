@@ -1,6 +1,6 @@
 //! The network: a definition after parsing and checking. Immutable, named by a digest, cannot be built invalid.
 //!
-//! Made by [`crate::definition`] alone, from YAML or from the Rust builder; every name in it resolves.
+//! Made by the crate `steersman-definition` alone, from YAML or from the Rust builder; every name in it resolves.
 
 mod aging;
 mod approve;
@@ -90,8 +90,6 @@ pub struct Network {
     pub limits: Limits,
     /// Raw answers and requests to be kept.
     pub record: Record,
-    /// Tests of the definition; no part of the digest.
-    pub tests: BTreeMap<String, crate::definition::test::Test>,
     /// States and routers in Rust, registered by name.
     pub natives: crate::nets::Natives,
 }

@@ -50,7 +50,7 @@ const WINDOWS: [(&str, u64); 7] = [
 ];
 
 /// Tokens that a request to this model and its answer may have together, if that is known.
-pub(crate) fn window(model: &str) -> Option<u64> {
+pub fn window(model: &str) -> Option<u64> {
     let known = WINDOWS.iter().find(|(name, _)| model.starts_with(name));
     known.map(|(_, window)| *window)
 }

@@ -125,6 +125,13 @@ pub(crate) fn judges_itself(snapshot: &Snapshot, agent: Id) -> bool {
     agent.phase == Phase::Thinking && draft.is_some_and(|d| d.stands == Stands::Open)
 }
 
+/// True if the next model call of an agent judges: its own draft, another agent's, or results and arguments of calls.
+pub fn is_judging(snapshot: &Snapshot, agent: Id) -> bool {
+    judges_itself(snapshot, agent)
+        || open(snapshot, agent).is_some()
+        || serves_review(snapshot, agent)
+}
+
 /// Whether an agent serves a call that wants a judgement of it.
 pub(crate) fn serves_review(snapshot: &Snapshot, agent: Id) -> bool {
     let agent = snapshot.agent(agent);

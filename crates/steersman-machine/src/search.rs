@@ -226,10 +226,6 @@ impl Plan {
         }
         let plan = Self::read(json, network)?;
         match &plan.score {
-            Some(Scorer::Expr(expr)) => {
-                let checked = crate::definition::check_worth(&network.source, &expr.source);
-                checked.map_err(|why| format!("`score`: {why}"))?;
-            }
             Some(by @ (Scorer::Tool(name) | Scorer::Agent(name))) => {
                 if let Some(missing) = not_given(network, by) {
                     return Err(format!(
@@ -238,14 +234,14 @@ impl Plan {
                     ));
                 }
             }
-            None => {}
+            Some(Scorer::Expr(_)) | None => {}
         }
         Ok(plan)
     }
 }
 
 /// Whether a tool runs somewhere and answers something of its own.
-pub(crate) fn answers(tool: &ToolDef) -> bool {
+pub fn answers(tool: &ToolDef) -> bool {
     matches!(
         tool.source,
         Source::Http(_) | Source::Command { .. } | Source::Native { .. } | Source::Mcp { .. }

@@ -240,7 +240,7 @@ pub(crate) fn say_in(
 }
 
 /// The words with these values; none where the template cannot be rendered with them.
-pub(crate) fn fill(words: &Template, values: &[(&str, &str)]) -> Option<String> {
+pub fn fill(words: &Template, values: &[(&str, &str)]) -> Option<String> {
     let values: Map<String, Json> = values
         .iter()
         .map(|(name, value)| ((*name).to_owned(), Json::from(*value)))

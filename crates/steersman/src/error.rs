@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use steersman_machine::definition::{Diagnostic, Shown};
+use steersman_definition::{Diagnostic, Shown};
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::store::StoreError;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use steersman_machine::definition;
+use steersman_definition as definition;
 use steersman_machine::ids::Name;
 use steersman_machine::network::{ModelDef, Network, Provider};
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel, called};

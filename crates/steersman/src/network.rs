@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steersman_machine::definition::{self, Files, Node, Severity};
+use steersman_definition::{self as definition, Files, Node, Severity};
 use steersman_machine::interaction::Choice;
 use steersman_machine::nets::{Natives, Net, RouteView, Router};
 use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
@@ -18,6 +18,7 @@ use steersman_runtime::retrieval;
 #[derive(Clone, Debug)]
 pub struct Network {
     checked: Arc<checked::Network>,
+    tests: Arc<BTreeMap<String, definition::test::Test>>,
     tools: Arc<BTreeMap<String, Tool>>,
     warnings: Arc<[definition::Diagnostic]>,
     folder: Option<PathBuf>,
@@ -54,6 +55,7 @@ impl Network {
     ) -> Self {
         Self {
             checked,
+            tests: Arc::default(),
             tools: Arc::default(),
             warnings: Arc::default(),
             folder,
@@ -118,7 +120,12 @@ impl Network {
 
     /// Names of its tests, for [`testing::run`](crate::testing::run).
     pub fn tests(&self) -> impl Iterator<Item = &str> {
-        self.checked.tests.keys().map(|name| &**name)
+        self.tests.keys().map(|name| &**name)
+    }
+
+    /// A test by name.
+    pub(crate) fn test(&self, name: &str) -> Option<&definition::test::Test> {
+        self.tests.get(name)
     }
 
     /// The folder that it was read from, where its commands run.
@@ -437,15 +444,19 @@ impl Builder {
     /// # Errors
     /// Everything that is wrong, at once.
     pub fn build(self) -> Result<Network, DefinitionError> {
-        let (network, diagnostics) = match self.made {
-            Made::Files(files) => definition::compile(&files),
+        let (compiled, diagnostics) = match self.made {
+            Made::Files(files) => definition::compile_with_tests(&files, None),
             Made::Keys(keys) => {
                 let files = self.tools.iter().fold(Files::default(), |files, tool| {
                     files.with(schema_path(&tool.name), tool.schema.to_string())
                 });
-                definition::compile_node(Node::json(&Json::Object(keys)), &files)
+                let root = Node::json(&Json::Object(keys));
+                definition::compile_with_tests(&files, Some(root))
             }
         };
+        let (network, tests) = compiled
+            .map(|compiled| (compiled.network, compiled.tests))
+            .unzip();
         let failed = diagnostics.iter().any(|d| d.severity == Severity::Error);
         let mut problems = Vec::new();
         if let Some(network) = &network {
@@ -467,6 +478,7 @@ impl Builder {
         match network {
             Some(network) if !failed && problems.is_empty() => Ok(Network {
                 checked: Arc::new(network),
+                tests: Arc::new(tests.unwrap_or_default()),
                 tools: Arc::new(
                     self.tools
                         .into_iter()

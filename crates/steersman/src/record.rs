@@ -258,7 +258,7 @@ async fn tried(network: &Network, name: &str, document: &Json) -> Result<Report,
     let mut stored: Json = serde_json::from_str(&network.checked().source)
         .map_err(|e| Error::Refused(format!("the definition cannot be read: {e}")))?;
     stored["definition"]["tests"] = document["tests"].clone();
-    let made = steersman_machine::definition::compile_stored(&stored.to_string());
+    let made = steersman_definition::compile_stored(&stored.to_string());
     let mut made = made.map_err(Error::Refused)?;
     made.natives = network.checked().natives.clone();
     Ok(Box::pin(crate::testing::run(&network.with_checked(made), name)).await)

@@ -26,7 +26,7 @@ use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use steersman_machine::definition::test::{Answer, Script, Test};
+use steersman_definition::test::{Answer, Script, Test};
 use steersman_machine::ids::Time;
 use steersman_runtime::clock::{Clock as _, Virtual};
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel};
@@ -130,7 +130,7 @@ async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> R
         name: name.to_owned(),
         ..Report::default()
     };
-    let Some(test) = network.checked().tests.get(name) else {
+    let Some(test) = network.test(name) else {
         report.failures.push(format!("there is no test `{name}`"));
         return report;
     };
@@ -151,7 +151,7 @@ async fn played(network: &Network, name: &str, real: bool) -> (Report, String) {
         name: name.to_owned(),
         ..Report::default()
     };
-    let Some(test) = network.checked().tests.get(name) else {
+    let Some(test) = network.test(name) else {
         report.failures.push(format!("there is no test `{name}`"));
         return (report, String::new());
     };

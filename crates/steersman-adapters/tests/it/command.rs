@@ -352,8 +352,8 @@ async fn a_cancelled_program_is_killed() {
 fn secrets_have_no_meaning_in_the_vector() {
     let yaml = "secrets: { token: { env: TOKEN } }\nagents: { a: { system: Do., tools: [t] } }\n\
                 tools: { t: { description: Does it., effect: read, command: [echo, \"{{ secrets.token }}\"] } }";
-    let files = steersman_machine::definition::Files::new("t.yaml", yaml);
-    let (network, diagnostics) = steersman_machine::definition::compile(&files);
+    let files = steersman_definition::Files::new("t.yaml", yaml);
+    let (network, diagnostics) = steersman_definition::compile(&files);
     assert!(network.is_none());
     let codes: Vec<&str> = diagnostics.iter().map(|d| d.code).collect();
     assert_eq!(codes, ["E0310"], "{diagnostics:?}");

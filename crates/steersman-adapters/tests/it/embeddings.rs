@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::fts::FullText;
-use steersman_machine::definition::{Files, compile};
+use steersman_definition::{Files, compile};
 use steersman_machine::network::Network;
 use steersman_runtime::clock::System;
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};

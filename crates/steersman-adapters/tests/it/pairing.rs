@@ -9,9 +9,9 @@ use steersman_adapters::messages::encode::encode as messages;
 use steersman_adapters::structured::{Style, tell};
 use steersman_machine::context::{Content, Request};
 use steersman_machine::network::ToolChoice;
-use steersman_machine::testing::log::Log;
-use steersman_machine::testing::random::Dice;
-use steersman_machine::testing::story::{Manner, Story, definition};
+use steersman_testkit::log::Log;
+use steersman_testkit::random::Dice;
+use steersman_testkit::story::{Manner, Story, definition};
 
 /// Definitions with random policies, and how many histories each of them sees. A campaign has fifty.
 const DEFINITIONS: u64 = 60;

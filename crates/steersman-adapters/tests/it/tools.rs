@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::sync::Arc;
 use steersman_adapters::secrets::Opened;
-use steersman_machine::definition::{Files, compile};
+use steersman_definition::{Files, compile};
 use steersman_machine::effect::ToolWork;
 use steersman_machine::expression::Names;
 use steersman_machine::ids::{Id, Line};

@@ -11,8 +11,8 @@ use std::path::Path;
 use steersman::Network;
 use steersman::runtime::bind::{self, Values};
 use steersman::runtime::process_env;
-use steersman_machine::definition::summary::Beside;
-use steersman_machine::definition::{Diagnostic, Place, Severity, Shown};
+use steersman_definition::summary::Beside;
+use steersman_definition::{Diagnostic, Place, Severity, Shown};
 use steersman_machine::ids::Digest;
 use steersman_machine::interaction::Class;
 use steersman_machine::memory::told_scope;
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandE
             "agents": checked.agents.keys().collect::<Vec<_>>(),
             "people": checked.people.keys().collect::<Vec<_>>(),
             "tools": named(checked).map(|t| (t.name.to_string(), t.effect.word())).collect::<BTreeMap<_, _>>(),
-            "tests": checked.tests.keys().collect::<Vec<_>>(),
+            "tests": network.tests().collect::<Vec<_>>(),
             "diagnostics": all(told.first),
             "more": told.more,
         }))?;
@@ -65,12 +65,12 @@ pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandE
     if let Some(rest) = told.rest() {
         printer.complain(format!("{rest}.\n"));
     }
-    for row in proved(checked) {
+    for row in proved(checked, network.tests().count()) {
         printer.data(row)?;
     }
     let place = shown(&args.definition);
     let mut next = vec![format!("steersman run{place}")];
-    if !checked.tests.is_empty() {
+    if network.tests().next().is_some() {
         next.insert(0, format!("steersman test{place}"));
     }
     printer.talk(format!(
@@ -222,7 +222,7 @@ fn named(network: &network::Network) -> impl Iterator<Item = &ToolDef> {
 }
 
 /// One screen of what was proved.
-fn proved(network: &network::Network) -> Vec<String> {
+fn proved(network: &network::Network, tests: usize) -> Vec<String> {
     let mut parts = vec![
         count(network.agents.len() as u64, "agent"),
         count(named(network).count() as u64, "tool"),
@@ -288,8 +288,8 @@ fn proved(network: &network::Network) -> Vec<String> {
         let asked = "names of its tools are checked by `check --servers` and when a session starts";
         row("server", format!("{name}: {at}   {}", dim(asked)));
     }
-    if !network.tests.is_empty() {
-        row("tests", network.tests.len().to_string());
+    if tests > 0 {
+        row("tests", tests.to_string());
     }
     let native: Vec<&str> = network
         .tools

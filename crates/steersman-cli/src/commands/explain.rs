@@ -7,7 +7,7 @@ use serde_json::json;
 
 pub(crate) fn run(args: Explain, printer: &Printer) -> Result<Exit, CommandError> {
     let code = args.code.trim().to_ascii_uppercase();
-    let Some(text) = steersman_machine::definition::explain(&code) else {
+    let Some(text) = steersman_definition::explain(&code) else {
         return Err(
             CommandError::usage(format!("there is no diagnostic `{}`", args.code))
                 .hint("a code stands in brackets behind `error` or `warning`: steersman check"),

@@ -8,7 +8,7 @@ use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use steersman_machine::definition::import::{Imported, aiwaves};
+use steersman_definition::import::{Imported, aiwaves};
 use steersman_runtime::files;
 
 /// Bytes of a file at most. What a definition may hold is less.

@@ -60,7 +60,7 @@ pub(crate) fn run(args: New, printer: &Printer) -> Result<Exit, CommandError> {
     // the sessions of what lies below are kept here
     let own = folder.join(".steersman");
     std::fs::create_dir_all(&own)?;
-    let schema = steersman_machine::definition::schema();
+    let schema = steersman_definition::schema();
     std::fs::write(own.join("schema.json"), format!("{schema:#}\n"))?;
 
     if printer.is_json() {

@@ -4,6 +4,6 @@ use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 
 pub(crate) fn run(printer: &Printer) -> Result<Exit, CommandError> {
-    printer.data(format!("{:#}", steersman_machine::definition::schema()))?;
+    printer.data(format!("{:#}", steersman_definition::schema()))?;
     Ok(Exit::Answered)
 }

@@ -35,11 +35,9 @@ pub(crate) async fn run(
     };
     let broken = broken(&network);
     let names: Vec<String> = network
-        .checked()
-        .tests
-        .keys()
+        .tests()
         .filter(|name| args.name.as_ref().is_none_or(|part| name.contains(part)))
-        .cloned()
+        .map(str::to_owned)
         .collect();
     if names.is_empty() && broken.is_empty() {
         let error = CommandError::usage(match &args.name {

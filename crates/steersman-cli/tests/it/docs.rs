@@ -4,8 +4,8 @@ use crate::readme::transcript_is_true;
 use crate::world::{self, Service, World};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steersman_machine::definition::{Files, Severity, compile};
-use steersman_machine::testing::case;
+use steersman_definition::{Files, Severity, compile, compile_with_tests};
+use steersman_testkit::case;
 
 /// A block of code in a document: the text of its fence, the lines within, and where it begins.
 pub(crate) struct Block {
@@ -128,9 +128,11 @@ fn every_test_of_a_definition_in_the_concepts_holds() {
             if block.fence != "yaml" || !block.text.starts_with("steersman: 1\n") {
                 continue;
             }
-            let (network, _) = compile(&Files::new("steersman.yaml", block.text.as_str()));
-            let network = Arc::new(network.expect("it compiles: another test says why not"));
-            for (name, test) in &network.tests {
+            let files = Files::new("steersman.yaml", block.text.as_str());
+            let (compiled, _) = compile_with_tests(&files, None);
+            let compiled = compiled.expect("it compiles: another test says why not");
+            let network = Arc::new(compiled.network);
+            for (name, test) in &compiled.tests {
                 ran += 1;
                 let found = match case::run(network.clone(), test) {
                     Ok(ran) => ran.failures,

@@ -3,7 +3,7 @@
 use crate::readme::transcript_is_true;
 use crate::world::{self, World};
 use insta::assert_snapshot;
-use steersman_machine::definition::import::aiwaves;
+use steersman_definition::import::aiwaves;
 
 #[test]
 fn the_guide_to_importing_is_true() {
@@ -16,7 +16,7 @@ fn the_guide_to_importing_is_true() {
 }
 
 fn debate(world: &World) {
-    let imports = world::root().join("crates/steersman-machine/tests/imports");
+    let imports = world::root().join("crates/steersman-definition/tests/imports");
     let text = std::fs::read_to_string(imports.join("debate.json")).unwrap();
     world.write("duel/config.json", &text);
 }

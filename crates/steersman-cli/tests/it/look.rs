@@ -100,7 +100,7 @@ fn definitions() -> Vec<PathBuf> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
-    let others = root().join("crates/steersman-machine/tests/definitions");
+    let others = root().join("crates/steersman-definition/tests/definitions");
     found.extend(
         std::fs::read_dir(others)
             .unwrap()

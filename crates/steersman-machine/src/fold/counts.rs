@@ -91,7 +91,7 @@ impl Snapshot {
     }
 
     /// Whether an effect is work, and not a question to a person or a wait.
-    pub(crate) fn is_work(&self, effect: &Effect) -> bool {
+    pub fn is_work(&self, effect: &Effect) -> bool {
         let call = effect.what.call();
         let open = call.and_then(|c| self.call(effect.agent, c));
         open.is_none_or(|open| match open.call.target {

@@ -25,7 +25,7 @@ impl Output {
 
 impl Type {
     /// The first that a test gives for this type or one within it.
-    pub(crate) fn find<T>(&self, test: &dyn Fn(&Self) -> Option<T>) -> Option<T> {
+    pub fn find<T>(&self, test: &dyn Fn(&Self) -> Option<T>) -> Option<T> {
         test(self).or_else(|| match &self.kind {
             TypeKind::List(of) => of.find(test),
             TypeKind::Fields(fields) => fields.iter().find_map(|(_, ty)| ty.find(test)),

@@ -14,9 +14,9 @@ use steersman_machine::ids::{Digest, Id, Line, Name};
 use steersman_machine::interaction::Class;
 use steersman_machine::network::{Network, TypeKind};
 use steersman_machine::snapshot::{Phase, Snapshot};
-use steersman_machine::testing::net::{Draft, offers};
-use steersman_machine::testing::random::{Dice, begin, event};
-use steersman_machine::testing::world::{Fault, World};
+use steersman_testkit::net::{Draft, offers};
+use steersman_testkit::random::{Dice, begin, event};
+use steersman_testkit::world::{Fault, World};
 
 /// What can be read of a branch: its snapshot, and what a model is shown there.
 struct Seen {

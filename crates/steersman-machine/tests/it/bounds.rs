@@ -11,8 +11,8 @@ use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Class, How, Interaction, Origin, Reduce};
 use steersman_machine::network::{Network, TypeKind};
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::testing::net::{Draft, offers, text};
-use steersman_machine::testing::world::{Fault, Held, World};
+use steersman_testkit::net::{Draft, offers, text};
+use steersman_testkit::world::{Fault, Held, World};
 
 const MAIN: Id = Id::MAIN;
 const SALT: [u8; 16] = [7; 16];
@@ -433,7 +433,7 @@ fn a_line_holds_each_default_once() -> Result<(), Fault> {
         .agent("a", offers(&[], &["b"]))
         .agent("b", Vec::new())
         .change("b", |agent| {
-            let mut kind = steersman_machine::testing::net::ty(TypeKind::Any);
+            let mut kind = steersman_testkit::net::ty(TypeKind::Any);
             kind.default = Some(x(1_000));
             agent.state.push(("plan".into(), kind));
         })
@@ -464,8 +464,8 @@ tools:
     wait: { event: paid, match: { invoice: \"{{ args.invoice }}\" } }
 agents: { a: { system: You wait., tools: [payment] } }
 ";
-    let files = steersman_machine::definition::Files::new("steersman.yaml", text);
-    let (network, found) = steersman_machine::definition::compile(&files);
+    let files = steersman_definition::Files::new("steersman.yaml", text);
+    let (network, found) = steersman_definition::compile(&files);
     let network = network.unwrap_or_else(|| panic!("{found:?}"));
     let mut w = World::new(Arc::new(network));
     w.say(MAIN, "Go.")?;

@@ -8,9 +8,9 @@ use steersman_machine::expression::Data;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Cause, Class, How, Interaction};
 use steersman_machine::network::{Chooser, Network, Parameters, TypeKind};
-use steersman_machine::testing::net::{Draft, forks, offers, text, ty};
-use steersman_machine::testing::world::{Fault, Held, World, whole};
 use steersman_machine::trace::letters;
+use steersman_testkit::net::{Draft, forks, offers, text, ty};
+use steersman_testkit::world::{Fault, Held, World, whole};
 
 const MAIN: Id = Id::MAIN;
 

@@ -5,8 +5,8 @@ use steersman_machine::effect::{Answer, Ask, Outcome};
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::Class;
 use steersman_machine::network::{Parameters, Type, TypeKind};
-use steersman_machine::testing::net::{Draft, offers, ty};
-use steersman_machine::testing::world::{Fault, World};
+use steersman_testkit::net::{Draft, offers, ty};
+use steersman_testkit::world::{Fault, World};
 
 fn ask(id: &str, name: &str, args: &str) -> Ask {
     Ask {

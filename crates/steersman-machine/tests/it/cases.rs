@@ -5,19 +5,20 @@
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use steersman_machine::definition::{Files, compile};
-use steersman_machine::testing::replay::twice;
+use steersman_definition::{Compiled, Files, compile_with_tests};
+use steersman_testkit::replay::twice;
 
 /// Runs the tests of one case file; their traces, or what is wrong.
 fn run(name: &str, text: String) -> Result<String, String> {
-    let (network, found) = compile(&Files::new(name, text));
-    let Some(network) = network.map(Arc::new) else {
+    let (compiled, found) = compile_with_tests(&Files::new(name, text), None);
+    let Some(Compiled { network, tests }) = compiled else {
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         return Err(format!("{name}\n{}", found.join("\n")));
     };
-    assert!(!network.tests.is_empty(), "{name}: a case without tests");
+    let network = Arc::new(network);
+    assert!(!tests.is_empty(), "{name}: a case without tests");
     let (mut printed, mut wrong) = (String::new(), String::new());
-    for (test, steps) in &network.tests {
+    for (test, steps) in &tests {
         match twice(&network, steps) {
             Ok(ran) if ran.failures.is_empty() => {
                 writeln!(printed, "## {test}\n{}", ran.world.printed).expect("a string takes it");

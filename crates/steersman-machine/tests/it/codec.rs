@@ -17,7 +17,7 @@ use steersman_machine::effect::{Mapped, NewArtifact, NewWrite};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::{Artifact, Class, Doubtful, How, Reduce, Write as StateWrite};
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::testing::schema::describe;
+use steersman_testkit::schema::describe;
 
 const PREV: Hash = [9; 32];
 

@@ -11,8 +11,8 @@ use steersman_machine::context::{
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Class, End, How, Interaction, Origin, Target};
 use steersman_machine::network::{Does, ToolChoice};
-use steersman_machine::testing::log::{Log, result};
-use steersman_machine::testing::random;
+use steersman_testkit::log::{Log, result};
+use steersman_testkit::random;
 
 const DEFINITION: &str = r#"
 timezone: Europe/Oslo

@@ -2,15 +2,15 @@
 
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::definition::{Files, compile};
+use steersman_definition::{Compiled, Files, compile_with_tests};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::Cause;
 use steersman_machine::search::worth;
 use steersman_machine::snapshot::Phase;
-use steersman_machine::testing::case;
-use steersman_machine::testing::world::World;
 use steersman_machine::trace::letters;
+use steersman_testkit::case;
+use steersman_testkit::world::World;
 
 const DESK: &str = r#"steersman: 1
 name: desk
@@ -36,11 +36,10 @@ tests:
 "#;
 
 fn rolled() -> World {
-    let (network, found) = compile(&Files::new("desk.yaml", DESK.to_owned()));
-    let network = Arc::new(network.unwrap_or_else(|| panic!("{found:?}")));
-    let (_, test) = network.tests.iter().next().expect("it has one");
-    let test = test.clone();
-    case::run(network, &test).expect("it runs").world
+    let (compiled, found) = compile_with_tests(&Files::new("desk.yaml", DESK.to_owned()), None);
+    let Compiled { network, tests } = compiled.unwrap_or_else(|| panic!("{found:?}"));
+    let test = tests.values().next().expect("it has one");
+    case::run(Arc::new(network), test).expect("it runs").world
 }
 
 /// What a judge said on its branch, and how it ended.

@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use steersman_machine::definition::{Files, compile};
-use steersman_machine::testing::replay::twice;
+use steersman_definition::{Compiled, Files, compile, compile_with_tests};
+use steersman_testkit::replay::twice;
 
 /// Three agents, one below the other. The clerk serves one call over the turns of *One* and *Two*, is called again with
 /// *Three*, and has in each turn a helper look something up for ten minutes.
@@ -53,12 +53,12 @@ tests:
 
 /// Who reached the limit and in the answer to which message; or why it may not stand there.
 fn reached(key: &str, text: &str) -> String {
-    let (network, found) = compile(&Files::new("limits.yaml", text));
-    let Some(network) = network.map(Arc::new) else {
+    let (compiled, found) = compile_with_tests(&Files::new("limits.yaml", text), None);
+    let Some(Compiled { network, tests }) = compiled else {
         let said = found.iter().filter(|d| d.is_error()).map(|d| d.code);
         return format!("refused {}", said.collect::<Vec<_>>().join(" "));
     };
-    let ran = twice(&network, &network.tests["spans"]).expect("it runs as before");
+    let ran = twice(&Arc::new(network), &tests["spans"]).expect("it runs as before");
     let limit = format!("limit {key} ");
     let mut message = "";
     for line in ran.world.printed.lines() {

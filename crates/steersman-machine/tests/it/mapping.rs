@@ -5,7 +5,7 @@ use steersman_machine::effect::{Mapped, NewWrite};
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Class, How, Target};
 use steersman_machine::mapping::{self, Fault, Raw};
-use steersman_machine::testing::log::Log;
+use steersman_testkit::log::Log;
 
 const DEFINITION: &str = r#"
 state:

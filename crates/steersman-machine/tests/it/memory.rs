@@ -3,28 +3,28 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use steersman_definition::{Compiled, Files, compile_with_tests};
 use steersman_machine::commit::Want;
 use steersman_machine::context::{Content, Purpose, RenderCache, Request, request};
-use steersman_machine::definition::{Files, compile};
 use steersman_machine::effect::{Answer, Cancelled, Outcome};
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Id, Name};
-use steersman_machine::network::Network;
-use steersman_machine::testing::case;
-use steersman_machine::testing::world::{Fault, World};
 use steersman_machine::trace::letters;
+use steersman_testkit::case;
+use steersman_testkit::world::{Fault, World};
 
-fn network(name: &str, text: &str) -> Arc<Network> {
-    let (network, found) = compile(&Files::new(name, text.to_owned()));
+fn compiled(name: &str, text: &str) -> Compiled {
+    let (compiled, found) = compile_with_tests(&Files::new(name, text.to_owned()), None);
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-    Arc::new(network.unwrap_or_else(|| panic!("{}", found.join("\n"))))
+    compiled.unwrap_or_else(|| panic!("{}", found.join("\n")))
 }
 
 /// Each model call of a case: whose, what for, and what it saw, in order. Rendered with a cache for each agent, as a session
 /// does it, and compared with a rendering from nothing.
 fn asked(name: &str, text: &str, test: &str) -> Vec<(Name, Request)> {
-    let network = network(name, text);
-    let ran = case::run(network.clone(), &network.tests[test]).unwrap_or_else(|e| panic!("{e}"));
+    let Compiled { network, tests } = compiled(name, text);
+    let network = Arc::new(network);
+    let ran = case::run(network.clone(), &tests[test]).unwrap_or_else(|e| panic!("{e}"));
     assert!(ran.failures.is_empty(), "{}", ran.failures.join("\n"));
     let world = &ran.world;
     let mut caches: BTreeMap<Id, RenderCache> = BTreeMap::new();
@@ -221,7 +221,7 @@ fn out(world: &World) -> Id {
 /// An interrupt cuts the call off and loses nothing: what was said before it is read with it.
 #[test]
 fn what_was_interrupted_is_read_with_what_interrupts() -> Result<(), Fault> {
-    let mut world = World::new(network("clerk", CLERK));
+    let mut world = World::new(Arc::new(compiled("clerk", CLERK).network));
     world.say(Id::MAIN, "About ships.")?;
     world.interrupt(Id::MAIN, "By sail.")?;
     assert_eq!(stack(&world), "U TC TR U TC");
@@ -259,7 +259,7 @@ fn what_was_interrupted_is_read_with_what_interrupts() -> Result<(), Fault> {
 /// Whoever cancels the call does not want it: the turn goes on without.
 #[test]
 fn a_cancelled_one_is_not_asked_again() -> Result<(), Fault> {
-    let mut world = World::new(network("clerk", CLERK));
+    let mut world = World::new(Arc::new(compiled("clerk", CLERK).network));
     world.say(Id::MAIN, "About ships.")?;
     let call = world.at(Id::MAIN).calls.keys().next().copied();
     let (owner, call) = call.expect("it is open");
@@ -274,7 +274,7 @@ fn a_cancelled_one_is_not_asked_again() -> Result<(), Fault> {
 #[test]
 fn it_counts_in_limits_that_are_written() -> Result<(), Fault> {
     let limited = CLERK.replace("[topic] }", "[topic], limits: { model_calls: 1 } }");
-    let mut world = World::new(network("clerk", &limited));
+    let mut world = World::new(Arc::new(compiled("clerk", &limited).network));
     world.say(Id::MAIN, "About ships.")?;
     let effect = out(&world);
     world.outcome(effect, answer("{}"))?;
@@ -289,7 +289,7 @@ fn it_counts_in_limits_that_are_written() -> Result<(), Fault> {
 /// A fork in the middle of it asks again, and both branches have the state that they found.
 #[test]
 fn a_fork_asks_again() -> Result<(), Fault> {
-    let mut world = World::new(network("clerk", CLERK));
+    let mut world = World::new(Arc::new(compiled("clerk", CLERK).network));
     world.say(Id::MAIN, "About ships.")?;
     let at = world.branch(Id::MAIN).head;
     let fork = world.fork(at, None, None, true)?;

@@ -7,9 +7,9 @@ use steersman_machine::ids::Id;
 use steersman_machine::interaction::How;
 use steersman_machine::nets::{Event, Net, NetView, Step};
 use steersman_machine::network::Does;
-use steersman_machine::testing::net::Draft;
-use steersman_machine::testing::world::{Fault, World};
 use steersman_machine::trace::letters;
+use steersman_testkit::net::Draft;
+use steersman_testkit::world::{Fault, World};
 
 /// Origins B1: reasoning, action, reasoning, answer. It counts by what lies on the stack, so that a second run is the
 /// same as the first.

@@ -3,8 +3,8 @@
 use crate::random::asked;
 use serde_json::{Value as Json, json};
 use steersman_machine::context::{COMPACT, Content, Purpose, RenderCache, Request, purpose};
-use steersman_machine::testing::log::Log;
-use steersman_machine::testing::story::{Manner, Story, definition, opaque_with_calls};
+use steersman_testkit::log::Log;
+use steersman_testkit::story::{Manner, Story, definition, opaque_with_calls};
 
 /// Definitions with random policies, and how many histories each of them sees. 2,400 together.
 const DEFINITIONS: u64 = 60;

@@ -5,7 +5,7 @@
     reason = "the number of sessions is asked for by whoever runs a campaign"
 )]
 
-use steersman_machine::testing::random::session;
+use steersman_testkit::random::session;
 
 /// A number that whoever runs a campaign asks for.
 pub(crate) fn asked(name: &str, default: u64) -> u64 {

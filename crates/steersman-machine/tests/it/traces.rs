@@ -6,9 +6,9 @@ use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::Class;
 use steersman_machine::join::JoinOn;
 use steersman_machine::network::{Chooser, Turns};
-use steersman_machine::testing::net::{Draft, forks, offers, text, ty};
-use steersman_machine::testing::world::{Fault, Held, World, whole};
 use steersman_machine::trace::letters;
+use steersman_testkit::net::{Draft, forks, offers, text, ty};
+use steersman_testkit::world::{Fault, Held, World, whole};
 
 fn id(n: u64, k: u32) -> Id {
     Id::new(Line(n), k)

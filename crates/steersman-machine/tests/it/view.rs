@@ -5,8 +5,8 @@ use steersman_machine::commit::Kind;
 use steersman_machine::expression::{EvalKind, Expr, Template, to_json};
 use steersman_machine::ids::{Id, Time};
 use steersman_machine::interaction::Origin;
-use steersman_machine::testing::log::Log;
 use steersman_machine::view::{Trace, Transport, View};
+use steersman_testkit::log::Log;
 
 const DEFINITION: &str = r#"
 timezone: Europe/Oslo

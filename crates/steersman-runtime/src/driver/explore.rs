@@ -18,11 +18,12 @@ use crate::load::Since;
 use crate::store::InboxMessage;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use steersman_definition::check_worth;
 use steersman_machine::codec::Hash;
 use steersman_machine::commit::{LedgerEntry, Searching, Want};
 use steersman_machine::effect::{Bodies, Offered, Opened, Wish, Work};
 use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::search::{self, Cost, Next, Plan, Run, Stop, Why};
+use steersman_machine::search::{self, Cost, Next, Plan, Run, Scorer, Stop, Why};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::tick;
 
@@ -654,7 +655,16 @@ impl Driver {
         plan: &str,
     ) -> Result<Acted, EngineError> {
         let read = serde_json::from_str::<Json>(plan).map_err(|e| e.to_string());
-        let plan = match read.and_then(|json| Plan::checked(&json, self.network())) {
+        let network = self.network();
+        let checked = read.and_then(|json| {
+            let plan = Plan::checked(&json, network)?;
+            if let Some(Scorer::Expr(score)) = &plan.score {
+                check_worth(&network.source, &score.source)
+                    .map_err(|why| format!("`score`: {why}"))?;
+            }
+            Ok(plan)
+        });
+        let plan = match checked {
             Ok(plan) => plan,
             Err(why) => return Ok(Err(why)),
         };

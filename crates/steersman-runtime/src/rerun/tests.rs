@@ -13,8 +13,8 @@ use steersman_machine::commit::{Binding, Commit, LogLine};
 use steersman_machine::context::{self, RenderCache};
 use steersman_machine::ids::{Digest, Id, Line};
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::testing::random::{self, Dice};
-use steersman_machine::testing::world::{Fault, World};
+use steersman_testkit::random::{self, Dice};
+use steersman_testkit::world::{Fault, World};
 
 /// Things that happen in a session: most are short, some are long.
 fn events(seed: u64) -> u64 {

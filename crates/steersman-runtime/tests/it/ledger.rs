@@ -525,7 +525,7 @@ fn a_damaged_checkpoint_is_discarded() {
 /// A checkpoint is a cache, so its form may change: with another version, so that old ones are discarded.
 #[test]
 fn the_form_of_ledgers_has_its_version() {
-    let form = steersman_machine::testing::schema::describe::<Ledger>();
+    let form = steersman_testkit::schema::describe::<Ledger>();
     insta::assert_snapshot!(
         "ledger",
         format!("version {}\n{form}", steersman_runtime::ledger::VERSION)

@@ -9,7 +9,6 @@ use steersman_machine::codec;
 use steersman_machine::commit::{Binding, LedgerEntry, LogLine};
 use steersman_machine::ids::{Body, Digest, Id, Line, Time, hex, unhex};
 use steersman_machine::manifest::{Listed, Listing, Manifest};
-use steersman_machine::testing::schema::describe;
 use steersman_runtime::bind::{ManifestHash, Values};
 use steersman_runtime::conformance::{SALT, story};
 use steersman_runtime::inbox::{Begin, CancelWhat, DecodeError, Message, Redefinition, Resolution};
@@ -19,6 +18,7 @@ use steersman_runtime::pending::PendingId;
 use steersman_runtime::session::Fate;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Batch, InboxMessage, NewSession, Row, Store, StoreError};
+use steersman_testkit::schema::describe;
 
 /// One of each kind, every field filled once.
 fn every() -> Vec<Message> {

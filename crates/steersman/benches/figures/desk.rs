@@ -3,8 +3,8 @@
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steersman_definition::{self as definition, Files};
 use steersman_machine::commit::{Binding, LogLine, Text};
-use steersman_machine::definition::{self, Files};
 use steersman_machine::effect::{
     Answer, Ask, Bodies, Mapped, Offered, Opened, Outcome, Said, Start, Wish, Work,
 };

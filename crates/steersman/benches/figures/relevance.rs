@@ -6,7 +6,7 @@ use serde_json::json;
 use std::hint::black_box;
 use std::sync::Arc;
 use steersman_adapters::fts::FullText;
-use steersman_machine::definition::{self, Files};
+use steersman_definition::{self as definition, Files};
 use steersman_machine::effect::{Answer, Ask, Failure};
 use steersman_machine::ids::Name;
 use steersman_runtime::Boxed;

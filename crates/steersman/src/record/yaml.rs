@@ -217,7 +217,7 @@ mod tests {
                 json!([text, [text]]),
             ] {
                 let written = document(&json);
-                let read = steersman_machine::definition::data("t.yaml", &written);
+                let read = steersman_definition::data("t.yaml", &written);
                 assert_eq!(read, Ok(json), "{written}");
             }
         }

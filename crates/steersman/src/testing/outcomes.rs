@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use steersman_machine::definition::test::{Gives, ToolOutcome};
+use steersman_definition::test::{Gives, ToolOutcome};
 use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::interaction::Class;
 use steersman_machine::manifest::{Listed, Listing};

@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 use std::sync::Arc;
+use steersman_definition::expect::Subject;
 use steersman_machine::commit::{Commit, LogLine};
 use steersman_machine::context::History;
 use steersman_machine::effect::Bodies;
@@ -9,7 +10,6 @@ use steersman_machine::ids::{Body, Id, Line};
 use steersman_machine::interaction::{Interaction, Target};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::testing::expect::Subject;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::pending::PendingKind;
 

@@ -308,7 +308,7 @@ tests:
 "
     );
     let network = Network::from_yaml(definition).build().unwrap();
-    for test in network.checked().tests.keys() {
+    for test in network.tests() {
         let report = run(&network, test).await;
         assert_eq!(report.failures, Vec::<String>::new(), "{test}");
     }

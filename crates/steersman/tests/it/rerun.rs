@@ -35,7 +35,7 @@ fn rerun_all(under: impl Fn(&Network) -> Option<Network>) -> (Vec<String>, u64) 
             continue;
         };
         let other = under(&network);
-        for test in network.checked().tests.keys() {
+        for test in network.tests() {
             let report = runtime().block_on(async {
                 match &other {
                     Some(other) => testing::rerun_under(&network, test, other).await,

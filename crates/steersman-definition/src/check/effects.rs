@@ -1,0 +1,319 @@
+//! Effects and people: who can be asked, what may be written twice, what a model chooses by.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::lower::{Sort, constant_misfit};
+use super::super::source::{Key, Span};
+use super::Check;
+use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::ids::Name;
+use steersman_machine::interaction::{Class, Reduce};
+use steersman_machine::network::{AgentDef, Does, Offer, OnDoubt, Parameters, Provider, Source};
+use steersman_machine::price::Price;
+
+impl Check<'_> {
+    pub(super) fn effects(&mut self, whole: bool) {
+        self.nobody_to_ask();
+        self.approvals();
+        self.probes();
+        self.ahead();
+        self.reaches();
+        self.choosers();
+        self.judges();
+        self.searches();
+        self.writers();
+        self.arguments();
+        self.prices();
+        if whole {
+            self.descriptions();
+        }
+    }
+
+    /// `user` is nobody where a session may begin by an event.
+    fn nobody_to_ask(&mut self) {
+        let lowered = self.lowered;
+        let Some((event, declared)) = lowered.starts.first() else {
+            return;
+        };
+        for span in &lowered.by_user {
+            let (at, declared) = (self.place(*span), self.place(*declared));
+            self.say(Diagnostic::no_user(at, event, declared));
+        }
+    }
+
+    /// A limit of money holds only where each call has a price. What `auto` finds is judged when a session starts.
+    fn prices(&mut self) {
+        let merged = self.merged;
+        let of_agents = merged.section("agents").iter().map(|(_, node)| node);
+        let limits = of_agents.filter_map(|node| node.get("limits"));
+        let mut limits = merged.settings.get("limits").into_iter().chain(limits);
+        let Some(cost) = limits.find_map(|limits| limits.get("cost")) else {
+            return;
+        };
+        let limit = self.place(cost.span);
+        let lowered = self.lowered;
+        let models = merged.section("models").iter();
+        let models: BTreeMap<&str, &Key> = models.map(|(key, _)| (&*key.name, key)).collect();
+        for name in lowered.network.all_models() {
+            let def = &lowered.network.models[name];
+            if def.price.is_some() {
+                continue;
+            }
+            let provider = match def.provider {
+                Provider::Scripted => continue,
+                Provider::OpenAi => "openai",
+                Provider::Anthropic => "anthropic",
+                Provider::Auto | Provider::Compatible => "",
+            };
+            let why = match &def.model {
+                _ if def.url.is_some() => {
+                    "the built-in table is for the providers' own addresses".to_owned()
+                }
+                Some(model) if !provider.is_empty() && Price::known(provider, model).is_none() => {
+                    format!("the built-in table does not have `{model}`")
+                }
+                Some(_) | None => continue,
+            };
+            let key = models.get(&**name);
+            let at = key.and_then(|key| self.place(key.span));
+            self.say(Diagnostic::no_price(at, name, &why, limit.clone()));
+        }
+    }
+
+    /// Only what runs as a tool is held for an approval: nothing else may look as if it were.
+    fn approvals(&mut self) {
+        let lowered = self.lowered;
+        for (of, span) in &lowered.approves {
+            let tool = lowered.network.tools.get(of);
+            let what = match tool.map(|tool| &tool.source) {
+                Some(
+                    Source::State
+                    | Source::Http(_)
+                    | Source::Command { .. }
+                    | Source::Native { .. }
+                    | Source::Mcp { .. },
+                ) => continue,
+                Some(Source::Wait(_)) => "a tool that waits",
+                Some(Source::Ask(_)) => "a tool that asks",
+                Some(Source::Send(_)) => "a tool that sends a message",
+                Some(Source::BuiltIn(_)) => "a tool of the engine",
+                // All tools of a server.
+                None if of.ends_with(".*") => continue,
+                None => match lowered.declared.get(of).map(|declared| declared.sort) {
+                    Some(Sort::Tool) => continue,
+                    Some(Sort::Agent) => "an agent: each of its tools may have one",
+                    Some(Sort::Person) => "a person",
+                    None => "a tool of the engine",
+                },
+            };
+            let at = self.place(*span);
+            self.say(Diagnostic::type_key(at, "approve", what));
+        }
+    }
+
+    /// A tool that chooses among branches only looks, too: nobody approves what it does, nor is it ever in doubt.
+    fn choosers(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        for (tool, span) in &lowered.choosers {
+            let Some(tool) = network.tools.get(tool) else {
+                continue;
+            };
+            let runs = matches!(
+                tool.source,
+                Source::Http(_)
+                    | Source::Command { .. }
+                    | Source::Native { .. }
+                    | Source::Mcp { .. }
+            );
+            let does = match tool.effect {
+                Class::Pure | Class::Read if runs => continue,
+                Class::Pure | Class::Read => "gives no answer of its own",
+                Class::Idempotent => "is idempotent",
+                Class::Unsafe => "is unsafe",
+            };
+            let at = self.place(*span);
+            self.say(Diagnostic::chooser_class(at, &tool.name, does));
+        }
+    }
+
+    /// A probe only looks.
+    fn probes(&mut self) {
+        let lowered = self.lowered;
+        for (name, tool) in &lowered.network.tools {
+            let Some(OnDoubt::Probe { probe, .. }) = &tool.on_doubt else {
+                continue;
+            };
+            let class = lowered.network.tools.get(probe).map(|tool| tool.effect);
+            if let Some(class @ (Class::Idempotent | Class::Unsafe)) = class {
+                let declared = lowered.declared.get(name).map(|declared| declared.item);
+                let at = self
+                    .key_within(name, "probe")
+                    .or(declared)
+                    .and_then(|span| self.place(span));
+                self.say(Diagnostic::probe_class(at, probe, class.word()));
+            }
+        }
+    }
+
+    /// What runs ahead of a turn only looks.
+    fn ahead(&mut self) {
+        let lowered = self.lowered;
+        for (_, tool, span) in &lowered.ahead {
+            let class = lowered.network.tools.get(tool).map(|tool| tool.effect);
+            if let Some(class @ (Class::Idempotent | Class::Unsafe)) = class {
+                let at = self.place(*span);
+                self.say(Diagnostic::ahead_class(at, tool, class.word()));
+            }
+        }
+    }
+
+    /// What tells a person is repeated under its key, and nobody gives it arguments.
+    fn reaches(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        for (name, person) in &network.people {
+            let Some(tool) = person
+                .reach
+                .as_ref()
+                .and_then(|name| network.tools.get(name))
+            else {
+                continue;
+            };
+            let wants = match &tool.parameters {
+                Parameters::Fields(fields) => fields
+                    .iter()
+                    .find(|(_, ty)| !ty.optional && ty.default.is_none())
+                    .map(|(name, _)| format!("wants `{name}`")),
+                Parameters::Schema(_) => Some("wants what a schema says".to_owned()),
+            };
+            let class =
+                (tool.effect != Class::Idempotent).then(|| format!("is {}", tool.effect.word()));
+            if let Some(why) = class.or(wants) {
+                let declared = lowered.declared.get(name).map(|declared| declared.item);
+                let at = declared.and_then(|span| self.place(span));
+                self.say(Diagnostic::reach_class(at, &tool.name, &why));
+            }
+        }
+    }
+
+    /// Constants that are given as arguments fit their parameters.
+    fn arguments(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        for (of, name, node) in &lowered.arguments {
+            let tool = network.tools.get(of).map(|tool| &tool.parameters);
+            let agent = || network.agents.get(of).map(|agent| &agent.parameters);
+            let Some(Parameters::Fields(fields)) = tool.or_else(agent) else {
+                continue;
+            };
+            let Some((_, ty)) = fields.iter().find(|(known, _)| known == name) else {
+                continue;
+            };
+            if let Some(misfit) = constant_misfit(ty, node) {
+                let declared = lowered.parameters.get(&(of.clone(), name.clone()));
+                let declared = declared.and_then(|span| self.place(*span));
+                let misfit = misfit.under(name).to_string();
+                let at = self.place(node.span);
+                self.say(Diagnostic::misfit(at, &misfit, declared));
+            }
+        }
+    }
+
+    /// Where a key of `on_doubt` of a tool stands.
+    fn key_within(&self, tool: &Name, key: &str) -> Option<Span> {
+        let node = self.entry_of("tools", tool)?;
+        Some(node.get("on_doubt")?.get(key)?.span)
+    }
+
+    /// Tools that one answer may call together and that write the same entry: one warning for each entry.
+    fn writers(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        let mut writes: BTreeMap<&Name, BTreeMap<&Name, Span>> = BTreeMap::new();
+        for (writer, entry, span) in &lowered.writes {
+            if !self.reduces(entry) {
+                let entries = writes.entry(writer).or_default();
+                entries.entry(entry).or_insert(*span);
+            }
+        }
+        // what several models are offered alike is looked at once
+        let models = network.agents.values().flat_map(AgentDef::models);
+        let offers: BTreeSet<Vec<&Name>> = models
+            .map(|model| {
+                let offered = model.tools.iter().map(|offered| match &offered.of {
+                    Offer::Tool(name) | Offer::Agent(name) => name,
+                });
+                offered.filter(|name| writes.contains_key(name)).collect()
+            })
+            .collect();
+        let mut together: BTreeMap<&Name, BTreeMap<&Name, Span>> = BTreeMap::new();
+        for offered in &offers {
+            let mut of_entry: BTreeMap<&Name, BTreeMap<&Name, Span>> = BTreeMap::new();
+            for writer in offered {
+                for (entry, span) in &writes[writer] {
+                    of_entry.entry(entry).or_default().insert(writer, *span);
+                }
+            }
+            for (entry, writers) in of_entry {
+                if writers.len() > 1 {
+                    together.entry(entry).or_default().extend(writers);
+                }
+            }
+        }
+        for (entry, writers) in together {
+            let mut writers: Vec<(&Name, Span)> = writers.into_iter().collect();
+            // as they were written
+            writers.sort_by_key(|(_, span)| *span);
+            let [(_, first), (_, second), ..] = writers[..] else {
+                continue;
+            };
+            let (at, other) = (self.place(second), self.place(first));
+            let names = writers.iter().map(|(name, _)| &***name);
+            self.say(Diagnostic::many_writers(at, entry, names, other));
+        }
+    }
+
+    /// Whether an entry says how several writes come together.
+    fn reduces(&self, entry: &Name) -> bool {
+        let declared = self.entries.get(&**entry);
+        let mut declared = declared.into_iter().flatten();
+        declared.any(|(_, ty)| ty.reduce != Reduce::Last)
+    }
+
+    /// What a model is offered needs a description.
+    fn descriptions(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        let mut said = BTreeSet::new();
+        let by_model = |from: &Name| {
+            let agent = network.agents.get(from);
+            agent.is_some_and(|agent| matches!(agent.does, Does::Model(_)))
+        };
+        let offers = lowered.offers.iter().filter(|(from, ..)| by_model(from));
+        for (_, to, span) in offers.chain(&lowered.chosen) {
+            let Some(declared) = lowered.declared.get(to) else {
+                continue;
+            };
+            let (what, text) = match declared.sort {
+                Sort::Tool => {
+                    let tool = network.tools.get(to);
+                    // the server tells what it is for
+                    let tool = tool.filter(|tool| !matches!(tool.source, Source::Mcp { .. }));
+                    ("tool", tool.map(|tool| &tool.description))
+                }
+                Sort::Agent => (
+                    "agent",
+                    network.agents.get(to).map(|agent| &agent.description),
+                ),
+                Sort::Person => (
+                    "person",
+                    network.people.get(to).map(|person| &person.description),
+                ),
+            };
+            if text.is_some_and(String::is_empty) && said.insert(to.clone()) {
+                let (at, by) = (self.place(declared.span), self.place(*span));
+                self.say(Diagnostic::no_description(at, what, to, by));
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Modes that cannot do what they say: exits that never fire, modes that nothing leads to, and those that never end.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::source::{Key, Node, Span};
+use super::Check;
+use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::ids::Name;
+use steersman_machine::network::{
+    AgentDef, ExitsWhen, FINISH, Mode, ModeExit, ModelAgent, Modes, Network, Offer, Source,
+    ToolChoice,
+};
+
+/// The modes to which tools may lead that a model is offered.
+enum Said {
+    /// These.
+    Only(BTreeSet<Name>),
+    /// Any: a template says which, or a tool in Rust.
+    Any,
+}
+
+impl Check<'_> {
+    pub(super) fn modes(&mut self) {
+        let lowered = self.lowered;
+        for (name, agent) in &lowered.network.agents {
+            let Some(modes) = &agent.modes else {
+                continue;
+            };
+            let Some(node) = self.entry_of("agents", name).cloned() else {
+                continue;
+            };
+            let at = Written::of(&node, modes);
+            self.mode_exits(&node, None, modes, &at);
+            for mode in &modes.all {
+                self.mode_exits(&node, Some(mode), modes, &at);
+                self.never_ends(&node, mode, modes, &at);
+            }
+            self.never_in_force(modes, &at);
+        }
+        self.said_modes();
+    }
+
+    fn mode_exits(&mut self, agent: &Node, mode: Option<&Mode>, modes: &Modes, at: &Written<'_>) {
+        let network = &self.lowered.network;
+        let (node, exits) = match mode {
+            Some(mode) => (at.node(&mode.name), &mode.exits),
+            None => (Some(agent), &modes.exits),
+        };
+        let nodes = node.and_then(|node| node.get("exits"));
+        let nodes = nodes.map(Node::items).unwrap_or_default();
+        if nodes.len() != exits.len() {
+            return;
+        }
+        let within: Vec<&ModelAgent> = match mode {
+            Some(mode) => vec![&mode.model],
+            None => modes.all.iter().map(|mode| &mode.model).collect(),
+        };
+        let after_tool = |exit: &ModeExit| matches!(exit.cause, ExitsWhen::AfterTool(_));
+        let called = if exits.iter().any(after_tool) {
+            MayCall::of(network, &within)
+        } else {
+            MayCall::default()
+        };
+        for (node, exit) in nodes.iter().zip(exits) {
+            if let Some(mode) = mode.filter(|mode| mode.name == exit.to) {
+                let at = self.place(node.get("to").map_or(node.span, |to| to.span));
+                self.say(Diagnostic::leads_to_itself(at, &mode.name));
+            }
+            let ExitsWhen::AfterTool(names) = &exit.cause else {
+                continue;
+            };
+            for name in names {
+                if called.has(name) {
+                    continue;
+                }
+                let at = self.place(of_name(node, name));
+                let mode = mode.map(|mode| &*mode.name);
+                self.say(Diagnostic::exit_of_no_tool(at, name, mode));
+            }
+        }
+    }
+
+    /// A model that must call something else than the end, in a mode that nothing leads out of.
+    fn never_ends(&mut self, agent: &Node, mode: &Mode, modes: &Modes, at: &Written<'_>) {
+        let ToolChoice::Tool(must) = &mode.model.tool_choice else {
+            return;
+        };
+        let away = |exit: &&ModeExit| exit.to != mode.name;
+        let leaves = mode
+            .exits
+            .iter()
+            .chain(&modes.exits)
+            .any(|exit| away(&exit));
+        let said = match said(&self.lowered.network, &mode.model) {
+            Said::Any => true,
+            Said::Only(names) => names.iter().any(|name| *name != mode.name),
+        };
+        if leaves || said || **must == *FINISH {
+            return;
+        }
+        let node = at.node(&mode.name);
+        let at = node.and_then(|node| node.get("tool_choice"));
+        let at = at.or(agent.get("tool_choice")).map(|node| node.span);
+        let at = at.and_then(|span| self.place(span));
+        self.say(Diagnostic::mode_without_end(at, &mode.name, must));
+    }
+
+    fn never_in_force(&mut self, modes: &Modes, at: &Written<'_>) {
+        let network = &self.lowered.network;
+        let mut open = vec![modes.start.clone()];
+        open.extend(modes.exits.iter().map(|exit| exit.to.clone()));
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            let Some(mode) = at.modes.get(&*name).filter(|_| seen.insert(name)) else {
+                continue;
+            };
+            open.extend(mode.exits.iter().map(|exit| exit.to.clone()));
+            match said(network, &mode.model) {
+                Said::Any => return,
+                Said::Only(names) => open.extend(names),
+            }
+        }
+        for mode in modes.all.iter().filter(|mode| !seen.contains(&*mode.name)) {
+            let at = at.key(&mode.name).and_then(|span| self.place(span));
+            self.say(Diagnostic::mode_never_in_force(at, &mode.name));
+        }
+    }
+
+    /// Modes that tools say: somebody who is offered the tool has them.
+    fn said_modes(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        let mut lacking: BTreeMap<&Name, (&str, &AgentDef)> = BTreeMap::new();
+        for agent in network.agents.values() {
+            let Some(modes) = &agent.modes else {
+                continue;
+            };
+            let has: BTreeSet<&str> = modes.all.iter().map(|mode| &*mode.name).collect();
+            for used in agent.offers() {
+                let Offer::Tool(name) = &used.of else {
+                    continue;
+                };
+                let said = network.tools.get(name).and_then(|tool| tool.mode.as_ref());
+                if let Some(mode) = said.and_then(|mode| plain(&mode.source))
+                    && !has.contains(mode)
+                {
+                    lacking.entry(name).or_insert((mode, agent));
+                }
+            }
+        }
+        for (name, (mode, agent)) in lacking {
+            let node = self.entry_of("tools", name);
+            let at = node.and_then(|node| node.get("mode")).map(|node| node.span);
+            let at = at.and_then(|span| self.place(span));
+            let names = agent.modes.as_ref().map_or_else(String::new, |m| m.names());
+            self.say(Diagnostic::says_no_mode(at, mode, &agent.name, &names));
+        }
+    }
+}
+
+/// The modes of an agent, and how they were written.
+struct Written<'a> {
+    modes: BTreeMap<&'a str, &'a Mode>,
+    entries: BTreeMap<&'a str, &'a (Key, Node)>,
+}
+
+impl<'a> Written<'a> {
+    fn of(agent: &'a Node, modes: &'a Modes) -> Self {
+        let entries = agent.get("modes").map(Node::entries).unwrap_or_default();
+        let entries = entries.iter().map(|entry| (&*entry.0.name, entry));
+        let modes = modes.all.iter().map(|mode| (&*mode.name, mode));
+        Self {
+            modes: modes.collect(),
+            entries: entries.collect(),
+        }
+    }
+    fn node(&self, mode: &Name) -> Option<&'a Node> {
+        self.entries.get(&**mode).map(|(_, node)| node)
+    }
+    fn key(&self, mode: &Name) -> Option<Span> {
+        self.entries.get(&**mode).map(|(key, _)| key.span)
+    }
+}
+
+/// Where an exit names a tool.
+fn of_name(exit: &Node, name: &Name) -> Span {
+    let Some(node) = exit.get("after_tool") else {
+        return exit.span;
+    };
+    let named = |item: &&Node| item.as_text() == Some(name);
+    node.items().iter().find(named).unwrap_or(node).span
+}
+
+/// A template that is a text.
+fn plain(source: &str) -> Option<&str> {
+    let is_plain = !source.contains("{{") && !source.contains("{%");
+    Some(source.trim()).filter(|text| is_plain && !text.is_empty())
+}
+
+/// What tools that are offered say of modes.
+fn said(network: &Network, model: &ModelAgent) -> Said {
+    let mut only = BTreeSet::new();
+    for name in called(network, &[model]) {
+        let Some(tool) = network.tools.get(&name) else {
+            continue;
+        };
+        match tool.mode.as_ref().map(|mode| plain(&mode.source)) {
+            Some(Some(mode)) => drop(only.insert(mode.into())),
+            Some(None) => return Said::Any,
+            None if matches!(tool.source, Source::Native { .. }) => return Said::Any,
+            None => {}
+        }
+    }
+    Said::Only(only)
+}
+
+/// The names of calls that may be in an exchange: of tools that are offered, run ahead of a turn, or follow others.
+#[derive(Default)]
+struct MayCall {
+    names: BTreeSet<Name>,
+    servers: BTreeSet<Name>,
+}
+
+impl MayCall {
+    fn of(network: &Network, models: &[&ModelAgent]) -> Self {
+        let seen = models.iter().flat_map(|model| &model.tools);
+        let seen = seen.map(|used| used.seen.clone());
+        let servers = models.iter().flat_map(|model| &model.servers);
+        let mut names = called(network, models);
+        names.extend(seen);
+        Self {
+            names,
+            servers: servers.map(|used| used.server.clone()).collect(),
+        }
+    }
+    fn has(&self, name: &Name) -> bool {
+        let server = name.split_once('.').map(|(server, _)| server);
+        self.names.contains(name) || server.is_some_and(|server| self.servers.contains(server))
+    }
+}
+
+fn called(network: &Network, models: &[&ModelAgent]) -> BTreeSet<Name> {
+    let offered = models.iter().flat_map(|model| &model.tools);
+    let offered = offered.map(|used| match &used.of {
+        Offer::Tool(name) | Offer::Agent(name) => name,
+    });
+    let ahead = models.iter().flat_map(|model| &model.before);
+    let ahead = ahead.map(|before| &before.tool);
+    let mut open: Vec<&Name> = offered.chain(ahead).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let runs = network
+            .agents
+            .get(name)
+            .and_then(|agent| match &agent.does {
+                steersman_machine::network::Does::Run { tool, .. } => Some(tool),
+                _ => None,
+            });
+        open.extend(runs);
+        let Some(tool) = network.tools.get(name) else {
+            continue;
+        };
+        let after = tool.on_error.values().filter_map(|on| on.then.as_ref());
+        open.extend(after.chain(&tool.then).map(|then| &then.tool));
+    }
+    seen
+}

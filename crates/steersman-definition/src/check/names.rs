@@ -1,0 +1,349 @@
+//! What root names mean at a site, and what is known of it.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::shape::list_of;
+use super::super::site::{Args, Scope};
+use super::super::source::Span;
+use super::Check;
+use super::kind::{Kind, Known};
+use steersman_machine::ids::Name;
+use steersman_machine::network::Parameters;
+
+/// Names that have a meaning everywhere.
+const EVERYWHERE: [&str; 8] = [
+    "state", "config", "calls", "now", "agent", "mode", "session", "branch",
+];
+
+/// What a root name, and a first field of it, is.
+pub(super) enum Root {
+    /// This is known; so many steps were taken.
+    Known(Known, usize),
+    /// It was said what is wrong.
+    Wrong,
+}
+
+impl Check<'_> {
+    /// The names that have a meaning here.
+    fn known_roots(scope: &Scope) -> Vec<&'static str> {
+        if scope.request {
+            return vec!["request"];
+        }
+        if scope.outside {
+            let secrets = scope.transport.then_some("secrets");
+            return ["config"].into_iter().chain(secrets).collect();
+        }
+        let mut names = EVERYWHERE.to_vec();
+        let more = [
+            (scope.args != Args::None, "args"),
+            (scope.result, "result"),
+            (scope.error, "error"),
+            (scope.transport, "secrets"),
+            (scope.event.is_some(), "event"),
+            (scope.message, "message"),
+            (scope.message, "before"),
+            (scope.route, "route"),
+            (scope.reach, "question"),
+            (scope.reach, "person"),
+            (scope.answer, "answer"),
+            (scope.answer, "artifacts"),
+            (scope.outcome, "outcome"),
+        ];
+        names.extend(more.iter().filter(|(has, _)| *has).map(|(_, name)| *name));
+        names
+    }
+
+    /// A root name with the first field of it, if it has one. `at` are the places of both.
+    pub(super) fn root(
+        &mut self,
+        scope: &Scope,
+        root: &str,
+        field: Option<&str>,
+        at: (Span, Span),
+    ) -> Root {
+        if !Self::known_roots(scope).contains(&root) {
+            self.no_root(scope, root, at.0);
+            return Root::Wrong;
+        }
+        match (root, field) {
+            ("state", Some(name)) => self.state(scope, name, at.1),
+            ("config", Some(name)) => self.config(scope, name, at.1),
+            ("secrets", Some(name)) => self.secret(name, at.1),
+            ("calls", Some(name)) => self.calls(name, at.1),
+            _ => Root::Known(self.whole(scope, root), 0),
+        }
+    }
+
+    fn no_root(&mut self, scope: &Scope, root: &str, at: Span) {
+        let at = self.place(at);
+        if root == "secrets" {
+            let why = "secrets resolve in transport fields alone: address, query, headers and body of `http`, `env` of \
+                       `command`, `url` and `key` of a model, `url`, `headers` and `env` of an MCP server";
+            return self.say(Diagnostic::transport_only(at, root, why));
+        }
+        if matches!(root, "question" | "person") {
+            let why = "the tool that a person's `reach` names reads them";
+            return self.say(Diagnostic::transport_only(at, root, why));
+        }
+        if matches!(root, "artifacts" | "before") {
+            return self.say(Diagnostic::reserved(at, &format!("`{root}`")));
+        }
+        let known = Self::known_roots(scope);
+        let near = self.sources.near(root, known.iter().copied());
+        // what is a state entry or an argument was probably meant as one
+        let entry = self.entries.contains_key(root);
+        let entry = entry.then(|| format!("state.{root}"));
+        let near = entry.as_deref().or(near);
+        let known = list_of(known.iter().copied());
+        self.say(Diagnostic::unknown_root(at, root, near, &known));
+    }
+
+    fn state(&mut self, scope: &Scope, name: &str, at: Span) -> Root {
+        let found = self.entries.get(name).map_or(&[][..], Vec::as_slice);
+        let of = |owner: &Name| found.binary_search_by(|(known, _)| (*known).cmp(owner));
+        let own = scope.agent.as_ref().and_then(|agent| of(agent).ok());
+        let own = own.map(|k| &found[k]);
+        let span = |owner: &Name| {
+            self.lowered
+                .states
+                .get(&(owner.clone(), name.into()))
+                .copied()
+        };
+        if let Some((owner, ty)) = own {
+            return Root::Known(Known::declared(ty, span(owner)), 1);
+        }
+        let user = match (&scope.agent, &scope.args) {
+            (Some(agent), _) => Some(agent),
+            (None, Args::Tool(tool)) => Some(tool),
+            (None, _) => None,
+        };
+        let user = user.filter(|user| !self.idle.contains(*user));
+        let user = user.filter(|user| self.above.has(user));
+        let is_above = |owner: &Name| user.is_none_or(|user| self.above.is(owner, user));
+        let mut visible = found.iter().filter(|(owner, _)| is_above(owner));
+        match (visible.next(), found.first()) {
+            (Some((owner, ty)), _) => {
+                if visible.all(|(_, other)| other == ty) {
+                    return Root::Known(Known::declared(ty, span(owner)), 1);
+                }
+                Root::Known(Known::any(), 1)
+            }
+            (None, Some((owner, _))) => {
+                let declared = span(owner).and_then(|span| self.place(span));
+                let at = self.place(at);
+                let owner = (*owner).clone();
+                self.say(Diagnostic::state_not_above(at, name, &owner, declared));
+                Root::Wrong
+            }
+            (None, None) => {
+                let names = self.entries.keys().map(|name| &**name);
+                let near = self.sources.near(name, names);
+                let at = self.place(at);
+                self.say(Diagnostic::unknown_state(at, name, near));
+                Root::Wrong
+            }
+        }
+    }
+
+    fn config(&mut self, scope: &Scope, name: &str, at: Span) -> Root {
+        let network = &self.lowered.network;
+        let Some(config) = network.config.get(name) else {
+            let known = || network.config.keys().map(|name| &**name);
+            let (near, known) = (self.sources.near(name, known()), list_of(known()));
+            let at = self.place(at);
+            self.say(Diagnostic::unknown_field(at, "config", name, near, &known));
+            return Root::Wrong;
+        };
+        if config.live && !scope.transport {
+            let why = "it is `live`: read at each use in a transport field, no part of what a session is bound to";
+            let at = self.place(at);
+            self.say(Diagnostic::transport_only(
+                at,
+                &format!("config.{name}"),
+                why,
+            ));
+            return Root::Wrong;
+        }
+        let declared = self.lowered.config.get(name).copied();
+        Root::Known(Known::declared(&config.ty, declared), 1)
+    }
+
+    fn secret(&mut self, name: &str, at: Span) -> Root {
+        let network = &self.lowered.network;
+        let Some(secret) = network.secrets.get(name) else {
+            let known = || network.secrets.keys().map(|name| &**name);
+            let (near, known) = (self.sources.near(name, known()), list_of(known()));
+            let at = self.place(at);
+            self.say(Diagnostic::unknown_field(at, "secrets", name, near, &known));
+            return Root::Wrong;
+        };
+        // it resolves here, so what stands here is text
+        let known = Known {
+            optional: secret.optional,
+            ..Known::of(Kind::Text)
+        };
+        Root::Known(known, 1)
+    }
+
+    fn calls(&mut self, name: &str, at: Span) -> Root {
+        let network = &self.lowered.network;
+        let names = || {
+            let tools = network.tools.keys();
+            tools
+                .chain(network.agents.keys())
+                .chain(network.people.keys())
+        };
+        let parameters = network
+            .tools
+            .get(name)
+            .map(|tool| &tool.parameters)
+            .or_else(|| network.agents.get(name).map(|agent| &agent.parameters));
+        let of_server = name
+            .split_once('.')
+            .is_some_and(|(server, _)| network.mcp.contains_key(server));
+        let is_known = network.tools.contains_key(name)
+            || network.agents.contains_key(name)
+            || network.people.contains_key(name);
+        if !is_known && !of_server {
+            let near = self.sources.near(name, names().map(|name| &**name));
+            let at = self.place(at);
+            self.say(Diagnostic::unknown_name(at, "tool or agent", name, near));
+            return Root::Wrong;
+        }
+        let args = match parameters {
+            Some(Parameters::Fields(fields)) => Kind::fields(fields),
+            Some(Parameters::Schema(_)) | None => Kind::Any,
+        };
+        let fields = vec![
+            ("ok".into(), Kind::Integer, false),
+            ("failed".into(), Kind::Integer, false),
+            ("args".into(), args, true),
+            ("result".into(), Kind::Text, true),
+        ];
+        Root::Known(Known::of(Kind::Fields(fields)), 1)
+    }
+
+    /// The names of what the tools give that run ahead of an agent's turns.
+    fn ahead_of(&self, scope: &Scope) -> Option<impl Iterator<Item = Name>> {
+        let agent = self.lowered.network.agents.get(scope.agent.as_ref()?)?;
+        // Modes differ in other things.
+        let model = agent.model(None)?;
+        Some(model.before.iter().map(|before| before.named.clone()))
+    }
+
+    /// Whether whoever an expression is of is always in a mode: an agent with modes, or a tool that only such agents call.
+    fn has_mode(&self, scope: &Scope) -> bool {
+        let modes = |agent: &Name| {
+            let agent = self.lowered.network.agents.get(agent);
+            agent.is_some_and(|agent| agent.modes.is_some())
+        };
+        match (&scope.agent, &scope.args) {
+            (Some(agent), _) => modes(agent),
+            (None, Args::Tool(tool)) => self.moded.contains(tool),
+            (None, _) => false,
+        }
+    }
+
+    fn whole(&self, scope: &Scope, root: &str) -> Known {
+        let text = |name: &str| (Name::from(name), Kind::Text, false);
+        let fields = |fields: Vec<(Name, Kind, bool)>| Known::of(Kind::Fields(fields));
+        match root {
+            "now" => fields(["date", "time", "weekday", "iso"].map(text).to_vec()),
+            "args" => match self.parameters(&scope.args) {
+                Some(Parameters::Fields(fields)) => Known::of(Kind::fields(fields)),
+                Some(Parameters::Schema(_)) | None => Known::any(),
+            },
+            "error" => fields(vec![
+                text("code"),
+                text("message"),
+                ("status".into(), Kind::Integer, true),
+            ]),
+            "event" => {
+                let name = scope.event.as_ref();
+                match name.and_then(|name| self.lowered.network.events.get(name)) {
+                    Some(event) => Known::of(Kind::fields(&event.fields)),
+                    None => Known::any(),
+                }
+            }
+            // each may have failed
+            "before" => match self.ahead_of(scope) {
+                Some(names) => fields(names.map(|name| (name, Kind::Text, true)).collect()),
+                None => Known::any(),
+            },
+            "message" => fields(vec![
+                text("text"),
+                text("from"),
+                ("artifacts".into(), Kind::List(Box::new(Kind::Text)), false),
+            ]),
+            "route" => {
+                let last = vec![
+                    ("agent".into(), Kind::Text, true),
+                    ("result".into(), Kind::Text, true),
+                    ("ok".into(), Kind::Boolean, true),
+                ];
+                fields(vec![
+                    ("count".into(), Kind::Integer, false),
+                    ("last".into(), Kind::Fields(last), false),
+                    ("pending".into(), Kind::List(Box::new(Kind::Text)), false),
+                ])
+            }
+            "question" => fields(vec![
+                text("id"),
+                text("text"),
+                text("link"),
+                ("due".into(), Kind::Text, true),
+            ]),
+            "person" => fields(vec![text("name"), text("role")]),
+            "branch" => fields(vec![
+                text("name"),
+                ("index".into(), Kind::Integer, true),
+                ("of".into(), Kind::Integer, true),
+            ]),
+            "agent" | "session" => Known::of(Kind::Text),
+            "mode" => Known {
+                optional: !self.has_mode(scope),
+                ..Known::of(Kind::Text)
+            },
+            "answer" => Known {
+                optional: true,
+                ..Known::of(Kind::Text)
+            },
+            "outcome" => {
+                let names = self.lowered.network.outcome.keys();
+                fields(names.map(|name| (name.clone(), Kind::Any, true)).collect())
+            }
+            _ => Known::any(),
+        }
+    }
+
+    pub(super) fn parameters(&self, args: &Args) -> Option<&Parameters> {
+        let network = &self.lowered.network;
+        match args {
+            Args::None => None,
+            Args::Tool(name) => network.tools.get(name).map(|tool| &tool.parameters),
+            Args::Agent(name) => network.agents.get(name).map(|agent| &agent.parameters),
+            Args::Router(_) => {
+                let router = network.agents.get(self.router(args)?);
+                router.map(|agent| &agent.parameters)
+            }
+        }
+    }
+
+    /// The one routed agent that leads to a plain agent; none if there are several.
+    fn router(&self, args: &Args) -> Option<&Name> {
+        let Args::Router(plain) = args else {
+            return None;
+        };
+        self.routers.get(plain).copied().flatten()
+    }
+
+    /// Where a parameter is declared.
+    pub(super) fn parameter_span(&self, args: &Args, name: &str) -> Option<Span> {
+        let owner = match args {
+            Args::None => return None,
+            Args::Tool(owner) | Args::Agent(owner) => owner,
+            Args::Router(_) => self.router(args)?,
+        };
+        let place = (owner.clone(), Name::from(name));
+        self.lowered.parameters.get(&place).copied()
+    }
+}

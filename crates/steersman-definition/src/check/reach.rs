@@ -1,0 +1,246 @@
+//! Who leads to whom: what nothing leads to, and circles of agents that call each other.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::lower::{Declared, Lowered, Sort};
+use super::super::shape::list_of;
+use super::super::source::Span;
+use super::Check;
+use super::above::Circles;
+use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::ids::Name;
+use steersman_machine::network::{Approve, Offer, OnDoubt, Source, Then, ToolDef};
+use steersman_machine::search::Scorer;
+
+/// Tools and agents that a tool leads to.
+fn led_to(tool: &ToolDef) -> Vec<&Name> {
+    fn then(then: Option<&Then>) -> Option<&Name> {
+        then.map(|then| &then.tool)
+    }
+    let mut names: Vec<&Name> = then(tool.then.as_ref()).into_iter().collect();
+    names.extend(
+        tool.on_error
+            .values()
+            .filter_map(|on| then(on.then.as_ref())),
+    );
+    match &tool.on_doubt {
+        Some(OnDoubt::Probe { probe, by, .. }) => {
+            names.push(probe);
+            names.extend(by);
+        }
+        Some(OnDoubt::Ask { by }) => names.extend(by),
+        Some(OnDoubt::Fail) | None => {}
+    }
+    names.extend(tool.reflect.as_ref().and_then(|r| r.by.as_ref()));
+    let asked = tool.approve.iter().flat_map(Approve::line);
+    names.extend(asked.map(|approve| &approve.by));
+    match &tool.source {
+        Source::Ask(person) => names.push(person),
+        Source::Send(agent) => names.push(agent),
+        _ => {}
+    }
+    names
+}
+
+/// For each name the names that it leads to directly.
+pub(super) type Edges = BTreeMap<Name, BTreeSet<Name>>;
+
+/// What leads where.
+pub(super) fn edges(lowered: &Lowered) -> Edges {
+    let mut edges: Edges = BTreeMap::new();
+    let mut add = |from: &Name, to: &Name| {
+        edges.entry(from.clone()).or_default().insert(to.clone());
+    };
+    for (from, to, _) in lowered.offers.iter().chain(&lowered.ahead) {
+        add(from, to);
+    }
+    for (name, person) in &lowered.network.people {
+        if let Some(tool) = &person.reach {
+            add(name, tool);
+        }
+    }
+    for (name, tool) in &lowered.network.tools {
+        for to in led_to(tool) {
+            add(name, to);
+        }
+    }
+    for (name, agent) in &lowered.network.agents {
+        let by = agent.reflect.as_ref().and_then(|r| r.by.as_ref());
+        // Who judges itself in a circle is told so elsewhere.
+        if let Some(by) = by.filter(|by| *by != name) {
+            add(name, by);
+        }
+        let judges = agent.models().filter_map(|model| model.search.as_ref());
+        for judge in judges.filter_map(|plan| plan.score.as_ref()) {
+            if let Scorer::Tool(to) | Scorer::Agent(to) = judge {
+                add(name, to);
+            }
+        }
+        for offered in agent.offers() {
+            let to = match &offered.of {
+                Offer::Tool(to) | Offer::Agent(to) => to,
+            };
+            add(name, to);
+            offered
+                .approve
+                .iter()
+                .flat_map(Approve::line)
+                .for_each(|approve| add(name, &approve.by));
+            match &offered.choose {
+                Some(
+                    steersman_machine::network::Chooser::Tool(to)
+                    | steersman_machine::network::Chooser::Agent(to)
+                    | steersman_machine::network::Chooser::Person(to),
+                ) => add(name, to),
+                None => {}
+            }
+        }
+    }
+    edges
+}
+
+/// All that can be reached from a name, itself included.
+fn reached(edges: &Edges, from: impl IntoIterator<Item = Name>) -> BTreeSet<Name> {
+    let mut open: Vec<Name> = from.into_iter().collect();
+    let mut seen = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        if seen.insert(name.clone()) {
+            open.extend(edges.get(&name).into_iter().flatten().cloned());
+        }
+    }
+    seen
+}
+
+/// Tools that only agents with modes call.
+pub(super) fn moded(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
+    let network = &lowered.network;
+    // what an agent leads to over tools alone is called in its modes
+    let called = |from: Vec<&Name>| {
+        let mut open: Vec<&Name> = from;
+        let mut seen: BTreeSet<Name> = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            let to = edges.get(name).into_iter().flatten();
+            for to in to.filter(|to| network.tools.contains_key(*to)) {
+                if seen.insert(to.clone()) {
+                    open.push(to);
+                }
+            }
+        }
+        seen
+    };
+    let agents = network.agents.iter();
+    let (with, without): (Vec<_>, Vec<_>) = agents.partition(|(_, agent)| agent.modes.is_some());
+    let without = without.into_iter().map(|(name, _)| name);
+    let without = called(without.chain(network.people.keys()).collect());
+    let with = called(with.into_iter().map(|(name, _)| name).collect());
+    with.difference(&without).cloned().collect()
+}
+
+/// All that a session can come to, from wherever it may begin.
+fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
+    let network = &lowered.network;
+    let starts = network.events.values().filter_map(|event| {
+        let start = event.start.as_ref()?;
+        start.agent.clone()
+    });
+    let tests = lowered.tests.values().filter_map(|test| test.entry.clone());
+    // a tool of which only a test speaks is followed by its joins
+    let joins = lowered.tests.values().flat_map(|test| {
+        test.steps.iter().filter_map(|step| match &step.act {
+            Some(super::super::test::Act::Join {
+                then: Some(then), ..
+            }) => Some(then.tool.clone()),
+            _ => None,
+        })
+    });
+    let from = network.entry.iter().cloned();
+    reached(edges, from.chain(starts).chain(tests).chain(joins))
+}
+
+/// What serves nothing here and is not of the main file: what is imported may serve another, and the stored form no longer tells
+/// what was.
+pub(super) fn idle(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
+    let reached = reachable(lowered, edges);
+    let declared = lowered.declared.iter();
+    declared
+        .filter(|(name, declared)| !reached.contains(*name) && declared.span.file != 0)
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+fn is_imported(declared: &Declared) -> bool {
+    declared.span.file != 0 && declared.span.file != u32::MAX
+}
+
+impl Check<'_> {
+    pub(super) fn reach(&mut self, edges: &Edges, whole: bool) {
+        if !whole {
+            return;
+        }
+        self.unreachable(edges);
+        self.circles(edges);
+    }
+
+    fn unreachable(&mut self, edges: &Edges) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        if network.entry.is_empty() {
+            return;
+        }
+        let reached = reachable(lowered, edges);
+        for (name, declared) in &lowered.declared {
+            if reached.contains(name) || is_imported(declared) {
+                continue;
+            }
+            let what = match declared.sort {
+                Sort::Tool => "tool",
+                Sort::Agent => "agent",
+                Sort::Person => "person",
+            };
+            let at = self.place(declared.span);
+            self.say(Diagnostic::unreachable(at, what, name));
+        }
+    }
+
+    /// Agents that can call each other, or themselves, without end.
+    fn circles(&mut self, edges: &Edges) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        let agents: Edges = edges
+            .iter()
+            .filter(|(name, _)| network.agents.contains_key(*name))
+            .map(|(name, to)| {
+                let to = to.iter().filter(|to| network.agents.contains_key(*to));
+                (name.clone(), to.cloned().collect())
+            })
+            .collect();
+        let mut offers: BTreeMap<&Name, Vec<(&Name, Span)>> = BTreeMap::new();
+        for (from, to, span) in &lowered.offers {
+            offers.entry(from).or_default().push((to, *span));
+        }
+        let found = Circles::of(network, &agents);
+        let mut circles = found.circles;
+        circles.sort();
+        for circle in circles {
+            let name = circle[0];
+            let itself = agents.get(name).is_some_and(|to| to.contains(name));
+            if circle.len() == 1 && !itself {
+                continue;
+            }
+            let within = |to: &Name| circle.binary_search(&to).is_ok();
+            let offer = offers.get(name).into_iter().flatten();
+            let offer = offer.clone().find(|(to, _)| within(to));
+            let at = offer.and_then(|(_, span)| self.place(*span));
+            let names = list_of(circle.iter().map(|name| &***name));
+            // What is written for one of them, or for all, ends the circle.
+            let own = circle
+                .iter()
+                .map(|name| network.agent(name).limits_in(None).depth);
+            let depth = own.chain([network.limits.depth]).flatten().min();
+            self.say(Diagnostic::circle(
+                at,
+                &names,
+                depth.unwrap_or(steersman_machine::network::DEPTH),
+            ));
+        }
+    }
+}

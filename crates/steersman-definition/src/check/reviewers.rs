@@ -1,0 +1,102 @@
+//! Reviewers: whoever judges can, is told what to judge, and is not judged by whom it judges.
+
+use super::super::diagnostic::Diagnostic;
+use super::Check;
+use super::above::Circles;
+use super::reach::Edges;
+use std::collections::BTreeSet;
+use steersman_machine::ids::Name;
+use steersman_machine::network::{AgentDef, Does, Network, Offer, Parameters, Reflect, TypeKind};
+use steersman_machine::reflect::{ACCEPT, REVISE};
+
+/// What the engine tells a reviewer, by the names of its parameters.
+const TOLD: [&str; 7] = [
+    "draft", "task", "prompt", "tool", "args", "result", "message",
+];
+
+impl Check<'_> {
+    pub(super) fn reviewers(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        let judged = network.agents.keys();
+        let judged: Edges = judged
+            .map(|name| (name.clone(), reviewers_of(network, name)))
+            .collect();
+        let circles = Circles::of(network, &judged);
+        let leads_back = |name: &Name| {
+            let alone = |at: &usize| circles.circles[*at].len() == 1;
+            !circles.of.get(name).is_none_or(alone) || judged[name].contains(name)
+        };
+        let mut said = BTreeSet::new();
+        for (name, span) in &lowered.reviewers {
+            let Some(def) = network.agents.get(name) else {
+                continue;
+            };
+            if let Some(why) = unfit(def) {
+                let at = self.place(*span);
+                self.say(Diagnostic::unfit_reviewer(at, name, &why));
+            } else if leads_back(name) && said.insert(name) {
+                let at = self.place(*span);
+                self.say(Diagnostic::reviewers_circle(at, name));
+            }
+        }
+        for (name, tool) in &network.tools {
+            let follows = tool.reflect.is_some()
+                && tool.then.is_some()
+                && tool.effect != steersman_machine::interaction::Class::Unsafe;
+            if follows {
+                let declared = lowered.declared.get(name).map(|declared| declared.span);
+                let at = declared.and_then(|span| self.place(span));
+                self.say(Diagnostic::reflect_with_then(at, name));
+            }
+        }
+    }
+}
+
+/// Why an agent cannot judge.
+fn unfit(def: &AgentDef) -> Option<String> {
+    if !matches!(def.does, Does::Model(_)) {
+        return Some("is no agent that a model drives".to_owned());
+    }
+    if let Some(output) = &def.output {
+        let TypeKind::Fields(fields) = &output.ty.kind else {
+            return (!output.is_text())
+                .then(|| "gives no object with `accept` and `revise`".to_owned());
+        };
+        let of = |name: &str| fields.iter().find(|(field, _)| **field == *name);
+        let accept = of(ACCEPT).is_some_and(|(_, ty)| ty.kind == TypeKind::Boolean);
+        let revise = of(REVISE).is_some_and(|(_, ty)| matches!(ty.kind, TypeKind::String { .. }));
+        if !accept || !revise {
+            return Some(
+                "gives no object with `accept: boolean` and `revise: optional string`".to_owned(),
+            );
+        }
+    }
+    let Parameters::Fields(fields) = &def.parameters else {
+        return Some("has its parameters in a schema: nobody knows what to tell it".to_owned());
+    };
+    let wants = fields
+        .iter()
+        .find(|(name, ty)| !TOLD.contains(&&**name) && !ty.optional && ty.default.is_none());
+    if let Some((name, _)) = wants {
+        return Some(format!("wants `{name}`, which nobody gives"));
+    }
+    let told = ["draft", "message", "args", "result"];
+    let is_told = fields.iter().any(|(name, _)| told.contains(&&**name));
+    (!is_told).then(|| "is not told what to judge".to_owned())
+}
+
+/// Who judges what an agent answers and calls.
+fn reviewers_of(network: &Network, name: &Name) -> BTreeSet<Name> {
+    let Some(def) = network.agents.get(name) else {
+        return BTreeSet::new();
+    };
+    let by = |reflect: &Option<Reflect>| reflect.as_ref().and_then(|r| r.by.clone());
+    let mut all: BTreeSet<Name> = by(&def.reflect).into_iter().collect();
+    let tools = def.offers().filter_map(|used| match &used.of {
+        Offer::Tool(tool) => network.tools.get(tool),
+        Offer::Agent(_) => None,
+    });
+    all.extend(tools.filter_map(|tool| by(&tool.reflect)));
+    all
+}

@@ -1,0 +1,221 @@
+//! Routes that cannot do what they say: tasks that nothing can finish, exits that never fire.
+
+use super::super::diagnostic::Diagnostic;
+use super::super::source::Node;
+use super::Check;
+use serde_json::{Map, Value as Json, json};
+use std::collections::BTreeSet;
+use steersman_machine::expression::ast::{Node as Ast, NodeKind};
+use steersman_machine::expression::{Expr, Names};
+use steersman_machine::ids::Name;
+use steersman_machine::network::{Desk, Does, ExitCause, ExitTo, Graph, RouteBy};
+
+impl Check<'_> {
+    pub(super) fn routes(&mut self) {
+        let lowered = self.lowered;
+        for (name, agent) in &lowered.network.agents {
+            let Does::Route(route) = &agent.does else {
+                continue;
+            };
+            match &route.by {
+                RouteBy::Tasks(desk) => self.unfinished(name, desk),
+                RouteBy::States(graph) => self.unfired(name, graph),
+                _ => {}
+            }
+        }
+    }
+
+    /// The node of an entry below a key of an agent's route.
+    fn of_route(&self, agent: &Name, key: &str, entry: &Name) -> Option<&Node> {
+        let node = self.entry_of("agents", agent)?;
+        let entries = node.get("route")?.get(key)?.entries();
+        let found = entries.iter().find(|(known, _)| known.name == *entry);
+        found.map(|(_, node)| node)
+    }
+
+    /// Tasks whose predicate can never hold: a part of it hangs on state that nothing writes, or on calls that nobody
+    /// below this router makes, and does not hold as they are.
+    fn unfinished(&mut self, agent: &Name, desk: &Desk) {
+        for task in &desk.tasks {
+            let Some(done) = &task.done else {
+                continue;
+            };
+            let mut parts = Vec::new();
+            conjuncts(done.node(), &mut parts);
+            let dead = parts
+                .iter()
+                .find_map(|part| self.never_holds(agent, done, part));
+            let Some(why) = dead else {
+                continue;
+            };
+            let node = self.of_route(agent, "tasks", &task.name);
+            let at = node.and_then(|node| node.get("done")).map(|done| done.span);
+            let at = at.and_then(|span| self.place(span));
+            self.say(Diagnostic::never_done(at, &task.name, &why));
+        }
+    }
+
+    /// Why a part of a predicate never holds; none if it may.
+    fn never_holds(&self, agent: &Name, whole: &Expr, part: &Ast) -> Option<String> {
+        let mut paths = Vec::new();
+        reads(part, &mut paths)?;
+        let (mut state, mut calls, mut why) = (Map::new(), Map::new(), None);
+        for path in &paths {
+            match (&**path.first()?, path.get(1)?) {
+                ("state", entry) => {
+                    state.insert(entry.to_string(), self.stays(entry)?);
+                    why = Some(format!("nothing writes `state.{entry}`"));
+                }
+                ("calls", tool) => {
+                    if self.is_below(agent, tool) {
+                        return None;
+                    }
+                    calls.insert(tool.to_string(), json!({ "ok": 0, "failed": 0 }));
+                    why = Some(format!("nobody below `{agent}` calls `{tool}`"));
+                }
+                _ => return None,
+            }
+        }
+        let names = Names::from_json(json!({ "state": state, "calls": calls }));
+        let part = Expr::parse(&whole.source[part.span.range()]).ok()?;
+        why.filter(|_| !part.holds(&names).unwrap_or_default())
+    }
+
+    /// The value that an entry of state keeps, since nothing in the definition writes it; none if something does.
+    fn stays(&self, entry: &Name) -> Option<Json> {
+        // The built-in tools write it.
+        if &**entry == "todo" {
+            return None;
+        }
+        let network = &self.lowered.network;
+        let mut filled = self.lowered.filled.iter();
+        if filled.any(|(_, name, _)| name == entry) {
+            return None;
+        }
+        let written = self.lowered.writes.iter().any(|(writer, name, _)| {
+            let clears = network.agents.get(writer).is_some_and(|agent| {
+                let own = agent.set.iter().any(|(set, _)| set == entry);
+                !own && matches!(agent.does, Does::Route(_))
+            });
+            name == entry && !clears
+        });
+        let mut all = network.agents.values().flat_map(|agent| &agent.state);
+        let ty = all.find(|(name, _)| name == entry).map(|(_, ty)| ty)?;
+        let keeps = ty.default.clone().unwrap_or(Json::Null);
+        (!written).then_some(keeps)
+    }
+
+    /// Whether a tool or agent is used by somebody whom this agent leads to.
+    fn is_below(&self, agent: &Name, used: &Name) -> bool {
+        self.above.is(agent, used)
+    }
+
+    /// States that nothing leads to.
+    fn unentered(&mut self, agent: &Name, graph: &Graph) {
+        let mut open = vec![&graph.start];
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            let Some(state) = graph.states.get(name).filter(|_| seen.insert(name)) else {
+                continue;
+            };
+            open.extend(state.exits.iter().filter_map(|exit| match &exit.to {
+                ExitTo::State(to) => Some(to),
+                ExitTo::Finish => None,
+            }));
+        }
+        let never: Vec<&Name> = graph
+            .states
+            .keys()
+            .filter(|name| !seen.contains(name))
+            .collect();
+        for name in never {
+            let node = self.of_route(agent, "states", name);
+            let at = node.map(|node| node.span).and_then(|span| self.place(span));
+            self.say(Diagnostic::never_entered(at, name));
+        }
+    }
+
+    /// Exits that never fire: those behind one that always does, a number that is never reached, a judge who is never
+    /// asked.
+    fn unfired(&mut self, agent: &Name, graph: &Graph) {
+        self.unentered(agent, graph);
+        for (name, state) in &graph.states {
+            let Some(node) = self.of_route(agent, "states", name) else {
+                continue;
+            };
+            let exits = node.get("exits").map(Node::items).unwrap_or_default();
+            if exits.len() != state.exits.len() {
+                continue;
+            }
+            let written = |k: usize| {
+                let exit: &Node = &exits[k];
+                exit.get("when")
+                    .and_then(Node::as_text)
+                    .map(|text| text.trim())
+            };
+            let counts = state.exits.iter().filter_map(|exit| match exit.cause {
+                ExitCause::AfterMessages(n) => Some(n),
+                ExitCause::When(_) | ExitCause::Judge(_) => None,
+            });
+            let least = counts.min();
+            let always = (0..exits.len()).find(|k| written(*k) == Some("true"));
+            let counted = state.exits.iter().position(
+                |exit| matches!(exit.cause, ExitCause::AfterMessages(n) if Some(n) == least),
+            );
+            let mut found = Vec::new();
+            for (k, exit) in state.exits.iter().enumerate() {
+                let by = match &exit.cause {
+                    ExitCause::When(_) if written(k) == Some("false") => None,
+                    ExitCause::When(_) => match always {
+                        Some(first) if first < k => Some(first),
+                        _ => continue,
+                    },
+                    ExitCause::AfterMessages(n) => match (always, counted) {
+                        (Some(first), _) if first < k => Some(first),
+                        (_, Some(first)) if first != k && (Some(*n) > least || first < k) => {
+                            Some(first)
+                        }
+                        _ => continue,
+                    },
+                    // Those that need no model come first.
+                    ExitCause::Judge(_) => match (always, least) {
+                        (Some(first), _) => Some(first),
+                        (None, Some(1)) => counted,
+                        _ => continue,
+                    },
+                };
+                found.push((exits[k].span, by.map(|by| exits[by].span)));
+            }
+            for (span, by) in found {
+                let by = by.and_then(|by| self.place(by));
+                let at = self.place(span);
+                self.say(Diagnostic::never_fires(at, by));
+            }
+        }
+    }
+}
+
+/// The parts that must all hold.
+fn conjuncts<'a>(node: &'a Ast, parts: &mut Vec<&'a Ast>) {
+    match &node.kind {
+        NodeKind::And(left, right) => {
+            conjuncts(left, parts);
+            conjuncts(right, parts);
+        }
+        _ => parts.push(node),
+    }
+}
+
+/// The paths that an expression reads; none if it reads something that has no path.
+fn reads(node: &Ast, paths: &mut Vec<Vec<Name>>) -> Option<()> {
+    if let Some(path) = node.path() {
+        paths.push(path);
+        return Some(());
+    }
+    if matches!(node.kind, NodeKind::Call { .. }) {
+        return None;
+    }
+    node.children()
+        .into_iter()
+        .try_for_each(|child| reads(child, paths))
+}

@@ -1,0 +1,64 @@
+//! Search: who judges branches, and where dry ones end.
+
+use super::super::diagnostic::Diagnostic;
+use super::Check;
+use steersman_machine::interaction::Class;
+use steersman_machine::network::{Does, Offer};
+use steersman_machine::search::answers;
+
+impl Check<'_> {
+    /// Who judges only looks, and answers.
+    pub(super) fn judges(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        for (name, span) in &lowered.judges {
+            let does = match (network.tools.get(name), network.agents.get(name)) {
+                (Some(tool), _) => match tool.effect {
+                    Class::Pure | Class::Read if answers(tool) => continue,
+                    Class::Pure | Class::Read => "gives no answer of its own",
+                    Class::Idempotent => "is idempotent",
+                    Class::Unsafe => "is unsafe",
+                },
+                (None, Some(agent)) if !matches!(agent.does, Does::Model(_)) => {
+                    "has no model of its own"
+                }
+                (None, _) => continue,
+            };
+            let at = self.place(*span);
+            self.say(Diagnostic::no_judge(at, name, does));
+        }
+    }
+
+    /// Where a dry branch calls what touches the world it ends.
+    pub(super) fn searches(&mut self) {
+        let lowered = self.lowered;
+        let network = &lowered.network;
+        for (agent, span) in &lowered.searches {
+            let Some(Does::Model(model)) = network.agents.get(agent).map(|a| &a.does) else {
+                continue;
+            };
+            if model.search.as_ref().is_none_or(|plan| plan.live) {
+                continue;
+            }
+            for used in &model.tools {
+                let Offer::Tool(name) = &used.of else {
+                    continue;
+                };
+                let Some(tool) = network.tools.get(name) else {
+                    continue;
+                };
+                let class = match tool.effect {
+                    Class::Pure | Class::Read => continue,
+                    Class::Idempotent => "`idempotent`",
+                    Class::Unsafe => "`unsafe`",
+                };
+                if tool.simulate.is_some() || !answers(tool) {
+                    continue;
+                }
+                let declared = lowered.declared.get(name).map(|declared| declared.span);
+                let (at, tool_at) = (self.place(*span), declared.and_then(|s| self.place(s)));
+                self.say(Diagnostic::leaves(at, name, class, tool_at));
+            }
+        }
+    }
+}

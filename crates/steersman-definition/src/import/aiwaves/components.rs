@@ -1,0 +1,362 @@
+//! Components of a role: what a speaker is told, as partials.
+
+use super::super::write::{literal, name, tame};
+use super::{Import, at, keys_of, plain};
+use serde_json::Value as Json;
+use std::fmt::Write as _;
+use steersman_machine::near::near;
+
+/// What becomes of the components of a role.
+#[derive(Default)]
+pub(super) struct Told {
+    /// The template of its `instructions`; empty: there are none.
+    pub(super) text: String,
+    /// Lines beside it: keys of the speaker, and comments.
+    pub(super) beside: Vec<String>,
+}
+
+/// Components that are a text: what they are called, their argument, the partial and what it reads.
+const TEXTS: [(&str, &str, &str, &str); 7] = [
+    ("task", "task", "task", "task"),
+    ("rule", "rule", "rules", "rules"),
+    ("system", "system_prompt", "system", "system"),
+    (
+        "demonstrations",
+        "demonstrations",
+        "demonstrations",
+        "demonstrations",
+    ),
+    ("cot", "demonstrations", "cot", "demonstrations"),
+    ("output", "output", "output", "tag"),
+    ("last", "last_prompt", "last", "last"),
+];
+
+/// Components that need what a definition has as a tool or a key, and what to do about each.
+const TOOLS: [(&str, &str); 7] = [
+    (
+        "WebSearchComponent",
+        "searched the web ahead of each turn: give the agent a tool of your own",
+    ),
+    (
+        "FlightComponent",
+        "looked up flights ahead of each turn: give the agent a tool of your own",
+    ),
+    (
+        "CategoryRequirementsComponent",
+        "matched wishes with a catalogue ahead of each turn: give the agent a tool of your own",
+    ),
+    (
+        "CodeComponent",
+        "wrote code into a file: give the agent a tool, or `artifacts`",
+    ),
+    (
+        "StaticComponent",
+        "gave a fixed output beside the conversation, which nobody read",
+    ),
+    (
+        "FunctionComponent",
+        "could not be built from a configuration and made the original fail",
+    ),
+    (
+        "WebCrawlComponent",
+        "could not be built from a configuration and made the original fail",
+    ),
+];
+
+/// A partial, with the templates of what it reads.
+pub(super) fn piece(partial: &str, sets: &[(&str, &str)]) -> String {
+    let mut out = String::new();
+    for (name, text) in sets {
+        let text = text.replace("\r\n", "\n");
+        let text = text.trim();
+        let around = if text.contains('\n') { "\n" } else { "" };
+        // writing to a text cannot fail
+        let _ = writeln!(
+            out,
+            "{{% set {name} %}}{around}{text}{around}{{% endset -%}}"
+        );
+    }
+    let _ = write!(out, "{{% include \"steersman/{partial}\" %}}");
+    out
+}
+
+impl<'a> Import<'a> {
+    /// What a speaker is told, from its components in their order; what closes a prompt stands behind all others.
+    pub(super) fn components(
+        &mut self,
+        agent: &str,
+        role: &str,
+        components: &'a Json,
+        path: &str,
+    ) -> Told {
+        let (mut told, mut pieces, mut closing) = (Told::default(), Vec::new(), Vec::new());
+        for (key, args) in components.as_object().into_iter().flatten() {
+            let path = at(path, key);
+            if let Some((_, argument, partial, reads)) =
+                TEXTS.iter().find(|(known, ..)| known == key)
+            {
+                let Some(text) = self.argument(args, argument, &path) else {
+                    continue;
+                };
+                let piece = piece(partial, &[(reads, &literal(&text))]);
+                if matches!(*partial, "output" | "last") {
+                    closing.push(piece);
+                } else {
+                    pieces.push(piece);
+                }
+                continue;
+            }
+            match key.as_str() {
+                "LLM" | "LLM_type" => {}
+                "style" => pieces.push(self.style(agent, role, args, &path)),
+                "CustomizeComponent" => pieces.extend(self.customized(args, &path)),
+                "ExtractComponent" => told.beside.extend(self.extraction(args, &path)),
+                "KnowledgeBaseComponent" => {
+                    told.beside.extend(self.knowledge_base(agent, args, &path));
+                }
+                other => self.other(other, &path, &mut told),
+            }
+        }
+        pieces.append(&mut closing);
+        told.text = pieces.join("\n\n");
+        told
+    }
+
+    /// What a component is about, as a text.
+    fn argument(&mut self, args: &Json, argument: &str, path: &str) -> Option<String> {
+        for key in keys_of(args).filter(|key| *key != argument) {
+            let message = format!("`{key}` means nothing and is left out");
+            self.warn("key", at(path, key), message);
+        }
+        let text = args
+            .get(argument)
+            .map(plain)
+            .filter(|text| !text.trim().is_empty());
+        if text.is_none() {
+            let message =
+                format!("there is no text under `{argument}`, so it says nothing and is left out");
+            self.warn("argument", path, message);
+        }
+        text
+    }
+
+    fn style(&mut self, agent: &str, role: &str, args: &Json, path: &str) -> String {
+        let called = args
+            .get("role")
+            .map(plain)
+            .filter(|text| !text.trim().is_empty());
+        let style = self
+            .agents
+            .get(agent)
+            .and_then(|fields| fields.get("style"));
+        let style = style.map(plain).filter(|text| !text.trim().is_empty());
+        if style.is_none() {
+            let message = format!("`{agent}` has no `style`; its name and role alone are told");
+            self.warn("argument", path, message);
+        }
+        let style = style.unwrap_or_else(|| "your own.".to_owned());
+        let sets = [
+            ("name", literal(agent)),
+            ("role", literal(called.as_deref().unwrap_or(role))),
+            ("style", literal(&style)),
+        ];
+        piece(
+            "style",
+            &sets.each_ref().map(|(name, text)| (*name, text.as_str())),
+        )
+    }
+
+    /// A template over shared memory, in the original's form: `{word}`, `{{` and `}}` for braces.
+    fn customized(&mut self, args: &Json, path: &str) -> Option<String> {
+        let template = self.text(args, "template", path)?;
+        let keywords = args.get("keywords").map(words).unwrap_or_default();
+        let (mut out, mut plain, mut rest) = (String::new(), String::new(), template.as_str());
+        while let Some(c) = rest.chars().next() {
+            if let Some(behind) = rest.strip_prefix("{{").or_else(|| rest.strip_prefix("}}")) {
+                plain.push(c);
+                rest = behind;
+                continue;
+            }
+            let behind = &rest[c.len_utf8()..];
+            let word = behind
+                .split_once('}')
+                .filter(|(word, _)| c == '{' && !word.contains(['{', '\n']));
+            match word {
+                Some((word, behind)) if keywords.iter().any(|known| known == word) => {
+                    out.push_str(&literal(&std::mem::take(&mut plain)));
+                    let entry = self.remembered(word);
+                    let _ = write!(out, "{{{{ state.{entry} }}}}");
+                    rest = behind;
+                }
+                Some((word, _)) => {
+                    let message = format!(
+                        "`{{{word}}}` is not among its `keywords`, and the original fails there; it stands as it is here"
+                    );
+                    self.warn("keyword", at(path, "template"), message);
+                    plain.push(c);
+                    rest = behind;
+                }
+                None => {
+                    plain.push(c);
+                    rest = behind;
+                }
+            }
+        }
+        out.push_str(&literal(&plain));
+        for keyword in &keywords {
+            if !self.fills(keyword) {
+                let message = format!(
+                    "no ExtractComponent fills `{keyword}`, so nothing stands in its place"
+                );
+                self.warn("keyword", at(path, "keywords"), message);
+            }
+        }
+        Some(out.trim().to_owned())
+    }
+
+    /// Whether some role of some state extracts this word.
+    fn fills(&self, keyword: &str) -> bool {
+        let states = self.states.values();
+        let roles = states.filter_map(|state| state.get("agent_states").and_then(Json::as_object));
+        let extracts = roles
+            .flat_map(|roles| roles.values())
+            .filter_map(|role| role.get("ExtractComponent"));
+        let mut words_of = extracts
+            .filter_map(|args| args.get("extract_words"))
+            .flat_map(words);
+        words_of.any(|word| word == keyword)
+    }
+
+    fn extraction(&mut self, args: &Json, path: &str) -> Vec<String> {
+        let found = args.get("extract_words").map(words).unwrap_or_default();
+        if found.is_empty() {
+            self.warn(
+                "argument",
+                path,
+                "there are no `extract_words`, so it is left out",
+            );
+            return Vec::new();
+        }
+        let entries: Vec<String> = found.iter().map(|word| self.remembered(word)).collect();
+        let mut lines = vec![format!("extract: [{}]", entries.join(", "))];
+        let words = ["system_prompt", "last_prompt"];
+        let own = |key: &&str| {
+            args.get(*key)
+                .map(plain)
+                .is_some_and(|t| !t.trim().is_empty())
+        };
+        if words.iter().any(own) {
+            let message = "what is read has words of its own here: its prompts stand as a comment; a `description` of the entries is told to \
+                           the model";
+            self.warn("prompt", path, message);
+        }
+        for key in ["system_prompt", "last_prompt"] {
+            let text = args
+                .get(key)
+                .map(plain)
+                .filter(|text| !text.trim().is_empty());
+            for line in text.iter().flat_map(|text| text.lines()) {
+                lines.push(comment(&format!("{key}: {line}")));
+            }
+        }
+        lines
+    }
+
+    /// The state entry of a word of shared memory.
+    fn remembered(&mut self, word: &str) -> String {
+        if let Some(entry) = self.memory.get(word) {
+            return entry.clone();
+        }
+        let entry = name(word, "entry", &|name| {
+            self.memory.values().any(|known| known == name)
+        });
+        self.memory.insert(word.to_owned(), entry.clone());
+        entry
+    }
+
+    fn text(&mut self, args: &Json, argument: &str, path: &str) -> Option<String> {
+        let text = args
+            .get(argument)
+            .map(plain)
+            .filter(|text| !text.trim().is_empty());
+        if text.is_none() {
+            let message = format!("there is no text under `{argument}`, so it is left out");
+            self.warn("argument", path, message);
+        }
+        text
+    }
+
+    /// Documents that are searched ahead of a turn: a key of the agent, here for all its roles. A file elsewhere becomes a
+    /// comment.
+    fn knowledge_base(&mut self, agent: &str, args: &Json, path: &str) -> Option<String> {
+        let file = args.get("knowledge_path").map(plain).unwrap_or_default();
+        let top = args.get("top_k").map(plain).unwrap_or_default();
+        let inside = crate::load::resolve("", &file).filter(|at| !at.is_empty());
+        let Some(inside) = inside else {
+            let message = format!(
+                "it found passages in `{file}` ahead of each turn; here, documents lie in the folder of the definition: put it there and name \
+                 it under `knowledge` at the agent"
+            );
+            self.warn("tool", path, message);
+            return Some(comment("knowledge: [..]   (at the agent)"));
+        };
+        let message = format!(
+            "there, `{file}` held passages with their vectors, of which {top} were given if they were near enough; here it is `knowledge`, of text or \
+             Markdown (anything else is read as text), in all roles of the agent, and five passages are given, found by full text unless \
+             `embeddings` names a model"
+        );
+        self.warn("knowledge", path, message);
+        let known = self.knowledge.entry(agent.to_owned()).or_default();
+        if !known.contains(&inside) {
+            known.push(inside);
+        }
+        None
+    }
+
+    /// What needs a tool, or does not exist.
+    fn other(&mut self, key: &str, path: &str, told: &mut Told) {
+        if let Some((_, what)) = TOOLS.iter().find(|(known, _)| *known == key) {
+            self.warn("tool", path, format!("it {what}; it is left out"));
+            told.beside.push(comment(&format!("left out: {key}")));
+            return;
+        }
+        let known = TEXTS.iter().map(|(known, ..)| *known);
+        let known = known.chain(TOOLS.iter().map(|(known, _)| *known)).chain([
+            "style",
+            "CustomizeComponent",
+            "ExtractComponent",
+            "KnowledgeBaseComponent",
+        ]);
+        let message = match near(key, known) {
+            Some(meant) => format!(
+                "there is no component `{key}`, and the original leaves it out without a word; if `{meant}` is meant, write that and \
+                 import again"
+            ),
+            None => format!(
+                "there is no component `{key}`, and the original leaves it out without a word, too"
+            ),
+        };
+        self.warn("component", path, message);
+        told.beside.push(comment(&format!("left out: {key}")));
+    }
+}
+
+/// A line as a comment, whatever it says.
+fn comment(line: &str) -> String {
+    format!("# {}", tame(line.trim_start_matches("# ")).trim_end())
+}
+
+/// Words of a list, or of a text.
+fn words(value: &Json) -> Vec<String> {
+    match value {
+        Json::Array(items) => items
+            .iter()
+            .map(plain)
+            .filter(|word| !word.is_empty())
+            .collect(),
+        other => Some(plain(other))
+            .filter(|word| !word.is_empty())
+            .into_iter()
+            .collect(),
+    }
+}

@@ -1,0 +1,539 @@
+//! A merged tree in, a network out. What does not fit is reported and passed over: of a definition with errors no
+//! network is given away.
+
+mod agent;
+mod builtin;
+mod context;
+mod file;
+mod knowledge;
+mod limits;
+mod mcp;
+mod memory;
+mod modes;
+mod reflect;
+mod route;
+mod search;
+mod tests;
+mod tool;
+mod values;
+
+pub(super) use values::constant_misfit;
+
+use super::diagnostic::{Diagnostic, Place};
+use super::load::{Merged, resolve};
+use super::site::{Code, Scope, Site, Wants};
+use super::source::{Files, Key, Kind, Node, Scalar, Sources, Span, Style, Value};
+use super::test::Test;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steersman_machine::expression::{Expr, Template};
+use steersman_machine::ids::Name;
+use steersman_machine::network::{BuiltIn, Network};
+
+/// What lowering gives beside the network: what the checks need to point at.
+pub(crate) struct Lowered {
+    /// The network; digest and source are set later.
+    pub network: Network,
+    /// Tests by name.
+    pub tests: BTreeMap<String, Test>,
+    /// Every expression and template.
+    pub sites: Vec<Site>,
+    /// Where names are declared: tools, agents and people by name.
+    pub declared: BTreeMap<Name, Declared>,
+    /// Where agents name tools and agents.
+    pub offers: Vec<(Name, Name, Span)>,
+    /// Where state entries are declared, by owner (an agent) and name.
+    pub states: BTreeMap<(Name, Name), Span>,
+    /// Where parameters are declared, by tool or agent and name.
+    pub parameters: BTreeMap<(Name, Name), Span>,
+    /// Where config values are declared.
+    pub config: BTreeMap<Name, Span>,
+    /// Where tools write state: tool, entry, place.
+    pub writes: Vec<(Name, Name, Span)>,
+    /// Arguments that are given to tools and agents: whose, which, what.
+    pub arguments: Vec<(Name, Name, Node)>,
+    /// Texts of the files that are named.
+    pub files: BTreeMap<String, Arc<str>>,
+    /// Scripts of tests, with the files that name them.
+    pub scripts: BTreeMap<String, BTreeSet<String>>,
+    /// Where `by: user` stands.
+    pub by_user: Vec<Span>,
+    /// Where tools are named that choose among branches.
+    pub choosers: Vec<(Name, Span)>,
+    /// Reviewers, where each is named.
+    pub reviewers: Vec<(Name, Span)>,
+    /// Tools and agents that judge branches.
+    pub judges: Vec<(Name, Span)>,
+    /// Agents that answer by a search.
+    pub searches: Vec<(Name, Span)>,
+    /// Where `approve` stands, and at which tool or agent.
+    pub approves: Vec<(Name, Span)>,
+    /// Where an event may begin a session.
+    pub starts: Vec<(Name, Span)>,
+    /// Members among which a routing model chooses: the routed agent, the member, the place.
+    pub chosen: Vec<(Name, Name, Span)>,
+    /// Tools that run ahead of turns: for which agent, the tool, where it is named.
+    pub ahead: Vec<(Name, Name, Span)>,
+    /// State entries that are filled from what is said: for which agent, the entry, where it is named.
+    pub filled: Vec<(Name, Name, Span)>,
+}
+
+/// A name of the namespace of tools and agents.
+#[derive(Clone, Debug)]
+pub(crate) struct Declared {
+    /// What it names.
+    pub sort: Sort,
+    /// Where.
+    pub span: Span,
+    /// The whole item.
+    pub item: Span,
+}
+
+/// What a name of the namespace names.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    Tool,
+    Agent,
+    Person,
+}
+
+impl Sort {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Tool => "a tool",
+            Self::Agent => "an agent",
+            Self::Person => "a person",
+        }
+    }
+}
+
+pub(crate) struct Lower<'a> {
+    files: &'a Files,
+    sources: &'a mut Sources,
+    merged: &'a Merged,
+    found: &'a mut Vec<Diagnostic>,
+    out: Side,
+}
+
+/// What is collected on the way.
+#[derive(Default)]
+struct Side {
+    tests: BTreeMap<String, Test>,
+    sites: Vec<Site>,
+    declared: BTreeMap<Name, Declared>,
+    offers: Vec<(Name, Name, Span)>,
+    states: BTreeMap<(Name, Name), Span>,
+    parameters: BTreeMap<(Name, Name), Span>,
+    config: BTreeMap<Name, Span>,
+    writes: Vec<(Name, Name, Span)>,
+    arguments: Vec<(Name, Name, Node)>,
+    files: BTreeMap<String, Arc<str>>,
+    /// Scripts of tests, with the files that name them.
+    scripts: BTreeMap<String, BTreeSet<String>>,
+    by_user: Vec<Span>,
+    choosers: Vec<(Name, Span)>,
+    reviewers: Vec<(Name, Span)>,
+    judges: Vec<(Name, Span)>,
+    searches: Vec<(Name, Span)>,
+    approves: Vec<(Name, Span)>,
+    starts: Vec<(Name, Span)>,
+    builtins: BTreeSet<BuiltIn>,
+    /// Agents that a task of a route leads to.
+    desk: BTreeSet<Name>,
+    /// Agents that hand off to others.
+    peers: BTreeSet<Name>,
+    /// Tools of servers that are named: server and tool.
+    remote: BTreeSet<(Name, Name)>,
+    /// Names of all state entries.
+    entries: BTreeSet<Name>,
+    /// Bytes of the defaults of all state entries.
+    defaults: usize,
+    chosen: Vec<(Name, Name, Span)>,
+    ahead: Vec<(Name, Name, Span)>,
+    filled: Vec<(Name, Name, Span)>,
+}
+
+/// Lowers a merged definition.
+pub(crate) fn lower(
+    files: &Files,
+    sources: &mut Sources,
+    merged: &Merged,
+    found: &mut Vec<Diagnostic>,
+    worth: Option<&str>,
+) -> Lowered {
+    let mut lower = Lower {
+        files,
+        sources,
+        merged,
+        found,
+        out: Side::default(),
+    };
+    lower.declare();
+    lower.floors();
+    let network = lower.network();
+    if let Some(score) = worth {
+        lower.worth(network.entry.first(), score);
+    }
+    let Side {
+        tests,
+        sites,
+        declared,
+        offers,
+        states,
+        parameters,
+        config,
+        writes,
+        arguments,
+        files,
+        scripts,
+        by_user,
+        choosers,
+        reviewers,
+        judges,
+        searches,
+        approves,
+        starts,
+        chosen,
+        ahead,
+        filled,
+        ..
+    } = lower.out;
+    Lowered {
+        network,
+        tests,
+        sites,
+        declared,
+        offers,
+        states,
+        parameters,
+        config,
+        writes,
+        arguments,
+        files,
+        scripts,
+        by_user,
+        choosers,
+        reviewers,
+        judges,
+        searches,
+        approves,
+        starts,
+        chosen,
+        ahead,
+        filled,
+    }
+}
+
+/// Words that belong to the engine, beside the names of its tools ([`BuiltIn::reserves`]).
+pub(super) const RESERVED: [&str; 4] = ["finish", "stay", "user", "all"];
+impl Lower<'_> {
+    fn place(&self, span: Span) -> Option<Place> {
+        self.sources.place(span)
+    }
+    fn say(&mut self, diagnostic: Diagnostic) {
+        self.found.push(diagnostic);
+    }
+
+    /// Whether the keys within are wrong.
+    fn is_broken(&self, span: Span) -> bool {
+        self.merged.broken.within(span)
+    }
+
+    /// Collects the names of tools and agents before any is looked up.
+    fn declare(&mut self) {
+        let merged = self.merged;
+        for section in ["tools", "agents"] {
+            for (key, node) in merged.section(section) {
+                let sort = match section {
+                    "tools" => Sort::Tool,
+                    _ if node.get("person").is_some() => Sort::Person,
+                    _ => Sort::Agent,
+                };
+                let at = self.place(key.span);
+                if RESERVED.contains(&&*key.name) || BuiltIn::reserves(&key.name) {
+                    self.say(Diagnostic::reserved_name(at, &key.name));
+                    continue;
+                }
+                if let Some(first) = self.out.declared.get(&key.name) {
+                    let first = self.place(first.span);
+                    self.say(Diagnostic::one_namespace(at, &key.name, first));
+                    continue;
+                }
+                let item = Span {
+                    start: key.span.start,
+                    ..node.span
+                };
+                let declared = Declared {
+                    sort,
+                    span: key.span,
+                    item: if node.span.file == key.span.file {
+                        item
+                    } else {
+                        node.span
+                    },
+                };
+                self.out.declared.insert(key.name.clone(), declared);
+            }
+        }
+        let agents = merged.section("agents").iter();
+        let states = agents
+            .filter_map(|(_, node)| node.get("state"))
+            .flat_map(Node::entries)
+            .chain(merged.section("state"))
+            .map(|(key, _)| key.name.clone());
+        self.out.entries = states.collect();
+    }
+
+    /// The name that a node is, if it names something of this sort.
+    fn named(&mut self, node: &Node, wanted: Sort) -> Option<Name> {
+        let name = node.as_text()?.clone();
+        if name.contains('.') && wanted == Sort::Tool {
+            return self.remote(node).filter(|(_, all)| !all).map(|_| name);
+        }
+        match self.out.declared.get(&name) {
+            Some(declared) if declared.sort == wanted => Some(name),
+            Some(declared) => {
+                let (is, declared) = (declared.sort.words(), self.place(declared.span));
+                let at = self.place(node.span);
+                self.say(Diagnostic::wrong_sort(
+                    at,
+                    &name,
+                    is,
+                    wanted.words(),
+                    declared,
+                ));
+                None
+            }
+            None => {
+                let words = match wanted {
+                    Sort::Tool => "tool",
+                    Sort::Agent => "agent",
+                    Sort::Person => "person",
+                };
+                self.unknown(node, words, |sort| sort == wanted);
+                None
+            }
+        }
+    }
+
+    /// The name that a node is, if it names an agent, a person or a plain agent: what a route leads to.
+    fn member(&mut self, node: &Node) -> Option<Name> {
+        let name = node.as_text()?.clone();
+        match self.out.declared.get(&name) {
+            Some(declared) if declared.sort != Sort::Tool => Some(name),
+            Some(declared) => {
+                let declared = self.place(declared.span);
+                let at = self.place(node.span);
+                let wanted = format!("an agent (`agents: {{ NAME: {{ run: {name} }} }}`)");
+                self.say(Diagnostic::wrong_sort(
+                    at, &name, "a tool", &wanted, declared,
+                ));
+                None
+            }
+            None => {
+                self.unknown(node, "agent", |sort| sort != Sort::Tool);
+                None
+            }
+        }
+    }
+
+    /// A person or `user`.
+    fn person(&mut self, node: &Node) -> Option<Name> {
+        match node.as_text() {
+            Some(name) if &**name == "user" => Some(name.clone()),
+            _ => self.named(node, Sort::Person),
+        }
+    }
+
+    fn unknown(&mut self, node: &Node, words: &str, fits: impl Fn(Sort) -> bool) {
+        let Some(name) = node.as_text() else {
+            return;
+        };
+        let known = self
+            .out
+            .declared
+            .iter()
+            .filter(|(_, declared)| fits(declared.sort))
+            .map(|(name, _)| &**name);
+        let near = self.sources.near(name, known).map(str::to_owned);
+        let at = self.place(node.span);
+        self.say(Diagnostic::unknown_name(at, words, name, near.as_deref()));
+    }
+
+    /// An expression, noted with its scope.
+    fn expr(&mut self, node: &Node, wants: Wants, scope: &Scope) -> Option<Expr> {
+        let scalar = node.scalar().filter(|scalar| scalar.kind != Kind::Null)?;
+        match Expr::parse(&scalar.text) {
+            Ok(expr) => {
+                self.out.sites.push(Site {
+                    code: Code::Expr(expr.clone()),
+                    node: node.clone(),
+                    wants,
+                    scope: scope.clone(),
+                });
+                Some(expr)
+            }
+            // of a text that was cut the half is no expression, and that is no news
+            Err(_) if self.is_broken(node.span) => None,
+            Err(error) => {
+                let at = self.place(self.sources.locate(node, error.range));
+                self.say(Diagnostic::expression_syntax(at, &error.message));
+                None
+            }
+        }
+    }
+
+    /// An expression; true where there is none.
+    fn condition(&mut self, node: Option<&Node>, scope: &Scope) -> Option<Expr> {
+        match node {
+            Some(node) => self.expr(node, Wants::Condition, scope),
+            None => Some(always()),
+        }
+    }
+
+    /// A template, noted with its scope.
+    fn template(&mut self, node: &Node, wants: Wants, scope: &Scope) -> Option<Template> {
+        let scalar = node.scalar().filter(|scalar| scalar.kind != Kind::Null)?;
+        match Template::parse(&scalar.text) {
+            Ok(template) => {
+                if template.text().is_none() {
+                    self.out.sites.push(Site {
+                        code: Code::Template(template.clone()),
+                        node: node.clone(),
+                        wants,
+                        scope: scope.clone(),
+                    });
+                } else if is_path(&scalar.text) {
+                    let at = self.place(node.span);
+                    self.say(Diagnostic::path_as_text(at, &scalar.text));
+                }
+                Some(template)
+            }
+            Err(_) if self.is_broken(node.span) => None,
+            Err(error) => {
+                let at = self.place(self.sources.locate(node, error.range));
+                self.say(Diagnostic::template_syntax(at, &error.message));
+                None
+            }
+        }
+    }
+
+    fn text_of(&mut self, map: &Node, key: &str, scope: &Scope) -> Option<Template> {
+        map.get(key)
+            .and_then(|node| self.template(node, Wants::Text, scope))
+    }
+
+    /// A file that is named, with its path from the main folder.
+    fn file(&mut self, node: &Node) -> Option<(String, Arc<str>)> {
+        let name = node.as_text()?;
+        let from = self.sources.path(node.span).map_or("", |path| &**path);
+        let at = self.place(node.span);
+        let Some(path) = resolve(from, name) else {
+            self.say(Diagnostic::outside_folder(at, name));
+            return None;
+        };
+        let Some(text) = self.files.text(&path).cloned() else {
+            let near = self
+                .sources
+                .near(&path, self.files.paths())
+                .map(str::to_owned);
+            self.say(Diagnostic::no_file(at, name, near.as_deref()));
+            return None;
+        };
+        if text.len() > super::source::MAX_BYTES {
+            let what = format!("`{path}` has {} KiB", text.len() / 1024);
+            let most = format!("at most {} KiB are read", super::source::MAX_BYTES / 1024);
+            self.say(Diagnostic::too_big(at, what, most));
+            return None;
+        }
+        self.out.files.insert(path.clone(), text.clone());
+        Some((path, text))
+    }
+
+    /// A prompt: a template, or the file that it names.
+    fn prompt(&mut self, node: &Node, scope: &Scope) -> Option<Template> {
+        if super::canonical::prompt_path(node).is_none() {
+            return self.template(node, Wants::Prefix, scope);
+        }
+        let (path, text) = self.file(node)?;
+        let file = self.sources.add(&path, &text);
+        let span = Span {
+            file,
+            start: 0,
+            end: text.len() as u32,
+        };
+        let style = Style::Plain;
+        let kind = Kind::Text;
+        let value = Value::Scalar(Scalar { text, style, kind });
+        let mut template = self.template(&Node { span, value }, Wants::Prefix, scope)?;
+        template.file = Some(path.into());
+        Some(template)
+    }
+}
+
+/// Whether a text looks as if a value was meant: `args.order`.
+fn is_path(text: &str) -> bool {
+    let roots = [
+        "args", "calls", "config", "error", "event", "result", "secrets", "state",
+    ];
+    let named = |part: &str| {
+        let mut bytes = part.bytes();
+        bytes.next().is_some_and(|b| b.is_ascii_lowercase())
+            && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    };
+    let mut parts = text.split('.');
+    parts.next().is_some_and(|root| roots.contains(&root)) && text.contains('.') && parts.all(named)
+}
+
+/// The expression that always holds.
+fn always() -> Expr {
+    Expr::parse("true").expect("a constant is an expression")
+}
+
+/// Entries of a map in the order of their names: where order has no meaning, it shall have none.
+fn sorted(node: Option<&Node>) -> Vec<&(Key, Node)> {
+    let mut entries: Vec<_> = node.map(Node::entries).unwrap_or_default().iter().collect();
+    entries.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    entries
+}
+
+fn text(node: &Node, key: &str) -> Option<String> {
+    node.get(key)?.as_text().map(ToString::to_string)
+}
+
+fn word<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    node.get(key)?.as_text().map(|text| &**text)
+}
+
+fn flag_of(node: &Node) -> bool {
+    node.as_text().is_some_and(|text| &**text == "true")
+}
+
+fn flag(node: &Node, key: &str) -> bool {
+    word(node, key) == Some("true")
+}
+
+fn whole(node: &Node) -> Option<u64> {
+    match node.scalar()?.kind {
+        Kind::Integer(value) => u64::try_from(value).ok(),
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text => None,
+    }
+}
+
+fn count(node: &Node, key: &str, default: u32) -> u32 {
+    node.get(key)
+        .and_then(whole)
+        .map_or(default, |value| u32::try_from(value).unwrap_or(u32::MAX))
+}
+
+fn real(node: &Node, key: &str) -> Option<f64> {
+    match node.get(key)?.scalar()?.kind {
+        Kind::Integer(value) => Some(value as f64),
+        Kind::Number(value) => Some(value),
+        Kind::Null | Kind::Bool(_) | Kind::Text => None,
+    }
+}
+
+fn duration(node: &Node, key: &str) -> Option<u64> {
+    super::shape::duration(word(node, key)?)
+}

@@ -1,0 +1,551 @@
+//! Judges a tree by the table of keys: unknown and reserved keys, kinds of values, YAML's traps. Everything is
+//! reported; what comes after reads what is well formed and passes over the rest.
+
+use super::diagnostic::Diagnostic;
+use super::keys::{SHORT, TYPE, Table, Ty};
+use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
+use steersman_machine::price;
+use steersman_machine::rate::Rate;
+
+/// More than so many mistakes of one file help nobody.
+const MOST: usize = 200;
+
+/// Judges `node` as a `table`.
+pub(crate) fn check(sources: &Sources, node: &Node, table: &'static Table) -> Vec<Diagnostic> {
+    let mut shape = Shape {
+        sources,
+        found: Vec::new(),
+    };
+    shape.table(node, table);
+    shape.found
+}
+
+/// Judges a tree of data in which texts may be templates: a script.
+pub(crate) fn data(sources: &Sources, node: &Node) -> Vec<Diagnostic> {
+    let mut shape = Shape {
+        sources,
+        found: Vec::new(),
+    };
+    shape.any(node, true);
+    shape.found
+}
+
+struct Shape<'a> {
+    sources: &'a Sources,
+    found: Vec<Diagnostic>,
+}
+
+impl Shape<'_> {
+    fn place(&self, span: Span) -> Option<super::diagnostic::Place> {
+        self.sources.place(span)
+    }
+
+    fn table(&mut self, node: &Node, table: &'static Table) {
+        let Value::Map(entries) = &node.value else {
+            return self.wrong(node, table.words);
+        };
+        for (key, value) in entries {
+            match table.key(&key.name) {
+                Some(known) => self.value(value, &known.ty),
+                None => self.unknown(key, value, table),
+            }
+        }
+        for key in table.keys.iter().filter(|key| key.required) {
+            if node.get(key.name).is_none() {
+                let place = self.place(head(node));
+                self.found
+                    .push(Diagnostic::missing_key(place, table.words, key.name));
+            }
+        }
+        for (required, group) in table.one_of {
+            let written = |(key, _): &&(Key, Node)| group.contains(&&*key.name);
+            let mut present = entries.iter().filter(written);
+            let keys = list_of(group.iter().copied());
+            match (present.next(), present.next()) {
+                (Some((first, _)), Some((second, _))) => {
+                    let (at, other) = (self.place(second.span), self.place(first.span));
+                    self.found
+                        .push(Diagnostic::not_together(at, table.words, &keys, other));
+                }
+                (None, _) if *required && !entries.iter().any(|(key, _)| &*key.name == "{{") => {
+                    let at = self.place(head(node));
+                    let names = list_of(group.iter().copied());
+                    self.found
+                        .push(Diagnostic::none_of(at, table.words, &names));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn unknown(&mut self, key: &Key, value: &Node, table: &'static Table) {
+        if &*key.name == "{{" || &*key.name == "<<" {
+            return; // said where it was read
+        }
+        let known = || table.keys.iter().map(|key| key.name);
+        let near = self.sources.near(&key.name, known());
+        let at = self.place(key.span);
+        let found = if near.is_none() && is_rest_of_a_text(value) {
+            Diagnostic::rest_of_a_text(at, &key.name, table.words)
+        } else {
+            Diagnostic::unknown_key(at, &key.name, table.words, near, &list_of(known()))
+        };
+        self.found.push(found);
+    }
+
+    fn wrong(&mut self, node: &Node, wanted: &str) {
+        let braces = node.entries().iter().any(|(key, _)| &*key.name == "{{");
+        if !braces {
+            let at = self.place(head(node));
+            self.found
+                .push(Diagnostic::wrong_kind(at, wanted, node.kind_word()));
+        }
+    }
+
+    fn value(&mut self, node: &Node, ty: &'static Ty) {
+        if self.found.len() > MOST {
+            return;
+        }
+        match ty {
+            Ty::Integer(least) => match node.scalar().map(|scalar| scalar.kind) {
+                Some(Kind::Integer(value)) if value >= *least => {}
+                Some(Kind::Integer(value)) => {
+                    let at = self.place(node.span);
+                    let wanted = format!("a whole number from {least} on");
+                    self.found
+                        .push(Diagnostic::malformed(at, &value.to_string(), &wanted));
+                }
+                _ => self.wrong(node, "a whole number"),
+            },
+            Ty::Number => match node.scalar().map(|scalar| scalar.kind) {
+                Some(Kind::Integer(_) | Kind::Number(_)) => {}
+                _ => self.wrong(node, "a number"),
+            },
+            Ty::Boolean => match node.scalar() {
+                Some(scalar) if matches!(scalar.kind, Kind::Bool(_)) => {}
+                _ => self.wrong(node, "`true` or `false`"),
+            },
+            Ty::Text | Ty::Template | Ty::Prompt => self.text(node),
+            Ty::Expr => match node.scalar() {
+                Some(scalar) if scalar.kind != Kind::Null => self.traps(node, scalar),
+                _ => self.wrong(node, "an expression"),
+            },
+            Ty::Path | Ty::Documents => match node.scalar() {
+                Some(scalar) if scalar.kind == Kind::Text => {}
+                _ => self.wrong(node, "a path"),
+            },
+            Ty::Name => match node.scalar() {
+                Some(scalar) if scalar.kind == Kind::Text => self.boolean_word(node, scalar),
+                _ => self.wrong(node, "a name"),
+            },
+            Ty::Duration => match node.scalar() {
+                Some(scalar) if duration(&scalar.text).is_some() => {}
+                Some(scalar) if scalar.kind != Kind::Null => {
+                    let at = self.place(node.span);
+                    let wanted = "a duration (`250ms`, `30s`, `15m`, `4h`, `3d`)";
+                    self.found
+                        .push(Diagnostic::malformed(at, &scalar.text, wanted));
+                }
+                _ => self.wrong(node, "a duration"),
+            },
+            Ty::Size => match node.scalar() {
+                Some(scalar) if size(&scalar.text).is_some() => {}
+                Some(scalar) if scalar.kind != Kind::Null => {
+                    let at = self.place(node.span);
+                    let wanted = "a size (`512B`, `16KiB`, `4MiB`)";
+                    self.found
+                        .push(Diagnostic::malformed(at, &scalar.text, wanted));
+                }
+                _ => self.wrong(node, "a size"),
+            },
+            Ty::Money => match node.scalar() {
+                Some(scalar) if money(scalar).is_some() => {}
+                Some(scalar) if matches!(scalar.kind, Kind::Integer(_) | Kind::Number(_)) => {
+                    let at = self.place(node.span);
+                    let wanted = "an amount of money: not below 0, with at most four places";
+                    self.found
+                        .push(Diagnostic::malformed(at, &scalar.text, wanted));
+                }
+                _ => self.wrong(node, "an amount of money"),
+            },
+            Ty::Rate(tokens) => self.rate(node, *tokens),
+            Ty::Data | Ty::Any => self.any(node, matches!(ty, Ty::Data)),
+            Ty::Word(words) => self.word(node, words),
+            Ty::Type => self.ty(node),
+            Ty::List(item) => match &node.value {
+                Value::List(items) => items.iter().for_each(|node| self.value(node, item)),
+                Value::Scalar(_) | Value::Map(_) => self.wrong(node, "a list"),
+            },
+            Ty::Map(of) | Ty::Names(of) => {
+                let Value::Map(entries) = &node.value else {
+                    return self.wrong(node, "a map");
+                };
+                for (key, value) in entries {
+                    if matches!(ty, Ty::Names(_)) && !is_name(&key.name) {
+                        let at = self.place(key.span);
+                        self.found.push(Diagnostic::malformed_name(at, &key.name));
+                    }
+                    self.value(value, of);
+                }
+            }
+            Ty::Table(table) => self.table(node, table),
+            Ty::Or(kinds) => match kinds.iter().find(|ty| fits(node, ty)) {
+                Some(ty) => self.value(node, ty),
+                None => self.wrong(node, &list_of_words(kinds)),
+            },
+        }
+    }
+
+    fn rate(&mut self, node: &Node, tokens: bool) {
+        let Some(scalar) = node.scalar().filter(|scalar| scalar.kind == Kind::Text) else {
+            return self.wrong(node, "a rate (`5/s`, `100/min`)");
+        };
+        let rate = Rate::parse(&scalar.text).filter(|rate| tokens || rate.tokens.is_none());
+        if rate.is_none() {
+            let at = self.place(node.span);
+            let wanted = if tokens {
+                "a rate (`5/s`, `100/min`, `100/min, 40000 tokens/min`; units `s`, `min`, `h`, `d`)"
+            } else {
+                "a rate of requests (`5/s`, `100/min`; units `s`, `min`, `h`, `d`)"
+            };
+            self.found
+                .push(Diagnostic::malformed(at, &scalar.text, wanted));
+        }
+    }
+
+    fn text(&mut self, node: &Node) {
+        match node.scalar() {
+            Some(scalar) if matches!(scalar.kind, Kind::Null | Kind::Bool(_)) => {
+                self.wrong(node, "text");
+            }
+            Some(scalar) => self.traps(node, scalar),
+            None => self.wrong(node, "text"),
+        }
+    }
+
+    /// Words that are booleans elsewhere, and texts that a `#` has cut.
+    fn traps(&mut self, node: &Node, scalar: &Scalar) {
+        self.boolean_word(node, scalar);
+        if scalar.style != Style::Plain {
+            return;
+        }
+        let Some(comment) = self.sources.comment_behind(node.span) else {
+            return;
+        };
+        let text = self.sources.text(comment).unwrap_or_default();
+        let cut = text
+            .chars()
+            .nth(1)
+            .is_some_and(|c| !c.is_whitespace() && c != '#');
+        if cut {
+            let (at, rest) = (self.place(node.span), self.place(comment));
+            self.found.push(Diagnostic::cut(at, rest));
+        }
+    }
+
+    fn boolean_word(&mut self, node: &Node, scalar: &Scalar) {
+        let word = matches!(
+            scalar.text.to_ascii_lowercase().as_str(),
+            "yes" | "no" | "on" | "off"
+        ) || matches!(&*scalar.text, "True" | "TRUE" | "False" | "FALSE");
+        if word && scalar.style == Style::Plain {
+            let at = self.place(node.span);
+            self.found.push(Diagnostic::not_a_boolean(at, &scalar.text));
+        }
+    }
+
+    fn any(&mut self, node: &Node, templates: bool) {
+        match &node.value {
+            Value::Scalar(scalar) if templates => self.traps(node, scalar),
+            Value::Scalar(scalar) => self.boolean_word(node, scalar),
+            Value::List(items) => items.iter().for_each(|node| self.any(node, templates)),
+            Value::Map(entries) => entries
+                .iter()
+                .for_each(|(_, node)| self.any(node, templates)),
+        }
+    }
+
+    fn word(&mut self, node: &Node, words: &'static [(&'static str, bool)]) {
+        let names = || {
+            words
+                .iter()
+                .filter(|(_, built)| *built)
+                .map(|(word, _)| *word)
+        };
+        let Some(text) = node.as_text() else {
+            return self.wrong(node, &format!("one of {}", list_of(names())));
+        };
+        match words.iter().find(|(word, _)| *word == &**text) {
+            Some((_, true)) => {}
+            Some((word, false)) => {
+                let at = self.place(node.span);
+                self.found
+                    .push(Diagnostic::reserved(at, &format!("`{word}`")));
+            }
+            None => {
+                let at = self.place(node.span);
+                let near = self.sources.near(text, names());
+                self.found
+                    .push(Diagnostic::unknown_word(at, text, &list_of(names()), near));
+            }
+        }
+    }
+
+    fn ty(&mut self, node: &Node) {
+        match &node.value {
+            Value::Map(_) => {
+                self.table(node, &TYPE);
+                self.type_keys(node);
+            }
+            Value::List(items) => {
+                if let [item] = items.as_slice() {
+                    return self.ty(item);
+                }
+                let at = self.place(node.span);
+                let text = format!("a list of {} types", items.len());
+                let wanted = "a type: `[TYPE]` has one item";
+                self.found.push(Diagnostic::malformed(at, &text, wanted));
+            }
+            Value::Scalar(scalar) => {
+                let word = short_type(scalar).0;
+                match SHORT.iter().find(|(known, _)| *known == word) {
+                    Some((_, true)) => {}
+                    Some((_, false)) => {
+                        let at = self.place(node.span);
+                        self.found
+                            .push(Diagnostic::reserved(at, &format!("the type `{word}`")));
+                    }
+                    None => {
+                        let known = || SHORT.iter().map(|(word, _)| *word);
+                        let at = self.place(node.span);
+                        let near = self.sources.near(word, known());
+                        let words = list_of(known());
+                        self.found
+                            .push(Diagnostic::unknown_word(at, word, &words, near));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Keys of the long form that mean nothing for the kind that it is.
+    fn type_keys(&mut self, node: &Node) {
+        let kind = if node.get("items").is_some()
+            || node.get("type").is_some_and(|ty| ty.scalar().is_none())
+        {
+            "a list"
+        } else if node.get("fields").is_some() {
+            "an object"
+        } else if node.get("enum").is_some() {
+            "an enumeration"
+        } else if node.get("schema").is_some() {
+            "a JSON Schema"
+        } else {
+            match node.get("type").and_then(Node::scalar).map(short_type) {
+                Some((word, _)) => word,
+                None if node.get("default").is_some() => return,
+                None => "string",
+            }
+        };
+        for (key, _) in node.entries() {
+            let fits = match &*key.name {
+                "minimum" | "maximum" => matches!(kind, "integer" | "number"),
+                "pattern" => kind == "string",
+                "ask" => kind == "secret",
+                _ => true,
+            };
+            if !fits {
+                let at = self.place(key.span);
+                self.found
+                    .push(Diagnostic::type_key(at, &key.name, &with_article(kind)));
+            }
+        }
+    }
+}
+
+/// A word with its article, where it has none.
+pub(crate) fn with_article(kind: &str) -> String {
+    match kind {
+        "string" => "text".to_owned(),
+        "any" => "any value".to_owned(),
+        _ if kind.starts_with("a ") || kind.starts_with("an ") => kind.to_owned(),
+        _ if kind.starts_with(['i', 'o']) => format!("an {kind}"),
+        _ => format!("a {kind}"),
+    }
+}
+
+/// Whether nothing stands behind a key, not even `null`: in `{ say: The best, please. }` the text ends at its comma, and
+/// what is left of it reads as a key.
+fn is_rest_of_a_text(value: &Node) -> bool {
+    let nothing = value.span.start == value.span.end;
+    nothing
+        && value
+            .scalar()
+            .is_some_and(|scalar| scalar.kind == Kind::Null && scalar.style == Style::Plain)
+}
+
+/// Where to point for a whole value: its first line.
+fn head(node: &Node) -> Span {
+    match &node.value {
+        Value::Map(entries) => match entries.first() {
+            Some((key, _)) if key.span.file == node.span.file => Span {
+                start: node.span.start.min(key.span.start),
+                end: key.span.end,
+                ..node.span
+            },
+            _ => node.span,
+        },
+        Value::List(items) => match items.first() {
+            Some(item) if node.span.contains(item.span) => Span {
+                end: head(item).end.max(node.span.start),
+                ..node.span
+            },
+            _ => node.span,
+        },
+        Value::Scalar(_) => node.span,
+    }
+}
+
+/// Which alternative a value is meant to be.
+pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
+    let scalar = node.scalar();
+    match ty {
+        Ty::Integer(_) => scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_))),
+        Ty::Number | Ty::Money => {
+            scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_) | Kind::Number(_)))
+        }
+        Ty::Boolean => scalar.is_some_and(|s| matches!(s.kind, Kind::Bool(_))),
+        Ty::Duration | Ty::Size => scalar.is_some_and(|s| !s.text.contains("{{")),
+        Ty::Word(words) => {
+            scalar.is_some_and(|s| words.iter().any(|(word, _)| *word == &*s.text))
+                || scalar.is_some_and(|s| s.kind == Kind::Text && is_name(&s.text))
+                    && !matches!(words.first(), Some(("fail", _)))
+        }
+        Ty::Text
+        | Ty::Template
+        | Ty::Prompt
+        | Ty::Path
+        | Ty::Documents
+        | Ty::Name
+        | Ty::Rate(_)
+        | Ty::Expr => scalar.is_some_and(|s| s.kind != Kind::Null),
+        Ty::List(_) => matches!(node.value, Value::List(_)),
+        Ty::Map(_) | Ty::Names(_) | Ty::Table(_) => matches!(node.value, Value::Map(_)),
+        Ty::Data | Ty::Any | Ty::Type => true,
+        Ty::Or(kinds) => kinds.iter().any(|ty| fits(node, ty)),
+    }
+}
+
+fn list_of_words(kinds: &[Ty]) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    for kind in kinds {
+        let word = match kind {
+            Ty::Integer(_) => "a whole number",
+            Ty::Number => "a number",
+            Ty::Boolean => "`true` or `false`",
+            Ty::Text | Ty::Template | Ty::Prompt => "text",
+            Ty::Name => "a name",
+            Ty::Path | Ty::Documents => "a path",
+            Ty::Duration => "a duration",
+            Ty::Size => "a size",
+            Ty::Money => "an amount of money",
+            Ty::Rate(_) => "a rate",
+            Ty::Expr => "an expression",
+            Ty::Word(_) => "a word",
+            Ty::Type => "a type",
+            Ty::List(_) => "a list",
+            Ty::Map(_) | Ty::Names(_) => "a map",
+            Ty::Table(table) => table.words,
+            Ty::Data | Ty::Any => "a value",
+            Ty::Or(_) => continue,
+        };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join(" or ")
+}
+
+/// Names of a list that are told.
+const LISTED: usize = 40;
+
+/// Names in backticks, with commas; of a long list the first.
+pub(crate) fn list_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names = names.into_iter();
+    let told = names.by_ref().take(LISTED);
+    let mut told: Vec<String> = told.map(|name| format!("`{name}`")).collect();
+    let more = names.count();
+    if more > 0 {
+        told.push(format!("and {more} more"));
+    }
+    told.join(", ")
+}
+
+/// The short name of a type, and whether it is optional.
+pub(crate) fn short_type(scalar: &Scalar) -> (&str, bool) {
+    let text = scalar.text.trim();
+    match text.strip_prefix("optional ") {
+        Some(rest) => (rest.trim(), true),
+        None => (text, false),
+    }
+}
+
+/// Whether it is a name of the format.
+pub(crate) fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    name.len() <= 48
+        && bytes.next().is_some_and(|c| c.is_ascii_lowercase())
+        && bytes.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
+}
+
+/// Bytes of a size: `512B`, `16KiB`, `4MiB`.
+pub(crate) fn size(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        _ => return None,
+    };
+    number
+        .parse::<usize>()
+        .ok()?
+        .checked_mul(factor)
+        .filter(|bytes| (1..=steersman_machine::bounds::ARTIFACT).contains(bytes))
+}
+
+/// An amount of money in millionths. More than four places are nobody's price, and JSON writes some of them otherwise.
+pub(crate) fn money(scalar: &Scalar) -> Option<u64> {
+    match scalar.kind {
+        Kind::Integer(_) | Kind::Number(_) => {}
+        Kind::Null | Kind::Bool(_) | Kind::Text => return None,
+    }
+    let places = scalar
+        .text
+        .split_once('.')
+        .map_or(0, |(_, part)| part.len());
+    price::micros(&scalar.text).filter(|micros| places <= 4 && *micros <= MONEY_MAX)
+}
+
+/// A thousand million: no bill is larger, and sums of it stay far from overflowing.
+const MONEY_MAX: u64 = 1_000_000_000 * 1_000_000;
+
+/// A duration in milliseconds.
+pub(crate) fn duration(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    // beyond this a time could not be added to a clock
+    number
+        .checked_mul(factor)
+        .filter(|ms| *ms <= 100 * 366 * 86_400_000)
+}

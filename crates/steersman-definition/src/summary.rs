@@ -1,0 +1,356 @@
+//! What a checked definition comes to, for the screen that follows a check without errors.
+
+use std::fmt;
+use steersman_machine::ids::Digest;
+use steersman_machine::interaction::Class;
+use steersman_machine::network::{AgentDef, Network, OnLimit, Per, Reflect, Source};
+use steersman_machine::price::{digits, money};
+use steersman_machine::search::{MOST, Method, Plan, Scorer};
+
+/// What a definition comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The network's name.
+    pub name: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// Agents that act.
+    pub agents: usize,
+    /// People that can be asked.
+    pub people: usize,
+    /// Tools, those of the engine left out.
+    pub tools: usize,
+    /// Events that may come in.
+    pub events: usize,
+    /// Tests.
+    pub tests: usize,
+    /// Tools by effect class, from harmless to `unsafe`; classes without tools left out.
+    pub effects: Vec<(Class, Vec<Tool>)>,
+    /// The most that one answer may take.
+    pub worst: Worst,
+    /// Plain values and where they come from.
+    pub config: Vec<Value>,
+    /// Secrets and where they are read: name, place.
+    pub secrets: Vec<(String, String)>,
+}
+
+/// A tool in a summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// Who approves it and, where it is not always, when: `above`, person.
+    pub approved: Vec<(Option<String>, String)>,
+}
+
+/// The most that may happen before somebody is asked or told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Worst {
+    /// Model calls of the entry.
+    pub model_calls: u64,
+    /// Since when they count.
+    pub per: Per,
+    /// What happens then.
+    pub then: OnLimit,
+    /// Tokens of all agents together, and since when they count.
+    pub tokens: Option<(u64, Per)>,
+    /// Money in millionths, and since when.
+    pub cost: Option<(u64, Per)>,
+    /// Time of the root in milliseconds, and since when it counts.
+    pub wall_time: Option<(u64, Per)>,
+    /// What is called beside that.
+    pub beside: Vec<Beside>,
+}
+
+/// Model calls that come beside an agent's own, each time it answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// The agent that answers; of a reviewed tool the tool that is called.
+    pub of: String,
+    /// It is a tool: once for each call of it.
+    pub is_tool: bool,
+    /// Who asks, with the most model calls: `in its search`, `by its judge critic`, `by its reviewer critic`.
+    pub calls: Vec<(u64, String)>,
+}
+
+impl Beside {
+    /// Of all agents and tools of a network that search, are judged or are reviewed.
+    pub fn all(network: &Network) -> Vec<Self> {
+        let most = |name: &str| {
+            let limits = network.agents.get(name).map(|a| a.limits_in(None));
+            limits.map_or(0, |limits| limits.model_calls.max)
+        };
+        let reviewed = |reflect: Option<&Reflect>, rounds: u64| {
+            let by = reflect?.by.as_ref()?;
+            let calls = rounds.saturating_mul(most(by));
+            Some((calls, format!("by its reviewer {by}")))
+        };
+        let agents = network.agents.values().map(|agent| {
+            let mut calls = Vec::new();
+            let plans = agent.models().filter_map(|model| model.search.as_deref());
+            if let Some(plan) = plans.max_by_key(|plan| searched(plan, most(&agent.name)).0) {
+                let (asked, judged) = searched(plan, most(&agent.name));
+                calls.push((asked, "in its search".to_owned()));
+                if let Some(Scorer::Agent(judge)) = &plan.score {
+                    let asked = judged.saturating_mul(most(judge));
+                    calls.push((asked, format!("by its judge {judge}")));
+                }
+            }
+            let rounds = agent.reflect.as_ref().map_or(0, |r| u64::from(r.rounds));
+            calls.extend(reviewed(agent.reflect.as_ref(), rounds));
+            let of = agent.name.to_string();
+            (of, false, calls)
+        });
+        let tools = network.tools.values().map(|tool| {
+            let calls = reviewed(tool.reflect.as_ref(), 1).into_iter().collect();
+            (tool.name.to_string(), true, calls)
+        });
+        let all = agents.chain(tools).filter(|(.., calls)| !calls.is_empty());
+        all.map(|(of, is_tool, calls)| Self { of, is_tool, calls })
+            .collect()
+    }
+}
+
+/// Model calls of a search at most, as far as its agent makes them, and how many of its nodes are judged.
+fn searched(plan: &Plan, own: u64) -> (u64, u64) {
+    let n = u64::from(plan.n);
+    let depth = u64::from(plan.depth).min(own);
+    let blocks = n.saturating_mul(depth);
+    let (blocks, judged) = match plan.method {
+        Method::Beam => (blocks.min(u64::from(MOST)), blocks.min(u64::from(MOST))),
+        Method::BestOf | Method::Rollouts | Method::Mcts => (blocks, n),
+    };
+    let calls = plan.calls.map_or(blocks, |calls| blocks.min(calls));
+    (calls, judged.min(calls))
+}
+
+/// A plain value in a summary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Its name.
+    pub name: String,
+    /// The environment variable that may set it.
+    pub env: Option<String>,
+    /// What it is otherwise.
+    pub default: Option<serde_json::Value>,
+    /// It is read at each use and bound to no session.
+    pub live: bool,
+}
+
+impl Summary {
+    /// Of a network.
+    pub fn of(network: &Network, tests: usize) -> Self {
+        let own = || {
+            let tools = network.tools.values();
+            tools.filter(|tool| !matches!(tool.source, Source::BuiltIn(_)))
+        };
+        let classes = [Class::Pure, Class::Read, Class::Idempotent, Class::Unsafe];
+        let effects = classes.into_iter().filter_map(|class| {
+            let of_class = own().filter(|tool| tool.effect == class);
+            let tools: Vec<Tool> = of_class
+                .map(|tool| Tool {
+                    name: tool.name.to_string(),
+                    approved: approvals(network, &tool.name),
+                })
+                .collect();
+            (!tools.is_empty()).then_some((class, tools))
+        });
+        let entry = network.entry.first().map(|name| network.agent(name));
+        let limits = entry.map_or(&network.limits, |agent| agent.limits_in(None));
+        let calls = if network.limits.model_calls.written {
+            network.limits.model_calls
+        } else {
+            limits.model_calls
+        };
+        Self {
+            name: network.name.to_string(),
+            digest: network.digest,
+            agents: network.agents.len(),
+            people: network.people.len(),
+            tools: own().count(),
+            events: network.events.len(),
+            tests,
+            effects: effects.collect(),
+            worst: Worst {
+                model_calls: calls.max,
+                per: calls.per,
+                then: calls.then,
+                tokens: network.limits.tokens.map(|l| (l.max, l.per)),
+                cost: network.limits.cost.map(|l| (l.max, l.per)),
+                wall_time: network.limits.wall_time.map(|l| (l.max, l.per)),
+                beside: Beside::all(network),
+            },
+            config: network
+                .config
+                .iter()
+                .map(|(name, config)| Value {
+                    name: name.to_string(),
+                    env: config.env.clone(),
+                    default: config.default.clone(),
+                    live: config.live,
+                })
+                .collect(),
+            secrets: network
+                .secrets
+                .iter()
+                .map(|(name, secret)| {
+                    let place = match &secret.source {
+                        steersman_machine::network::SecretSource::Env(name) => name.clone(),
+                        steersman_machine::network::SecretSource::File(path) => path.clone(),
+                    };
+                    (name.to_string(), place)
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The approvals of a tool: its own, and those of who offers it.
+fn approvals(network: &Network, tool: &str) -> Vec<(Option<String>, String)> {
+    let own = network.tool(tool).approve.iter();
+    let offered = network
+        .agents
+        .values()
+        .flat_map(AgentDef::offers)
+        .filter(|offered| match &offered.of {
+            steersman_machine::network::Offer::Tool(name) => &**name == tool,
+            steersman_machine::network::Offer::Agent(_) => false,
+        })
+        .flat_map(|offered| &offered.approve);
+    let mut all: Vec<(Option<String>, String)> = Vec::new();
+    for approve in own.chain(offered) {
+        let when = Some(approve.when.source.to_string()).filter(|when| when != "true");
+        let line: Vec<&str> = approve.line().map(|asked| &*asked.by).collect();
+        let approval = (when, line.join(", then "));
+        if !all.contains(&approval) {
+            all.push(approval);
+        }
+    }
+    all
+}
+
+fn many(count: usize, one: &str) -> String {
+    if count == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{count} {one}s")
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: ", self.name, self.digest.short())?;
+        write!(
+            f,
+            "{}, {}",
+            many(self.agents, "agent"),
+            many(self.tools, "tool")
+        )?;
+        let people = if self.people == 1 { "person" } else { "people" };
+        for (count, text) in [
+            (self.people, format!("{} {people}", self.people)),
+            (self.events, many(self.events, "event")),
+            (self.tests, many(self.tests, "test")),
+        ] {
+            if count > 0 {
+                write!(f, ", {text}")?;
+            }
+        }
+        writeln!(f, ".")?;
+        let effects: Vec<String> = self
+            .effects
+            .iter()
+            .map(|(class, tools)| {
+                let tools: Vec<String> = tools.iter().map(Tool::to_string).collect();
+                format!("{}: {}", class.word(), tools.join(", "))
+            })
+            .collect();
+        if !effects.is_empty() {
+            writeln!(f, "  effects    {}", effects.join("   "))?;
+        }
+        writeln!(f, "  worst case {}", self.worst)?;
+        for (n, value) in self.config.iter().enumerate() {
+            let head = if n == 0 { "bound" } else { "" };
+            writeln!(f, "  {head:<10} {value}")?;
+        }
+        for (n, (name, place)) in self.secrets.iter().enumerate() {
+            let head = if n == 0 { "secrets" } else { "" };
+            writeln!(f, "  {head:<10} secrets.{name} from {place}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (when, by) in &self.approved {
+            match when {
+                Some(when) => write!(f, " (approved by {by} where {when})")?,
+                None => write!(f, " (approved by {by})")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Worst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let per = |per| match per {
+            Per::Answer => "an answer",
+            Per::Task => "a task",
+            Per::Session => "a session",
+        };
+        let then = match self.then {
+            OnLimit::Answer => "then a forced answer",
+            OnLimit::Fail => "then it fails",
+            OnLimit::Finish => "then it finishes",
+            OnLimit::Ask => "then a person is asked",
+        };
+        write!(
+            f,
+            "{} model calls {}, {then}",
+            digits(self.model_calls),
+            per(self.per)
+        )?;
+        if let Some((tokens, of)) = self.tokens {
+            write!(f, "; {} tokens {}", digits(tokens), per(of))?;
+        }
+        match self.cost {
+            Some((cost, of)) => write!(f, "; costs {} {}", money(cost), per(of))?,
+            None => f.write_str("; no cost limit")?,
+        }
+        for beside in &self.beside {
+            write!(f, "; {beside}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = if self.is_tool { "call" } else { "answer" };
+        write!(f, "beside them for each {each} of {}: ", self.of)?;
+        for (k, (calls, who)) in self.calls.iter().enumerate() {
+            let comma = if k > 0 { ", " } else { "" };
+            write!(f, "{comma}{} {who}", digits(*calls))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "config.{}", self.name)?;
+        if self.live {
+            let env = self.env.as_deref().unwrap_or("its default");
+            return write!(f, ": live, from {env} at each use");
+        }
+        match (&self.default, &self.env) {
+            (Some(value), Some(env)) => write!(f, " = {value} (default; {env} may set it)"),
+            (Some(value), None) => write!(f, " = {value}"),
+            (None, Some(env)) => write!(f, ": {env} must be set"),
+            (None, None) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests of definitions from outside.
+
+mod definition;
+mod imports;
+mod wide;

@@ -1,0 +1,53 @@
+//! Random sessions whose agents and tools are judged.
+
+use super::random::{Dice, busy, said};
+use steersman_machine::effect::Outcome;
+use steersman_machine::expression::Expr;
+use steersman_machine::ids::Id;
+use steersman_machine::network::{Network, Reflect};
+use steersman_machine::reflect;
+
+/// Some agents and tools are judged, by themselves or by a reviewer who may call tools that are judged, too.
+pub(super) fn reflects(network: &mut Network, seed: u64) {
+    let reflect = |by: Option<&str>, rounds: u32| {
+        Some(Reflect {
+            by: by.map(Into::into),
+            rounds,
+            when: Expr::parse("true").expect("a constant is an expression"),
+            prompt: None,
+        })
+    };
+    let rounds = 1 + (seed / 4 % 2) as u32;
+    for (agent, by) in [
+        ("lead", Some("critic")),
+        ("helper", None),
+        ("talker", Some("deep")),
+        ("quick", None),
+        ("clerk", Some("critic")),
+    ] {
+        if let Some(agent) = network.agents.get_mut(agent) {
+            agent.reflect = reflect(by, rounds);
+        }
+    }
+    for (tool, by) in [
+        ("look", None),
+        ("pay", Some("critic")),
+        ("mail", Some("critic")),
+        ("guarded", None),
+    ] {
+        if let Some(tool) = network.tools.get_mut(tool) {
+            tool.reflect = reflect(by, rounds);
+        }
+    }
+}
+
+/// A judgement, used or not.
+pub(super) fn verdict(dice: &mut Dice, effect: Id) -> Outcome {
+    match dice.below(10) {
+        0 => busy(),
+        1 => said(effect, "Hm.", Vec::new()),
+        2 => said(effect, "", Vec::new()),
+        3..6 => said(effect, &reflect::revise("Better."), Vec::new()),
+        _ => said(effect, &reflect::accept(), Vec::new()),
+    }
+}

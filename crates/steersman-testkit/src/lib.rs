@@ -1,0 +1,14 @@
+//! Tests of machines: a stand-in for driver and store in memory, case files, random sessions and replay.
+//!
+//! Nothing here does I/O; whoever runs it reads the files.
+
+pub mod case;
+mod judged;
+pub mod log;
+mod modes;
+pub mod net;
+pub mod random;
+pub mod replay;
+pub mod schema;
+pub mod story;
+pub mod world;

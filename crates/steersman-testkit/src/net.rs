@@ -1,0 +1,385 @@
+//! Networks by hand, for tests that are about the machine and not about definitions.
+
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use steersman_machine::expression::{Data, Expr, Template};
+use steersman_machine::ids::{Digest, Name};
+use steersman_machine::interaction::{Class, Reduce};
+use steersman_machine::network::{
+    AgentDef, Approve, Asks, BuiltIn, CallStyle, Chooser, Context, Does, Fallback, Limits,
+    ModelAgent, ModelDef, ModelRetry, Network, Offer, OnFailed, Parameters, Part, PersonDef,
+    Provider, Record, Render, Requires, Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef,
+    ToolUse, Turns, Type, TypeKind, Unusable, ViewDef, Wait, WaitOn,
+};
+
+/// A network in the making. Every method adds to it; the first agent is the entry.
+#[derive(Debug)]
+pub struct Draft(Network);
+
+/// An empty type of this kind.
+pub fn ty(kind: TypeKind) -> Type {
+    Type {
+        kind,
+        optional: false,
+        default: None,
+        description: None,
+        expires: None,
+        reduce: Reduce::Last,
+        ask: None,
+    }
+}
+
+/// A text.
+pub fn text() -> Type {
+    ty(TypeKind::String { pattern: None })
+}
+
+pub(super) fn expr(source: &str) -> Expr {
+    Expr::parse(source).expect("expressions of tests parse")
+}
+
+fn data(value: &str) -> Data {
+    Data::parse(Json::from(value)).expect("templates of tests parse")
+}
+
+/// A tool or agent that a model is offered.
+pub fn offer(of: Offer) -> ToolUse {
+    ToolUse::plain(of)
+}
+
+/// A tool with no parameters and no source but Rust.
+pub fn tool(name: &str, class: Class) -> ToolDef {
+    ToolDef {
+        name: name.into(),
+        description: name.to_owned(),
+        parameters: Parameters::Fields(Vec::new()),
+        effect: class,
+        requires: Vec::new(),
+        approve: Vec::new(),
+        source: Source::Native {
+            version: "1".to_owned(),
+        },
+        set: Vec::new(),
+        result: None,
+        on_error: BTreeMap::new(),
+        on_doubt: None,
+        simulate: None,
+        repeat_allowed: false,
+        then: None,
+        mode: None,
+        render: Render::default(),
+        timeout: 60_000,
+        retry: 0,
+        parallel: 8,
+        reflect: None,
+    }
+}
+
+impl Draft {
+    /// An empty network.
+    pub fn new(name: &str) -> Self {
+        let model = ModelDef {
+            provider: Provider::Scripted,
+            model: None,
+            url: None,
+            key: None,
+            temperature: None,
+            max_tokens: None,
+            window: None,
+            params: BTreeMap::new(),
+            calls: CallStyle::Auto,
+            fallback: Vec::new(),
+            retry: ModelRetry::default(),
+            rate: None,
+            price: None,
+        };
+        Self(Network {
+            name: name.into(),
+            description: None,
+            digest: Digest::of(name.as_bytes()),
+            source: name.into(),
+            timezone: "UTC".to_owned(),
+            config: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            models: [("default".into(), model)].into(),
+            mcp: BTreeMap::new(),
+            events: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            texts: steersman_machine::texts::Texts::default(),
+            outcome: BTreeMap::new(),
+            embeddings: None,
+            memory: steersman_machine::network::MemoryDef::default(),
+            tools: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            people: BTreeMap::new(),
+            entry: Vec::new(),
+            leads: BTreeMap::new(),
+            limits: Limits::standard(true),
+            record: Record::default(),
+            natives: steersman_machine::nets::Natives::default(),
+        })
+    }
+
+    /// A model-driven agent. The first is the entry, in a dialogue; others end tasks.
+    #[must_use]
+    pub fn agent(self, name: &str, uses: Vec<ToolUse>) -> Self {
+        let turns = if self.0.entry.is_empty() {
+            Turns::Dialogue
+        } else {
+            Turns::Task
+        };
+        self.agent_turns(name, turns, uses)
+    }
+
+    /// A model-driven agent that ends its turns like this.
+    #[must_use]
+    pub fn agent_turns(self, name: &str, turns: Turns, uses: Vec<ToolUse>) -> Self {
+        let does = Does::Model(Box::new(ModelAgent {
+            system: Some(Template::plain(name)),
+            model: "default".into(),
+            params: BTreeMap::new(),
+            servers: Vec::new(),
+            tools: uses,
+            tool_choice: ToolChoice::Auto,
+            prefill: None,
+            before: Vec::new(),
+            knowledge: Vec::new(),
+            net: "chat".into(),
+            context: Context {
+                parts: vec![Part::System, Part::Tools, Part::History, Part::Now],
+                now: None,
+                keep_exchanges: 50,
+                compact: None,
+            },
+            search: None,
+        }));
+        self.any(name, turns, does)
+    }
+
+    /// A routed agent.
+    #[must_use]
+    pub fn route(self, name: &str, by: RouteBy) -> Self {
+        let does = Does::Route(Route {
+            by,
+            asks: Asks {
+                model: "default".into(),
+                system: None,
+                unusable: Unusable {
+                    retries: 2,
+                    to: Fallback::Finish,
+                },
+            },
+            on_failed: OnFailed::Continue,
+            view: ViewDef::default(),
+        });
+        self.any(name, Turns::Task, does)
+    }
+
+    /// A routed agent with rules: an expression, and the members it leads to; none: the end.
+    #[must_use]
+    pub fn rules(self, name: &str, rules: &[(&str, &[&str])]) -> Self {
+        let rules = rules
+            .iter()
+            .map(|(when, to)| Rule {
+                when: expr(when),
+                to: if to.is_empty() {
+                    RuleTo::Finish
+                } else {
+                    RuleTo::Agents(to.iter().map(|n| Name::from(*n)).collect())
+                },
+            })
+            .collect();
+        self.route(name, RouteBy::Rules(rules))
+    }
+
+    fn any(mut self, name: &str, turns: Turns, does: Does) -> Self {
+        if self.0.entry.is_empty() {
+            self.0.entry.push(name.into());
+        }
+        let def = AgentDef {
+            name: name.into(),
+            description: name.to_owned(),
+            parameters: Parameters::Fields(vec![("message".into(), text())]),
+            output: None,
+            set: Vec::new(),
+            state: Vec::new(),
+            enter_fresh: false,
+            turns: Some(turns),
+            view: None,
+            extract: Vec::new(),
+            limits: Limits::standard(false),
+            reflect: None,
+            does,
+            modes: None,
+        };
+        self.0.agents.insert(name.into(), def);
+        self
+    }
+
+    /// Changes an agent.
+    #[must_use]
+    pub fn change(mut self, name: &str, change: impl FnOnce(&mut AgentDef)) -> Self {
+        change(self.0.agents.get_mut(name).expect("the agent was added"));
+        self
+    }
+
+    /// A state entry of the entry agent, unset at first.
+    #[must_use]
+    pub fn state(self, name: &str, kind: TypeKind) -> Self {
+        let entry = self.0.entry.first().expect("agents come first").clone();
+        let mut ty = ty(kind);
+        ty.optional = true;
+        self.change(&entry, |agent| agent.state.push((name.into(), ty)))
+    }
+
+    /// How writes of an entry of the entry agent come together.
+    #[must_use]
+    pub fn reduces(self, name: &str, how: Reduce) -> Self {
+        let entry = self.0.entry.first().expect("agents come first").clone();
+        self.change(&entry, |agent| {
+            let found = agent.state.iter_mut().find(|(n, _)| **n == *name);
+            found.expect("the entry was added").1.reduce = how;
+        })
+    }
+
+    /// What a tool writes: an entry and the template of its value.
+    #[must_use]
+    pub fn sets(self, tool: &str, entry: &str, value: &str) -> Self {
+        self.change_tool(tool, |tool| tool.set.push((entry.into(), data(value))))
+    }
+
+    /// A tool.
+    #[must_use]
+    pub fn tool(mut self, tool: ToolDef) -> Self {
+        self.0.tools.insert(tool.name.clone(), tool);
+        self
+    }
+
+    /// A tool in Rust without parameters.
+    #[must_use]
+    pub fn native(self, name: &str, class: Class) -> Self {
+        self.tool(tool(name, class))
+    }
+
+    /// A tool that comes with the engine.
+    #[must_use]
+    pub fn built_in(self, name: &str, which: BuiltIn, fields: &[(&str, Type)]) -> Self {
+        self.tool(ToolDef {
+            source: Source::BuiltIn(which),
+            parameters: fields_of(fields),
+            ..tool(name, Class::Pure)
+        })
+    }
+
+    /// A tool that writes its one argument `value` to this entry.
+    #[must_use]
+    pub fn setter(self, name: &str, entry: &str) -> Self {
+        self.tool(ToolDef {
+            source: Source::State,
+            parameters: fields_of(&[("value", ty(TypeKind::Any))]),
+            set: vec![(entry.into(), data("{{ args.value }}"))],
+            ..tool(name, Class::Pure)
+        })
+    }
+
+    /// Changes a tool.
+    #[must_use]
+    pub fn change_tool(mut self, name: &str, change: impl FnOnce(&mut ToolDef)) -> Self {
+        change(self.0.tools.get_mut(name).expect("the tool was added"));
+        self
+    }
+
+    /// A precondition of a tool.
+    #[must_use]
+    pub fn requires(self, name: &str, that: &str, otherwise: &str) -> Self {
+        let otherwise = Some(Template::plain(otherwise));
+        self.change_tool(name, |tool| {
+            tool.requires.push(Requires {
+                that: expr(that),
+                otherwise,
+            });
+        })
+    }
+
+    /// An approval of a tool by the user.
+    #[must_use]
+    pub fn approve(self, name: &str, when: &str) -> Self {
+        self.change_tool(name, |tool| {
+            tool.approve.push(Approve {
+                when: expr(when),
+                by: "user".into(),
+                ask: None,
+                edit: Vec::new(),
+                timeout: None,
+                show: Vec::new(),
+                on_timeout: steersman_machine::network::OnTimeout::Reject,
+            });
+        })
+    }
+
+    /// A wait for time, in the words of a duration.
+    #[must_use]
+    pub fn timer(self, name: &str, span: &str) -> Self {
+        self.tool(ToolDef {
+            source: Source::Wait(Wait {
+                on: WaitOn::Time(Template::plain(span)),
+                timeout: None,
+                on_timeout: None,
+            }),
+            ..tool(name, Class::Pure)
+        })
+    }
+
+    /// A person.
+    #[must_use]
+    pub fn person(mut self, name: &str) -> Self {
+        let person = PersonDef {
+            name: name.into(),
+            description: name.to_owned(),
+            role: name.into(),
+            timeout: None,
+            on_timeout: None,
+            instead: None,
+            reach: None,
+        };
+        self.0.people.insert(name.into(), person);
+        self
+    }
+
+    /// The tool `fork`.
+    #[must_use]
+    pub fn fork(self) -> Self {
+        let list = ty(TypeKind::List(Box::new(text())));
+        self.built_in("fork", BuiltIn::Fork, &[("instructions", list)])
+    }
+
+    /// The network.
+    pub fn build(self) -> Network {
+        self.0
+    }
+}
+
+fn fields_of(fields: &[(&str, Type)]) -> Parameters {
+    Parameters::Fields(
+        fields
+            .iter()
+            .map(|(name, ty)| (Name::from(*name), ty.clone()))
+            .collect(),
+    )
+}
+
+/// These tools and agents as they are; the names of agents are known by `agents`.
+pub fn offers(tools: &[&str], agents: &[&str]) -> Vec<ToolUse> {
+    let tools = tools.iter().map(|n| offer(Offer::Tool(Name::from(*n))));
+    let agents = agents.iter().map(|n| offer(Offer::Agent(Name::from(*n))));
+    tools.chain(agents).collect()
+}
+
+/// The tool `fork` with who picks the branch to adopt.
+pub fn forks(choose: Option<Chooser>, live: bool) -> ToolUse {
+    ToolUse {
+        choose,
+        live,
+        ..offer(Offer::Tool("fork".into()))
+    }
+}

@@ -1,0 +1,41 @@
+//! Runs every test twice and compares what was written, byte for byte.
+
+use super::case::{Ran, run};
+use super::world::{Fault, fault};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_definition::test::Test;
+use steersman_machine::codec::encode;
+use steersman_machine::network::Network;
+
+/// Runs a test twice; an error if the two logs differ in a byte, else the second run.
+pub fn twice(network: &Arc<Network>, test: &Test) -> Result<Ran, Fault> {
+    let first = run(network.clone(), test)?;
+    let second = run(network.clone(), test)?;
+    let (a, b) = (bytes(&first), bytes(&second));
+    for (k, (a, b)) in a.iter().zip(&b).enumerate() {
+        if a != b {
+            return fault(format!(
+                "line {} was written otherwise the second time",
+                k + 1
+            ));
+        }
+    }
+    if a.len() != b.len() {
+        return fault(format!("{} lines, the second time {}", a.len(), b.len()));
+    }
+    Ok(second)
+}
+
+/// The lines as they would be stored, each chained to the line before on its branch.
+pub fn bytes(ran: &Ran) -> Vec<Vec<u8>> {
+    let mut hashes = BTreeMap::new();
+    let mut out = Vec::new();
+    for line in ran.world.lines() {
+        let before = hashes.get(&line.prev).copied().unwrap_or([0; 32]);
+        let (bytes, hash) = encode(line, &before, &[7; 16]);
+        hashes.insert(line.n, hash);
+        out.push(bytes);
+    }
+    out
+}

@@ -1,0 +1,331 @@
+//! Histories at random under contexts at random: what whoever renders or encodes requests is tried with. Each follows from its seed.
+
+use super::log::{Log, network, result};
+use super::random::Dice;
+use serde_json::{Value as Json, json};
+use std::fmt::Write as _;
+use steersman_machine::context::{RenderCache, Request, due_watermarks, request, summing};
+use steersman_machine::ids::{Id, Name};
+use steersman_machine::interaction::{
+    Call, Class, Covers, End, How, Interaction, Origin, Summary, Target,
+};
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
+
+/// Its tools.
+const TOOLS: [&str; 4] = ["look", "fetch", "write", "note"];
+
+/// A definition whose policies of contexts follow from the seed. Its one agent is `desk`.
+pub fn definition(seed: u64) -> Network {
+    let mut dice = Dice::new(seed * 7_919 + 1);
+    let mut yaml =
+        "models: { default: scripted }\nstate: { note: { type: string, default: none } }\ntools:\n"
+            .to_owned();
+    for tool in TOOLS {
+        let horizon = ["1", "2", "4", "{ own: 1 }", "{ own: 2 }", "{ own: 3 }"];
+        let horizon = of(&mut dice, &horizon);
+        let beyond = of(
+            &mut dice,
+            &[
+                "beyond: drop",
+                "beyond: stub",
+                "beyond: summary",
+                "beyond: summary, elide: [a]",
+                "elide: [a, b]",
+                r#"stub: "{{ args.a }} and {{ state.note }}""#,
+                r#"stub: "{{ args.a }} gave {{ result.x | upper }}""#,
+                r#"stub: gone, elide: [b], result: "{{ result }} ({{ state.note }})""#,
+                r#"beyond: drop, call: "I call with {{ args.a }} as {{ state.note }}.""#,
+                r#"call: "I call with {{ args.a }}.""#,
+            ],
+        );
+        let render = match dice.below(5) {
+            0 => String::new(),
+            _ => format!(", render: {{ horizon: {horizon}, {beyond} }}"),
+        };
+        writeln!(
+            yaml,
+            "  {tool}: {{ description: T., parameters: {{ a: string, b: optional string }}, effect: read, native: 1{render} }}"
+        )
+        .expect("a text takes all");
+    }
+    let keep = of(&mut dice, &["1", "2", "3", "6", "50"]);
+    let compact = match dice.below(3) {
+        0 => String::new(),
+        _ => ", compact: { when_tokens: 20, keep_exchanges: 1 }".to_owned(),
+    };
+    let now = of(&mut dice, &["", r#", now: "Note: {{ state.note }}""#]);
+    let parts = of(&mut dice, &["", ", parts: [tools, system, history, now]"]);
+    writeln!(
+        yaml,
+        "agents:\n  desk: {{ system: \"You help. {{{{ state.note }}}}\", tools: [{}], context: {{ keep_exchanges: {keep}{compact}{now}{parts} }} }}",
+        TOOLS.join(", ")
+    )
+    .expect("a text takes all");
+    network(&yaml)
+}
+
+fn of<'a>(dice: &mut Dice, these: &[&'a str]) -> &'a str {
+    dice.pick(these).expect("there is one")
+}
+
+/// What a provider wants back with an answer, from its text and the names and arguments of its calls.
+pub type Opaque = fn(&mut Dice, Option<&str>, &[(&str, String)]) -> String;
+
+/// What models and tools of a history are like.
+#[derive(Copy, Clone, Debug)]
+pub struct Manner {
+    /// What providers want back.
+    pub opaque: Opaque,
+    /// Labels come from providers, some of them twice or in letters that others refuse; texts, results and arguments may
+    /// be empty or be no JSON; an answer may be nothing but what its provider wants back.
+    pub rough: bool,
+}
+
+/// A history in the making.
+#[derive(Debug)]
+pub struct Story {
+    /// Its log.
+    pub log: Log,
+    /// Its agent.
+    pub desk: Id,
+    /// Where its chance comes from.
+    pub dice: Dice,
+    /// What was kept of the request before: whoever asks puts it back.
+    pub cache: RenderCache,
+    manner: Manner,
+    open: Vec<Id>,
+    saved: Vec<Snapshot>,
+}
+
+impl Story {
+    /// Begins anew in this log.
+    pub fn new(mut log: Log, seed: u64, manner: Manner) -> Self {
+        log.lines.clear();
+        log.snapshot = Snapshot::empty();
+        let desk = log.start("desk", "Begin.");
+        let saved = vec![log.snapshot.clone()];
+        Self {
+            log,
+            desk,
+            dice: Dice::new(seed * 104_729 + 3),
+            cache: RenderCache::default(),
+            manner,
+            open: Vec::new(),
+            saved,
+        }
+    }
+
+    fn args(&mut self) -> String {
+        let b = self.dice.below(3);
+        let a = self.dice.below(100);
+        if self.manner.rough && self.dice.percent(5) {
+            return of(&mut self.dice, &["", "{", "[1]", "\"a\"", "null"]).to_owned();
+        }
+        if b == 0 {
+            format!(r#"{{"a":"{a}"}}"#)
+        } else {
+            format!(r#"{{"a":"{a}","b":"{b}{b}{b}"}}"#)
+        }
+    }
+
+    /// The id that a provider gave a call; none is told, too.
+    fn label(&mut self, at: usize) -> Option<Name> {
+        if !self.manner.rough {
+            return None;
+        }
+        let unlike = self.dice.below(1_000);
+        let long = "x".repeat(60);
+        let label = match self.dice.below(8) {
+            0 => "call_0".to_owned(),
+            1 => format!("call_{at}"),
+            2 => format!("functions.look:{at}"),
+            3 => format!("functions_look_{at}"),
+            4 => format!("{long}{unlike}"),
+            5 => format!("toolu_{unlike}"),
+            6 => format!("{at} ü|{unlike}"),
+            _ => return None,
+        };
+        Some(label.into())
+    }
+
+    fn text(&mut self, needed: bool) -> Option<&'static str> {
+        if self.manner.rough && self.dice.percent(30) {
+            return *self
+                .dice
+                .pick(&[None, Some(""), Some(" \n"), Some("Weiß nicht.\n")])
+                .expect("there is one");
+        }
+        (needed || self.dice.below(2) == 0).then_some("Well.")
+    }
+
+    fn answers(&mut self) {
+        let many = self.dice.below(4) as usize;
+        let calls: Vec<(&str, String)> = (0..many)
+            .map(|_| {
+                let names = ["look", "fetch", "write", "note", "nobody"];
+                (of(&mut self.dice, &names), self.args())
+            })
+            .collect();
+        let labels: Vec<Option<Name>> = (0..many).map(|at| self.label(at)).collect();
+        let text = self.text(calls.is_empty());
+        let opaque =
+            (self.dice.below(3) == 0).then(|| (self.manner.opaque)(&mut self.dice, text, &calls));
+        let partial = calls.is_empty() && self.dice.below(5) == 0;
+        let ends = self.dice.below(3);
+        let desk = self.desk;
+        self.open = self.log.line(|l| {
+            l.thought(desk, text, opaque.as_deref(), partial);
+            let mut ids = Vec::new();
+            for ((name, args), label) in calls.iter().zip(labels) {
+                let (id, args) = (l.id(), l.text(args));
+                let call = Call {
+                    id,
+                    name: (*name).into(),
+                    seen: None,
+                    target: Target::Tool(Class::Read),
+                    label,
+                    args,
+                    chain: None,
+                    number: l.number(),
+                };
+                l.push(desk, Interaction::Call(call));
+                ids.push(id);
+            }
+            // What is no object with an `a` never runs.
+            let fit = |at: usize| calls[at].1.starts_with("{\"a\"");
+            for at in (0..many).filter(|at| !fit(*at)) {
+                l.failed(desk, ids[at], "misfit", "misfit: `args.a` is missing");
+            }
+            let ids: Vec<Id> = (0..many).filter(|at| fit(*at)).map(|at| ids[at]).collect();
+            if many == 0 {
+                match ends {
+                    _ if partial => {
+                        l.say(desk, "Stop.");
+                    }
+                    0 => {
+                        let body = l.text("This answer cannot be used.");
+                        l.said(desk, Origin::Correction, body);
+                    }
+                    _ => l.finished(desk, End::Turn),
+                }
+            }
+            l.grew(desk, 60);
+            ids
+        });
+    }
+
+    fn closes(&mut self) {
+        let at = self.dice.below(self.open.len() as u64) as usize;
+        let call = self.open.remove(at);
+        let (how, chains) = (self.dice.below(6), self.dice.below(6) == 0);
+        let gave = if self.manner.rough && self.dice.percent(20) {
+            of(&mut self.dice, &["", "\n", "null", "{\"x\":"])
+        } else {
+            r#"{"x":"a result of some length"}"#
+        };
+        let rough = self.manner.rough;
+        let desk = self.desk;
+        let next = self.log.line(|l| {
+            match how {
+                0 if rough => l.failed(desk, call, "failed", gave),
+                0 => l.failed(desk, call, "failed", "failed: no"),
+                1 => {
+                    let body = l.text("refused: not now");
+                    let refused = result(call, How::Refused, Some(body), Some("refused".into()));
+                    l.push(desk, Interaction::Result(refused));
+                }
+                2 => l.push(
+                    desk,
+                    Interaction::Result(result(call, How::NotInThisBranch, None, None)),
+                ),
+                _ => l.result(desk, call, gave),
+            }
+            l.grew(desk, 40);
+            chains.then(|| l.chained(desk, "note", r#"{"a":"after"}"#, Some(call)))
+        });
+        self.open.extend(next);
+    }
+
+    /// A model that was asked to sum up answers before anything else does.
+    fn sums(&mut self, policy: Name) {
+        let desk = self.desk;
+        let mark = self.log.snapshot.watermarks[&(desk, policy.clone())];
+        let fails = self.dice.below(3) == 0;
+        if self.dice.below(4) == 0 {
+            return;
+        }
+        self.log.line(|l| {
+            let (effect, body) = (l.id(), l.text("In short."));
+            let covers = Covers::Exchanges(if fails { mark } else { 0 }, mark);
+            let summary = Summary {
+                effect,
+                policy,
+                covers,
+                body,
+            };
+            l.push(desk, Interaction::Summary(summary));
+        });
+    }
+
+    /// Something happens.
+    pub fn step(&mut self) {
+        let desk = self.desk;
+        if let Some(policy) = summing(&self.log.snapshot, desk) {
+            return self.sums(policy);
+        }
+        match self.dice.below(10) {
+            0..=5 if !self.open.is_empty() => self.closes(),
+            0..=3 => self.answers(),
+            6 if self.open.is_empty() => {
+                let blank = self.manner.rough && self.dice.percent(20);
+                let said = if blank { " " } else { "Go on." };
+                self.log.line(|l| l.say(desk, said));
+            }
+            7 if self.open.is_empty() => {
+                let name = of(&mut self.dice, &["look", "note", "join"]);
+                let target = Target::Tool(Class::Read);
+                let call = self
+                    .log
+                    .line(|l| l.call_to(desk, name, r#"{"a":"engine"}"#, target, None).0);
+                self.open.push(call);
+            }
+            8 => {
+                let text = format!("\"{}\"", self.dice.below(3));
+                self.log.line(|l| l.write(desk, "note", &text));
+            }
+            9 if self.open.is_empty() && self.dice.below(2) == 0 => {
+                self.saved.push(self.log.snapshot.clone());
+            }
+            9 if self.dice.below(4) == 0 => {
+                let at = self.dice.below(self.saved.len() as u64) as usize;
+                self.log.snapshot = self.saved[at].clone();
+                self.open.clear();
+            }
+            _ => {}
+        }
+        if self.open.is_empty() {
+            for mark in due_watermarks(&self.log.cx(), &self.log.snapshot, desk) {
+                self.log.line(|l| l.watermark(mark));
+            }
+        }
+    }
+
+    /// The request of the model call that would come now.
+    ///
+    /// # Panics
+    /// If a template cannot be rendered.
+    pub fn ask(&self, cache: &mut RenderCache) -> Request {
+        let log = &self.log;
+        request(&log.cx(), log, &log.snapshot, self.desk, cache).expect("templates render")
+    }
+}
+
+/// An `opaque` of no provider, which says what calls it came with.
+pub fn opaque_with_calls(_: &mut Dice, _: Option<&str>, calls: &[(&str, String)]) -> String {
+    let made: Vec<Json> = calls
+        .iter()
+        .map(|(name, args)| json!([name, serde_json::from_str::<Json>(args).unwrap_or_default()]))
+        .collect();
+    json!({ "thinking": "hm", "signature": "s", "calls": made }).to_string()
+}

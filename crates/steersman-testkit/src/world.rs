@@ -1,0 +1,697 @@
+//! A stand-in for driver and store in memory: holds the lines of one session with its branches, offers what comes in,
+//! plays what models and tools answer, and checks after each line what must always hold.
+//!
+//! It has no epochs, no budget and no disk. The ledger entries it writes are those by which people read a trace:
+//! messages accepted, holds and their ends, attempts, and the life of branches.
+
+mod check;
+mod ledger;
+mod play;
+mod steps;
+
+pub use check::whole;
+pub use play::{Held, Players};
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use steersman_definition::expect::path;
+use steersman_machine::branch::{adopted_up_to, awaited, awaits};
+use steersman_machine::commit::{LedgerEntry, LogLine, Text};
+use steersman_machine::context::History;
+use steersman_machine::effect::{
+    Bodies, BranchEnd, Fact, Known, Offered, Opened, Outcome, Request, Step, Until, Wish, Work,
+};
+use steersman_machine::fold::fold;
+use steersman_machine::ids::{Body, Id, Line, Name, Time};
+use steersman_machine::interaction::{Cause, End, Interaction};
+use steersman_machine::join::Stands;
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::tick::{Cx, tick};
+use steersman_machine::trace::Trace;
+use steersman_machine::wait::for_branches;
+
+/// What went wrong: in the test, or in the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault(pub String);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Makes a [`Fault`].
+pub fn fault<T>(text: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault(text.into()))
+}
+
+/// A branch.
+#[derive(Debug, Clone)]
+pub struct Branch {
+    /// Where it stands.
+    pub snapshot: Snapshot,
+    /// Its last line.
+    pub head: Line,
+    /// What people call it.
+    pub label: Option<Name>,
+    /// Which of the branches of an agent's fork it is, from 1.
+    pub index: Option<u32>,
+    /// No ticks any more.
+    pub superseded: bool,
+    /// Its top agent rests since then.
+    pub ended: Option<BranchEnd>,
+    /// The branch that was forked.
+    pub from: Option<Id>,
+}
+
+/// An effect that is out.
+#[derive(Debug, Clone)]
+pub struct Out {
+    /// On which branch.
+    pub branch: Id,
+    /// What is wanted.
+    pub wish: Wish,
+    /// What it waits for.
+    pub held: Held,
+    /// Who has approved it.
+    pub approved: Vec<Name>,
+}
+
+/// What became of an effect, as far as the world saw it.
+#[derive(Debug, Clone)]
+enum Seen {
+    Started(u32),
+    Unknown(u32),
+    Done(Box<Outcome>),
+}
+
+/// What became of an offer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Took {
+    /// The line that was written; none if nothing was taken.
+    pub line: Option<Line>,
+    /// What was left, by index, and what it waits for.
+    pub left: Vec<(usize, Until)>,
+}
+
+/// A session.
+#[derive(Debug)]
+pub struct World {
+    /// The definition.
+    pub network: Arc<Network>,
+    /// The clock. Moves only by [`World::advance`].
+    pub now: Time,
+    /// What answers models and tools.
+    pub players: Players,
+    /// All lines, printed.
+    pub printed: String,
+    /// Commits are checked as they come; off where only speed counts.
+    pub checked: bool,
+    lines: Vec<LogLine>,
+    /// Where the branch of each line stood after it.
+    after: Vec<Snapshot>,
+    branches: BTreeMap<Id, Branch>,
+    current: Id,
+    out: BTreeMap<Id, Out>,
+    ready: VecDeque<Id>,
+    /// Messages and outcomes that were left and are offered again, with the branch.
+    waiting: Vec<(Id, Offered)>,
+    seen: BTreeMap<Id, Seen>,
+    wished: BTreeSet<Id>,
+    todo: VecDeque<Todo>,
+    /// Ledger entries for the line that is written next.
+    entries: Vec<LedgerEntry>,
+    trace: Trace,
+    messages: u32,
+}
+
+/// What follows from a line by itself.
+#[derive(Debug)]
+enum Todo {
+    Request(Id, Request),
+    Ends,
+    Waiting(Id),
+}
+
+impl Bodies for World {
+    fn text(&self, body: Body) -> Arc<str> {
+        match self.line(body.line()).bodies.get(body.k() as usize) {
+            Some(Text::Here(text)) => text.clone(),
+            Some(Text::Blob { .. }) => "[blob]".into(),
+            Some(Text::Erased { .. }) | None => "[erased]".into(),
+        }
+    }
+}
+
+impl History for World {
+    fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
+        let commit = self.line(line).commit.as_ref();
+        let pushes = commit.map_or(&[][..], |c| &c.pushes);
+        let own = || pushes.iter().filter(|p| p.agent == agent);
+        let prev = own().next().map_or(Line::NONE, |p| p.prev);
+        (own().map(|p| p.what.clone()).collect(), prev)
+    }
+}
+
+impl World {
+    /// A session that has not begun.
+    pub fn new(network: Arc<Network>) -> Self {
+        let main = Branch {
+            snapshot: Snapshot::empty(),
+            head: Line::NONE,
+            label: None,
+            index: None,
+            superseded: false,
+            ended: None,
+            from: None,
+        };
+        Self {
+            network,
+            // The year of the traces; any other would do.
+            now: Time(1_767_225_600_000),
+            players: Players::default(),
+            printed: String::new(),
+            checked: true,
+            lines: Vec::new(),
+            after: Vec::new(),
+            branches: [(Id::MAIN, main)].into(),
+            current: Id::MAIN,
+            out: BTreeMap::new(),
+            ready: VecDeque::new(),
+            waiting: Vec::new(),
+            seen: BTreeMap::new(),
+            wished: BTreeSet::new(),
+            todo: VecDeque::new(),
+            entries: Vec::new(),
+            trace: Trace::default(),
+            messages: 0,
+        }
+    }
+
+    // ---- what there is ---------------------------------------------------------------------------------------
+
+    /// What decisions may read.
+    pub fn cx(&self) -> Cx<'_> {
+        Cx {
+            network: &self.network,
+            bodies: self,
+        }
+    }
+
+    /// A line that was written. Panics if there is none.
+    pub fn line(&self, line: Line) -> &LogLine {
+        &self.lines[line.0 as usize - 1]
+    }
+
+    /// All lines.
+    pub fn lines(&self) -> &[LogLine] {
+        &self.lines
+    }
+
+    /// The branch that messages go to.
+    pub fn current(&self) -> Id {
+        self.current
+    }
+
+    /// A branch. Panics if there is none.
+    pub fn branch(&self, branch: Id) -> &Branch {
+        &self.branches[&branch]
+    }
+
+    /// All branches.
+    pub fn branches(&self) -> &BTreeMap<Id, Branch> {
+        &self.branches
+    }
+
+    /// Where a branch stands.
+    pub fn at(&self, branch: Id) -> &Snapshot {
+        &self.branch(branch).snapshot
+    }
+
+    /// Where the branch of a line stood after it; empty before the first.
+    pub fn after(&self, line: Line) -> Snapshot {
+        match line.0.checked_sub(1) {
+            Some(k) => self.after[k as usize].clone(),
+            None => Snapshot::empty(),
+        }
+    }
+
+    /// Effects that are out, on all branches.
+    pub fn out(&self) -> &BTreeMap<Id, Out> {
+        &self.out
+    }
+
+    /// Messages and outcomes that wait to be taken, with their branch.
+    pub fn waiting(&self) -> &[(Id, Offered)] {
+        &self.waiting
+    }
+
+    /// An agent's stack as a snapshot of it stands.
+    pub fn stack(&self, snapshot: &Snapshot, agent: Id) -> Vec<Interaction> {
+        let agent = snapshot.agent(agent);
+        let (mut at, mut parts) = (agent.last, Vec::new());
+        while at.is_some() {
+            let (pushes, prev) = self.pushes(agent.id, at);
+            parts.push(pushes);
+            at = prev;
+        }
+        let stack = parts.iter().rev().flat_map(|p| p.iter().cloned());
+        stack.take(agent.height as usize).collect()
+    }
+
+    /// The first agent of a name or path on a branch.
+    pub fn agent(&self, branch: Id, name: &str) -> Option<Id> {
+        let snapshot = self.at(branch);
+        let agents = snapshot.agents.values();
+        let mut found = agents.filter(|a| {
+            *a.def == *name || a.named.as_deref() == Some(name) || path(snapshot, a.id) == name
+        });
+        found.next().map(|a| a.id)
+    }
+
+    // ---- the loop --------------------------------------------------------------------------------------------
+
+    /// Offers a branch what came in, together with what lies in its inbox, and writes the line. What follows from it
+    /// by itself (branches that are asked for, ends, messages that can be taken now) follows at once.
+    pub fn offer(&mut self, branch: Id, offered: Vec<Offered>) -> Result<Took, Fault> {
+        let took = self.offer_once(branch, offered)?;
+        self.follow()?;
+        Ok(took)
+    }
+
+    fn offer_once(&mut self, branch: Id, offered: Vec<Offered>) -> Result<Took, Fault> {
+        let at = self.branch(branch);
+        if at.superseded {
+            return fault(format!("branch {branch} is superseded and has no ticks"));
+        }
+        let (before, prev) = (at.snapshot.clone(), at.head);
+        let offered = self.with_waiting(branch, offered);
+        let (places, offers): (Vec<Option<usize>>, Vec<Offered>) = offered.into_iter().unzip();
+        let mut took = self.tick(before, prev, &offers)?;
+        for (index, until) in &took.left {
+            let offer = &offers[*index];
+            if !gone(*until) && matches!(offer, Offered::Message(_) | Offered::Outcome { .. }) {
+                self.waiting.push((branch, offer.clone()));
+            }
+        }
+        // Only what was offered now is told.
+        took.left = took
+            .left
+            .iter()
+            .filter_map(|(index, until)| Some((places[*index]?, *until)))
+            .collect();
+        Ok(took)
+    }
+
+    /// What is offered, with its index, among what waited: outcomes first, messages last, older ones before.
+    fn with_waiting(&mut self, branch: Id, offered: Vec<Offered>) -> Vec<(Option<usize>, Offered)> {
+        let (waited, others) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(b, _)| *b == branch);
+        self.waiting = others;
+        let waited: Vec<(Id, Offered)> = waited;
+        let new = offered.into_iter().enumerate().map(|(i, o)| (Some(i), o));
+        let mut all: Vec<(Option<usize>, Offered)> = waited
+            .into_iter()
+            .map(|(_, o)| (None, o))
+            .chain(new)
+            .collect();
+        all.sort_by_key(|(index, offer)| match (index, offer) {
+            (None, Offered::Outcome { .. }) => 0,
+            (_, Offered::Message(_)) => 2,
+            _ => 1,
+        });
+        all
+    }
+
+    /// A branch begins at a commit of another.
+    pub(crate) fn open(&mut self, at: Line, opened: Opened) -> Result<Id, Fault> {
+        let before = self.after(at);
+        let say = opened.say.clone();
+        let took = self.tick(before, at, &[Offered::Opened(opened)])?;
+        let Some(line) = took.line else {
+            return fault(format!("the branch was not opened: {:?}", took.left));
+        };
+        let branch = self.line(line).branch;
+        if let (Some(said), false) = (say, took.left.is_empty()) {
+            self.waiting.push((branch, Offered::Message(said)));
+        }
+        Ok(branch)
+    }
+
+    /// One tick and its line.
+    fn tick(&mut self, before: Snapshot, prev: Line, offered: &[Offered]) -> Result<Took, Fault> {
+        let n = Line(self.lines.len() as u64 + 1);
+        let step = tick(&self.cx(), before.clone(), n, self.now, offered);
+        if self.checked {
+            let again = tick(&self.cx(), before.clone(), n, self.now, offered);
+            if (&again.commit, &again.bodies) != (&step.commit, &step.bodies) {
+                return fault(format!("line {n}: the same tick gave another commit"));
+            }
+        }
+        let Step {
+            commit,
+            bodies,
+            snapshot,
+            wishes,
+            stop,
+            requests,
+            left,
+            ended,
+            contents: _,
+            made: _,
+        } = step;
+        if commit.is_none() {
+            if snapshot != before {
+                return fault(format!(
+                    "line {n}: nothing was taken, yet the snapshot changed"
+                ));
+            }
+            return Ok(Took { line: None, left });
+        }
+        let branch = snapshot.branch;
+        let mut line = LogLine {
+            n,
+            prev,
+            branch,
+            commit,
+            ledger: Vec::new(),
+            bodies,
+        };
+        let folded = fold(before, &line);
+        if folded != snapshot {
+            let what = check::difference(&folded, &snapshot);
+            return fault(format!("line {n}: fold and machine differ: {what}"));
+        }
+        line.ledger.append(&mut self.entries);
+        self.ledger(
+            &mut line,
+            offered,
+            &left,
+            &wishes,
+            &requests,
+            ended.as_ref(),
+        );
+        let entry = Branch {
+            snapshot: snapshot.clone(),
+            head: n,
+            label: None,
+            index: None,
+            superseded: false,
+            ended: None,
+            from: prev.0.checked_sub(1).map(|k| self.lines[k as usize].branch),
+        };
+        let held = self.branches.entry(branch).or_insert(entry);
+        held.snapshot = snapshot.clone();
+        held.head = n;
+        let opening = line.commit.as_ref().and_then(|c| c.opening.as_ref());
+        let opens = opening.is_some();
+        let adopts = line.commit.as_ref().is_some_and(|c| c.adoption.is_some());
+        if let Some(opening) = opening {
+            held.label.clone_from(&opening.label);
+            held.index = opening.of.map(|(index, _)| index);
+        }
+        // A commit that moves somebody else leaves an ended branch as it is.
+        let rests = |id| snapshot.agent(id).last != n && snapshot.agent(id).phase == Phase::Resting;
+        let unmoved = snapshot.top().is_some_and(rests);
+        if ended.is_some() || !unmoved {
+            held.ended.clone_from(&ended);
+        }
+        let waits = !snapshot.waits.is_empty();
+        self.lines.push(line);
+        self.after.push(snapshot);
+        self.take_wishes(branch, wishes, &stop)?;
+        self.print(n);
+        if self.checked {
+            check::line(self, n)?;
+        }
+        for request in requests {
+            self.todo.push_back(Todo::Request(branch, request));
+        }
+        if ended.is_some() || opens || adopts || waits {
+            self.todo.push_back(Todo::Ends);
+        }
+        self.todo.push_back(Todo::Waiting(branch));
+        Ok(Took {
+            line: Some(n),
+            left,
+        })
+    }
+
+    /// A line without a commit.
+    pub(crate) fn ledger_line(&mut self, branch: Id, ledger: Vec<LedgerEntry>) {
+        let n = Line(self.lines.len() as u64 + 1);
+        let at = self.branch(branch);
+        let (prev, snapshot) = (at.head, at.snapshot.clone());
+        let line = LogLine {
+            n,
+            prev,
+            branch,
+            commit: None,
+            ledger,
+            bodies: Vec::new(),
+        };
+        self.lines.push(line);
+        self.after.push(snapshot);
+        self.print(n);
+        self.branches
+            .get_mut(&branch)
+            .expect("looked up a moment ago")
+            .head = n;
+    }
+
+    fn print(&mut self, n: Line) {
+        let mut trace = std::mem::take(&mut self.trace);
+        let printed = trace.line(self.line(n), self, None);
+        self.printed.push_str(&printed);
+        self.trace = trace;
+    }
+
+    /// New wishes are out; what the snapshot does not hold any more is not.
+    fn take_wishes(&mut self, branch: Id, wishes: Vec<Wish>, stop: &[Id]) -> Result<(), Fault> {
+        for wish in wishes {
+            // What is left of a wait goes on under the same id.
+            let goes_on = self.out.contains_key(&wish.id)
+                && matches!(wish.work, Work::Event { .. } | Work::Timer);
+            if !self.wished.insert(wish.id) && !goes_on {
+                return fault(format!("effect {} is wished twice", wish.id));
+            }
+            self.ready.push_back(wish.id);
+            let held = Held::of(&wish);
+            let id = wish.id;
+            let approved = Vec::new();
+            let out = Out {
+                branch,
+                wish,
+                held,
+                approved,
+            };
+            self.out.insert(id, out);
+        }
+        let effects = &self.branches[&branch].snapshot.effects;
+        let gone: Vec<Id> = self
+            .out
+            .iter()
+            .filter(|(id, out)| out.branch == branch && !effects.contains_key(*id))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in stop {
+            if effects.contains_key(id) {
+                return fault(format!("effect {id} is to be stopped and is still out"));
+            }
+        }
+        for id in gone {
+            self.out.remove(&id);
+        }
+        Ok(())
+    }
+
+    /// What follows by itself.
+    pub(crate) fn follow(&mut self) -> Result<(), Fault> {
+        while let Some(todo) = self.todo.pop_front() {
+            match todo {
+                Todo::Request(branch, request) => self.request(branch, request)?,
+                Todo::Ends => self.ends()?,
+                Todo::Waiting(branch) => {
+                    let waits = self.waiting.iter().any(|(b, _)| *b == branch);
+                    if waits && !self.branch(branch).superseded {
+                        self.offer_once(branch, Vec::new())?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, on: Id, request: Request) -> Result<(), Fault> {
+        match request {
+            Request::Open {
+                branch,
+                scope,
+                call,
+                index,
+                of,
+                say: _,
+                dry,
+            } => {
+                let at = self.branch(on).head;
+                let opened = Opened {
+                    rewound: false,
+                    scope: Some(scope),
+                    dry,
+                    label: None,
+                    fork: Some((scope, call, index, of)),
+                    say: None,
+                    known: self.known(self.at(on)),
+                    ..Opened::default()
+                };
+                let at = self.fork_line(on, scope, call).unwrap_or(at);
+                let opened = self.open(at, opened)?;
+                if opened != branch {
+                    return fault(format!(
+                        "branch {branch} was asked for, {opened} was opened"
+                    ));
+                }
+            }
+            Request::Adopt { call, branch, at } => {
+                self.adopt_into(on, Some(call), branch, at)?;
+            }
+            Request::Supersede { branches } => {
+                for branch in branches {
+                    let waits = |(id, b): (&Id, &Branch)| {
+                        *id != on && !b.superseded && awaits(&b.snapshot, branch)
+                    };
+                    if !self.branches.iter().any(waits) {
+                        self.supersede(branch);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The line in which a fork call began.
+    fn fork_line(&self, on: Id, owner: Id, call: Id) -> Option<Line> {
+        let mut at = self.branch(on).head;
+        while at.is_some() {
+            let line = self.line(at);
+            let began = line.commit.as_ref().is_some_and(|c| {
+                c.branching
+                    .iter()
+                    .any(|b| (b.agent, b.call) == (owner, call))
+            });
+            if began {
+                return Some(at);
+            }
+            at = line.prev;
+        }
+        None
+    }
+
+    fn supersede(&mut self, branch: Id) {
+        if let Some(held) = self.branches.get_mut(&branch) {
+            held.superseded = true;
+        }
+        self.out.retain(|_, out| out.branch != branch);
+    }
+
+    /// Offers the ends of branches to whoever waits for them.
+    fn ends(&mut self) -> Result<(), Fault> {
+        let live: Vec<Id> = self
+            .branches
+            .iter()
+            .filter(|(_, b)| !b.superseded)
+            .map(|(id, _)| *id)
+            .collect();
+        for branch in live {
+            for waits in awaited(&self.cx(), self.at(branch)) {
+                let ends: Vec<BranchEnd> = waits
+                    .branches
+                    .iter()
+                    .filter_map(|b| self.end_of(*b))
+                    .collect();
+                if waits.on.stands(waits.branches.len(), &ends) != Stands::Open {
+                    let call = waits.call;
+                    self.offer_once(branch, vec![Offered::Ended { call, ends }])?;
+                }
+            }
+            for waits in for_branches(&self.cx(), self.at(branch)) {
+                let forked = self.branches.iter();
+                let forked = forked
+                    .filter(|(_, b)| b.from == Some(branch) && !b.superseded)
+                    .map(|(id, _)| (*id, self.end_of(*id).is_some()));
+                let forked: Vec<(Id, bool)> = forked.collect();
+                if let Some(met) = waits.met(&forked) {
+                    let ends = met.iter().filter_map(|b| self.end_of(*b)).collect();
+                    let call = waits.call;
+                    self.offer_once(branch, vec![Offered::Ended { call, ends }])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How a branch ended. One that was superseded before it ended is over, too, for whoever waits for it now.
+    fn end_of(&self, branch: Id) -> Option<BranchEnd> {
+        let held = self.branches.get(&branch)?;
+        held.ended.clone().or_else(|| {
+            held.superseded.then(|| BranchEnd {
+                branch,
+                label: held.label.clone(),
+                at: held.head,
+                answer: None,
+                end: End::Task,
+                cause: Cause::Cancelled,
+            })
+        })
+    }
+
+    /// Adopts a branch up to its first simulated effect.
+    pub(crate) fn adopt_into(
+        &mut self,
+        target: Id,
+        call: Option<(Id, Id)>,
+        branch: Id,
+        end: Line,
+    ) -> Result<Took, Fault> {
+        let end = self.after(end);
+        let at = adopted_up_to(&end, |line| {
+            let mut at = self.line(line).prev;
+            while self.line(at).commit.is_none() {
+                at = self.line(at).prev;
+            }
+            at
+        });
+        let from = self.after(at);
+        let known = self.known(&from);
+        let offer = Offered::Adopt {
+            call,
+            branch,
+            at: from.line,
+            from: Box::new(from),
+            known,
+        };
+        self.offer_once(target, vec![offer])
+    }
+
+    /// What the ledger knows of the effects that are out in a snapshot.
+    pub(crate) fn known(&self, snapshot: &Snapshot) -> Known {
+        let fact = |id: &Id| match self.seen.get(id) {
+            None => Fact::NeverStarted,
+            Some(Seen::Started(_) | Seen::Unknown(_)) => Fact::Unknown,
+            Some(Seen::Done(outcome)) => Fact::Done(outcome.clone()),
+        };
+        snapshot.effects.keys().map(|id| (*id, fact(id))).collect()
+    }
+}
+
+fn gone(until: Until) -> bool {
+    match until {
+        Until::Stale | Until::Refused(_) => true,
+        Until::Exchange(_) | Until::Answered(_) | Until::Rests(_) | Until::Again => false,
+    }
+}

@@ -1,0 +1,291 @@
+//! What must hold after every line.
+
+use super::{Fault, World, fault};
+use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::bounds;
+use steersman_machine::codec;
+use steersman_machine::commit::LogLine;
+use steersman_machine::effect::Wish;
+use steersman_machine::fold::phase;
+use steersman_machine::ids::{Id, Line};
+use steersman_machine::interaction::{Interaction, Target};
+use steersman_machine::snapshot::{Agent, OpenCall, Phase, Snapshot};
+use steersman_machine::tick::wishes;
+
+/// What a line did is as it must be: the agents that it moved have the phase of their stack, every call on it was
+/// closed once, and what is out can be rebuilt from the snapshot.
+pub(super) fn line(world: &World, n: Line) -> Result<(), Fault> {
+    let line = world.line(n);
+    let Some(commit) = &line.commit else {
+        return Ok(());
+    };
+    let snapshot = world.at(line.branch);
+    let mut moved: BTreeSet<Id> = commit.pushes.iter().map(|p| p.agent).collect();
+    moved.extend(
+        commit
+            .adoption
+            .iter()
+            .flat_map(|a| a.agents.iter().map(|a| a.id)),
+    );
+    working(snapshot).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))?;
+    for id in moved {
+        agent(world, snapshot, id).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))?;
+    }
+    fits(line).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))?;
+    out(world, line.branch).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))
+}
+
+/// No step makes a line that no store takes.
+fn fits(line: &LogLine) -> Result<(), Fault> {
+    let least = codec::least(line);
+    let mut stored = line.clone();
+    codec::spill(&mut stored);
+    let (bytes, _) = codec::encode(&stored, &[0; 32], &[0; 16]);
+    if bytes.len() > bounds::MAX_LINE {
+        return fault(format!("it has {} bytes, {least} at least", bytes.len()));
+    }
+    Ok(())
+}
+
+/// Everything that must hold of a branch, over all its agents: besides what [`line`] checks, that whoever owes a step
+/// has an effect out, and that whoever waits waits in the end for something outside.
+pub fn whole(world: &World, branch: Id) -> Result<(), Fault> {
+    let snapshot = world.at(branch);
+    for id in snapshot.agents.keys() {
+        agent(world, snapshot, *id)?;
+        if snapshot.in_scope(*id) {
+            owes(world, snapshot, *id)?;
+        }
+    }
+    out(world, branch)
+}
+
+/// The phase is that of the stack, and the stack is sound.
+fn agent(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
+    let agent = snapshot.agent(id);
+    let stack = world.stack(snapshot, id);
+    if stack.len() != agent.height as usize {
+        return fault(format!(
+            "{id} has {} on its stack and says {}",
+            stack.len(),
+            agent.height
+        ));
+    }
+    let wanted = phase(agent.kind, &stack);
+    if wanted != agent.phase {
+        return fault(format!(
+            "{id} is {:?}, its stack says {wanted:?}: {}",
+            agent.phase,
+            steersman_machine::trace::letters(&stack)
+        ));
+    }
+    let mut open = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    for interaction in &stack {
+        match interaction {
+            Interaction::Call(call) => {
+                if !seen.insert(call.id) {
+                    return fault(format!("{id} opens call {} twice", call.id));
+                }
+                open.insert(call.id);
+            }
+            Interaction::Result(result) => {
+                if !open.remove(&result.call) {
+                    return fault(format!(
+                        "{id} closes call {}, which is not open",
+                        result.call
+                    ));
+                }
+            }
+            Interaction::AssistantMessage { .. } | Interaction::UserMessage { .. }
+                if !open.is_empty() =>
+            {
+                return fault(format!(
+                    "{id}: an exchange is split: {}",
+                    steersman_machine::trace::letters(&stack)
+                ));
+            }
+            Interaction::Finished { .. } if !open.is_empty() => {
+                return fault(format!(
+                    "{id} ends with open calls: {}",
+                    steersman_machine::trace::letters(&stack)
+                ));
+            }
+            Interaction::AssistantMessage { .. }
+            | Interaction::UserMessage { .. }
+            | Interaction::Route(_)
+            | Interaction::Summary(_)
+            | Interaction::Finished { .. } => {}
+        }
+    }
+    let held: BTreeSet<Id> = snapshot
+        .exchange(id)
+        .filter(|c| c.closed.is_none())
+        .map(|c| c.call.id)
+        .collect();
+    if held != open || agent.open as usize != open.len() {
+        return fault(format!(
+            "{id}: its stack has {open:?} open, the snapshot {held:?}"
+        ));
+    }
+    Ok(())
+}
+
+/// Each agent knows how much work is out for it and all it started: its clock runs by that.
+fn working(snapshot: &Snapshot) -> Result<(), Fault> {
+    let mut out: BTreeMap<Id, u32> = BTreeMap::new();
+    for effect in snapshot.effects.values().filter(|e| snapshot.is_work(e)) {
+        let mut at = Some(effect.agent);
+        while let Some(id) = at {
+            *out.entry(id).or_default() += 1;
+            at = snapshot.agent(id).parent;
+        }
+    }
+    for (id, agent) in &snapshot.agents {
+        let (says, is) = (agent.counters.working, out.get(id).copied());
+        if says != is.unwrap_or(0) {
+            return fault(format!(
+                "{id} counts {says} effects at work, out are {is:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is out is what the snapshot says, and can be rebuilt from it.
+fn out(world: &World, branch: Id) -> Result<(), Fault> {
+    let snapshot = world.at(branch);
+    let rebuilt: BTreeMap<Id, Wish> = wishes(&world.cx(), snapshot)
+        .into_iter()
+        .map(|w| (w.id, w))
+        .collect();
+    let out: BTreeMap<Id, &Wish> = world
+        .out()
+        .iter()
+        .filter(|(_, o)| o.branch == branch)
+        .map(|(id, o)| (*id, &o.wish))
+        .collect();
+    if !rebuilt.keys().eq(out.keys()) {
+        let (rebuilt, out): (Vec<_>, Vec<_>) = (rebuilt.keys().collect(), out.keys().collect());
+        return fault(format!("out are {out:?}, rebuilt {rebuilt:?}"));
+    }
+    for (id, wish) in rebuilt {
+        if wish != *out[&id] {
+            return fault(format!(
+                "{id} was wished as {:?}, rebuilt as {wish:?}",
+                out[&id]
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever owes a step has an effect out; whoever waits waits for something outside.
+fn owes(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
+    let agent = snapshot.agent(id);
+    match agent.phase {
+        Phase::Resting => Ok(()),
+        Phase::Thinking | Phase::Routing => {
+            let owed = agent.owed.filter(|e| snapshot.effects.contains_key(e));
+            if owed.is_none() {
+                return fault(format!(
+                    "{id} {} is {:?} and nothing is out for it",
+                    agent.def, agent.phase
+                ));
+            }
+            Ok(())
+        }
+        Phase::Calling => {
+            for call in snapshot.exchange(id).filter(|c| c.closed.is_none()) {
+                waits(world, snapshot, agent, call)?;
+            }
+            let begun = snapshot.exchange(id).any(|c| c.closed.is_none() && c.begun);
+            let queued = snapshot
+                .exchange(id)
+                .any(|c| c.closed.is_none() && matches!(c.call.target, Target::Agent(_)));
+            if begun || queued {
+                Ok(())
+            } else {
+                fault(format!(
+                    "{id} {} has open calls and none of them has begun",
+                    agent.def
+                ))
+            }
+        }
+    }
+}
+
+fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> Result<(), Fault> {
+    let id = open.call.id;
+    if let Some(effect) = open.effect {
+        return if snapshot.effects.contains_key(&effect) {
+            Ok(())
+        } else {
+            fault(format!(
+                "call {id} waits for effect {effect}, which is not out"
+            ))
+        };
+    }
+    match &open.call.target {
+        Target::Agent(child) => {
+            let child = snapshot.agent(*child);
+            let serves = child.serving == Some(id);
+            let waits = serves || child.queue.contains(&id);
+            if !waits {
+                return fault(format!(
+                    "call {id} to {} is neither served nor queued",
+                    child.id
+                ));
+            }
+            if snapshot.unbegun.contains(&(agent.id, id)) && !snapshot.is_next(open) {
+                return fault(format!(
+                    "call {id} is looked at and not the next of {}",
+                    child.id
+                ));
+            }
+            // Queued at one who rests for good, it would never be taken.
+            if !serves && child.serving.is_none() && child.phase == Phase::Resting && open.begun {
+                return fault(format!("call {id} is queued at {}, who rests", child.id));
+            }
+            Ok(())
+        }
+        Target::Branches(branches) if open.begun => {
+            let alive = |b: &Id| {
+                let held = world.branches().get(b);
+                held.is_some_and(|b| !b.superseded)
+            };
+            let chooses = open
+                .chooser
+                .is_some_and(|c| snapshot.agent(c).serving == Some(id));
+            if chooses || branches.iter().any(alive) {
+                Ok(())
+            } else {
+                fault(format!("call {id} waits for branches that have no ticks"))
+            }
+        }
+        Target::Wait => Ok(()),
+        Target::Tool(_) | Target::Person(_) | Target::Unknown | Target::Branches(_) => {
+            if open.begun {
+                fault(format!(
+                    "call {id} of {} has begun and nothing is out for it",
+                    agent.id
+                ))
+            } else {
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Where two snapshots differ first, in words.
+pub(super) fn difference(a: &Snapshot, b: &Snapshot) -> String {
+    let (a, b) = (format!("{a:#?}"), format!("{b:#?}"));
+    let mut path: Vec<&str> = Vec::new();
+    for (k, (x, y)) in a.lines().zip(b.lines()).enumerate() {
+        if x != y {
+            path.extend(a.lines().skip(k.saturating_sub(3)).take(3));
+            return format!("fold: {} machine: {} near {path:?}", x.trim(), y.trim());
+        }
+    }
+    "one is longer".to_owned()
+}

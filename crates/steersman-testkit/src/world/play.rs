@@ -1,0 +1,414 @@
+//! What models, routers and tools answer in a test.
+
+use super::{Fault, Out, World, fault, path};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use steersman_definition::test::{self, Gives, Script, ToolOutcome};
+use steersman_machine::commit::{LedgerEntry, Usage};
+use steersman_machine::context::Purpose;
+use steersman_machine::effect::{
+    Answer, Ask, Failure, Mapped, Offered, Outcome, Retry, Said, Until, Wish, Work,
+};
+use steersman_machine::expression::Names;
+use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::mapping::{self, Raw};
+use steersman_machine::network::Source;
+use steersman_machine::price::Tokens;
+use steersman_machine::snapshot::{Agent, Snapshot};
+
+/// What an effect that is out waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Held {
+    /// Nothing: it runs.
+    Ready,
+    /// A person who decides.
+    Approval,
+    /// A secret that a person is asked for, the n-th of them.
+    Input(usize),
+    /// Somebody who knows whether it happened.
+    Doubt,
+    /// An answer of a person.
+    Question,
+    /// An event.
+    Event,
+    /// Time.
+    Timer,
+    /// A moment; then it gives this.
+    Later(Time, Raw),
+    /// Nothing more: its outcome is known, and offered again until it is taken.
+    Told,
+}
+
+impl Held {
+    /// What a new wish waits for.
+    pub(super) fn of(wish: &Wish) -> Self {
+        match &wish.work {
+            Work::Tool(tool) if !tool.approve.is_empty() => Self::Approval,
+            Work::Tool(tool) if !tool.inputs.is_empty() => Self::Input(0),
+            Work::Ask { .. } => Self::Question,
+            Work::Event { .. } => Self::Event,
+            Work::Timer => Self::Timer,
+            Work::Tool(_)
+            | Work::Simulate(_)
+            | Work::Model
+            | Work::Send { .. }
+            | Work::Custom { .. } => Self::Ready,
+        }
+    }
+}
+
+/// Scripts of models, and outcomes of tools.
+#[derive(Clone, Debug, Default)]
+pub struct Players {
+    sections: Vec<(Script, Line)>,
+    tools: BTreeMap<Name, (Vec<ToolOutcome>, usize)>,
+}
+
+impl Players {
+    /// Answers from a line on; what they do not name is answered as before.
+    pub fn script(&mut self, script: Script, began: Line) {
+        self.sections.push((script, began));
+    }
+
+    /// Outcomes of a tool, in order.
+    pub fn tool(&mut self, name: &str, outcomes: Vec<ToolOutcome>) {
+        self.tools.insert(name.into(), (outcomes, 0));
+    }
+}
+
+impl World {
+    /// Plays what can run, oldest first, until everything that is out waits for somebody outside.
+    pub fn pump(&mut self) -> Result<(), Fault> {
+        while let Some(effect) = self.ready.pop_front() {
+            if let Some(out) = self.out.get(&effect).cloned()
+                && (out.held == Held::Ready || self.dry_question(&out))
+            {
+                self.play(effect, &out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn dry_question(&self, out: &Out) -> bool {
+        self.at(out.branch).dry && matches!(out.wish.work, Work::Ask { .. } | Work::Event { .. })
+    }
+
+    /// Plays one effect.
+    pub fn play(&mut self, effect: Id, out: &Out) -> Result<(), Fault> {
+        let branch = out.branch;
+        let outcome = match &out.wish.work {
+            Work::Model => self.scripted(branch, effect, out.wish.agent)?,
+            Work::Tool(tool) => match self.scripted_tool(&tool.tool)? {
+                (Some(after), raw) => {
+                    let at = self.now.plus(after);
+                    self.hold(effect, Held::Later(at, raw));
+                    return Ok(());
+                }
+                (None, raw) => return self.gives(effect, &raw),
+            },
+            Work::Simulate(_) => self.simulated(branch, out),
+            Work::Ask { .. } => Outcome::Leaf("a question, and nobody is asked here".to_owned()),
+            Work::Event { .. } => Outcome::Leaf("an event, and none comes here".to_owned()),
+            Work::Send { to: None, name, .. } => {
+                let why = format!("no `{name}` was started yet");
+                self.gives(
+                    effect,
+                    &Raw::NotPerformed(mapping::Fault::new("failed", why)),
+                )?;
+                return Ok(());
+            }
+            Work::Send { to, message, .. } => {
+                let to = *to;
+                let sender = out.wish.agent;
+                let message = message.clone();
+                self.gives(effect, &Raw::Done(json!("Sent.")))?;
+                let said = Said {
+                    to,
+                    sender: Some(sender),
+                    ..self.said(&message)
+                };
+                self.offer(branch, vec![Offered::Message(said)])?;
+                return Ok(());
+            }
+            Work::Custom { name, .. } => return fault(format!("no test plays the effect {name}")),
+            Work::Timer => return Ok(()),
+        };
+        self.outcome(effect, outcome)
+    }
+
+    /// Offers an outcome.
+    pub fn outcome(&mut self, effect: Id, outcome: Outcome) -> Result<(), Fault> {
+        let Some(out) = self.out.get(&effect) else {
+            return fault(format!("effect {effect} is not out"));
+        };
+        let branch = out.branch;
+        let took = self.offer(
+            branch,
+            vec![Offered::Outcome {
+                effect,
+                attempt: 1,
+                outcome,
+            }],
+        )?;
+        let waits = took
+            .left
+            .iter()
+            .any(|(_, until)| matches!(until, Until::Exchange(_)));
+        if waits {
+            self.hold(effect, Held::Told);
+        } else if took.line.is_none() {
+            return fault(format!(
+                "the outcome of {effect} was not taken: {:?}",
+                took.left
+            ));
+        }
+        Ok(())
+    }
+
+    /// A tool, person or wait gave something: maps it and offers what becomes of it.
+    pub fn gives(&mut self, effect: Id, raw: &Raw) -> Result<(), Fault> {
+        let (branch, owner, call) = self.place(effect)?;
+        if let (Raw::Unknown(_), Work::Tool(tool)) = (raw, &self.out[&effect].wish.work)
+            && !tool.class.is_free()
+        {
+            let tool = tool.clone();
+            let ledger = self.doubt(effect, &tool);
+            self.ledger_line(branch, ledger);
+            self.hold(effect, Held::Doubt);
+            return Ok(());
+        }
+        let mapped = mapping::map(&self.cx(), self.at(branch), owner, call, raw);
+        self.mapped(effect, mapped)
+    }
+
+    /// Seals what is secret and offers the rest.
+    pub(super) fn mapped(&mut self, effect: Id, mut mapped: Mapped) -> Result<(), Fault> {
+        for write in &mut mapped.writes {
+            if write.seal && write.value.is_some() {
+                write.value = Some(json!({ "$sealed": "test" }));
+            }
+        }
+        self.outcome(effect, Outcome::Mapped(mapped))
+    }
+
+    /// Branch, owner and call of an effect that is out for a call.
+    pub(super) fn place(&self, effect: Id) -> Result<(Id, Id, Id), Fault> {
+        let out = self.out.get(&effect);
+        let out = out.ok_or_else(|| Fault(format!("effect {effect} is not out")))?;
+        let call = out.wish.call();
+        let call = call.ok_or_else(|| Fault(format!("effect {effect} is for no call")))?;
+        Ok((out.branch, out.wish.agent, call))
+    }
+
+    pub(super) fn hold(&mut self, effect: Id, held: Held) {
+        if let Some(out) = self.out.get_mut(&effect) {
+            out.held = held;
+        }
+    }
+
+    fn simulated(&self, branch: Id, out: &Out) -> Outcome {
+        let call = out.wish.call();
+        let mapped = call
+            .and_then(|call| mapping::simulate(&self.cx(), self.at(branch), out.wish.agent, call));
+        match mapped {
+            Some(mapped) => Outcome::Mapped(mapped),
+            None => Outcome::Leaf("nothing simulates this call".to_owned()),
+        }
+    }
+
+    fn scripted_tool(&mut self, tool: &Name) -> Result<(Option<u64>, Raw), Fault> {
+        if let Some((outcomes, at)) = self.players.tools.get_mut(tool) {
+            let Some(outcome) = outcomes.get(*at) else {
+                return fault(format!("the test has no {}. outcome of {tool}", *at + 1));
+            };
+            *at += 1;
+            let raw = match &outcome.gives {
+                Gives::Result(result) => Raw::Done(result.clone()),
+                Gives::Error { code, message } => {
+                    Raw::NotPerformed(mapping::Fault::new(code, message.clone()))
+                }
+                Gives::Unknown => Raw::Unknown(mapping::Fault::new("timeout", "no answer came")),
+            };
+            return Ok((outcome.after, raw));
+        }
+        match self.network.tools.get(tool).map(|t| &t.source) {
+            Some(Source::State | Source::BuiltIn(_)) => Ok((None, Raw::Done(Json::Null))),
+            _ => fault(format!(
+                "the machine alone cannot run {tool}; give its outcomes under `tools`"
+            )),
+        }
+    }
+
+    /// The next answer of an agent: its number is that of the model calls that its branch has committed.
+    fn scripted(&self, branch: Id, effect: Id, agent: Id) -> Result<Outcome, Fault> {
+        let snapshot = self.at(branch);
+        let who = snapshot.agent(agent);
+        let on = self.branch(branch);
+        let labels = on.label.iter().map(ToString::to_string);
+        let labels = labels.chain(std::iter::once(branch.to_string()));
+        let labels: Vec<String> = labels.chain(on.index.map(|i| i.to_string())).collect();
+        let purpose = steersman_machine::context::purpose(&self.cx(), snapshot, agent);
+        let mut keys = keys(snapshot, who, &labels);
+        if let Some(beside) = purpose.beside() {
+            for key in &mut keys {
+                key.push('#');
+                key.push_str(beside);
+            }
+        }
+        let found = self
+            .players
+            .sections
+            .iter()
+            .rev()
+            .find_map(|(script, began)| {
+                let key = keys.iter().find(|k| script.0.contains_key(*k))?;
+                Some((key, &script.0[key], *began))
+            });
+        let Some((key, answers, began)) = found else {
+            return fault(format!("nothing answers for {}", keys[0]));
+        };
+        let mut base = self.calls_at(began, agent, purpose);
+        if key.contains('@') {
+            base = base.max(self.calls_at(snapshot.forked_at, agent, purpose));
+        }
+        let number = purpose.calls(&who.counters).saturating_sub(base) as usize;
+        let Some(answer) = answers.get(number) else {
+            return fault(format!("{key} has no {}. answer", number + 1));
+        };
+        let label = labels.first().map_or("", String::as_str);
+        let answer = answer.drawn(steersman_machine::search::draw(
+            1,
+            &keys[0],
+            label,
+            number as u32,
+        ));
+        let mut outcome = played(effect, answer).map_err(Fault)?;
+        if self.counts_tokens()
+            && let Outcome::Answer(answer) = &mut outcome
+        {
+            answer.usage.output = tokens(answer);
+            let model = self.network.in_force(who);
+            let model = model.and_then(|model| self.network.models.get(&model.model));
+            let paid = Tokens {
+                output: answer.usage.output,
+                ..Tokens::default()
+            };
+            answer.usage.micros = model.and_then(|m| m.price).map(|price| price.of(paid));
+        }
+        Ok(outcome)
+    }
+
+    /// Whether the definition limits tokens; else nobody asks how many there were.
+    fn counts_tokens(&self) -> bool {
+        let session = self.network.limits.tokens.is_some_and(|l| l.written);
+        let mut agents = self.network.agents.values();
+        session
+            || self.network.limits_cost()
+            || agents.any(|a| a.all_limits().any(|limits| limits.tokens.is_some()))
+    }
+
+    fn calls_at(&self, line: Line, agent: Id, purpose: Purpose) -> u32 {
+        let then = self.after(line);
+        let agent = then.agents.get(&agent);
+        agent.map_or(0, |a| purpose.calls(&a.counters))
+    }
+
+    /// A ledger entry for the line that is written next.
+    pub(super) fn note(&mut self, entry: LedgerEntry) {
+        self.entries.push(entry);
+    }
+}
+
+/// Under which keys a script may answer for an agent, the most special first.
+fn keys(snapshot: &Snapshot, agent: &Agent, labels: &[String]) -> Vec<String> {
+    let mut names = vec![path(snapshot, agent.id)];
+    names.extend(agent.named.as_ref().map(ToString::to_string));
+    names.push(agent.def.to_string());
+    let on_branch = labels
+        .iter()
+        .flat_map(|l| names.iter().map(move |n| format!("{n}@{l}")));
+    on_branch.chain(names.iter().cloned()).collect()
+}
+
+/// What an answer takes, four bytes a token, as scripted models say elsewhere.
+fn tokens(answer: &Answer) -> u64 {
+    let said = answer.text.as_ref().map_or(0, String::len);
+    let asked = answer
+        .asks
+        .iter()
+        .map(|ask| ask.name.len() + ask.args.len());
+    (said as u64 + asked.sum::<usize>() as u64).div_ceil(4)
+}
+
+/// A scripted answer as a model would give it.
+fn played(effect: Id, answer: &test::Answer) -> Result<Outcome, String> {
+    if let Some(code) = &answer.error {
+        return Ok(Outcome::Failed(Failure {
+            code: code.clone(),
+            message: format!("the script says {code}"),
+            retry: Retry::Never,
+        }));
+    }
+    let text = match (&answer.text, &answer.output) {
+        (Some(text), ..) => {
+            let names = Names::from_json(json!({}));
+            Some(text.render(&names).map_err(|e| e.to_string())?)
+        }
+        (None, Some(output)) => Some(output.to_string()),
+        (None, None) => answer.verdict(),
+    };
+    let asks = answer.calls.iter().map(|(name, args)| Ask {
+        name: name.clone(),
+        label: None,
+        args: match args {
+            // What is no object is given as it stands: models say such things.
+            Json::String(text) => text.clone(),
+            args => args.to_string(),
+        },
+        misfit: None,
+    });
+    Ok(Outcome::Answer(Answer {
+        text,
+        asks: asks.collect(),
+        usage: Usage {
+            effect: Some(effect),
+            ..Usage::default()
+        },
+        ..Answer::default()
+    }))
+}
+
+impl World {
+    /// The model of an agent on a branch answers with a text (none if empty) and calls.
+    pub fn thinks(
+        &mut self,
+        branch: Id,
+        agent: &str,
+        text: &str,
+        calls: &[(&str, Json)],
+    ) -> Result<(), Fault> {
+        let found = self.agent(branch, agent);
+        let id = found.ok_or_else(|| Fault(format!("there is no agent {agent}")))?;
+        let Some(effect) = self.at(branch).agent(id).owed else {
+            return fault(format!("{agent} owes nothing on {branch}"));
+        };
+        let answer = test::Answer {
+            text: (!text.is_empty()).then(|| steersman_machine::expression::Template::plain(text)),
+            calls: calls
+                .iter()
+                .map(|(name, args)| ((*name).to_owned(), args.clone()))
+                .collect(),
+            ..test::Answer::default()
+        };
+        let outcome = played(effect, &answer).map_err(Fault)?;
+        self.outcome(effect, outcome)
+    }
+
+    /// The oldest call of a tool that is out on a branch gives a result.
+    pub fn returns(&mut self, branch: Id, tool: &str, result: Json) -> Result<(), Fault> {
+        let Some(effect) = self.find(branch, &Held::Ready, tool) else {
+            return fault(format!("{tool} does not run on {branch}"));
+        };
+        self.gives(effect, &Raw::Done(result))
+    }
+}

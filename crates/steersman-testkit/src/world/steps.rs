@@ -1,0 +1,555 @@
+//! What people and time do in a test.
+
+use super::{Fault, Held, Seen, Took, World, fault};
+use serde_json::Value as Json;
+use steersman_machine::commit::{LedgerEntry, Release, Why};
+use steersman_machine::effect::{
+    Came, Cancelled, Judge, Offered, Opened, Outcome, Said, Start, ToolWork, Work,
+};
+use steersman_machine::fold::fold;
+use steersman_machine::ids::{Body, Digest, Id, Line, Name};
+use steersman_machine::join::JoinOn;
+use steersman_machine::mapping::{self, Raw};
+use steersman_machine::network::Then;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick::allowed;
+use steersman_machine::wait::{self, Meets, deadline};
+
+impl World {
+    /// Somebody speaks, under the next message id.
+    pub fn said(&mut self, text: &str) -> Said {
+        self.messages += 1;
+        Said {
+            id: format!("m{}", self.messages).into(),
+            text: text.into(),
+            to: None,
+            by: None,
+            sender: None,
+            came: Vec::new(),
+        }
+    }
+
+    /// The session begins: with this agent or the entry, and a message or none.
+    pub fn start(&mut self, agent: Option<Name>, message: Option<&str>) -> Result<Took, Fault> {
+        let entry = agent
+            .clone()
+            .or_else(|| self.network.entry.first().cloned());
+        let Some(entry) = entry else {
+            return fault("the network has no entry");
+        };
+        let message = message.map(|text| self.said(text));
+        let start = Start {
+            agent,
+            args: None,
+            message,
+            came: Vec::new(),
+            binding: steersman_machine::commit::Binding {
+                digest: self.network.digest,
+                source: [0; 32],
+                network: self.network.name.clone(),
+                entry,
+                values: Body::new(Line(1), 0),
+                machine: 1,
+            },
+            values: "{}".into(),
+        };
+        self.offer(Id::MAIN, vec![Offered::Start(start)])
+    }
+
+    /// A message to whoever has the floor on a branch; the first one begins the session.
+    pub fn say(&mut self, branch: Id, text: &str) -> Result<Took, Fault> {
+        if self.at(branch).root.is_none() {
+            return self.start(None, Some(text));
+        }
+        let said = self.said(text);
+        self.offer(branch, vec![Offered::Message(said)])
+    }
+
+    /// A message to one agent.
+    pub fn say_to(&mut self, branch: Id, to: Id, text: &str) -> Result<Took, Fault> {
+        let said = Said {
+            to: Some(to),
+            ..self.said(text)
+        };
+        self.offer(branch, vec![Offered::Message(said)])
+    }
+
+    /// A message that cancels the open exchange.
+    pub fn interrupt(&mut self, branch: Id, text: &str) -> Result<Took, Fault> {
+        let message = self.said(text);
+        let known = self.known(self.at(branch));
+        let shown = Vec::new();
+        self.offer(
+            branch,
+            vec![Offered::Interrupt {
+                message,
+                known,
+                shown,
+            }],
+        )
+    }
+
+    /// A cancel by the user.
+    pub fn cancel(&mut self, branch: Id, what: Cancelled) -> Result<Took, Fault> {
+        let known = self.known(self.at(branch));
+        self.offer(
+            branch,
+            vec![Offered::Cancel {
+                what,
+                by: "user".into(),
+                known,
+                shown: Vec::new(),
+            }],
+        )
+    }
+
+    /// A person forks at a line, with a first message there or none.
+    pub fn fork(
+        &mut self,
+        at: Line,
+        name: Option<&str>,
+        say: Option<&str>,
+        dry: bool,
+    ) -> Result<Id, Fault> {
+        let say = say.map(|text| self.said(text));
+        let opened = Opened {
+            dry,
+            label: name.map(Name::from),
+            say,
+            known: self.known(&self.after(at)),
+            ..Opened::default()
+        };
+        let branch = self.open(at, opened)?;
+        self.follow()?;
+        Ok(branch)
+    }
+
+    /// An agent judges what came of a branch at a line, on a branch of its own.
+    pub fn judge(&mut self, at: Line, agent: &str, args: serde_json::Value) -> Result<Id, Fault> {
+        let agent = Name::from(agent);
+        let opened = Opened {
+            dry: true,
+            judge: Some(Judge { agent, args }),
+            known: self.known(&self.after(at)),
+            ..Opened::default()
+        };
+        let branch = self.open(at, opened)?;
+        self.follow()?;
+        self.pump()?;
+        Ok(branch)
+    }
+
+    /// A person goes back to a line of the current branch, which is left behind.
+    pub fn rewind(&mut self, at: Line, name: Option<&str>, say: Option<&str>) -> Result<Id, Fault> {
+        let say = say.map(|text| self.said(text));
+        let opened = Opened {
+            rewound: true,
+            label: name.map(Name::from),
+            say,
+            known: self.known(&self.after(at)),
+            ..Opened::default()
+        };
+        let left = self.current;
+        let branch = self.open(at, opened)?;
+        self.supersede(left);
+        self.current = branch;
+        self.follow()?;
+        Ok(branch)
+    }
+
+    /// A person joins branches into the current one.
+    pub fn join(
+        &mut self,
+        branches: Vec<Id>,
+        on: JoinOn,
+        then: Option<Then>,
+    ) -> Result<Took, Fault> {
+        let joined = Offered::Join { branches, on, then };
+        let took = self.offer_once(self.current, vec![joined])?;
+        self.ends()?;
+        self.follow()?;
+        Ok(took)
+    }
+
+    /// A person adopts a branch into the current one.
+    pub fn adopt(&mut self, branch: Id) -> Result<Took, Fault> {
+        let took = self.adopt_into(self.current, None, branch, self.branch(branch).head)?;
+        self.follow()?;
+        Ok(took)
+    }
+
+    /// An effect that is out for a call of this tool (or of this person), the oldest.
+    pub fn find(&self, branch: Id, held: &Held, name: &str) -> Option<Id> {
+        let found = self.out.iter().find(|(id, out)| {
+            let call = self.at(branch).call_of(**id);
+            let named = match &out.wish.work {
+                Work::Ask { to, .. } => **to == *name,
+                Work::Event { any } => any.iter().any(|one| *one.event == *name),
+                _ => false,
+            };
+            out.branch == branch
+                && std::mem::discriminant(&out.held) == std::mem::discriminant(held)
+                && (named || call.is_some_and(|c| *c.call.name == *name))
+        });
+        found.map(|(id, _)| *id)
+    }
+
+    fn tool_of(&self, effect: Id) -> Result<ToolWork, Fault> {
+        match self.out.get(&effect).map(|o| &o.wish.work) {
+            Some(Work::Tool(tool) | Work::Simulate(tool)) => Ok(tool.clone()),
+            _ => fault(format!("{effect} is no tool that is out")),
+        }
+    }
+
+    fn accept(&mut self) -> LedgerEntry {
+        self.messages += 1;
+        LedgerEntry::Accepted(format!("m{}", self.messages).into())
+    }
+
+    /// A person approves an effect as it is. What must hold is judged again.
+    pub fn approve(&mut self, effect: Id, by: &str) -> Result<(), Fault> {
+        let tool = self.tool_of(effect)?;
+        let (branch, owner, call) = self.place(effect)?;
+        let accepted = self.accept();
+        let released = LedgerEntry::Released {
+            effect,
+            why: Why::Approval,
+            how: Release::Go,
+            about: None,
+            by: by.into(),
+            body: None,
+        };
+        let call_args = self.at(branch).call(owner, call).map(|open| {
+            let args = mapping::arguments(&self.cx(), self.at(branch), open);
+            Json::Object(args)
+        });
+        let args = call_args.unwrap_or_default();
+        if let Err(refusal) = allowed(&self.cx(), self.at(branch), owner, call, &args) {
+            self.note(accepted);
+            self.note(released);
+            let raw = Raw::NotPerformed(mapping::Fault::new(refusal.code, refusal.text));
+            return self.gives(effect, &raw);
+        }
+        let mut ledger = vec![accepted, released];
+        let asked = self.asked(effect)?;
+        let mut approved = self.out[&effect].approved.clone();
+        approved.push(asked);
+        let next = super::ledger::hold(effect, &tool, &approved);
+        if let Some(out) = self.out.get_mut(&effect) {
+            out.approved = approved;
+        }
+        if let Some(hold) = next.filter(|hold| hold.why == Why::Approval) {
+            // Another one decides as well.
+            ledger.push(LedgerEntry::Hold(hold));
+        } else if tool.inputs.is_empty() {
+            if !tool.class.is_free() {
+                ledger.push(self.start_effect(effect, &tool));
+            }
+            self.hold(effect, Held::Ready);
+            self.ready.push_back(effect);
+        } else {
+            self.hold(effect, Held::Input(0));
+        }
+        self.ledger_line(branch, ledger);
+        Ok(())
+    }
+
+    /// Who is asked to approve an effect now.
+    fn asked(&self, effect: Id) -> Result<Name, Fault> {
+        let tool = self.tool_of(effect)?;
+        let asked = tool.next_approval(&self.out[&effect].approved);
+        let asked = asked.ok_or_else(|| Fault(format!("nobody is asked to approve {effect}")))?;
+        Ok(asked.by.clone())
+    }
+
+    /// A person approves an effect with other arguments.
+    pub fn edit(&mut self, effect: Id, args: &Json, by: &str) -> Result<Took, Fault> {
+        let (branch, ..) = self.place(effect)?;
+        let accepted = self.accept();
+        self.note(accepted);
+        self.note(LedgerEntry::Released {
+            effect,
+            why: Why::Approval,
+            how: Release::Edited,
+            about: None,
+            by: by.into(),
+            body: None,
+        });
+        let args = args.to_string().into();
+        let by = by.into();
+        let approver = self.asked(effect)?;
+        self.offer(
+            branch,
+            vec![Offered::Edited {
+                effect,
+                args,
+                by,
+                approver,
+            }],
+        )
+    }
+
+    /// A person rejects an effect.
+    pub fn reject(&mut self, effect: Id, reason: &str, by: &str) -> Result<(), Fault> {
+        let (branch, owner, call) = self.place(effect)?;
+        let accepted = self.accept();
+        self.note(accepted);
+        self.note(LedgerEntry::Released {
+            effect,
+            why: Why::Approval,
+            how: Release::Refused,
+            about: None,
+            by: by.into(),
+            body: None,
+        });
+        let raw = Raw::NotPerformed(mapping::Fault::new("rejected", reason));
+        let mut mapped = mapping::map(&self.cx(), self.at(branch), owner, call, &raw);
+        mapped.by = Some(by.to_owned());
+        self.mapped(effect, mapped)
+    }
+
+    /// A person answers a question, or gives a secret that is asked for.
+    pub fn answer(&mut self, effect: Id, text: &str, by: &str) -> Result<(), Fault> {
+        let (branch, owner, call) = self.place(effect)?;
+        let accepted = self.accept();
+        if let Held::Input(k) = self.out[&effect].held {
+            let tool = self.tool_of(effect)?;
+            let mut ledger = vec![
+                accepted,
+                LedgerEntry::Released {
+                    effect,
+                    why: Why::Input,
+                    how: Release::Go,
+                    about: Some(tool.inputs[k].0.clone()),
+                    by: by.into(),
+                    body: None,
+                },
+            ];
+            if k + 1 < tool.inputs.len() {
+                self.hold(effect, Held::Input(k + 1));
+            } else {
+                if !tool.class.is_free() {
+                    ledger.push(self.start_effect(effect, &tool));
+                }
+                self.hold(effect, Held::Ready);
+                self.ready.push_back(effect);
+            }
+            self.ledger_line(branch, ledger);
+            return Ok(());
+        }
+        self.note(accepted);
+        let mapped = mapping::answer(&self.cx(), self.at(branch), owner, call, text, by);
+        self.mapped(effect, mapped)
+    }
+
+    /// A person settles a doubt: it happened and gave this, or (none) it did not and runs again.
+    pub fn resolve(&mut self, effect: Id, happened: Option<&Json>, by: &str) -> Result<(), Fault> {
+        let tool = self.tool_of(effect)?;
+        let (branch, ..) = self.place(effect)?;
+        let released = |how| LedgerEntry::Released {
+            effect,
+            why: Why::Doubt,
+            how,
+            about: None,
+            by: by.into(),
+            body: None,
+        };
+        if let Some(result) = happened {
+            self.seen.insert(effect, Seen::Started(1));
+            self.note(released(Release::Outcome));
+            return self.gives(effect, &Raw::Done(result.clone()));
+        }
+        let ledger = vec![released(Release::Go), self.start_effect(effect, &tool)];
+        self.ledger_line(branch, ledger);
+        self.hold(effect, Held::Ready);
+        self.ready.push_back(effect);
+        Ok(())
+    }
+
+    /// A person gives a doubt up: the model is told that it may have happened.
+    pub fn give_up(&mut self, effect: Id, by: &str) -> Result<(), Fault> {
+        let (branch, owner, call) = self.place(effect)?;
+        self.note(LedgerEntry::Released {
+            effect,
+            why: Why::Doubt,
+            how: Release::GivenUp,
+            about: None,
+            by: by.into(),
+            body: None,
+        });
+        let raw = Raw::Unknown(mapping::Fault::new("in_doubt", "nobody knows"));
+        let mapped = mapping::map(&self.cx(), self.at(branch), owner, call, &raw);
+        self.mapped(effect, mapped)
+    }
+
+    /// An event that a wait on the branch may take; false if none does.
+    pub fn event(&mut self, branch: Id, name: &str, fields: &Json) -> Result<bool, Fault> {
+        let here = self.out.iter().filter(|(_, out)| out.branch == branch);
+        let waits = here.filter(|(_, out)| matches!(out.wish.work, Work::Event { .. }));
+        let found = waits
+            .map(|(id, _)| {
+                (
+                    *id,
+                    wait::event(&self.cx(), self.at(branch), *id, name, fields),
+                )
+            })
+            .find(|(_, meets)| *meets != Meets::Nothing);
+        let Some((effect, meets)) = found else {
+            return Ok(false);
+        };
+        let accepted = self.accept();
+        self.note(accepted);
+        match meets {
+            Meets::Over(raw) => self.gives(effect, &raw)?,
+            Meets::Nothing | Meets::Part => {
+                let came = Came::Event {
+                    event: name.to_owned(),
+                    fields: fields.clone(),
+                    came: Vec::new(),
+                };
+                self.outcome(effect, Outcome::Came(came))?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The clock goes on by so many milliseconds; what is due then happens, the earliest first, with all that follows.
+    pub fn advance(&mut self, millis: u64) -> Result<(), Fault> {
+        self.pass(millis, true)
+    }
+
+    /// The clock goes on; what can run then is played only if `pump` says so.
+    pub fn pass(&mut self, millis: u64, pump: bool) -> Result<(), Fault> {
+        let end = self.now.plus(millis);
+        loop {
+            let due = |id: &Id| {
+                let out = &self.out[id];
+                match &out.held {
+                    Held::Later(at, _) => Some(*at),
+                    Held::Told => None,
+                    _ => out.wish.due,
+                }
+            };
+            let effect = self
+                .out
+                .keys()
+                .filter_map(|id| Some((due(id)?, Some(*id), Id::MAIN)))
+                .min();
+            let clock = self
+                .branches
+                .iter()
+                .filter(|(_, b)| !b.superseded)
+                .filter_map(|(id, b)| Some((deadline(&self.cx(), &b.snapshot)?, None, *id)))
+                .min();
+            let next = effect.into_iter().chain(clock).min();
+            let Some((at, effect, branch)) = next.filter(|(at, ..)| *at <= end) else {
+                break;
+            };
+            self.now = self.now.max(at);
+            if let Some(effect) = effect {
+                self.due(effect)?;
+            } else {
+                let took = self.offer(branch, vec![Offered::Clock])?;
+                if took.line.is_none() {
+                    return fault(format!("time passed on {branch} and nothing happened"));
+                }
+            }
+            if pump {
+                self.pump()?;
+            }
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    /// An effect is due.
+    fn due(&mut self, effect: Id) -> Result<(), Fault> {
+        let raw = match &self.out[&effect].held {
+            Held::Later(_, raw) => raw.clone(),
+            Held::Timer | Held::Event => {
+                let branch = self.out[&effect].branch;
+                match wait::due(&self.cx(), self.at(branch), effect) {
+                    Meets::Over(raw) => raw,
+                    Meets::Part => return self.outcome(effect, Outcome::Came(Came::Time)),
+                    Meets::Nothing => return fault(format!("{effect} is due and is no wait")),
+                }
+            }
+            Held::Approval => Raw::NotPerformed(mapping::Fault::new("expired", "nobody decided")),
+            Held::Question | Held::Input(_) => {
+                Raw::NotPerformed(mapping::Fault::new("timeout", "nobody answered in time"))
+            }
+            Held::Ready | Held::Doubt | Held::Told => {
+                return fault(format!("{effect} is due and waits for nothing"));
+            }
+        };
+        self.gives(effect, &raw)
+    }
+
+    /// What waits for somebody outside on a branch, as tests name it: `approval TOOL`, `question ROLE`,
+    /// `doubt TOOL`, `input TOOL`, `event NAME`. Sorted.
+    pub fn open_now(&self, branch: Id) -> Vec<String> {
+        let mut open: Vec<String> = self
+            .out
+            .values()
+            .filter(|out| out.branch == branch)
+            .filter_map(|out| {
+                let tool = match &out.wish.work {
+                    Work::Tool(tool) => tool.tool.to_string(),
+                    Work::Ask { to, .. } => to.to_string(),
+                    Work::Event { any } => {
+                        let names: Vec<&str> = any.iter().map(|one| &*one.event).collect();
+                        names.join(" or ")
+                    }
+                    _ => String::new(),
+                };
+                match out.held {
+                    Held::Approval => Some(format!("approval {tool}")),
+                    Held::Question => Some(format!("question {tool}")),
+                    Held::Doubt => Some(format!("doubt {tool}")),
+                    Held::Input(_) => Some(format!("input {tool}")),
+                    Held::Event => Some(format!("event {tool}")),
+                    Held::Ready | Held::Timer | Held::Told | Held::Later(..) => None,
+                }
+            })
+            .collect();
+        open.sort();
+        open
+    }
+
+    /// The digest of everything that was written: equal for equal sessions.
+    pub fn digest(&self) -> Digest {
+        Digest::of(format!("{:?}", self.lines()).as_bytes())
+    }
+}
+
+impl World {
+    /// The process dies and is started again: everything is folded from the lines, and what is out is rebuilt.
+    /// Effects that had begun begin again; what a person was asked is still asked.
+    pub fn restart(&mut self) -> Result<(), Fault> {
+        let mut snapshots: Vec<Snapshot> = Vec::with_capacity(self.lines.len());
+        for line in &self.lines {
+            let before = match line.prev.0.checked_sub(1) {
+                Some(k) => snapshots[k as usize].clone(),
+                None => Snapshot::empty(),
+            };
+            snapshots.push(fold(before, line));
+        }
+        for branch in self.branches.values() {
+            if branch.head.is_some() {
+                let folded = &snapshots[branch.head.0 as usize - 1];
+                if *folded != branch.snapshot {
+                    return fault(format!(
+                        "branch {} folds to something else",
+                        branch.snapshot.branch
+                    ));
+                }
+            }
+        }
+        for (effect, out) in &mut self.out {
+            if out.held == Held::Ready && !self.ready.contains(effect) {
+                self.ready.push_back(*effect);
+            }
+        }
+        Ok(())
+    }
+}
