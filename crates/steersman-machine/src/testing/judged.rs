@@ -1,4 +1,4 @@
-//! Random sessions whose agents and tools are judged.
+//! Random sessions in which agents and tools are judged.
 
 use super::random::{Dice, busy, said};
 use crate::effect::Outcome;
@@ -8,7 +8,7 @@ use crate::network::{Network, Reflect};
 use crate::reflect;
 use crate::snapshot::Snapshot;
 
-/// Some agents and tools are judged, by themselves or by a reviewer who may call tools that are judged, too.
+/// Makes some agents and tools judged, by themselves or by a reviewer that may call judged tools too.
 pub(super) fn reflects(network: &mut Network, seed: u64) {
     let reflect = |by: Option<&str>, rounds: u32| {
         Some(Reflect {
@@ -42,14 +42,14 @@ pub(super) fn reflects(network: &mut Network, seed: u64) {
     }
 }
 
-/// Whether a model call is to judge.
+/// Returns true if the next model call of the agent is a judgement.
 pub(super) fn is_asked(snapshot: &Snapshot, agent: Id) -> bool {
     reflect::judges_itself(snapshot, agent)
         || reflect::open(snapshot, agent).is_some()
         || reflect::serves_review(snapshot, agent)
 }
 
-/// A judgement, used or not.
+/// Returns a random judgement; some cannot be used.
 pub(super) fn verdict(dice: &mut Dice, effect: Id) -> Outcome {
     match dice.below(10) {
         0 => busy(),
