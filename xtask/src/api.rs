@@ -1,7 +1,7 @@
-//! The public interface of the libraries, one signature a line, so that a change of it is seen in a review.
+//! Lists the public interface of the libraries, one signature per line, so that reviews show every change of it.
 //!
-//! Read from the sources: what is public and can be reached from the root of its crate, re-exports followed. Macros that make
-//! items are not expanded.
+//! The list is read from the sources: all public items that can be reached from the root of their crate, with re-exports
+//! followed. Macros that define items are not expanded.
 
 use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
 
-/// The libraries.
+/// The crates whose interface is listed.
 const CRATES: [&str; 5] = [
     "steersman",
     "steersman-adapters",
@@ -18,7 +18,7 @@ const CRATES: [&str; 5] = [
     "steersman-runtime",
 ];
 
-/// Writes the lists (`write`), or says which are not what the sources say.
+/// Writes the lists if `write` is true; otherwise returns an error with all differences from the sources.
 pub(crate) fn check(root: &Path, write: bool) -> Result<(), String> {
     let mut other = Vec::new();
     for name in CRATES {
@@ -44,7 +44,7 @@ pub(crate) fn check(root: &Path, write: bool) -> Result<(), String> {
     ))
 }
 
-/// Names of public items, by crate, that no other crate, example or guide writes.
+/// Returns, for each crate, the names of public items that occur in no other crate, example or guide.
 pub(crate) fn unused(root: &Path) -> Result<Vec<(&'static str, BTreeSet<String>)>, String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut written: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -93,10 +93,10 @@ fn differences(name: &str, then: &str, now: &str) -> String {
     format!("{name}:\n{}", lines.join("\n"))
 }
 
-/// All modules of a crate, by their paths.
+/// The modules of a crate, by path.
 type Modules = BTreeMap<Vec<String>, Vec<Item>>;
 
-/// What is public in a crate, sorted, one a line.
+/// Returns the public items of a crate, sorted, one per line.
 fn of(lib: &Path, name: &str) -> Result<String, String> {
     let mut modules = Modules::new();
     let folder = lib.parent().expect("a file lies in a folder");
@@ -153,7 +153,7 @@ fn nested(
     Ok(())
 }
 
-/// Not part of what is shipped or shown.
+/// Returns true for items that are test code or hidden from the documentation.
 fn hidden(attrs: &[Attribute]) -> bool {
     attrs.iter().any(|attr| {
         let text = attr.meta.to_token_stream().to_string().replace(' ', "");
@@ -164,13 +164,13 @@ fn hidden(attrs: &[Attribute]) -> bool {
 struct Api<'a> {
     modules: &'a Modules,
     lines: BTreeSet<String>,
-    /// Public types by where they are declared: where they are reached.
+    /// Maps each public type, by module and name of its declaration, to the public path that reaches it.
     types: BTreeMap<(Vec<String>, String), String>,
     seen: BTreeSet<(Vec<String>, String)>,
 }
 
 impl Api<'_> {
-    /// A module that is reached as `at`.
+    /// Lists the items of a module that is reached as `at`.
     fn module(&mut self, path: &[String], at: &str) {
         if !self.seen.insert((path.to_vec(), at.to_owned())) {
             return;
@@ -196,7 +196,7 @@ impl Api<'_> {
         }
     }
 
-    /// `pub use`: of this crate what it names, of another one the name alone.
+    /// Lists a `pub use`: the item itself if it is of this crate, else only its name.
     fn import(&mut self, from: &[String], source: &[String], name: &str, at: &str) {
         let (first, rest) = source.split_first().expect("an import names something");
         let base: Vec<String> = match first.as_str() {
@@ -218,7 +218,7 @@ impl Api<'_> {
         if let Some(found) = found {
             return self.item(module, found, Some(name), at);
         }
-        // Passed on by the module that it names, or of another crate.
+        // the module may re-export the item itself; otherwise the item is of another crate
         let passed = items.into_iter().flatten().find_map(|known| match known {
             Item::Use(import) => leaves(&import.tree)
                 .into_iter()
@@ -307,7 +307,7 @@ impl Api<'_> {
         }
     }
 
-    /// What is implemented for types that are reached.
+    /// Lists the implementations for types that can be reached.
     fn impls(&mut self) {
         let all: Vec<(&Vec<String>, &Item)> = self
             .modules
@@ -340,7 +340,7 @@ impl Api<'_> {
         }
     }
 
-    /// Where a type of an `impl` is reached: of those with its name the one declared closest.
+    /// Returns the public path of the type of an `impl`. Of several types with its name, takes the one declared closest.
     fn place_of(&self, path: &[String], ty: &str) -> Option<String> {
         let name = ty.split('<').next()?.rsplit("::").next()?.trim();
         let named = self.types.iter().filter(|((_, known), _)| known == name);
@@ -375,7 +375,7 @@ fn named(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// The traits that an item derives.
+/// Returns the derived traits of an item, and a mark if it is non-exhaustive.
 fn derived(attrs: &[Attribute]) -> String {
     let derives = attrs.iter().filter(|attr| attr.path().is_ident("derive"));
     let derives: Vec<String> = derives
@@ -392,7 +392,7 @@ fn derived(attrs: &[Attribute]) -> String {
     }
 }
 
-/// What an import names: each path, and the name that it gives it.
+/// Returns each path that an import names, with the name it gets.
 fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     let below = |name: &syn::Ident, rest: Vec<(Vec<String>, String)>| {
         let rest = rest.into_iter();
@@ -411,7 +411,7 @@ fn leaves(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     }
 }
 
-/// Tokens as people write them, near enough.
+/// Formats tokens approximately as people write them.
 fn text(tokens: &impl ToTokens) -> String {
     let mut text = tokens.to_token_stream().to_string();
     for (loose, close) in [

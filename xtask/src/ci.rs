@@ -1,18 +1,19 @@
-//! The stages of CI, in order. Each prints its time and has a budget.
+//! Runs the stages of CI in order. Each stage prints its time and has a budget.
 
 use crate::counterpart::{self, Counterparts};
 use crate::{run, say};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A stage that needs nothing beside the repository and the toolchain.
+/// A stage that needs only the repository and the toolchain.
 struct Stage {
     name: &'static str,
     cargo: &'static [&'static str],
     budget: Duration,
 }
 
-/// Budgets are wall time on two idle cores with nothing built; all stages and counterparts stay under 20 minutes.
+/// The stages. A budget is wall time on two idle cores with nothing built; all stages and counterparts together stay under
+/// 20 minutes.
 const STAGES: [Stage; 4] = [
     Stage {
         name: "format",
@@ -43,19 +44,19 @@ const STAGES: [Stage; 4] = [
     },
 ];
 
-/// Cores that a budget counts on.
+/// Number of cores that a budget assumes.
 const CORES: u32 = 2;
 
-/// Which stages and counterparts a run has.
+/// The selection of stages and counterparts for a run.
 #[derive(Default)]
 struct Wanted<'a> {
-    /// Only these; none: all.
+    /// The selected names; empty means all.
     only: Vec<&'a str>,
     without: Vec<&'a str>,
 }
 
 impl<'a> Wanted<'a> {
-    /// Reads the words behind `cargo xtask ci`.
+    /// Parses the words after `cargo xtask ci`.
     fn read(words: &[&'a str]) -> Result<Self, String> {
         let mut wanted = Self::default();
         let mut words = words.iter().copied();
@@ -115,13 +116,13 @@ fn all(wanted: &Wanted<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs `cargo xtask ci` with the words behind it.
+/// Runs `cargo xtask ci` with the words that follow it.
 pub(crate) fn run_stages(words: &[&str]) -> Result<(), String> {
     all(&Wanted::read(words)?)
 }
 
-/// Runs one stage and says how long it took. Load from outside stretches wall time and is nobody's fault, so a stage
-/// fails where it took more processor time than its budget has on two cores.
+/// Runs one stage and prints its time. Other load on the machine stretches wall time, so the stage fails only if it used more
+/// processor time than its budget allows on [`CORES`] cores.
 fn timed(
     name: &str,
     budget: Duration,
@@ -147,10 +148,10 @@ fn timed(
     Ok(format!("{name} {wall} s"))
 }
 
-/// Processor time of the children that have ended; nothing where the system does not tell.
+/// Returns the user and system time of child processes that have ended; zero if the system does not report it.
 fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program stands in brackets and may hold spaces; fields are counted behind it.
+    // the program's name is in brackets and may contain spaces, so fields are counted after it
     let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let ticks = fields.split_whitespace().skip(13).take(2);
     let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();

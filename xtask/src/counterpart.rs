@@ -1,7 +1,8 @@
-//! Programs of others that tests talk to: installed by scripts of this repository, started here, gone with the run.
+//! External programs that tests talk to. Scripts of this repository install them; this module starts them and stops them at
+//! the end of the run.
 //!
-//! Their tests are ignored where one runs all tests, so that no test passes that tests nothing. Here each of them runs, or
-//! the run fails; `--without NAME` is the only way past it.
+//! Tests against them are `#[ignore]`d in a plain test run, so that no test passes without testing anything. Here each of them
+//! runs, or the run fails; only `--without NAME` leaves one out.
 
 use crate::{run, say, tidy};
 use std::io::{Read, Write};
@@ -10,24 +11,24 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// One of them.
+/// An external program with its tests.
 pub(crate) struct Counterpart {
     pub(crate) name: &'static str,
     kind: Kind,
     tests: Tests,
-    /// Of its tests, once it is installed.
+    /// Budget of its tests, not counting the installation.
     pub(crate) budget: Duration,
 }
 
-/// How a counterpart is had.
+/// The way a counterpart is installed and started.
 enum Kind {
-    /// A script that runs a server on the port that it is given; tests find its address in a variable.
+    /// A script that runs a server on a given port; tests find the server's address in an environment variable.
     Server {
         script: &'static str,
         variable: &'static str,
         health: &'static str,
     },
-    /// A script that installs programs and prints their folder, which tests find in a variable.
+    /// A script that installs programs and prints their folder; tests find the folder in an environment variable.
     Folder {
         script: &'static str,
         variable: &'static str,
@@ -38,11 +39,11 @@ enum Kind {
     Mounts,
 }
 
-/// What runs against it.
+/// The tests that run against a counterpart.
 enum Tests {
-    /// Ignored tests whose names begin so, by package.
+    /// Ignored tests: package and filter on their names.
     Ignored(&'static [(&'static str, &'static str)]),
-    /// The program itself, with these words.
+    /// The program itself, run with these arguments.
     Itself(&'static [&'static str]),
 }
 
@@ -105,24 +106,24 @@ const ALL: [Counterpart; 6] = [
     },
 ];
 
-/// How long a counterpart may take until it is installed and answers.
+/// Maximum time until a server is installed, started and answers.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// The names that `--without` takes.
+/// Returns the names that `--without` accepts.
 pub(crate) fn names() -> Vec<&'static str> {
     ALL.iter().map(|one| one.name).collect()
 }
 
-/// Whether `--without` takes this name.
+/// Returns true if `--without` accepts this name.
 pub(crate) fn is_known(name: &str) -> bool {
     ALL.iter().any(|one| one.name == name)
 }
 
-/// Counterparts on their way, beside the stages that do not need them.
+/// Counterparts being installed and started in parallel with the stages that do not need them.
 pub(crate) struct Counterparts(JoinHandle<Result<Ready, String>>);
 
 impl Counterparts {
-    /// Begins to install and start those that are wanted, one after the other: some share what they install.
+    /// Begins to install and start the wanted counterparts, one after the other, because some share installed files.
     pub(crate) fn start(wanted: impl Fn(&str) -> bool) -> Self {
         let wanted: Vec<&'static Counterpart> = ALL.iter().filter(|one| wanted(one.name)).collect();
         Self(thread::spawn(move || {
@@ -146,7 +147,7 @@ impl Counterparts {
         }))
     }
 
-    /// Waits until all are there.
+    /// Waits until all counterparts are ready.
     pub(crate) fn ready(self) -> Result<Ready, String> {
         self.0
             .join()
@@ -154,7 +155,7 @@ impl Counterparts {
     }
 }
 
-/// Counterparts that are there; their servers end with this value.
+/// Counterparts that are ready. Dropping this value stops their servers.
 pub(crate) struct Ready(Vec<(&'static Counterpart, Here)>);
 
 impl Ready {
@@ -162,7 +163,7 @@ impl Ready {
         self.0.iter().map(|(one, _)| *one)
     }
 
-    /// Runs what there is to be run against one of them.
+    /// Runs the tests of one counterpart.
     pub(crate) fn test(&self, one: &Counterpart) -> Result<(), String> {
         let found = self.0.iter().find(|(other, _)| other.name == one.name);
         let (_, here) = found.ok_or_else(|| format!("{} was not started", one.name))?;
@@ -196,7 +197,7 @@ impl Ready {
     }
 }
 
-/// One that is there: its address, folder or path, and its process.
+/// A ready counterpart: its address, folder or path, and its process.
 struct Here {
     value: String,
     #[expect(dead_code, reason = "its drop ends the server")]
@@ -212,12 +213,12 @@ impl Here {
     }
 }
 
-/// A process that ends with this value.
+/// A server process that is killed on drop.
 struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to do.
+        // killing fails if the process has ended already, which is fine
         drop(self.0.kill());
         drop(self.0.wait());
     }
@@ -231,7 +232,7 @@ impl Counterpart {
         }
     }
 
-    /// Installs and starts it; one that a variable of the environment names already is taken as it is.
+    /// Installs and starts the counterpart. If its environment variable is set already, uses that value as it is.
     fn begin(&self) -> Result<Here, String> {
         if let Some(value) = self.variable().and_then(|name| std::env::var(name).ok()) {
             return Ok(Here::at(value));
@@ -246,7 +247,7 @@ impl Counterpart {
     }
 }
 
-/// Runs a script of this repository and gives the line that it prints.
+/// Runs a script of this repository and returns its trimmed output.
 fn printed(script: &str) -> Result<String, String> {
     let out = Command::new("bash")
         .arg(script)
@@ -295,7 +296,7 @@ fn serve(script: &str, health: &str) -> Result<Here, String> {
     Err(format!("{script} does not answer; see {}", log.display()))
 }
 
-/// Whether a server answers a request with a status of 200.
+/// Returns true if a server answers a request with status 200.
 fn answers(port: u16, path: &str) -> bool {
     let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else {
         return false;
@@ -310,7 +311,7 @@ fn answers(port: u16, path: &str) -> bool {
         && head.ends_with(b" 200")
 }
 
-/// Whether this user may mount a file system.
+/// Returns true if this user may mount and unmount a file system.
 fn may_mount() -> bool {
     let at = std::env::temp_dir().join(format!("steersman-mount-{}", std::process::id()));
     if std::fs::create_dir(&at).is_err() {
@@ -323,7 +324,7 @@ fn may_mount() -> bool {
             .arg(&at),
     );
     let free = !mounted || done(Command::new("umount").arg(&at));
-    // An empty folder that stays in the temporary one harms nobody.
+    // an empty folder left in the temporary folder does no harm
     drop(std::fs::remove_dir(&at));
     mounted && free
 }

@@ -1,7 +1,7 @@
-//! Which folders of a crate use which others, read from the paths in its sources.
+//! Finds which folders of a crate use which others, from the paths in its sources.
 //!
-//! A folder is a module below the root of the crate: `src/tick/route.rs` and `src/tick.rs` both belong to `tick`. What the root
-//! re-exports belongs to the folder that declares it.
+//! A folder is a top-level module of the crate: `src/tick/route.rs` and `src/tick.rs` both belong to `tick`. An item that the
+//! root re-exports belongs to the folder that declares it.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,14 +9,14 @@ use std::fs;
 use std::path::Path;
 use syn::{Item, UseTree};
 
-/// The folders of one crate and who uses whom.
+/// The folders of one crate and their uses of each other.
 pub(crate) struct Graph {
     folders: BTreeSet<String>,
-    /// From, to: the files that say so.
+    /// Maps a using and a used folder to the files that contain the use.
     arrows: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
-/// Tests that lie in `src/`.
+/// Returns true for files of tests within `src/`.
 pub(crate) fn is_of_tests(file: &Path) -> bool {
     file.components().any(|part| {
         let name = part.as_os_str();
@@ -24,7 +24,7 @@ pub(crate) fn is_of_tests(file: &Path) -> bool {
     })
 }
 
-/// Reads the graph of `crates/NAME/src`.
+/// Builds the graph of `crates/NAME/src`.
 pub(crate) fn of_crate(root: &Path, name: &str) -> Result<Graph, String> {
     let src = format!("crates/{name}/src/");
     let files: Vec<String> = crate::tidy::tracked(root)
@@ -68,12 +68,12 @@ pub(crate) fn of_crate(root: &Path, name: &str) -> Result<Graph, String> {
 }
 
 impl Graph {
-    /// How many folders there are.
+    /// Returns the number of folders.
     pub(crate) fn folders(&self) -> usize {
         self.folders.len()
     }
 
-    /// Folders that use each other, over whatever others; largest first.
+    /// Returns the groups of folders that use each other, directly or through others; largest first.
     pub(crate) fn circles(&self) -> Vec<BTreeSet<String>> {
         let mut reached: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for folder in &self.folders {
@@ -101,7 +101,7 @@ impl Graph {
         circles
     }
 
-    /// Prints each arrow with the number of files that say so.
+    /// Prints each arrow with the number of files that contain it, then the cycles.
     pub(crate) fn print(&self) {
         for ((from, to), files) in &self.arrows {
             crate::say(&format!("{from} -> {to}: {}", files.len()));
@@ -112,7 +112,7 @@ impl Graph {
     }
 }
 
-/// The modules that a file lies in, its own included; none for the root.
+/// Returns the modules of a file, its own included; empty for the root.
 fn modules(path: &str) -> Vec<String> {
     let mut parts: Vec<&str> = path.trim_end_matches(".rs").split('/').collect();
     if matches!(parts.last(), Some(&("lib" | "main" | "mod"))) {
@@ -121,7 +121,7 @@ fn modules(path: &str) -> Vec<String> {
     parts.into_iter().map(str::to_owned).collect()
 }
 
-/// Names that the root of a crate re-exports, and the folders that they come from.
+/// Maps the names that the root of a crate imports or re-exports to their folders.
 fn exported(root: &Path, src: &str) -> Result<BTreeMap<String, String>, String> {
     let mut found = BTreeMap::new();
     for name in ["lib.rs", "main.rs"] {
@@ -166,7 +166,7 @@ fn leaves(tree: &UseTree, folder: Option<&str>, found: &mut BTreeMap<String, Str
     }
 }
 
-/// Names that stand behind the root of the crate in paths, outside of tests.
+/// Collects the names that follow the root of the crate in paths, outside tests.
 fn used(tokens: TokenStream, depth: usize, names: &mut BTreeSet<String>) {
     let tokens = crate::house::without_tests(tokens);
     for (at, token) in tokens.iter().enumerate() {
@@ -191,7 +191,7 @@ fn used(tokens: TokenStream, depth: usize, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The names behind `crate` or the last `super`: one, or those of a group.
+/// Collects the names after `crate` or the last `super`: a single name, or those of a group.
 fn behind(tokens: &[TokenTree], names: &mut BTreeSet<String>) {
     let [TokenTree::Punct(a), TokenTree::Punct(_), next, ..] = tokens else {
         return;

@@ -1,4 +1,4 @@
-//! `cargo xtask house`: how large the parts are and how they hang together. Nothing fails by it; a number that grew asks why.
+//! `cargo xtask house`: prints the sizes of the parts and their dependencies. It never fails; a number that grew needs a reason.
 
 use crate::{api, graph};
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
@@ -12,33 +12,33 @@ const WATCHED: &[(&str, &str)] = &[
     ("steersman-machine", "Tick"),
     ("steersman-machine", "Agent"),
 ];
-/// Enums of the log: a file that names one of them interprets the log.
+/// Enums of the log. A file that names a variant of one interprets the log.
 const LOG: &[&str] = &["Interaction", "LedgerEntry"];
 const QUESTIONS: &[&str] = &[
     "What", "Who", "Whose", "Whom", "Where", "How", "Why", "When",
 ];
-/// A doc comment of at most so many characters says what its name says.
+/// A doc comment with at most this many characters only repeats the item's name.
 const SHORT: usize = 14;
 
-/// What was counted in one source file.
+/// Counts of one source file.
 #[derive(Default)]
 struct Source {
     crate_name: String,
     /// Path of the file, from the root of the repository.
     path: String,
-    /// Lines with code: neither blank nor comment nor test.
+    /// Numbers of lines with code, without blank lines, comments and tests.
     code: BTreeSet<usize>,
     /// First lines of doc comments.
     docs: Vec<String>,
-    /// Names of [`LOG`] that the file uses before `::`.
+    /// Names of [`LOG`] that occur before `::` in the file.
     log: BTreeSet<String>,
-    /// Fields of the structs that are declared here.
+    /// Number of fields of each struct that the file declares.
     fields: BTreeMap<String, usize>,
-    /// `.get("`, with a text: fields that are read by name.
+    /// Number of fields read by name: `.get` with a literal text.
     by_name: usize,
-    /// `Ok(Ok(` and `Ok(Err(`.
+    /// Number of `Ok(Ok(` and `Ok(Err(`.
     doubled: usize,
-    /// Texts that end with `/`: prefixes of names.
+    /// Literal texts that end with `/`, which are prefixes of names.
     prefixes: BTreeSet<String>,
 }
 
@@ -216,7 +216,7 @@ impl Source {
         }
     }
 
-    /// Notes the lines of a token; of a group those where it opens and closes.
+    /// Records the lines of a token; for a group, those of its delimiters.
     fn lines(&mut self, token: &TokenTree) {
         match token {
             TokenTree::Group(group) => {
@@ -230,7 +230,7 @@ impl Source {
         }
     }
 
-    /// Counts what begins with the first of these tokens.
+    /// Counts the pattern that begins at the first token, if there is one.
     fn patterns(&mut self, tokens: &[TokenTree]) {
         match tokens {
             [
@@ -283,7 +283,7 @@ impl Source {
     }
 }
 
-/// An attribute at the beginning: its name (`cfg(test)` in whole), the text of a doc comment, how many tokens it has.
+/// Parses an attribute at the beginning: its name (`cfg(test)` as a whole), the text of a doc comment, its number of tokens.
 fn attribute(tokens: &[TokenTree]) -> Option<(String, Option<String>, usize)> {
     let TokenTree::Punct(hash) = tokens.first()? else {
         return None;
@@ -313,7 +313,7 @@ fn attribute(tokens: &[TokenTree]) -> Option<(String, Option<String>, usize)> {
     Some((name, literal, length))
 }
 
-/// How many tokens the item at the beginning has, its attributes included.
+/// Returns the number of tokens of the item at the beginning, attributes included.
 fn item(tokens: &[TokenTree]) -> usize {
     let mut at = 0;
     while let Some((_, _, length)) = attribute(&tokens[at..]) {
@@ -323,7 +323,7 @@ fn item(tokens: &[TokenTree]) -> usize {
     (at + rest + 1).min(tokens.len())
 }
 
-/// Ends an item: its body, or a semicolon.
+/// Returns true for a token that ends an item: its body, or a semicolon.
 fn ends(token: &TokenTree) -> bool {
     match token {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
@@ -332,7 +332,7 @@ fn ends(token: &TokenTree) -> bool {
     }
 }
 
-/// The tokens outside of items that are tests.
+/// Returns the tokens without items under `cfg(test)`.
 pub(crate) fn without_tests(tokens: TokenStream) -> Vec<TokenTree> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut kept = Vec::with_capacity(tokens.len());
@@ -352,13 +352,13 @@ pub(crate) fn without_tests(tokens: TokenStream) -> Vec<TokenTree> {
     kept
 }
 
-/// A `>` that ends `->` or `=>`.
+/// Returns true if the `>` at `at` belongs to `->` or `=>`.
 fn arrow(tokens: &[TokenTree], at: usize) -> bool {
     let before = at.checked_sub(1).map(|b| &tokens[b]);
     matches!(before, Some(TokenTree::Punct(p)) if ['-', '='].contains(&p.as_char()))
 }
 
-/// Fields of the body of a struct: names that stand before a single colon, outside of types.
+/// Counts the fields in the body of a struct: identifiers before a single colon, outside generic arguments.
 fn fields(body: TokenStream) -> usize {
     let tokens: Vec<TokenTree> = body.into_iter().collect();
     let mut deep = 0_i32;

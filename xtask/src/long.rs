@@ -4,10 +4,10 @@ use crate::{run, say};
 use std::process::Command;
 use std::time::Instant;
 
-/// One campaign: a test with its long form.
+/// A test together with the settings of its long form.
 struct Campaign {
     name: &'static str,
-    /// What it shows, in words.
+    /// The property that the campaign tests, in words.
     shows: &'static str,
     cargo: &'static [&'static str],
     set: &'static [(&'static str, &'static str)],
@@ -81,7 +81,7 @@ const ALL: [Campaign; 5] = [
     },
 ];
 
-/// Runs the campaigns of these names; all of them without one.
+/// Runs the named campaigns; all of them if no name is given.
 pub(crate) fn run_campaigns(names: &[&str]) -> Result<(), String> {
     if let Some(other) = names
         .iter()

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: what CI runs is what you run.
+//! Checks of the repository. `cargo xtask ci` runs exactly the checks of CI.
 
 mod api;
 mod ci;
@@ -40,7 +40,7 @@ fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// Runs a command from the root of the workspace; an error where it fails.
+/// Runs a command in the root of the workspace; returns an error if it fails.
 fn run(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command

@@ -1,9 +1,9 @@
-//! `cargo xtask mutants [NAME...]`: breaks the program on purpose, one promise at a time, and asks whether the campaign over
-//! acts sees it.
+//! `cargo xtask mutants [NAME...]`: breaks the program on purpose, one promise at a time, and tests that the campaign over acts
+//! finds it.
 //!
-//! Each patch under `tests/mutants/` is applied to a copy of the tracked tree. The program is built there; the campaign is
-//! the one of this tree, so that no mutant can break its judge. The copy without a patch has to pass, each with one has
-//! to fail with a finding.
+//! Each patch under `tests/mutants/` is applied to a copy of the tracked tree, and the program is built there. The campaign
+//! itself is run from this tree, so that no mutant can break its own test. The copy without a patch must pass; each copy with
+//! a patch must fail with a finding.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// Sequences that a mutant may pass before it counts as missed.
+/// Number of sequences that a mutant may pass before it counts as missed.
 const SEQUENCES: &str = "150";
-/// What the campaign prints before what it found.
+/// The prefix of the line on which the campaign prints a finding.
 const FINDING: &str = "FINDING: ";
 
-/// Where copies are made and built.
+/// The folders in which the copy is made and built.
 struct Scratch {
     root: PathBuf,
     tree: PathBuf,
     target: PathBuf,
 }
 
-/// What became of one mutant.
+/// Result of one mutant; times in seconds.
 struct Tried {
     name: String,
     built: f64,
@@ -31,7 +31,7 @@ struct Tried {
     found: Option<String>,
 }
 
-/// Runs those that are named, else all.
+/// Runs the named mutants; all of them if no name is given.
 pub(crate) fn run(root: &Path, names: &[&str]) -> Result<(), String> {
     let patches = patches(root, names)?;
     let scratch = Scratch {
@@ -39,7 +39,7 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<(), String> {
         tree: root.join("target/mutants/tree"),
         target: root.join("target/mutants/target"),
     };
-    // A patch that no longer applies is found before anything is built.
+    // reports a patch that no longer applies before anything is built
     scratch.copy()?;
     for patch in &patches {
         scratch.git_apply(patch, &["--check"])?;
@@ -86,7 +86,7 @@ fn name_of(patch: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The patches, by name.
+/// Returns the named patches, or all of them, sorted.
 fn patches(root: &Path, names: &[&str]) -> Result<Vec<PathBuf>, String> {
     let folder = root.join("tests/mutants");
     let listed = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -109,7 +109,7 @@ fn patches(root: &Path, names: &[&str]) -> Result<Vec<PathBuf>, String> {
 }
 
 impl Scratch {
-    /// Makes the copy equal to the tracked tree. What did not change keeps its time, so that little is built again.
+    /// Makes the copy equal to the tracked tree. Unchanged files keep their time, so that little is rebuilt.
     fn copy(&self) -> Result<(), String> {
         let listed = Command::new("git")
             .current_dir(&self.root)
@@ -154,7 +154,7 @@ impl Scratch {
     fn git_apply(&self, patch: &Path, how: &[&str]) -> Result<(), String> {
         let out = Command::new("git")
             .current_dir(&self.tree)
-            // The copy lies in a checkout and is none.
+            // the copy is inside a checkout but is not one itself
             .env(
                 "GIT_CEILING_DIRECTORIES",
                 self.tree.parent().unwrap_or(&self.tree),
@@ -174,7 +174,7 @@ impl Scratch {
         ))
     }
 
-    /// Builds the program with this patch, and plays the campaign against it.
+    /// Builds the program with a patch and runs the campaign against it.
     fn try_out(&self, name: &str, patch: Option<&Path>) -> Result<Tried, String> {
         self.copy()?;
         if let Some(patch) = patch {
@@ -185,7 +185,7 @@ impl Scratch {
             .current_dir(&self.tree)
             .args(["build", "--quiet", "--bin", "steersman"])
             .env("CARGO_TARGET_DIR", &self.target)
-            // Of a mutant nobody wants to read that it leaves something unused.
+            // warnings about unused code in a mutant are of no interest
             .env("RUSTFLAGS", "-Awarnings")
             .status()
             .map_err(|e| format!("cargo could not be started: {e}"))?;
@@ -207,7 +207,7 @@ impl Scratch {
             .env("STEERSMAN_PROGRAM", self.target.join("debug/steersman"))
             .env("STEERSMAN_SEED", "1");
         if patch.is_some() {
-            // The first finding is enough: nobody mends what is broken on purpose.
+            // the first finding is enough and need not be shrunk: the defect is known
             campaign
                 .env("STEERSMAN_ACTS", SEQUENCES)
                 .env("STEERSMAN_SHRINK", "0");

@@ -1,11 +1,11 @@
-//! Rules of the repository that no compiler checks. A test of this crate runs them.
+//! Checks rules of the repository that no compiler checks. A test of this crate runs them.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -16,7 +16,7 @@ pub(crate) fn root() -> PathBuf {
 const LINES_MAX: usize = 800;
 const BYTES_MAX: u64 = 512 * 1024;
 
-/// Crates that the machine may use, besides what these bring. Each line was a decision.
+/// Crates that the machine may depend on directly. Each line was a deliberate decision.
 const MACHINE_MAY_USE: &[&str] = &[
     "blake3",
     "imbl",
@@ -28,7 +28,7 @@ const MACHINE_MAY_USE: &[&str] = &[
     "serde_json",
 ];
 
-/// What must not be in a crate's tree at all: crate, banned, why.
+/// Crates banned from the whole dependency tree of a crate: crate, banned crates, reason.
 const BANNED: &[(&str, &[&str], &str)] = &[
     (
         "steersman-machine",
@@ -50,7 +50,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "steersman-runtime",
-        // The client of MCP brings chrono with it; nothing of ours tells the time by it.
+        // the MCP client depends on chrono; code of this workspace must not
         &[
             "reqwest", "rusqlite", "rustls", "hyper", "axum", "clap", "rmcp", "chrono",
         ],
@@ -81,7 +81,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// All rules; the faults found, each with its place.
+/// Checks all rules; returns the faults, each with its place.
 pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
     let mut faults = Vec::new();
     let mut named = BTreeSet::new();
@@ -102,7 +102,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
             rust_file(&path, &text, &mut faults);
             named.extend(names(&text).into_iter().map(str::to_owned));
         }
-        // A case is a test, too.
+        // the keys of case files are names of tests too
         if path.starts_with("crates/steersman-machine/tests/cases/")
             && Path::new(&path).extension().is_some_and(|e| e == "yaml")
         {
@@ -124,7 +124,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
     }
 }
 
-/// Files that git tracks or would track.
+/// Returns the files that git tracks or would track.
 pub(crate) fn tracked(root: &Path) -> Vec<String> {
     let out = Command::new("git")
         .current_dir(root)
@@ -162,7 +162,7 @@ fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
         {
             faults.push(format!("{}: the machine has no async", at()));
         }
-        // The kill campaigns wait in real time: processes of their own die at random moments.
+        // kill campaigns wait in real time, because real processes die at random moments
         let kills = ["tests/it/crash.rs", "tests/acts/process.rs"];
         if !here
             && !kills.iter().any(|file| path.ends_with(file))
@@ -182,14 +182,14 @@ fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// Whether a line of code awaits a future; `.awaits_` is a method like any other.
+/// Returns true if a line of code awaits a future; `.awaits_` is an ordinary method.
 fn awaits(line: &str) -> bool {
     line.split(".await")
         .skip(1)
         .any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// Relative links in Markdown lead somewhere.
+/// Reports relative links in Markdown whose target does not exist.
 fn links(root: &Path, path: &str, text: &str, faults: &mut Vec<String>) {
     let folder = root
         .join(path)
@@ -211,7 +211,7 @@ fn links(root: &Path, path: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
-/// Functions and modules that a file of Rust declares.
+/// Returns the functions and modules that a Rust file declares.
 fn names(text: &str) -> Vec<&str> {
     let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -220,7 +220,7 @@ fn names(text: &str) -> Vec<&str> {
     declared.map(|(_, name)| name).collect()
 }
 
-/// A promise names tests that are there.
+/// Reports promises that name a test which does not exist.
 fn promises(root: &Path, named: &BTreeSet<String>, faults: &mut Vec<String>) {
     let path = "docs/reference/guarantees.md";
     let text = fs::read_to_string(root.join(path)).unwrap_or_default();
@@ -252,7 +252,7 @@ fn machine_manifest(root: &Path, faults: &mut Vec<String>) {
     }
 }
 
-/// `cargo tree -i` fails where a crate is not reachable: that failure is what we want.
+/// Reports banned crates in dependency trees. `cargo tree -i` fails if a crate is not in the tree, which is the good case.
 fn trees(root: &Path, faults: &mut Vec<String>) {
     for (krate, banned, why) in BANNED {
         for name in *banned {

@@ -1,4 +1,4 @@
-//! What a server says that it can do. A 200 proves nothing: servers drop tools that their template cannot show.
+//! Capabilities that a server reports. Status 200 proves nothing: servers drop tools that their chat template cannot show.
 
 use crate::transport::{Clients, body};
 use crate::wire::endpoint;
@@ -8,28 +8,28 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of an answer about capabilities: chat templates are in it.
+/// Most bytes of a report: it may contain chat templates.
 const MAX: usize = 1 << 20;
-/// A server that does not answer this soon says nothing.
+/// Time limit for a report. A slower server counts as silent.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a server said about itself.
+/// A server's report about itself.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Kind of server: `llama.cpp`, `ollama`.
+    /// Kind of server: `llama.cpp`, `ollama`; `None` if it is not known.
     pub server: Option<&'static str>,
-    /// Whether tools reach the model; none where the server does not say.
+    /// True if tools reach the model; `None` if the server does not say.
     pub tools: Option<bool>,
 }
 
-/// An answer of a server, or its refusal, is believed for this long. Another server, or another version of the model, may be
-/// started at the same address while this process goes on, and nothing tells us. So the server is asked again: rarely enough
-/// that the questions cost nothing beside the calls, soon enough that a new server is known before anybody wonders.
+/// Lifetime of a remembered report or refusal. Another server, or another version of the model, may be started at the same
+/// address while this process goes on, without any notice. So the server is asked again: rarely enough that the requests cost
+/// nothing compared with the calls, often enough that a new server is soon known.
 const LIFE: Duration = Duration::from_mins(10);
-/// Servers and models that are remembered.
+/// Most pairs of server and model that are remembered.
 const REMEMBERED: usize = 1_024;
 
-/// Facts about models at their servers, each for a bounded time.
+/// Facts about models at their servers, each kept for a limited time.
 #[derive(Debug)]
 pub(crate) struct Remembered<T>(Mutex<BTreeMap<(String, String), (T, Instant)>>);
 
@@ -40,14 +40,14 @@ impl<T> Default for Remembered<T> {
 }
 
 impl<T: Copy> Remembered<T> {
-    /// The fact about this model at this address, if it is still believed.
+    /// Returns the fact about this model at this address, unless it is too old.
     pub(crate) fn get(&self, base: &Url, model: &str, now: Instant) -> Option<T> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (what, since) = all.get(&(base.to_string(), model.to_owned()))?;
         (now.saturating_duration_since(*since) < LIFE).then_some(*what)
     }
 
-    /// This was learned now.
+    /// Stores a fact learned at `now`.
     pub(crate) fn learn(&self, base: &Url, model: &str, what: T, now: Instant) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= REMEMBERED {
@@ -60,14 +60,14 @@ impl<T: Copy> Remembered<T> {
     }
 }
 
-/// The answers of servers about themselves. That a server knows none of the questions is an answer and remembered, too. All
-/// that ask servers share one of these.
+/// Reports of servers about themselves. The fact that a server answers none of the requests is remembered, too. All that ask
+/// servers share one value of this type.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Remembered<Capabilities>);
 
 impl Known {
-    /// Asks the server with chat completions at this base address, in the ways of servers that can be asked. A server that
-    /// cannot be reached or is out of order says nothing, and nothing is remembered: the next call asks again.
+    /// Asks the server at this base address for its capabilities, by the requests that known servers answer. If the server
+    /// cannot be reached or is out of order, the report is empty and nothing is remembered: the next call asks again.
     pub(crate) async fn of(&self, clients: &Clients, base: &Url, model: &str) -> Capabilities {
         if let Some(known) = self.0.get(base, model, Instant::now()) {
             return known;
@@ -79,7 +79,7 @@ impl Known {
         said
     }
 
-    /// The server refused tools for this model.
+    /// Remembers that the server refused tools for this model.
     pub(crate) fn has_no_tools(&self, base: &Url, model: &str) {
         let now = Instant::now();
         let known = self.0.get(base, model, now).unwrap_or_default();
@@ -89,7 +89,7 @@ impl Known {
     }
 }
 
-/// The server was not to be reached or out of order: that says nothing of what it can do.
+/// The server could not be reached or was out of order: this says nothing about its capabilities.
 struct Silent;
 
 async fn ask(clients: &Clients, base: &Url, model: &str) -> Result<Capabilities, Silent> {
@@ -110,7 +110,7 @@ async fn ask(clients: &Clients, base: &Url, model: &str) -> Result<Capabilities,
     Ok(shown.map(|shown| of_show(&shown)).unwrap_or_default())
 }
 
-/// Reads the server's answer; none where it does not know the question.
+/// Reads the server's answer; `None` if the server does not know the request.
 async fn json_of(request: reqwest::RequestBuilder) -> Result<Option<Json>, Silent> {
     let reading = async {
         let mut response = request.send().await.map_err(|_| Silent)?;
@@ -128,7 +128,7 @@ async fn json_of(request: reqwest::RequestBuilder) -> Result<Option<Json>, Silen
     patient.unwrap_or(Err(Silent))
 }
 
-/// Whether another answer may come soon: the server is starting, overloaded or out of order.
+/// Returns true if another answer may come soon: the server is starting, overloaded or out of order.
 fn is_for_now(status: StatusCode) -> bool {
     let busy = [
         StatusCode::REQUEST_TIMEOUT,
@@ -139,7 +139,7 @@ fn is_for_now(status: StatusCode) -> bool {
     broken || busy.contains(&status)
 }
 
-/// `GET /props` of llama.cpp.
+/// Reads `GET /props` of llama.cpp.
 fn of_props(props: &Json) -> Capabilities {
     let known =
         props.get("chat_template").is_some() || props.get("default_generation_settings").is_some();
@@ -151,7 +151,7 @@ fn of_props(props: &Json) -> Capabilities {
     }
 }
 
-/// `POST /api/show` of Ollama.
+/// Reads `POST /api/show` of Ollama.
 fn of_show(shown: &Json) -> Capabilities {
     let list = shown.get("capabilities").and_then(Json::as_array);
     Capabilities {
@@ -164,7 +164,7 @@ fn of_show(shown: &Json) -> Capabilities {
 mod tests {
     use super::*;
 
-    /// A server that was swapped is asked again, and what is kept of others has a bound.
+    /// A server that was replaced is asked again, and the number of remembered facts has a bound.
     #[test]
     fn what_was_learned_is_believed_for_a_while() {
         let base = Url::parse("http://127.0.0.1:1/v1").unwrap();

@@ -1,5 +1,5 @@
-//! Which model a name of a definition means here: `auto` looks for a key, then for a server on this machine, and says
-//! what it took; where nothing is to be had it says what it looked for.
+//! Resolution of model names of a definition. `auto` looks for a key, then for a server on this machine, and reports its
+//! choice; if it finds nothing it reports where it looked.
 
 use crate::capabilities::Known;
 use crate::chat::encode::Dialect;
@@ -21,16 +21,16 @@ use steersman_machine::price::Price;
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
 use steersman_runtime::{Boxed, Env, bind};
 
-/// A provider with an address and a key that everybody knows.
+/// A provider with a well-known address and a well-known variable for its key.
 struct Hosted {
-    /// The wire of its own address, and of others that its variable names.
+    /// Provider name at its own address; `elsewhere` is the name at other addresses that `base` sets.
     provider: &'static str,
     elsewhere: &'static str,
-    /// Variables of the environment.
+    /// Environment variable of the key; `base` is that of the address.
     key: &'static str,
     base: &'static str,
     url: &'static str,
-    /// Taken where nobody names a model.
+    /// Model that is used if none is named.
     model: &'static str,
 }
 
@@ -50,28 +50,28 @@ const ANTHROPIC: Hosted = Hosted {
     url: "https://api.anthropic.com/v1",
     model: "claude-haiku-4-5",
 };
-/// Where Ollama, llama.cpp and vLLM listen by default.
+/// Default addresses of Ollama, llama.cpp and vLLM.
 const LOCAL: [&str; 3] = [
     "http://127.0.0.1:11434/v1",
     "http://127.0.0.1:8080/v1",
     "http://127.0.0.1:8000/v1",
 ];
-/// A script is no server: whoever has one puts it before this catalog.
+/// Error for scripted models: a script is resolved before this catalog.
 const NO_SCRIPT: &str = "it answers from a script, and none was given: --script FILE";
-/// How long a server may take to list its models.
+/// Time limit for a server to list its models.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Bytes of such a list at most.
+/// Most bytes of such a list.
 const LIST_MAX: usize = 4 << 20;
 
-/// Knows OpenAI, Anthropic, and every other server that speaks as one of them does.
+/// Catalog of OpenAI, Anthropic, and every other server that speaks the protocol of one of them.
 pub struct Catalog {
     clients: Clients,
-    /// The answers of servers about themselves; all models share them.
+    /// Reports of servers about themselves; all models share them.
     known: Arc<Known>,
     timeouts: Timeouts,
     local: Vec<String>,
     hears: Box<dyn Fn(&str) + Send + Sync>,
-    /// Models by provider, address and name: one keeps its connections and what it learned of its server.
+    /// Models by provider, address and name. A model keeps its connections and the facts learned about its server.
     open: Mutex<BTreeMap<[String; 3], Arc<dyn Model>>>,
     said: Mutex<Vec<String>>,
 }
@@ -91,12 +91,12 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    /// How long models may take.
+    /// Sets the time limits of models.
     pub fn with_timeouts(self, timeouts: Timeouts) -> Self {
         Self { timeouts, ..self }
     }
 
-    /// Base addresses where `auto` looks for servers on this machine, in order.
+    /// Sets the base addresses where `auto` looks for servers on this machine, in order.
     pub fn with_local(self, local: impl IntoIterator<Item = String>) -> Self {
         Self {
             local: local.into_iter().collect(),
@@ -104,8 +104,8 @@ impl Catalog {
         }
     }
 
-    /// Who is told what was found and decided, one sentence each: which model `auto` took and why, and what a server
-    /// cannot do. Nobody by default. Each sentence is told once.
+    /// Sets a listener for decisions and findings, one sentence each: the model that `auto` took and why, and capabilities that
+    /// a server lacks. By default there is none. Each sentence is reported once.
     pub fn heard_by(self, hears: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             hears: Box::new(hears),
@@ -164,7 +164,7 @@ impl Models for Catalog {
                 match self.bind(name, def, network, (env, folder)).await {
                     Ok(found) => bound.push(found),
                     Err(error) if used.contains(name) => return Err(error),
-                    // Every network has a `default`; one that nobody calls need not be there.
+                    // Every network has a `default`; a model that nobody calls need not be available.
                     Err(_) => {}
                 }
             }
@@ -214,7 +214,7 @@ impl Models for Catalog {
     }
 }
 
-/// One name being resolved.
+/// Resolution of one name.
 struct Look<'a> {
     catalog: &'a Catalog,
     name: &'a Name,
@@ -245,7 +245,7 @@ impl Look<'_> {
         (self.env)(name).filter(|value| !value.trim().is_empty())
     }
 
-    /// A template as it reads now, with the environment's values.
+    /// Renders a template with the present values of the environment.
     fn render(&self, template: &Template) -> Result<String, ModelsError> {
         let mut config = serde_json::Map::new();
         for (name, declared) in &self.network.config {
@@ -263,7 +263,7 @@ impl Look<'_> {
             .map_err(|error| self.error(error.to_string()))
     }
 
-    /// Whether a key is at hand, and what says so.
+    /// Returns why a key is available; `None` if there is no key.
     fn key(&self, hosted: &Hosted) -> Result<Option<String>, ModelsError> {
         Ok(match &self.def.key {
             Some(template) if !self.render(template)?.trim().is_empty() => {
@@ -325,7 +325,7 @@ impl Look<'_> {
         Ok(bound)
     }
 
-    /// An address that may be stored with the session: without a password or key in it.
+    /// Checks that an address may be stored with the session: it must not contain a password or key.
     fn storable(&self, hosted: &Hosted, url: String) -> Result<String, ModelsError> {
         let base_var = hosted.base;
         let base = base_url(&url).map_err(|why| self.error(format!("{base_var}: {why}")))?;
@@ -338,7 +338,7 @@ impl Look<'_> {
         Ok(url)
     }
 
-    /// An address is given.
+    /// Resolves a model whose address the definition gives.
     async fn at_url(&self) -> Result<BoundModel, ModelsError> {
         let template = self.def.url.as_ref().expect("the caller looked");
         let url = self.render(template)?;
@@ -403,7 +403,7 @@ impl Look<'_> {
             let bound = BoundModel {
                 model: Some(model.clone()),
                 url: Some(url.clone()),
-                // A server on this machine takes no money.
+                // A server on this machine costs no money.
                 price: Some(Price::default()),
                 ..self.bound("compatible")
             };
@@ -419,7 +419,7 @@ impl Look<'_> {
         )))
     }
 
-    /// An address in the environment and no key: a server that wants none, like those on this machine.
+    /// Resolves an address from the environment without a key: a server that needs none, like those on this machine.
     async fn without_key(&self, url: String) -> Result<BoundModel, ModelsError> {
         let url = self.storable(&OPENAI, url)?;
         let mut bound = self.bound("compatible");
@@ -457,7 +457,7 @@ impl Look<'_> {
         }
     }
 
-    /// Names of the models that a server lists, or what it did instead.
+    /// Returns the names of the models that a server lists; an error says what it did instead.
     async fn list(
         &self,
         url: &str,
@@ -518,7 +518,7 @@ impl Look<'_> {
         }
     }
 
-    /// Says where tools would be dropped in silence.
+    /// Reports a server that would drop tools silently.
     async fn say_tools(&self, url: &str, model: &str) {
         if matches!(self.def.calls, CallStyle::Structured | CallStyle::Text) {
             return;

@@ -1,4 +1,4 @@
-//! Chat completions, as OpenAI made them and everybody else serves them: any base address, streamed.
+//! Chat completions, as defined by OpenAI and served by many others: any base address, streamed.
 //!
 //! [`encode`] makes the JSON and [`stream`] puts the answer together, both without I/O; [`crate::wire`] sends and waits.
 
@@ -30,38 +30,38 @@ use steersman_runtime::model::{Embed, Model, ModelCall, Sink};
 use stream::Decoder;
 use tokio_util::sync::CancellationToken;
 
-/// Which server, and how it likes to be spoken to.
+/// The server to ask, and its protocol details.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// For people and usage records: `openai/gpt-5-mini`.
+    /// Label for people and usage records: `openai/gpt-5-mini`.
     pub label: Name,
     /// Base address, with the version in it (`https://api.openai.com/v1`); without a path `/v1` is added.
     pub url: String,
     /// Name of the model at the server.
     pub model: String,
-    /// How it is spoken to.
+    /// Variant of the protocol.
     pub dialect: Dialect,
-    /// How long it may take.
+    /// Time limits.
     pub timeouts: Timeouts,
 }
 
-/// A model behind chat completions.
+/// A model served by chat completions.
 pub struct Chat {
     server: Server,
     clients: Clients,
-    /// What servers said of themselves.
+    /// Reports of servers about themselves.
     known: Arc<Known>,
-    /// What a server and model does not take, as it said.
+    /// Things that a server and model refuse, learned from its errors.
     quirks: Remembered<Quirks>,
 }
 
 impl Chat {
-    /// A model at this server. Nothing is sent before it is called.
+    /// Creates a model at this server. Nothing is sent before the first call.
     pub fn new(server: Server) -> Self {
         Self::knowing(server, Arc::default())
     }
 
-    /// The same, sharing what servers said of themselves with others who ask them.
+    /// Creates a model that shares the reports of servers with other models.
     pub(crate) fn knowing(server: Server, known: Arc<Known>) -> Self {
         let clients = Clients::new(server.timeouts.connect, Redirects::Never);
         Self {
@@ -93,7 +93,7 @@ impl Chat {
             };
             let style = (!native).then_some(style);
             let result = self.once(call, &base, model, style, sink).await;
-            // A server that refuses tools did nothing yet, so asking it another way repeats nothing.
+            // A server that refuses tools has done nothing yet, so asking in another style repeats nothing.
             match result {
                 Err(failure)
                     if failure.code == NO_TOOLS
@@ -108,7 +108,7 @@ impl Chat {
         }
     }
 
-    /// Whether tools may be sent: unless the server says that it has none. Servers that have none answer 200 and drop
+    /// Returns true if tools may be sent: unless the server reports that it has none. Servers without tools answer 200 and drop
     /// them, so the answer itself proves nothing.
     async fn has_tools(&self, request: &Request, base: &Url, model: &str) -> bool {
         if self.server.dialect.openai || structured::tools(request).next().is_none() {
@@ -133,7 +133,7 @@ impl Chat {
             return Err(failure("not_supported", message, Retry::Never));
         }
         let body = encode::encode(request, model, &self.server.dialect);
-        // What streams inside a constrained answer is JSON; people want to see the text in it.
+        // A constrained answer streams as JSON; people should see the text in it.
         let constrained = style == Some(Style::Structured)
             && structured::tools(&call.request).next().is_some()
             && call.request.choice != ToolChoice::None;
@@ -161,8 +161,8 @@ impl Chat {
         Ok(stamped(answer, call, self.label()))
     }
 
-    /// Sends what the server is known to take. What it refuses because of something that it does not know goes again
-    /// without: each of these is learned once.
+    /// Sends the request in the form that the server is known to take. If the server refuses an unknown element, the request is
+    /// sent again without it; each refusal is learned once.
     async fn as_it_takes(
         &self,
         call: &ModelCall,
@@ -238,7 +238,7 @@ impl Model for Chat {
     }
 }
 
-/// The answer with the text that began it: some servers give it back, some give what follows, llama.cpp does both.
+/// Adds the prefill to the answer if it is missing: some servers repeat it, some return only what follows, llama.cpp does both.
 fn begun(mut answer: Answer, prefill: Option<&str>) -> Answer {
     if let (Some(prefill), Some(text)) = (prefill, &mut answer.text)
         && !text.starts_with(prefill)

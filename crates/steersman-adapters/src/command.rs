@@ -1,8 +1,9 @@
-//! Tools that are programs: an argument vector without a shell, bounded in time, output, environment and place.
+//! Tools that are programs: an argument vector without a shell, with bounds for time and output, a controlled environment and
+//! folder.
 //!
-//! The program leads a process group of its own, which is killed with all that is in it when the time is up, when the
-//! call is cancelled, and when the program ends and leaves children behind. A child that leaves the group on purpose
-//! (`setsid`) is beyond reach; it cannot hold the call open, since output is not waited for longer than the program.
+//! The program leads its own process group. The group is killed when time is up, when the call is cancelled, and when the
+//! program ends and leaves children. A child that leaves the group on purpose (`setsid`) is not killed; it cannot keep the call
+//! open, since output is not read for longer than a short time after the program's end.
 
 use crate::masked::Mask;
 use serde_json::Value as Json;
@@ -21,11 +22,11 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of standard output that are kept, from its beginning.
+/// Most bytes of standard output that are kept, from its beginning.
 pub const OUTPUT_MAX: usize = 8 << 20;
-/// Bytes from the end of standard error that are told.
+/// Most bytes from the end of standard error that a fault quotes.
 const TOLD_MAX: usize = 2000;
-/// How long output is waited for after the program and its group are gone.
+/// Time to read the rest of the output after the program and its group are gone.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// Runs the tools with `command:`, in the folder of their definition.
@@ -40,7 +41,7 @@ impl Default for CommandTools {
 }
 
 impl CommandTools {
-    /// `PATH` is read here instead of in this process.
+    /// Sets the environment from which `PATH` is read, instead of the process environment.
     pub fn with_env(self, env: Env) -> Self {
         Self { env }
     }
@@ -51,7 +52,7 @@ impl CommandTools {
         argv: &[Template],
         env: &[(String, Template)],
     ) -> Result<Command, String> {
-        // Others can read a program's arguments, so secrets have no meaning in them.
+        // Other users can read a program's arguments, so secrets must not be in them.
         let open = Visible(&*run.scope);
         let mut words = Vec::new();
         for (index, template) in argv.iter().enumerate() {
@@ -168,7 +169,7 @@ impl Toolset for CommandTools {
     }
 }
 
-/// A scope without `secrets`: for argument vectors, which others can read.
+/// A scope without `secrets`, for argument vectors, which other users can read.
 pub(crate) struct Visible<'a>(pub(crate) &'a dyn Scope);
 
 impl Scope for Visible<'_> {
@@ -182,7 +183,7 @@ impl Scope for Visible<'_> {
     }
 }
 
-/// A template's value as the text that a program gets; none where it is none.
+/// Renders a template as text for a program; `None` if its value is null.
 pub(crate) fn text(template: &Template, scope: &dyn Scope) -> Result<Option<String>, String> {
     let value = template.value(scope).map_err(|error| error.to_string())?;
     Ok(match value {
@@ -201,26 +202,26 @@ fn fault(code: &str, message: String) -> Fault {
     }
 }
 
-/// How a program ended.
+/// The end of a program.
 struct End {
     status: ExitStatus,
     out: Kept,
     err: Kept,
 }
 
-/// Kills a process group when it goes, whatever the reason: a cancelled future has no other last word.
+/// Kills a process group when dropped, so that a cancelled future kills it, too.
 struct Group(Option<rustix::process::Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // Nothing is left to kill in most cases; that is no error worth telling.
+            // Usually nothing is left to kill; that is no error.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
     }
 }
 
-/// Waits for the program, reading both outputs meanwhile.
+/// Waits for the program, and reads both outputs meanwhile.
 async fn finish(mut child: Child) -> std::io::Result<End> {
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let group = Group(id.and_then(rustix::process::Pid::from_raw));
@@ -235,7 +236,7 @@ async fn finish(mut child: Child) -> std::io::Result<End> {
         };
         drop(group);
         if !read {
-            // Whoever still held the pipes is gone now, so what they wrote can be read to its end.
+            // Other holders of the pipes are gone now, so the output can be read to its end.
             let _ = tokio::time::timeout(DRAIN, reading).await;
         }
         status?
@@ -243,8 +244,8 @@ async fn finish(mut child: Child) -> std::io::Result<End> {
     Ok(End { status, out, err })
 }
 
-/// What is kept of an output: its begin or its end. The rest is read and thrown away, so that a program which prints
-/// without end is neither stopped in the middle of its work nor able to fill the memory.
+/// The kept part of an output: its beginning or its end. The rest is read and dropped, so that a program with endless output is
+/// neither blocked nor able to fill the memory.
 struct Kept {
     bytes: Vec<u8>,
     max: usize,
@@ -294,7 +295,7 @@ impl Kept {
         }
     }
 
-    /// Lets go of the begin of a secret whose rest is lost: nobody would find it in what is kept.
+    /// Cuts off the beginning of a secret at the end of the kept part: masking could not find it.
     fn without_half(&mut self, mask: &Mask) {
         if self.dropped > 0 && !self.end {
             let half = mask.begun(&self.bytes);
@@ -303,7 +304,7 @@ impl Kept {
         }
     }
 
-    /// What is kept, where that is text. Where the end was cut off, that may be within a character.
+    /// The kept part, if it is text. If the rest was dropped, the cut may be within a character.
     fn is_text(&self) -> Option<&str> {
         match std::str::from_utf8(&self.bytes) {
             Ok(text) => Some(text),
@@ -315,7 +316,7 @@ impl Kept {
     }
 }
 
-/// A text without the end of its last line.
+/// A text without the line break at its end.
 fn ended(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)
@@ -331,7 +332,7 @@ impl End {
             status: self.status.code().map(i64::from),
             ..fault("failed", self.message(mask))
         };
-        // A program that failed may have done its work before, in part or whole.
+        // A program that failed may have done a part or all of its work before.
         if class.is_free() {
             Raw::NotPerformed(fault)
         } else {
@@ -339,8 +340,8 @@ impl End {
         }
     }
 
-    /// What it printed: JSON if it is, else text. What is neither, or more than is kept, is an artifact, and the words say
-    /// what it is.
+    /// The result of a program that succeeded: its output as JSON, else as text. Output that is neither, or more than is kept,
+    /// becomes an artifact, and the result describes it.
     fn result(mut self, run: &ToolRun, mask: &Mask) -> Raw {
         self.out.without_half(mask);
         let (kept, dropped) = (self.out.bytes.len() as u64, self.out.dropped);
@@ -366,7 +367,7 @@ impl End {
         } else {
             told = format!("{told}its {kept} bytes are the artifact `{name}`");
         }
-        // A few characters of another encoding leave the rest readable.
+        // A few characters in another encoding leave the rest readable.
         let begin = &self.out.bytes[..self.out.bytes.len().min(PREVIEW)];
         let told = if begin.contains(&0) {
             format!("({told})")
@@ -393,7 +394,7 @@ impl End {
             (None, Some(signal)) => format!("killed by signal {signal}"),
             (None, None) => "it ended without a code".to_owned(),
         };
-        // The window may begin within a secret, and a program that was killed may have ended within one.
+        // The kept part may begin within a secret, and a program that was killed may have ended within one.
         let said = mask.piece(&String::from_utf8_lossy(&self.err.bytes));
         let said = said.trim();
         if !said.is_empty() {

@@ -1,15 +1,16 @@
-//! Full text in memory: SQLite's FTS5 over passages. What it holds is derived and gone with it.
+//! Full text in memory: SQLite's FTS5 over passages. The index is derived data and is lost with the process.
 //!
-//! Words are what Unicode calls letters and digits, without case and, in Latin letters, marks; English endings are cut off. What is written with
-//! signs inside (`INV-2024-7`) is found as that row of words. Signs of languages without spaces are words of their own.
+//! A word consists of letters and digits as Unicode defines them, without case and, in Latin letters, without diacritics;
+//! English endings are cut off. A term with punctuation inside (`INV-2024-7`) is also found as a sequence of its words.
+//! Characters of languages without spaces are words of their own.
 
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 use steersman_runtime::retrieval::{Index, IndexError, Retrieval};
 
-/// Different words of a query that are looked at; further ones say little more.
+/// Most different terms of a query that are used; more add little.
 const WORDS: usize = 64;
-/// From so many texts on, a word that most of them have says nothing.
+/// Number of texts from which on a term that most of them contain is ignored.
 const MANY: u64 = 8;
 
 /// Makes indexes in memory.
@@ -34,7 +35,7 @@ fn broken(error: rusqlite::Error) -> IndexError {
 impl Fts {
     fn open() -> rusqlite::Result<Self> {
         let db = Connection::open_in_memory()?;
-        // What is indexed is held by whoever asks: here are only its words.
+        // The caller keeps the texts: the table has only the index over their words.
         db.execute_batch(
             "PRAGMA journal_mode = OFF; PRAGMA temp_store = MEMORY;
              CREATE VIRTUAL TABLE passage USING fts5(words, content = '', contentless_delete = 1,
@@ -43,7 +44,7 @@ impl Fts {
         Ok(Self { db, texts: 0 })
     }
 
-    /// The terms of a query, each as FTS5 reads it, and how many texts have it.
+    /// Returns the terms of a query in FTS5 syntax, each with the number of texts that contain it.
     fn terms(&self, query: &str) -> rusqlite::Result<Vec<(String, u64)>> {
         let mut count = self
             .db
@@ -167,8 +168,8 @@ impl Index for Fts {
     }
 }
 
-/// The different words of a query, and what is written with signs inside as rows of words. Quoted: none has a meaning for
-/// FTS5.
+/// Splits a query into its different words, and into sequences of words for terms with punctuation and digits. All are quoted,
+/// so that none has a meaning in FTS5 syntax.
 fn terms(query: &str) -> Vec<String> {
     let spaced = spaced(query);
     let mut seen = BTreeSet::new();
@@ -194,12 +195,12 @@ fn terms(query: &str) -> Vec<String> {
     terms
 }
 
-/// Marks belong to the letter before them.
+/// Returns true for letters, digits and the diacritics that combine with the letter before them.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// A text in which signs of languages that write without spaces stand alone.
+/// Separates characters of languages without spaces by blanks.
 fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len());
     for c in text.chars() {
@@ -215,7 +216,7 @@ fn spaced(text: &str) -> String {
     spaced
 }
 
-/// Chinese, Japanese, and Thai and its neighbours.
+/// Returns true for Chinese, Japanese, Thai and related scripts.
 fn is_sign(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'

@@ -1,4 +1,4 @@
-//! Tools over HTTP. Says of every attempt what is known: done, proved not performed, or unknown.
+//! Tools over HTTP. Reports for every attempt what is known: done, proved not performed, or unknown.
 
 use crate::masked::Mask;
 use crate::transport::{self, BodyError, Clients, Redirects};
@@ -17,20 +17,20 @@ use steersman_runtime::Boxed;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of an answer at most.
+/// Most bytes of an answer.
 pub const ANSWER_MAX: usize = 10 << 20;
-/// Bytes of an error's body that are read.
+/// Most bytes of an error's body that are read.
 const ERROR_MAX: usize = 64 << 10;
-/// Bytes of an error's body that are told.
+/// Most bytes of an error's body that a fault quotes.
 const TOLD_MAX: usize = 2000;
-/// How long a connection may take to come about.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// Runs the tools with `http:`.
 pub struct HttpTools {
-    /// Follow redirects within one origin.
+    /// Clients that follow redirects within one origin.
     free: Clients,
-    /// Follow none.
+    /// Clients that follow no redirects.
     once: Clients,
 }
 
@@ -44,10 +44,11 @@ impl Default for HttpTools {
 }
 
 impl HttpTools {
-    /// The client of a call. A redirect is an answer: the server that gives it may have done the call. It is followed only where
-    /// a second request can do no harm, which the class says and no method does; behind it, "no connection" and "not found" are
-    /// told of the second place and prove nothing of the first. A key goes to no second place either: what the same key
-    /// means there is not known. A body is not sent twice, so only what has none by its method is followed.
+    /// Selects the clients of a call. A redirect is an answer: the server that gives it may have done the call. It is followed
+    /// only where a second request can do no harm, which the tool's class says and not the method: after a redirect, "no
+    /// connection" and "not found" come from the second server and prove nothing about the first. An idempotency key is not
+    /// sent to a second server either, where its meaning is unknown. A body is not sent twice, so only methods without a body
+    /// are followed.
     fn clients(&self, class: Class, method: &Method) -> &Clients {
         match class {
             Class::Pure | Class::Read if matches!(*method, Method::GET | Method::HEAD) => {
@@ -102,7 +103,7 @@ impl Toolset for HttpTools {
         let Source::Http(http) = &tool.source else {
             return None;
         };
-        // An address that cannot be made is told by the attempt.
+        // An invalid address is reported by the attempt.
         let rate = http.rate?;
         let url = address(http, &*run.scope).ok()?;
         Some((url.origin().ascii_serialization(), rate))
@@ -154,7 +155,7 @@ fn unknown(code: &str, message: String, again: Option<u64>) -> Raw {
     Raw::Unknown(fault(code, message, again))
 }
 
-/// What it means that no status came.
+/// The outcome of an attempt that got no status.
 fn no_answer(error: reqwest::Error) -> Raw {
     let code = if error.is_timeout() {
         "timeout"
@@ -183,7 +184,7 @@ fn declared(http: &Http, status: StatusCode) -> Option<HttpOutcome> {
         .copied()
 }
 
-/// What a status means.
+/// Returns the meaning of a status.
 fn meaning(http: &Http, status: StatusCode) -> HttpOutcome {
     declared(http, status).unwrap_or_else(|| {
         if status.is_success() {
@@ -196,7 +197,7 @@ fn meaning(http: &Http, status: StatusCode) -> HttpOutcome {
     })
 }
 
-/// What became of an attempt that got a status, with its body.
+/// Returns the outcome of an attempt that got a status, with its body.
 fn outcome(
     http: &Http,
     status: StatusCode,
@@ -209,7 +210,7 @@ fn outcome(
     let (declared, meaning) = (declared(http, status), meaning(http, status));
     let body = match (meaning, body) {
         (HttpOutcome::Done, Err(BodyError::Broken(why))) => {
-            // It was done, but its result is lost: whoever may ask again asks again.
+            // The call was done, but its result is lost: it is repeated if its class allows that.
             let mut fault = fault("failed", format!("the answer broke off: {why}"), Some(0));
             fault.status = Some(i64::from(number));
             return Raw::Unknown(fault);
@@ -250,13 +251,13 @@ fn outcome(
     }
 }
 
-/// Where a body goes that becomes an artifact.
+/// Names for a body that becomes an artifact.
 struct Place<'a> {
     save: Option<&'a str>,
     makes: &'a str,
 }
 
-/// What a body gives: an artifact where `save` says so and where it is no text, else its result.
+/// Turns a body into a result, or into an artifact if `save` is set or the body is no text.
 fn done(headers: &HeaderMap, bytes: &[u8], place: &Place<'_>) -> Raw {
     let kind = headers.get(reqwest::header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -294,7 +295,7 @@ fn done(headers: &HeaderMap, bytes: &[u8], place: &Place<'_>) -> Raw {
     made(name, told)
 }
 
-/// The result of a text: JSON where it says so or looks so; nothing is `null`.
+/// The result of a text: JSON if the media type or the first character says so; an empty text is `null`.
 fn result(kind: &str, text: &str) -> Json {
     if text.trim().is_empty() {
         return Json::Null;
@@ -306,7 +307,7 @@ fn result(kind: &str, text: &str) -> Json {
     }
 }
 
-/// What an attempt sends, and what its answer is kept as.
+/// The request of an attempt, and the artifact name under which its answer is kept.
 struct Prepared {
     request: reqwest::Request,
     save: Option<String>,
@@ -332,13 +333,13 @@ async fn prepare(run: &ToolRun, http: &Http) -> Result<Prepared, String> {
     Ok(Prepared { request, save })
 }
 
-/// The name of an artifact that a template gives.
+/// Renders the name of an artifact.
 fn named(run: &ToolRun, template: Option<&Template>, key: &str) -> Result<Option<String>, String> {
     let name = template.map(|template| template.render(&*run.scope));
     name.transpose().map_err(|error| told(key, &error))
 }
 
-/// The request of an attempt. Errors never hold a value, only names and what is wrong.
+/// Builds the request of an attempt. Errors never contain values, only names and the kind of error.
 fn build(run: &ToolRun, http: &Http) -> Result<reqwest::Request, String> {
     let scope: &dyn Scope = &*run.scope;
     let method =
@@ -386,7 +387,7 @@ fn address(http: &Http, scope: &dyn Scope) -> Result<Url, String> {
         .url
         .render_url(scope)
         .map_err(|error| told("url", &error))?;
-    // `.` and `..` cannot be encoded: a URL's parser follows them whatever they are written as.
+    // `.` and `..` cannot be encoded: a URL parser resolves them in every spelling.
     let path = text.split(['?', '#']).next().unwrap_or_default();
     let path = path.split_once("://").map_or(path, |(_, rest)| rest);
     let dots = |part: &str| {
@@ -408,7 +409,7 @@ fn address(http: &Http, scope: &dyn Scope) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Adds the fields of an object as pairs: `none` is left out, a list is repeated.
+/// Adds the fields of an object as pairs: a null value is left out, a list is repeated.
 fn append(url: &mut Url, data: &Data, scope: &dyn Scope, field: &str) -> Result<(), String> {
     let value = data.eval(scope).map_err(|error| told(field, &error))?;
     let fields = match value {
@@ -436,7 +437,7 @@ fn plain(value: &Json) -> String {
     }
 }
 
-/// A header's value; none where it is unset, or a scheme whose credentials are an optional secret that is unset.
+/// The value of a header; `None` if it is unset, or if only a scheme is left because an optional secret is unset.
 fn header(
     name: &str,
     template: &Template,
@@ -462,7 +463,7 @@ fn header(
 fn header_name(name: &str) -> Result<HeaderName, String> {
     let header = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| format!("`{name}` is no name of a header"))?;
-    // How long a body is, is known only here: another length would let a value forge a second request.
+    // The body's length is known only here: a wrong length would let a value forge a second request.
     if header == "content-length" || header == "transfer-encoding" {
         return Err(format!("the header `{name}` is set by itself"));
     }

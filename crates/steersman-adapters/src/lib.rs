@@ -1,4 +1,4 @@
-//! Touches the world: SQLite, model providers, HTTP and command tools.
+//! Adapters to the world: SQLite, model providers, HTTP and command tools.
 //!
 //! ```text
 //!   Request --encode--> JSON --POST--> server --SSE--> frames --decode--> Answer      (chat, wire)
@@ -8,8 +8,8 @@
 //!   ToolRun --http | command | mcp--> the world --> Raw: done, not performed (proved), unknown
 //! ```
 //!
-//! Encoding and decoding never do I/O, so both are tested from recorded frames. No adapter retries: what failed comes
-//! back as data with word on whether trying again may help, and the driver decides.
+//! Encoding and decoding never do I/O, so both are tested from recorded frames. No adapter retries: a failure is returned as
+//! data that says if another attempt may help, and the driver decides.
 //!
 //! ```
 //! use steersman_adapters::chat::stream::Decoder;

@@ -1,27 +1,27 @@
-//! Texts from outside are told without the secrets that were sent there.
+//! Masks secrets in texts from outside: a service may return a secret that it was sent.
 //!
-//! A text that is shortened before it is masked may end within a secret, and no search finds the half that is left. So there is
-//! one way to shorten: a [`Mask`], which takes the secrets out first, and at the ends of a text also what may be a part of one.
+//! A text that is shortened before it is masked may end within a secret, and no search finds the remaining half. So texts are
+//! only shortened by a [`Mask`], which removes the secrets first, and also possible parts of a secret at the ends of a text.
 
 use std::sync::Arc;
 
-/// Stands in the place of a secret.
+/// Replaces a secret.
 const PLACEHOLDER: &str = "(secret)";
-/// A shorter text than this is not taken out: it would blank out ordinary words.
+/// Shortest text that is masked, in bytes: a shorter one would blank out ordinary words.
 const SHORTEST: usize = 4;
 
-/// The texts that must not be told. It has no `Debug`, since it holds them.
+/// The secrets to mask. It has no `Debug`, since it holds them.
 #[derive(Clone, Default)]
 pub(crate) struct Mask(Arc<[String]>);
 
 impl Mask {
-    /// Takes out these texts.
+    /// Creates a mask for these texts.
     pub(crate) fn of(texts: impl IntoIterator<Item = String>) -> Self {
         let texts = texts.into_iter().filter(|text| text.len() >= SHORTEST);
         Self(texts.collect())
     }
 
-    /// Takes out the key of a model, also where it stands in JSON.
+    /// Creates a mask for the key of a model, also in its JSON form.
     pub(crate) fn of_key(key: Option<&str>) -> Self {
         let forms = key.into_iter().flat_map(|key| {
             let json = serde_json::Value::from(key).to_string();
@@ -30,7 +30,7 @@ impl Mask {
         Self::of(forms)
     }
 
-    /// All of a text that was not cut anywhere.
+    /// Masks a complete text.
     pub(crate) fn all(&self, text: &str) -> String {
         let mut hit = Hits::default();
         for secret in self.0.iter() {
@@ -39,10 +39,10 @@ impl Mask {
         hit.replaced(text)
     }
 
-    /// A text that may have been cut at its ends before it came here: a window of an output, the begin of a body, what a
-    /// program wrote until it was killed.
+    /// Masks a text that may have been cut at its ends before: a window of an output, the beginning of a body, the output of a
+    /// program that was killed.
     pub(crate) fn piece(&self, text: &str) -> String {
-        // Half a character at a cut is no part of what is compared.
+        // The replacement characters of half a character at a cut are not compared.
         let inner = text.trim_matches('\u{fffd}');
         let from = text.len() - text.trim_start_matches('\u{fffd}').len();
         let mut hit = Hits::default();
@@ -53,9 +53,9 @@ impl Mask {
         hit.replaced(text)
     }
 
-    /// The first `max` bytes of a text, cut at a character, with `...` where it was cut.
+    /// Returns the first `max` bytes of a masked text, cut at a character, with `...` where it was cut.
     pub(crate) fn first(&self, text: &str, max: usize) -> String {
-        // So much that a secret which begins within `max` is there as a whole: no more has to be looked at.
+        // The window is long enough to contain every secret that begins within `max`.
         let window = text.floor_char_boundary(max.saturating_add(self.longest()));
         let masked = self.piece(&text[..window]);
         if window == text.len() && masked.len() <= max {
@@ -65,7 +65,7 @@ impl Mask {
         format!("{}...", &masked[..end])
     }
 
-    /// The last `max` bytes of a text, cut at a character, with `...` where it was cut.
+    /// Returns the last `max` bytes of a masked text, cut at a character, with `...` where it was cut.
     pub(crate) fn last(&self, text: &str, max: usize) -> String {
         let from = text
             .len()
@@ -79,7 +79,7 @@ impl Mask {
         format!("...{}", &masked[begin..])
     }
 
-    /// The length of a secret's beginning at the end of these bytes; the rest of it was not kept.
+    /// Returns the length of a secret's beginning at the end of these bytes, if the rest of the secret was not kept.
     pub(crate) fn begun(&self, bytes: &[u8]) -> usize {
         let begun = |secret: &String| {
             let secret = secret.as_bytes();
@@ -95,14 +95,14 @@ impl Mask {
     }
 }
 
-/// Places of a text that are taken out. They may overlap: nothing of either is left then.
+/// Ranges of a text to mask. They may overlap: then their union is masked.
 #[derive(Default)]
 struct Hits(Vec<(usize, usize)>);
 
 impl Hits {
-    /// Every place where it stands, also those that overlap.
+    /// Adds every occurrence of a secret, also overlapping ones.
     fn whole(&mut self, text: &str, secret: &str) {
-        // Most texts hold none, and this is told quickly.
+        // Most texts contain no secret, and this test is fast.
         if !text.contains(secret) {
             return;
         }
@@ -112,8 +112,8 @@ impl Hits {
         });
     }
 
-    /// The end of it at the begin of the text, its begin at the end, or a text that is a part of it. `from` is where the
-    /// text begins in the one that is told.
+    /// Adds the end of a secret at the beginning of the text, its beginning at the end of the text, or the whole text if it is
+    /// a part of the secret. `from` is the offset of `text` in the whole text.
     fn at_the_ends(&mut self, text: &str, from: usize, secret: &str) {
         let (text, secret) = (text.as_bytes(), secret.as_bytes());
         if text.len() < SHORTEST {
@@ -153,7 +153,7 @@ impl Hits {
     }
 }
 
-/// The longest begin of `of` with which `text` ends.
+/// Length of the longest prefix of `of` with which `text` ends.
 fn longest_border(of: &[u8], text: &[u8]) -> usize {
     if of.is_empty() {
         return 0;
@@ -161,8 +161,8 @@ fn longest_border(of: &[u8], text: &[u8]) -> usize {
     matches(of, text, |_| {})
 }
 
-/// Tells where each place ends at which a pattern stands in a text, and gives how much of its begin stands at the end of the
-/// text. By Knuth, Morris and Pratt: it looks at each byte once, whatever the pattern.
+/// Reports the end of each occurrence of a pattern in a text, and returns the length of the pattern's prefix at the end of the
+/// text. By Knuth, Morris and Pratt: each byte is looked at once, for any pattern.
 fn matches(pattern: &[u8], text: &[u8], mut at: impl FnMut(usize)) -> usize {
     let mut back = vec![0; pattern.len()];
     let mut len = 0;
@@ -196,7 +196,7 @@ mod tests {
         Mask::of([KEY.to_owned()])
     }
 
-    /// Whether four characters in a row of the key stand in a text.
+    /// Returns true if four consecutive characters of the key are in a text.
     fn leaks(text: &str, key: &str) -> bool {
         key.as_bytes()
             .windows(SHORTEST)
@@ -237,11 +237,11 @@ mod tests {
         assert_eq!(mask.all("-abcdefghijkl-"), "-(secret)-");
         let mask = Mask::of(["abababab".to_owned()]);
         assert_eq!(mask.all("abababababab."), "(secret).");
-        // A character in two, as a window of bytes shows it.
+        // A character cut in two, as in a window of bytes.
         let mask = Mask::of(["äöüßéè".to_owned()]);
         assert_eq!(mask.piece("\u{fffd}öüßéè: no"), "\u{fffd}(secret): no");
         assert_eq!(mask.piece("no: äöüß\u{fffd}"), "no: (secret)\u{fffd}");
-        // Too short to be taken out.
+        // Too short to be masked.
         let mask = Mask::of(["no".to_owned()]);
         assert_eq!(mask.all("no"), "no");
     }

@@ -1,11 +1,11 @@
 //! Tools of MCP servers, over standard input and output or streamable HTTP.
 //!
-//! A connection belongs to what it is made of: program or address, environment and headers with their secrets opened. All
-//! sessions of a process that mean the same share it, and nobody else does. It is made when it is first needed, and again
-//! when it has ended; one that fails again and again is left alone for a while. Nothing here repeats a call.
+//! A connection is identified by its program or address, environment and headers, with their secrets opened. All sessions of a
+//! process with the same identity share it, and no others do. It is made when it is first needed, and again after it has ended;
+//! a connection that fails repeatedly is not tried for a while. Nothing here repeats a call.
 //!
-//! What a server may do to us has a bound: a message 16 MiB, its tools what [`manifest`] says, a call its time. What it asks
-//! of us is answered: there are no roots here, no model for it, and nobody to ask.
+//! Everything that a server may send has a bound: a message 16 MiB, its list of tools as in [`manifest`], a call its timeout.
+//! Requests of the server are answered: there are no roots here, no model for it, and no person to ask.
 
 mod client;
 mod connect;
@@ -44,19 +44,19 @@ use steersman_runtime::{Boxed, Env, process_env};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a connection over HTTP may take to come about.
+/// Time limit for an HTTP connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// A server over HTTP has as long to say that it still knows us.
+/// Time limit for an HTTP server to confirm that it still knows the session.
 const ALIVE: Duration = Duration::from_secs(5);
-/// Connections that are kept.
+/// Most connections that are kept.
 const KEPT: usize = 64;
-/// Pages of a list of tools at most.
+/// Most pages of a list of tools.
 const PAGES: usize = 64;
-/// The pause after a connection that was made in vain; twice as long after each further one.
+/// Pause after a connection that brought no answer; doubled after each further one.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// The name of the effect's id in the `_meta` of a call of an `idempotent` tool.
+/// Name of the effect's id in the `_meta` of a call of an `idempotent` tool.
 pub const KEY: &str = "dev.steersman/idempotency-key";
 
 /// Runs the tools of MCP servers.
@@ -85,18 +85,18 @@ struct Slot(tokio::sync::Mutex<State>, Mutex<Weak<Live>>);
 #[derive(Default)]
 struct State {
     live: Option<Arc<Live>>,
-    /// Connections made since the last answer that came over one.
+    /// Number of connections made since the last answer.
     vain: u32,
     last: Option<Instant>,
 }
 
-/// A connection that stands.
+/// An open connection.
 struct Live {
     service: RunningService<RoleClient, Client>,
     said: Said,
     /// Unique in this process.
     number: u64,
-    /// How often the server said that its list of tools changed.
+    /// Number of times that the server announced a change of its list of tools.
     changes: Arc<AtomicU64>,
 }
 
@@ -105,7 +105,7 @@ impl Live {
         self.service.is_closed() || self.service.is_transport_closed()
     }
 
-    /// Whether the server knows the session yet. One that does not say is taken to.
+    /// Returns true if the server still knows the session, or does not say.
     async fn is_known(&self) -> bool {
         let ping = ClientRequest::PingRequest(PingRequest::default());
         let options = PeerRequestOptions::with_timeout(ALIVE);
@@ -124,22 +124,22 @@ impl Slot {
         live.upgrade().map(|live| live.number)
     }
 
-    /// The server does not know this connection any more: whoever comes next makes another one.
+    /// Drops a connection that the server no longer knows; the next call makes another one.
     async fn forget(&self, gone: &Live) {
         let mut state = self.0.lock().await;
         state.live.take_if(|live| live.number == gone.number);
     }
 }
 
-/// Why there is no connection: nothing was sent.
+/// Reason why there is no connection: nothing was sent.
 struct NoConnection {
     message: String,
-    /// When trying again may help, in milliseconds from now.
+    /// Time after which another attempt may help, in milliseconds from now.
     again: Option<u64>,
 }
 
 impl McpTools {
-    /// `PATH` and the like are read here instead of in this process.
+    /// Sets the environment from which `PATH` and other passed variables are read, instead of the process environment.
     pub fn with_env(self, env: Env) -> Self {
         Self { env, ..self }
     }
@@ -150,13 +150,13 @@ impl McpTools {
             return slot.clone();
         }
         if places.len() >= KEPT {
-            // Those that nobody uses now are made again when they are wanted.
+            // Connections that nobody uses now are made again on demand.
             places.retain(|_, slot| Arc::strong_count(slot) > 1);
         }
         places.entry(place.clone()).or_default().clone()
     }
 
-    /// The connection to a place, made if there is none.
+    /// Returns the connection to a place, and makes it if there is none.
     async fn connected(
         &self,
         place: &Place,
@@ -189,8 +189,8 @@ impl McpTools {
         Ok(live)
     }
 
-    /// The same, where what follows must not go to a server that forgot us: a call of which nobody could say whether it was
-    /// done, or a question that nobody asks again.
+    /// Returns a connection whose server knows the session. Needed for calls that must not be in doubt, and for requests that
+    /// are not repeated.
     async fn asked(
         &self,
         place: &Place,
@@ -207,7 +207,7 @@ impl McpTools {
         self.connected(place, slot, mask).await
     }
 
-    /// One call of a tool, as far as it comes.
+    /// Makes one call of a tool.
     async fn call(
         &self,
         run: &ToolRun,
@@ -256,7 +256,7 @@ impl McpTools {
         let answer = cancel.run_until_cancelled(&mut sent.rx).await;
         drop(following);
         let Some(answer) = answer else {
-            // A server that takes no more messages learns of it by its end.
+            // A server that reads no more messages notices the cancel when the connection ends.
             let told = sent.cancel(Some("cancelled".to_owned()));
             let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
             return unknown("cancelled", "cancelled on the way");
@@ -267,7 +267,7 @@ impl McpTools {
                 let schema = output.as_ref().map(|schema| (schema, schemas));
                 outcome::result(result, schema, is_http(server), &run.work.makes, mask).await
             }
-            // It may have done a part of its work before it asked, and nothing in its answer says that it did none.
+            // It may have done a part of its work before it asked, and its answer does not say.
             Ok(Ok(ServerResult::InputRequiredResult(_))) => unknown(
                 "failed",
                 "the server asks for more input, nobody is asked for it here, and what it did before is not known",
@@ -358,7 +358,7 @@ fn cancelled_before() -> Raw {
     Raw::NotPerformed(Fault::new("cancelled", "cancelled before it was sent"))
 }
 
-/// What is kept of a tool.
+/// Checks a tool's bounds and schemas, and returns the part of it that is kept.
 async fn listed(tool: Tool, mask: &Mask) -> Result<Listed, String> {
     let hints = tool.annotations.unwrap_or_default();
     let listed = Listed {
@@ -488,15 +488,15 @@ impl Toolset for McpTools {
                 Err(fault) => return Raw::NotPerformed(fault),
             };
             let run = filled.as_ref().unwrap_or(run);
-            // The world's time, as everywhere in these adapters: a server knows of no clock that a test sets. A session cuts
-            // by its own clock beside it, and this is the end of a call that nobody else ends.
+            // Real time, as everywhere in these adapters: a server does not know a test's clock. The session has a time limit
+            // by its own clock; this one ends calls that nobody else ends.
             let limit = Duration::from_millis(tool.timeout.max(1));
             let late = CancellationToken::new();
             let ends = late.clone();
             let mask = mask(&run.network, &run.work.tool, &*run.scope);
             let call = Box::pin(self.call(run, server, tool, (&ends, &mask), hear));
             tokio::pin!(call);
-            // Told to end, it tells the server and says what is known.
+            // After a cancel the call informs the server and reports what is known.
             let raw = tokio::select! {
                 biased;
                 raw = &mut call => raw,

@@ -1,4 +1,4 @@
-//! Anthropic Messages, at Anthropic and wherever else they are served, streamed.
+//! Anthropic Messages, at Anthropic and other servers that offer the protocol, streamed.
 //!
 //! [`encode`] makes the JSON and [`stream`] puts the answer together, both without I/O; [`crate::wire`] sends and waits.
 
@@ -21,30 +21,30 @@ use steersman_runtime::model::{Model, ModelCall, Sink};
 use stream::Decoder;
 use tokio_util::sync::CancellationToken;
 
-/// Version of the wire, sent with each request.
+/// Version of the protocol, sent with each request.
 pub(crate) const VERSION: &str = "2023-06-01";
 
-/// Which server.
+/// The server to ask.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// For people and usage records: `anthropic/claude-haiku-4-5`.
+    /// Label for people and usage records: `anthropic/claude-haiku-4-5`.
     pub label: Name,
     /// Base address, with the version in it (`https://api.anthropic.com/v1`); without a path `/v1` is added.
     pub url: String,
     /// Name of the model at the server.
     pub model: String,
-    /// How long it may take.
+    /// Time limits.
     pub timeouts: Timeouts,
 }
 
-/// A model behind Anthropic Messages.
+/// A model served by Anthropic Messages.
 pub struct Messages {
     server: Server,
     clients: Clients,
 }
 
 impl Messages {
-    /// A model at this server. Nothing is sent before it is called.
+    /// Creates a model at this server. Nothing is sent before the first call.
     pub fn new(server: Server) -> Self {
         let clients = Clients::new(server.timeouts.connect, Redirects::Never);
         Self { server, clients }
@@ -64,7 +64,7 @@ impl Messages {
         let told = style.map(|style| structured::tell(&call.request, style));
         let request = told.as_ref().unwrap_or(&call.request);
         let body = encode::encode(request, model);
-        // What streams inside a constrained answer is JSON; people want to see the text in it.
+        // A constrained answer streams as JSON; people should see the text in it.
         let constrained = style == Some(Style::Structured)
             && structured::tools(&call.request).next().is_some()
             && call.request.choice != ToolChoice::None;
@@ -128,7 +128,7 @@ impl Model for Messages {
     }
 }
 
-/// The answer with the text that began it: the wire gives what follows.
+/// Puts the prefill in front of the answer: the server returns only what follows it.
 fn begun(mut answer: Answer, prefill: Option<&str>) -> Answer {
     if let (Some(prefill), Some(text)) = (prefill, &mut answer.text) {
         text.insert_str(0, prefill.trim_end());

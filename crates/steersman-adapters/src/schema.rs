@@ -1,11 +1,11 @@
-//! JSON Schemas: whether what a model or a server gave fits them, told to the machine as a fact with the offer.
+//! JSON Schema checks of values from models and servers. The result is given to the machine as a fact, with the offer.
 //!
-//! Types that definitions write in short are the machine's own to check; this is for parameters and outputs whose type
-//! is a file, or what an MCP server says of its tools. An engine judges with it as `options.judge`.
+//! The machine itself checks types in the short form of definitions; this module is for parameters and outputs whose type is a
+//! file, and for the schemas of MCP servers. An engine uses it as `options.judge`.
 //!
-//! A schema from outside may ask for more work than there is time, and the validator has no limit of its own. So no
-//! schema is compiled that [`Bounded`] refuses, and no value is judged for longer than its steps last. Both happen on
-//! threads of their own, a few at once: neither a session nor anything else in the process waits for them.
+//! A schema from outside may need more work than there is time, and the validator has no limit of its own. So schemas that
+//! [`Bounded`] refuses are not compiled, and each check has a limited number of steps. Both happen on a few threads of their
+//! own: neither a session nor anything else in the process waits for them.
 
 use crate::masked::Mask;
 use jsonschema::{Keyword, PatternOptions, Validator};
@@ -21,28 +21,28 @@ use steersman_runtime::Boxed;
 use steersman_runtime::engine::Judge;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Errors told of one value.
+/// Most errors reported for one value.
 const TOLD_MAX: usize = 5;
-/// Bytes told of one error.
+/// Most bytes of one reported error.
 const ERROR_MAX: usize = 300;
-/// Threads of this process that judge at once.
+/// Number of threads of this process that check at the same time.
 const AT_ONCE: usize = 4;
-/// What a thread that judges has for its stack: values may be nested 128 deep, and each schema leads to 32 others.
+/// Stack size of such a thread: values may be nested 128 deep, and each schema leads to 32 others.
 const STACK: usize = 64 << 20;
-/// Compiled schemas that are kept; of more all are made again when they are wanted.
+/// Most compiled schemas that are kept; above it all are dropped, and compiled again on demand.
 const KEPT: usize = 256;
-/// Steps that judging may take, whatever the value.
+/// Steps that a check of any value may take.
 pub const STEPS: u64 = 500_000;
-/// Steps more for each byte of the value.
+/// Additional steps for each byte of the value.
 pub const STEPS_PER_BYTE: u64 = 2;
 
-/// The keyword that counts, in each schema. No schema that means something else has it.
+/// The counting keyword that is added to each schema. The name is not used by schemas.
 const COUNTED: &str = "x-steersman-counted";
 
 static JUDGING: Semaphore = Semaphore::const_new(AT_ONCE);
 
 thread_local! {
-    /// Steps that are left to the value that this thread judges.
+    /// Steps that are left for the value that this thread checks.
     static LEFT: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -55,12 +55,12 @@ pub struct Schemas {
 type Compiled = Arc<Result<Validator, String>>;
 
 impl Schemas {
-    /// What does not fit, in words; none if it fits.
+    /// Returns a description of what does not fit; `None` if the value fits.
     pub async fn told(&self, schema: &Arc<str>, value: Json) -> Option<String> {
         self.masked(schema, value, &Mask::default()).await
     }
 
-    /// The same of a value in which secrets may stand.
+    /// Like [`Schemas::told`], for a value that may contain secrets.
     pub(crate) async fn masked(
         &self,
         schema: &Arc<str>,
@@ -85,21 +85,21 @@ impl Judge for Schemas {
     }
 }
 
-/// Why a schema cannot be used; none if it can. For lists of tools, before anything runs.
+/// Returns the reason why a schema cannot be used; `None` if it can. For lists of tools, before anything runs.
 pub async fn problem(schema: Json) -> Option<String> {
     let told = apart(move || compile(&schema).err());
     told.await.unwrap_or_else(Some)
 }
 
-/// Does work on a thread of its own, as soon as few enough are at work.
+/// Runs work on a thread of its own, as soon as fewer than the maximum are busy.
 ///
 /// # Errors
-/// Why that cannot be done, in words.
+/// The reason why it cannot be run, in words.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     let permit = JUDGING.acquire().await;
     let (send, receive) = oneshot::channel();
     let run = move || {
-        // whoever asked may be gone; the thread counts until its work is over
+        // the caller may be gone; the permit is held until the work is over
         let _permit = permit;
         let _ = send.send(work());
     };
@@ -127,7 +127,7 @@ fn compiled(known: &Mutex<BTreeMap<Arc<str>, Compiled>>, schema: &Arc<str>) -> C
     made
 }
 
-/// Nothing is fetched: a reference outside the file is an error. Patterns run in linear time.
+/// Compiles a schema. Nothing is fetched: a reference outside the file is an error. Patterns run in linear time.
 fn compile(schema: &Json) -> Result<Validator, String> {
     let bounded = Bounded::of(schema)?;
     let mut counted = schema.clone();
@@ -146,11 +146,11 @@ fn compile(schema: &Json) -> Result<Validator, String> {
         .map_err(|error| Mask::default().first(&error.to_string(), ERROR_MAX))
 }
 
-/// What does not fit, of a value that is judged on this thread.
+/// Checks a value on this thread; returns a description of what does not fit.
 fn misfit(validator: &Validator, value: &Json, mask: &Mask) -> Option<String> {
     let steps = STEPS + STEPS_PER_BYTE.saturating_mul(size(value));
     LEFT.set(steps);
-    // The validator cannot be stopped but by leaving it: nothing of it is used again that was left half done.
+    // The validator can only be stopped by unwinding: no state of it is used again afterwards.
     match catch_unwind(AssertUnwindSafe(|| errors(validator, value, mask))) {
         Ok(told) => told,
         Err(left) if left.is::<Exhausted>() => Some(format!(
@@ -170,7 +170,7 @@ fn errors(validator: &Validator, value: &Json, mask: &Mask) -> Option<String> {
         } else {
             &place
         };
-        // A value that is long is not told: a part of it says less than what is wrong with it, and may be half a secret.
+        // A long value is not quoted: a part of it explains less than the error, and may be half a secret.
         let mut told = mask.piece(&error.to_string());
         if told.len() > ERROR_MAX {
             told = mask.first(&error.masked().to_string(), ERROR_MAX);
@@ -188,13 +188,13 @@ fn errors(validator: &Validator, value: &Json, mask: &Mask) -> Option<String> {
 /// No steps are left.
 struct Exhausted;
 
-/// Stands in each schema, and counts what is done by it.
+/// Keyword in each schema that counts the steps of its checks.
 struct Counter {
-    /// Steps of each value: one, and one for each word, name or pattern that it is compared with.
+    /// Steps for each value: one, and one for each word, name or pattern that it is compared with.
     each: u64,
-    /// Steps of each field or item of a value, and of each 64 bytes of a text.
+    /// Steps for each field or item of a value, and for each 64 bytes of a text.
     part: u64,
-    /// It compares all items with each other, in all their depth.
+    /// The schema compares all items with each other, at any depth.
     unique: bool,
 }
 
@@ -248,7 +248,7 @@ impl<'i> Keyword<'i> for Counter {
     }
 }
 
-/// About how many bytes a value takes as JSON.
+/// Approximate size of a value as JSON, in bytes.
 fn size(value: &Json) -> u64 {
     let mut sum = 0_u64;
     let mut open = vec![value];

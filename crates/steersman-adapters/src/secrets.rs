@@ -1,5 +1,5 @@
-//! Secrets where they are used: declared ones from the environment or a file, live `config`, and the key that seals
-//! what must not lie in a store.
+//! Secrets where they are used: declared ones from the environment or a file, live `config`, and the key that seals secrets for
+//! the store.
 
 use crate::regular;
 use minijinja::Value;
@@ -20,8 +20,7 @@ pub const KEY_VARIABLE: &str = "STEERSMAN_KEY";
 /// Name of the key file in the folder of the store.
 pub const KEY_FILE: &str = "key";
 
-/// What transport fields read: the names of another scope, with `secrets` resolved and live `config` read, both at
-/// this moment.
+/// The scope of transport fields: the names of another scope, with the present values of `secrets` and live `config`.
 pub struct Opened<S> {
     inner: S,
     secrets: Value,
@@ -29,7 +28,7 @@ pub struct Opened<S> {
 }
 
 impl<S> Opened<S> {
-    /// Resolves all that the network declares.
+    /// Resolves all secrets and live values that the network declares.
     pub fn new(inner: S, network: &Network, env: &Env, folder: &Path) -> Result<Self, SecretError> {
         let mut secrets = BTreeMap::new();
         for (name, secret) in &network.secrets {
@@ -39,7 +38,7 @@ impl<S> Opened<S> {
                 value.map_or_else(|| Value::from(()), Value::from),
             );
         }
-        // A live value that is missing or does not parse leaves its name without a meaning: whoever reads it is told.
+        // A live value that is missing or does not parse leaves its name undefined: reading it is an error.
         let live = network.config.iter().filter(|(_, config)| config.live);
         let live = live.filter_map(|(name, config)| {
             let value = bind::read(name, config, env).ok()?;
@@ -85,47 +84,47 @@ impl<S: Scope> Scope for Opened<S> {
     }
 }
 
-/// Why there is no sealing key.
+/// Reason why there is no sealing key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The variable holds something else.
+    /// The variable does not hold a key.
     #[error("STEERSMAN_KEY is not 64 hexadecimal digits")]
     Variable,
-    /// There is no file any more, and it is needed.
+    /// The key file is missing, and it is needed.
     #[error(
         "the key file {} is not there, and the store holds secrets that it sealed: restore it, or set STEERSMAN_KEY to its 64 \
          hexadecimal digits; to go on without those secrets, set STEERSMAN_KEY to others",
         .0.display()
     )]
     Lost(PathBuf),
-    /// The file holds something else.
+    /// The file does not hold a key.
     #[error("the key file {} is damaged: it does not hold 64 hexadecimal digits; restore it, what it sealed cannot be opened otherwise", .0.display())]
     Damaged(PathBuf),
-    /// Others can read the file.
+    /// Other users can read the file.
     #[error("the key file {} can be read by others (mode {mode:o}): run chmod 600 on it", .path.display())]
     Open {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its mode.
+        /// Mode of the file.
         mode: u32,
     },
-    /// The system refuses.
+    /// The operating system refuses access.
     #[error("the key file {} cannot be used: {source}", .path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// Whether no key was given, and none was made yet: [`sealing_key`] would make one.
+/// Returns true if no key is given and none was made yet, so that [`sealing_key`] would make one.
 pub fn would_be_made(folder: &Path, env: &Env) -> bool {
     env(KEY_VARIABLE).is_none() && matches!(folder.join(KEY_FILE).try_exists(), Ok(false))
 }
 
-/// The key that seals secrets: of `STEERSMAN_KEY`, else of the file `key` in the folder of the store, which is made
-/// with mode 0600 at first use. Two processes that make it at once get the same one.
+/// Returns the key that seals secrets: from `STEERSMAN_KEY`, else from the file `key` in the folder of the store, which is made
+/// with mode 0600 at first use. Two processes that make it at the same time get the same key.
 pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
     if let Some(text) = env(KEY_VARIABLE) {
         return parse_key(&text).ok_or(KeyError::Variable);
@@ -144,7 +143,7 @@ pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
     let mut key = [0_u8; 32];
     getrandom::fill(&mut key).map_err(|error| fail(std::io::Error::other(error)))?;
     let text = hex(&key);
-    // Written aside and linked into place: nobody ever sees half a key, and of two makers one wins.
+    // Written to another file and linked into place: no process ever reads half a key, and the first of two wins.
     let aside = folder.join(format!("{KEY_FILE}.{}", &text[..8]));
     let made = (|| {
         let mut file = fs::OpenOptions::new()

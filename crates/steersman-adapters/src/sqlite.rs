@@ -1,10 +1,10 @@
-//! The store in a SQLite file: the default, which needs nothing.
+//! The store in a SQLite file: the default, which needs no server.
 //!
-//! WAL and `synchronous=FULL`. One thread writes, and groups what many sessions want written into one transaction; a
-//! few read-only connections read. A line is one row under one integer key (the session's number << 40 | line), one
-//! insert that the owner's epoch guards. Beside the file, where no symlink leads, lies `NAME.owners/` with a locked file for
-//! each session that is owned now; it may be deleted when nobody runs. The file in `NAME.mark/` says how many transactions the
-//! store holds at least, once an effect of class `unsafe` began in it; it belongs to the store.
+//! It uses WAL and `synchronous=FULL`. One thread writes, and groups the writes of many sessions into one transaction; a few
+//! read-only connections read. A line is one row under one integer key (the session's number << 40 | line), inserted by one
+//! statement that the owner's epoch guards. Next to the real file (symlinks resolved) is `NAME.owners/` with a locked file for
+//! each session that is owned now; it may be deleted while no process has the store open. The file in `NAME.mark/` records a
+//! lower bound of the transactions in the store, once an effect of class `unsafe` began in it; it belongs to the store.
 
 mod append;
 mod enter;
@@ -51,13 +51,13 @@ use steersman_runtime::store::{
 use tokio::sync::oneshot;
 use writer::{Said, State, Writer};
 
-/// Session numbers stay below this, so that number and line fit a signed 64 bit key.
+/// Upper bound of session numbers, so that number and line fit a signed 64 bit key.
 const MAX_SESSIONS: i64 = 1 << 23;
 
-/// Connections that read, besides the one for readers that block.
+/// Number of read connections, in addition to the one for blocking readers.
 const READERS: usize = 2;
 
-/// A store in a file. Clones are handles to the same one; it closes with the last.
+/// A store in a file. Clones are handles to the same store; it closes with the last one.
 #[derive(Clone)]
 pub struct SqliteStore {
     inner: Arc<Inner>,
@@ -65,41 +65,41 @@ pub struct SqliteStore {
 
 struct Inner {
     path: PathBuf,
-    /// Before the writer, so that its connection is the last to close and moves the journal into the file.
+    /// Declared before the writer, so that the writer's connection closes last and moves the journal into the file.
     readers: Readers,
     writer: Option<Writer>,
     doubt: Option<StoreError>,
-    /// Something by which sessions are found is known to be damaged.
+    /// True if lists by which sessions are found are known to be damaged.
     distrusts: AtomicBool,
-    /// There if it is written.
+    /// Set if the store is open for writing.
     guard: Option<Arc<Guard>>,
-    /// Behind all connections.
+    /// Declared after all connections, so that it closes last.
     held: Arc<Held>,
 }
 
-/// Whether something failed because nothing can be written to the disk.
+/// Returns true if an operation failed because the disk is read-only.
 fn is_frozen(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     let why = why.downcast_ref::<std::io::Error>();
     why.is_some_and(|why| why.kind() == std::io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// How a store is opened.
+/// Options for opening a store.
 #[derive(Clone, Debug, Default)]
 pub struct SqliteOptions {
-    /// Never writes; the file must be there. Everything that would write is refused (`Io`).
+    /// Never write; the file must exist. Every write is refused (`Io`).
     pub read_only: bool,
-    /// The file may have this many pages of 4 KiB at most; what does not fit is refused (`Io`). None: the disk's bound.
+    /// Maximum size of the file in pages of 4 KiB; a write that exceeds it is refused (`Io`). `None`: only the disk limits it.
     pub max_pages: Option<u32>,
 }
 
 impl SqliteStore {
-    /// Opens a store, making it if there is none. Refuses what is no store of ours (`Corrupt`) or was written by a
-    /// newer version (`Newer`) without touching it. One on a disk that cannot be written can be looked at.
+    /// Opens a store, making it if there is none. Refuses a file that is no store of this program (`Corrupt`) or was written by
+    /// a newer version (`Newer`) without touching it. A store on a read-only disk is opened for reading.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, &SqliteOptions::default())
     }
 
-    /// Opens a store so.
+    /// Opens a store with these options.
     pub fn open_with(path: impl AsRef<Path>, options: &SqliteOptions) -> Result<Self, StoreError> {
         let path = path.as_ref();
         let failed = |e| sql(path, e);
@@ -109,7 +109,7 @@ impl SqliteStore {
             For::Making
         };
         let opened = match open::open(path, wanted) {
-            // A disk that nobody can write: it can be looked at.
+            // The disk is read-only: the store can still be read.
             Err(StoreError::Io { source, .. }) if wanted == For::Making && is_frozen(&*source) => {
                 wanted = For::Reading;
                 open::open(path, wanted)?
@@ -139,7 +139,7 @@ impl SqliteStore {
                     conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
                         .map_err(failed)?;
                 }
-                // What is taken out of an inbox or erased leaves no trace in pages that are used again.
+                // Contents that are removed from an inbox or erased must not stay readable in reused pages.
                 conn.pragma_update(None, "secure_delete", "ON")
                     .map_err(failed)?;
                 let state = State::new(guard.clone());
@@ -160,33 +160,34 @@ impl SqliteStore {
         })
     }
 
-    /// Why it is open for reading only until a person accepts it, if it is ([`accept`]).
+    /// Returns the reason why the store is open for reading only until a person accepts it ([`accept`]), if there is one.
     pub fn doubt(&self) -> Option<&StoreError> {
         self.inner.doubt.as_ref()
     }
 
-    /// Whether an effect of class `unsafe` ever began in it: a copy of it is not driven before a person accepts it.
+    /// Returns true if an effect of class `unsafe` ever began in the store: a copy of it is not driven before a person accepts
+    /// it.
     pub fn has_begun_unsafe(&self) -> Boxed<'static, Result<bool, StoreError>> {
         self.read(|conn| Ok(schema::newest(conn)?.is_some_and(|newest| newest.begun)))
     }
 
-    /// Whether the system lets this user write to its file.
+    /// Checks that the system lets this user write to the store's file.
     pub fn may_be_written(&self) -> std::io::Result<()> {
         self.inner.held.may_be_written()
     }
 
-    /// Where the store lies.
+    /// Path of the store, as it was opened.
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
 
-    /// How many transactions this handle has written so far: each took one sync, for whatever shared it.
+    /// Number of transactions that this handle has written: each took one sync, shared by all its writes.
     pub fn transactions(&self) -> u64 {
         self.inner.writer.as_ref().map_or(0, Writer::transactions)
     }
 
-    /// Faults that SQLite itself finds in the file's structure, and indexes that leave out what is in their tables; empty if
-    /// there are none.
+    /// Returns the faults that SQLite finds in the file's structure and indexes; if there are none, rows that belong to no
+    /// session and damaged events. Empty if nothing is found.
     pub async fn check_structure(&self) -> Result<Vec<String>, StoreError> {
         self.read(|conn| {
             let mut found: Vec<String> = conn
@@ -194,7 +195,7 @@ impl SqliteStore {
                 .query_map([], |r| r.get::<_, String>(0))?
                 .filter(|line| !matches!(line, Ok(ok) if ok == "ok"))
                 .collect::<rusqlite::Result<_>>()?;
-            // an index that is damaged says nothing of what is there
+            // the other checks rely on indexes, so they are only made if these are undamaged
             if found.is_empty() {
                 found = keep::orphans(conn)?;
                 found.extend(lists::damaged_events(conn)?);
@@ -225,7 +226,7 @@ impl SqliteStore {
         })
     }
 
-    /// Reads something of one session in a thread of the pool.
+    /// Reads data of one session in a thread of the pool.
     fn read_of<T: Send + 'static>(
         &self,
         session: &str,
@@ -240,7 +241,7 @@ impl SqliteStore {
         Box::pin(async move { read.await?.ok_or(StoreError::NoSession(id)) })
     }
 
-    /// Writes in the writer's thread, at once.
+    /// Writes in the writer's thread, immediately.
     fn write<T: Send + 'static>(
         &self,
         run: impl FnOnce(&Connection, &mut State) -> Said<T> + Send + 'static,
@@ -276,7 +277,7 @@ impl SqliteStore {
         }
     }
 
-    /// The effect of a number; none if it is none and that was told ([`Store::damaged_lists`]).
+    /// Decodes an effect's number; `None` if it is invalid and the damage was already reported ([`Store::damaged_lists`]).
     fn effect(&self, no: i64, session: &str, of: &str) -> Result<Option<Id>, StoreError> {
         match effect_of(no) {
             None if self.trust() == Trust::Whole => Err(StoreError::Corrupt {
@@ -301,7 +302,7 @@ async fn heard<T>(
         .unwrap_or_else(|_| Err(SqliteStore::gone(&inner.path)))
 }
 
-/// The number of an effect or branch.
+/// Encodes the id of an effect or branch as a number.
 fn effect_no(id: Id) -> i64 {
     (id.line().0 << 20 | u64::from(id.k())) as i64
 }
@@ -546,7 +547,7 @@ impl Store for SqliteStore {
         });
         Box::pin(async move {
             let version = version.await?;
-            // An owner that waits asks this all the time, so it is what finds out that its journal is gone.
+            // An owner that waits calls this regularly, so a removed journal is noticed here.
             match &self.inner.guard {
                 Some(guard) if !guard.has_journal() => {
                     self.write(move |_, _| Ok(Ok(version))).await

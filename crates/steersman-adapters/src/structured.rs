@@ -1,9 +1,9 @@
-//! Tools for models that have none of their own: told in the prompt, called by a JSON answer.
+//! Tools for models without native tools: described in the prompt, called by a JSON answer.
 //!
-//! Two styles. *Structured*: the server constrains the answer to a JSON Schema, one branch for each tool and one for an
-//! answer, so it parses. *Text*: nothing is constrained; the first JSON object `{ tool, arguments }` in the text is the
-//! call, repaired within bounds. Both are rewritings of the neutral request before it is encoded, and of the answer
-//! after it is decoded; what the machine sees is the same as with native tools.
+//! There are two styles. *Structured*: the server constrains the answer to a JSON Schema, with one branch for each tool and one
+//! for an answer, so it always parses. *Text*: nothing is constrained; the first JSON object `{ tool, arguments }` in the text
+//! is the call, repaired within bounds. Both rewrite the neutral request before it is encoded, and the answer after it is
+//! decoded; the machine sees the same as with native tools.
 
 mod read;
 
@@ -16,12 +16,12 @@ use steersman_machine::context::{CallSpec, Content, Request, Segment, ToolSpec};
 use steersman_machine::ids::Digest;
 use steersman_machine::network::{CallStyle, ToolChoice};
 
-/// How tools are told in the prompt.
+/// Style of calling tools without native support.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Style {
     /// The answer is one JSON object of a given schema.
     Structured,
-    /// The answer is text in which an object may stand.
+    /// The answer is text that may contain an object.
     Text,
 }
 
@@ -39,7 +39,7 @@ pub fn tools(request: &Request) -> impl Iterator<Item = &ToolSpec> {
         })
 }
 
-/// The request without native tools. A request that has none, and no calls in its history, comes back as it is.
+/// Returns the request without native tools. A request that has none, and no calls in its history, is returned unchanged.
 pub fn tell(request: &Request, style: Style) -> Request {
     let offered = offered(request);
     let segments = request.segments.iter().filter_map(|segment| {
@@ -77,7 +77,7 @@ pub fn tell(request: &Request, style: Style) -> Request {
         } else {
             None
         },
-        // Where every answer is an object of the schema, nothing can begin it.
+        // If every answer must be an object of the schema, a prefill is not possible.
         prefill: if constrained {
             None
         } else {
@@ -148,7 +148,7 @@ fn prompt(request: &Request, offered: &[&ToolSpec], style: Style) -> String {
     text
 }
 
-/// What the model said, in the form in which it is asked to say it.
+/// A message of the model, in the form that the prompt asks for.
 fn said(text: Option<&str>, calls: &[CallSpec], style: Style, offered: bool) -> String {
     let mut parts = Vec::new();
     match text {
@@ -166,7 +166,7 @@ fn said(text: Option<&str>, calls: &[CallSpec], style: Style, offered: bool) -> 
     parts.join("\n")
 }
 
-/// The schema of the answer: `anyOf` of a call for each tool, and an answer where it may give one.
+/// The schema of the answer: `anyOf` of a call for each tool, and of a plain answer if that is allowed.
 fn schema(request: &Request, offered: &[&ToolSpec]) -> Json {
     let single = offered.len() == 1 && must_call(request);
     let mut branches = offered
@@ -217,7 +217,7 @@ fn object(fields: &[(&str, Json)]) -> Json {
     })
 }
 
-/// References within a schema, after it has moved to this place in a larger one.
+/// Adjusts the references within a schema that has moved to this place in a larger one.
 fn rebase(schema: &mut Json, at: &str) {
     match schema {
         Json::Object(map) => {

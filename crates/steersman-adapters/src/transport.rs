@@ -8,7 +8,7 @@ use std::time::Duration;
 
 static PROVIDER: Once = Once::new();
 
-/// Which redirects are followed.
+/// Redirects that are followed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Redirects {
     /// None: a redirect is an answer.
@@ -17,7 +17,7 @@ pub(crate) enum Redirects {
     SameOrigin,
 }
 
-/// Clients of one adapter, made at first use and kept, so connections are reused.
+/// Clients of one adapter, made at first use and kept, so that connections are reused.
 #[derive(Debug)]
 pub(crate) struct Clients {
     connect: Duration,
@@ -27,11 +27,11 @@ pub(crate) struct Clients {
     secure: OnceLock<Client>,
     /// A connection may have been kept from an earlier call.
     kept: AtomicBool,
-    /// Those that may wait less for a connection: by kind and milliseconds.
+    /// Clients with a shorter connect timeout, by kind and milliseconds.
     hasty: Mutex<BTreeMap<(bool, bool, u64), Client>>,
 }
 
-/// Hasty clients that are kept.
+/// Most clients with a shorter connect timeout that are kept.
 const HASTY: usize = 64;
 
 impl Clients {
@@ -47,13 +47,13 @@ impl Clients {
         }
     }
 
-    /// Whether a connection may have been kept from an earlier call.
+    /// True if a connection may have been kept from an earlier call.
     pub(crate) fn kept(&self) -> &AtomicBool {
         &self.kept
     }
 
-    /// The client for a call to this address that may take so long all in all. A connection gets nine tenths of that at
-    /// most: so when the time is over it is known whether there was one, and without one nothing was sent.
+    /// Returns the client for a call to this address with a total time limit. Connecting gets nine tenths of it at most: so it
+    /// is known at the end if there was a connection, and without one nothing was sent.
     pub(crate) fn within(&self, url: &Url, limit: Duration) -> Result<Client, String> {
         let connect = limit.mul_f64(0.9);
         if connect >= self.connect {
@@ -73,8 +73,8 @@ impl Clients {
         Ok(client)
     }
 
-    /// The client for this address. The machine's certificates are loaded for https alone (a container without any
-    /// can still reach a server beside it), and a proxy is never asked for this machine.
+    /// Returns the client for this address. Certificates of the system are loaded only for https (a container without
+    /// certificates can still reach a local server), and a proxy is never used for this machine.
     pub(crate) fn of(&self, url: &Url) -> Result<Client, String> {
         let secure = url.scheme() == "https";
         let here = is_loopback(url);
@@ -92,7 +92,7 @@ impl Clients {
 
     fn build(&self, secure: bool, here: bool, connect: Duration) -> Result<Client, String> {
         PROVIDER.call_once(|| {
-            // An error only says that a program that embeds us installed its own before.
+            // An error only means that an embedding program has installed its own provider before.
             drop(rustls::crypto::ring::default_provider().install_default());
         });
         let redirects = match self.redirects {
@@ -124,7 +124,7 @@ impl Clients {
     }
 }
 
-/// Whether the address is on this machine.
+/// Returns true if the address is on this machine.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some("localhost") => true,
@@ -137,12 +137,12 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// An error with its sources on one line, without the address: that may hold secrets in its path or query.
+/// An error with its sources on one line, without the address: its path or query may contain secrets.
 pub(crate) fn describe(error: reqwest::Error) -> String {
     chain(&error.without_url())
 }
 
-/// An error with its sources, without those that only say that there was one.
+/// An error with its sources, without generic messages.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
@@ -160,7 +160,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     parts.join(": ")
 }
 
-/// Why a body was not read to its end.
+/// Reason why a body was not read to its end.
 #[derive(Debug)]
 pub(crate) enum BodyError {
     /// It is larger than the bound.
@@ -185,7 +185,7 @@ pub(crate) async fn body(
     }
 }
 
-/// The begin of a body, at most `max` bytes of it: for telling what went wrong.
+/// Reads the beginning of a body, at most `max` bytes, for an error message.
 pub(crate) async fn head(response: &mut reqwest::Response, max: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < max

@@ -1,7 +1,7 @@
-//! What all wires of models share: one POST, an answer that streams or comes whole, and how long each part may take.
+//! Common parts of all model protocols: one POST, an answer that streams or comes whole, and a time limit for each part.
 //!
-//! A wire encodes a neutral request and decodes events ([`Decode`]), both without I/O; `exchange` sends, waits and
-//! gives up. A call is made once: whether to try again is the caller's decision, from the failure's `retry`.
+//! A protocol encodes a neutral request and decodes events ([`Decode`]), both without I/O; `exchange` sends, waits and gives
+//! up. A call is made once: the caller decides about another attempt, by the failure's `retry`.
 
 pub(crate) mod fault;
 mod left;
@@ -24,33 +24,33 @@ use steersman_runtime::model::{Delta, ModelCall, Report, Sink};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of an answer that says what went wrong.
+/// Most bytes of an error's body that are read.
 const ERROR_BODY_MAX: usize = 256 << 10;
-/// Bytes of an answer, streamed or whole, with all that stands around its text.
+/// Most bytes of an answer, streamed or whole, including everything around its text.
 const BODY_MAX: usize = 64 << 20;
-/// How long usage is waited for once the server has said that the answer ended.
+/// Time to wait for usage after the server said that the answer ended.
 const TAIL: Duration = Duration::from_secs(5);
-/// Usage takes less than this. What goes on sending behind the end of an answer is not read.
+/// Most bytes that are read after the end of an answer; usage takes less.
 const TAIL_MAX: usize = 256 << 10;
-/// Kept connections that may turn out to be closed, one after the other.
+/// Most kept connections that may turn out to be closed, one after the other.
 const STALE: usize = 3;
-/// Within this time a closed connection shows.
+/// Time within which a closed connection is noticed.
 const AT_ONCE: Duration = Duration::from_millis(500);
-/// Bytes of a failure's message that are told.
+/// Most bytes of a failure's message.
 const TOLD_MAX: usize = 2000;
-/// How long an answer that is whole waits for the end of its body.
+/// Time that a complete answer waits for the end of its body.
 const END: Duration = Duration::from_millis(20);
 
-/// How long a model may take.
+/// Time limits for a model call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until there is a connection.
+    /// Until the connection is made.
     pub connect: Duration,
     /// Until the first event: a local server may load the model first, then read a long prompt.
     pub first: Duration,
     /// Between two events.
     pub idle: Duration,
-    /// All in all.
+    /// For the whole call.
     pub total: Duration,
 }
 
@@ -65,21 +65,21 @@ impl Default for Timeouts {
     }
 }
 
-/// Puts an answer together from what a server sends, without I/O.
+/// Builds an answer from what a server sends, without I/O.
 pub trait Decode {
     /// Takes the data of the next event.
     fn event(&mut self, data: &str, sink: &dyn Sink) -> Result<(), Failure>;
     /// Takes a whole answer, from a server that does not stream.
     fn whole(&mut self, body: &str, sink: &dyn Sink) -> Result<(), Failure>;
-    /// Nothing that may still come matters.
+    /// Returns true if nothing that may still come matters.
     fn is_done(&self) -> bool;
-    /// The server said how the answer ended; only usage may follow.
+    /// Returns true if the server said how the answer ended; only usage may follow.
     fn has_ended(&self) -> bool;
-    /// The answer, or why there is none. A stream that just stops is not an answer.
+    /// Returns the answer, or the reason why there is none. A stream that just stops is not an answer.
     fn finish(self) -> Result<Answer, Failure>;
 }
 
-/// Sends the request and reads what comes. `kept`: a connection may have been kept from an earlier call.
+/// Sends the request and reads the answer. `kept`: a connection may have been kept from an earlier call.
 pub(crate) async fn exchange(
     post: RequestBuilder,
     times: Timeouts,
@@ -151,7 +151,7 @@ pub(crate) async fn exchange(
             }
             Ok(Ok(None)) => {
                 if let Some(event) = std::mem::take(&mut events).finish() {
-                    // Half an event at the end of a stream says nothing but that it was cut.
+                    // An incomplete event at the end of a stream only shows that the stream was cut.
                     drop(decoder.event(&event, sink));
                 }
                 break;
@@ -171,9 +171,9 @@ pub(crate) async fn exchange(
     decoder.finish()
 }
 
-/// Sends it. A connection that was kept from the call before may have been closed by its server the moment before, and many
-/// servers do so without a word. That shows at once, and nobody has read what was sent: so it is sent over another one, which
-/// is no second attempt. What breaks later is.
+/// Sends the request. Its server may have closed a kept connection just before, often without notice. That shows quickly, and
+/// the server has read nothing: so the request is sent over another connection, which is no second attempt. A later break is
+/// reported.
 async fn sent(post: RequestBuilder, kept: &AtomicBool) -> reqwest::Result<reqwest::Response> {
     let most = if kept.load(Ordering::Relaxed) {
         STALE
@@ -195,8 +195,8 @@ async fn sent(post: RequestBuilder, kept: &AtomicBool) -> reqwest::Result<reqwes
     post.send().await
 }
 
-/// Reads the end of a body whose content is known, so that its connection can carry the next call: a body that is dropped
-/// before its end takes the connection with it. Mostly the end is there already; else it is waited for beside.
+/// Reads the end of a body whose content is known, so that its connection can carry the next call: dropping a body before its end
+/// closes the connection. Usually the end is there already; else a task of its own waits for it.
 async fn drain(mut response: reqwest::Response) {
     async fn end(response: &mut reqwest::Response) {
         while let Ok(Some(_)) = response.chunk().await {}
@@ -206,7 +206,7 @@ async fn drain(mut response: reqwest::Response) {
     }
 }
 
-/// The base address: without a path it gets `/v1`, a full address of the endpoint is cut to its base.
+/// Parses a base address: without a path it gets `/v1`, and a full address of the endpoint is cut to its base.
 pub(crate) fn base_url(base: &str) -> Result<Url, String> {
     let mut url =
         Url::parse(base.trim()).map_err(|error| format!("the base address is no URL: {error}"))?;
@@ -230,7 +230,7 @@ pub(crate) fn endpoint(base: &Url, path: &str) -> Url {
     url
 }
 
-/// Whether the answer says that it is of this type.
+/// Returns true if the answer is of this media type.
 fn is(response: &reqwest::Response, wanted: &str) -> bool {
     let kind = response.headers().get(reqwest::header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -280,12 +280,12 @@ fn late(times: &Timeouts, start: Instant, what: &str) -> Failure {
     failure("timeout", message, Retry::Policy)
 }
 
-/// What the user says where a wire wants the conversation to begin with the user and nothing is there.
+/// Text of the user where a protocol requires the conversation to begin with the user.
 pub(crate) const BEGIN: &str = "Begin.";
-/// The same where the user has to speak between or behind what the model said.
+/// Text of the user where a protocol requires one between or after messages of the model.
 pub(crate) const GO_ON: &str = "Go on.";
 
-/// Drops what it gets: for callers that want the answer alone.
+/// A sink that drops everything, for callers that want only the answer.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct Quiet;
 
@@ -293,7 +293,7 @@ impl Sink for Quiet {
     fn delta(&self, _: Delta) {}
 }
 
-/// What the answer cost and saw, beside what the server said of it.
+/// Adds the facts about the call to the answer's usage.
 pub(crate) fn stamped(answer: Answer, call: &ModelCall, label: Name) -> Answer {
     let usage = Usage {
         effect: Some(call.effect),
@@ -307,7 +307,7 @@ pub(crate) fn stamped(answer: Answer, call: &ModelCall, label: Name) -> Answer {
     Answer { usage, ..answer }
 }
 
-/// The answer, unless the call is cancelled first; no failure repeats the key.
+/// Waits for the answer, unless the call is cancelled first. Failures do not contain the key.
 pub(crate) async fn until_cancelled(
     answer: impl Future<Output = Result<Answer, Failure>> + Send,
     call: &ModelCall,
@@ -319,8 +319,8 @@ pub(crate) async fn until_cancelled(
     answer.map_err(|failure| told(failure, call.transport.key.as_deref()))
 }
 
-/// A failure as it leaves a wire: nothing of the key is in it, and its message has a bound. The only place that shortens
-/// what a server said: until here it is whole, so that a key is found wherever it stands.
+/// Masks the key in a failure and limits its message. Only this function shortens texts of a server: until then they are whole,
+/// so that a key is always found.
 pub(crate) fn told(failure: Failure, key: Option<&str>) -> Failure {
     Failure {
         message: Mask::of_key(key).first(&failure.message, TOLD_MAX),
@@ -328,8 +328,8 @@ pub(crate) fn told(failure: Failure, key: Option<&str>) -> Failure {
     }
 }
 
-/// Names of tools as they were offered: some models put the name of a module in front, a mark of their template behind, or
-/// blanks around. A name that nobody offered is left as it is: the model is told.
+/// Restores names of offered tools: some models put a module's name in front, a mark of their template at the end, or blanks
+/// around them. An unknown name stays as it is: the machine tells the model.
 pub(crate) fn mend_names(request: &Request, answer: &mut Answer) {
     let offered = |name: &str| structured::tools(request).any(|tool| *tool.name == *name);
     for ask in &mut answer.asks {
@@ -345,7 +345,7 @@ pub(crate) fn mend_names(request: &Request, answer: &mut Answer) {
     }
 }
 
-/// Why an answer is not what was asked for: servers answer 200 to a `tool_choice` that they do not know.
+/// Returns the reason why an answer is not what was requested: some servers answer 200 and ignore `tool_choice`.
 pub(crate) fn missed(request: &Request, answer: &Answer) -> Option<String> {
     structured::tools(request).next()?;
     match &request.choice {

@@ -3,40 +3,40 @@
 use crate::error::CommandError;
 use std::fmt;
 
-/// An address, not yet looked up.
+/// A parsed address that is not looked up yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) session: SessionName,
-    /// Label or id of a branch; none: the current one.
+    /// Label or id of a branch; `None` means the current one.
     pub(crate) branch: Option<String>,
     pub(crate) line: Option<LineName>,
 }
 
-/// How a session is named.
+/// The ways to name a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SessionName {
-    /// The one that moved last.
+    /// The session that changed last.
     Last,
-    /// The one with this label.
+    /// The session with this label (name and value).
     Label(String, String),
-    /// The one whose id begins so.
+    /// The session whose id begins with this text.
     Prefix(String),
 }
 
-/// How a line is named.
+/// The ways to name a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LineName {
     Number(u64),
-    /// So many before the last; 0 is the last.
+    /// Counted back from the last line; 0 is the last.
     Back(u64),
-    /// The first that calls this tool or agent.
+    /// The first line that calls this tool or agent.
     First(String),
 }
 
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self, CommandError> {
         let (rest, line) = match text.rsplit_once('@') {
-            // a label's value may hold an @, as mail addresses do: what follows is a line only if it looks like one
+            // A label's value may contain an @, as mail addresses do. The last part is a line only if it looks like one.
             Some((rest, line)) if !rest.is_empty() && line_shaped(line) => {
                 (rest, Some(LineName::parse(line)?))
             }

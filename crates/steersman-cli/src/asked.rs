@@ -1,4 +1,4 @@
-//! What waits, for people: boxes, commands to type, JSON.
+//! Shows people what a session waits for: boxes, commands to type, JSON.
 
 use crate::printer::{bold, dim, red, yellow};
 use crate::words::{
@@ -11,15 +11,15 @@ use steersman_machine::json::read;
 use steersman_machine::mapping::WHOLE;
 use steersman_machine::network::BuiltIn;
 
-/// Width of a box.
+/// Width of a box in columns.
 const BOX: usize = WIDTH - 4;
 
-/// A time as JSON: RFC 3339.
+/// Returns a time as JSON: RFC 3339.
 pub(crate) fn time(millis: i64) -> Json {
     jiff::Timestamp::from_millisecond(millis).map_or(Json::Null, |t| t.to_string().into())
 }
 
-/// Something that waits, as JSON.
+/// Returns something that waits as JSON.
 pub(crate) fn json(pending: &Pending) -> Json {
     json!({
         "id": pending.id().to_string(),
@@ -54,7 +54,7 @@ pub(crate) fn json(pending: &Pending) -> Json {
     })
 }
 
-/// A box around what a person is asked.
+/// Draws a box around a question to a person.
 pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     let by = pending
         .askers()
@@ -73,14 +73,14 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
     let mut row = |text: &str, paint: &dyn Fn(&str) -> String| {
         let text = one_line(text, BOX - 4);
         let gap = BOX - 4 - text.chars().count();
-        // leading blanks were folded away by one_line; cells below bring their own
+        // `one_line` removed leading blanks; the cells below add their own.
         rows.push(format!("  | {}{} |", paint(&text), " ".repeat(gap)));
     };
     let args = pending.args.as_deref();
     let call = pending.tool.as_deref().zip(args);
     let call = call.map(|(tool, args)| format!("{tool}({})", arguments(args)));
     let asked = question(&pending.text);
-    // the call itself is what is asked: it is told once, in a row if it fits in one
+    // If the call itself is the question, it is shown once, in one row if it fits.
     let is_call = call.as_ref() == Some(&asked);
     let in_a_row = is_call && asked.chars().count() <= BOX - 4 && !asked.contains('\n');
     if !is_call || in_a_row {
@@ -158,10 +158,10 @@ fn cells(args: Option<&str>) -> Vec<(String, String)> {
     }
 }
 
-/// Options of a question that are named as commands.
+/// Maximum number of options of a question that are listed as commands.
 const OPTIONS: usize = 4;
 
-/// Rows that one text or argument takes at most; what is more is said to be more.
+/// Maximum number of rows of one text or argument; the number of omitted rows is shown.
 const ROWS: usize = 40;
 
 fn bounded(mut rows: Vec<String>) -> Vec<String> {
@@ -175,7 +175,7 @@ fn bounded(mut rows: Vec<String>) -> Vec<String> {
     rows
 }
 
-/// An argument in rows. All of it is shown, as all of it is approved.
+/// Renders an argument in rows. All of it is shown, because all of it is approved.
 fn cell(name: &str, value: &str) -> Vec<String> {
     let rows = fold(&format!(". {name}: {value}"), BOX - 6);
     let rows = rows
@@ -185,7 +185,7 @@ fn cell(name: &str, value: &str) -> Vec<String> {
     bounded(rows.collect())
 }
 
-/// The option that says that something happened, with what its result has to hold.
+/// Returns the option that reports an effect as done, with the fields that its result must have.
 pub(crate) fn done(needs: &[String]) -> String {
     if needs.iter().any(|name| name == WHOLE) {
         return "--done='...'".to_owned();
@@ -204,18 +204,18 @@ pub(crate) fn done(needs: &[String]) -> String {
         .iter()
         .map(|name| format!("\"{name}\": ..."))
         .collect();
-    // a name of a field may hold what a shell reads
+    // A field name may contain characters that a shell interprets.
     format!("--done={}", quoted(&format!("{{{}}}", fields.join(", "))))
 }
 
-/// Whether whoever sits at a terminal may end it without a role of their own.
+/// Returns true if the user at the terminal may decide it without naming a role.
 pub(crate) fn is_users(pending: &Pending) -> bool {
     let mut roles = pending.roles.iter();
     pending.roles.is_empty() || roles.any(|role| matches!(&**role, "user" | "any"))
 }
 
-/// What moves a session on, whatever keeps it: commands, and why. What lies in its inbox is taken by whoever drives it; what
-/// was said there is taken only behind all that is open, so driving alone would change nothing. `said`: that is what lies there.
+/// Returns the commands that move a session on, each with a reason. The process that drives a session takes messages from
+/// its inbox. A user message (`said`) is taken only after everything that is open, so driving alone would change nothing.
 pub(crate) fn advice(
     session: &str,
     status: &str,
@@ -236,7 +236,7 @@ pub(crate) fn advice(
         .collect()
 }
 
-/// The role in which it has to be ended, as an option; nothing where anybody may.
+/// Returns the `--as` option for a role that must decide; empty if the user may.
 pub(crate) fn role(pending: &Pending) -> String {
     match &pending.roles[..] {
         [role, ..] if !is_users(pending) => format!(" --as {}", quoted(role)),
@@ -244,14 +244,14 @@ pub(crate) fn role(pending: &Pending) -> String {
     }
 }
 
-/// The command that lets what is held begin; what was done before begins again by a word of its own.
+/// Returns the command that lets a held effect begin. A repetition needs the option `--repeat`.
 pub(crate) fn approval(session: &str, pending: &Pending) -> String {
     let again = pending.repeats.as_ref().map_or("", |_| " --repeat");
     let (id, role) = (pending.id(), role(pending));
     format!("steersman approve {session} {id}{again}{role}")
 }
 
-/// Commands that end a wait: command and what it does. Each names what was seen, so it ends nothing else, however late it is typed.
+/// Returns the commands that end a wait. Each names the id of the question, so a late command cannot end another one.
 pub(crate) fn commands(session: &str, pending: &Pending) -> Vec<String> {
     let id = pending.id();
     let role = role(pending);
@@ -267,13 +267,14 @@ pub(crate) fn commands(session: &str, pending: &Pending) -> Vec<String> {
                 ])
                 .collect()
         }
-        // typed hidden, or read from standard input: what stands on a command line can be read by others on this machine
+        // Input is typed hidden or read from standard input, because other users of this machine can read command lines.
         PendingKind::Input => vec![
             format!("steersman run --resume {session}"),
             format!("steersman answer {session} {id} -{role}"),
         ],
         PendingKind::Question => {
-            // what can be chosen from is named; whether a task is left is asked without options
+            // List the options to choose from. The question whether to leave a task has none, and is answered with yes or
+            // no.
             let leaves = pending.tool.as_deref() == Some(BuiltIn::NeedHelp.name());
             let options = if leaves {
                 vec!["yes", "no"]
@@ -299,7 +300,7 @@ pub(crate) fn commands(session: &str, pending: &Pending) -> Vec<String> {
                 format!("steersman resolve {session} {id}{role} --not-performed"),
             ];
             let asked_again = |probe: &ProbeState| probe.over || probe.again.is_some();
-            // the probe of what nobody waits for is not asked again
+            // A probe is not repeated for a doubt that no branch waits for.
             if !pending.left && pending.probe.as_ref().is_some_and(asked_again) {
                 all.push(format!(
                     "steersman retry {session} --effect {}",

@@ -1,4 +1,4 @@
-//! Files that go with a message or an event.
+//! Files that are sent with a message or an event.
 
 use crate::error::CommandError;
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use steersman_machine::artifact::unfit;
 use steersman_machine::bounds::ARTIFACT;
 use steersman_runtime::files;
 
-/// The files of a message: each under the name that is given, else under its own.
+/// Reads the files of a message, each under the name given with it, else under the file's own name.
 pub(crate) fn to_message(files: &[String]) -> Result<Vec<Content>, CommandError> {
     let contents = files.iter().map(|file| match file.split_once('=') {
         Some((name, path)) => read(Some(name), Path::new(path)),
@@ -24,7 +24,7 @@ pub(crate) fn to_message(files: &[String]) -> Result<Vec<Content>, CommandError>
     }
 }
 
-/// The same for an event: each is the content of one field of its payload.
+/// Puts files into the payload of an event, each as the content of one field.
 pub(crate) fn to_event(files: &[String], payload: &mut Json) -> Result<(), CommandError> {
     for file in files {
         let (field, path) = file.split_once('=').ok_or_else(|| {
@@ -51,7 +51,7 @@ pub(crate) fn to_event(files: &[String], payload: &mut Json) -> Result<(), Comma
     Ok(())
 }
 
-/// More than an artifact may hold is not read to its end.
+/// Reads one file, up to the size limit of an artifact.
 fn read(name: Option<&str>, path: &Path) -> Result<Content, CommandError> {
     let told = |error: std::io::Error| {
         let path = path.display();

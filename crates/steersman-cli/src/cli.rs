@@ -1,4 +1,4 @@
-//! The command tree: what can be typed, and nothing about what it does.
+//! The command tree: the arguments of all commands, without their behaviour.
 
 mod drive;
 mod look;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use steersman::runtime::store::bounds;
 pub(crate) use time::{Diff, Export, Rerun, Test};
 
-/// The groups of the help, in the order in which people meet the commands.
+/// The groups of the help, in the order in which people need the commands.
 pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
     (
         "Begin",
@@ -719,7 +719,7 @@ pub(crate) struct ExampleService {
     pub(crate) notes: PathBuf,
 }
 
-/// The command tree with the grouped list in its help.
+/// Returns the command tree, with the grouped list in its help.
 pub(crate) fn command() -> clap::Command {
     use clap::CommandFactory;
     use std::fmt::Write;
@@ -737,12 +737,12 @@ pub(crate) fn command() -> clap::Command {
     .after_help("First: steersman demo. Each command tells more with --help.")
 }
 
-/// A branch is typed behind `:` and before `@`, and stands for itself beside ids and numbers.
+/// Parses a branch label. It must be distinct from ids and numbers, and fit between `:` and `@` of an address.
 fn branch_label(text: &str) -> Result<String, String> {
     bounds::unfit_label(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
-/// An id is kept for as long as the session lives, and printed: it moves no cursor.
+/// Parses a message id. It is stored as long as the session and printed, so control characters are refused.
 fn message_id(text: &str) -> Result<String, String> {
     if text.chars().any(char::is_control) {
         return Err("an id has no control characters".into());

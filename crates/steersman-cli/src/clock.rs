@@ -1,4 +1,4 @@
-//! `--clock FILE`: the time as a file tells it, for tests.
+//! `--clock FILE`: reads the time from a file, for tests.
 
 use crate::error::CommandError;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use steersman_runtime::Boxed;
 use steersman_runtime::clock::Clock;
 use steersman_runtime::files;
 
-/// Bytes of the file at most.
+/// Maximum size of the file in bytes.
 const LONGEST: usize = 1 << 10;
-/// How often the file is looked at.
+/// Interval between two reads of the file.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Tells what stands in a file: milliseconds since 1970, or a time by RFC 3339.
+/// A clock that reads the time from a file: milliseconds since 1970, or a time by RFC 3339.
 pub(crate) struct FileClock {
     file: PathBuf,
-    /// What it told last: told again while somebody writes the file.
+    /// The last valid time, used while the file is being rewritten.
     last: AtomicI64,
 }
 
@@ -35,7 +35,7 @@ impl FileClock {
 }
 
 fn read(file: &Path) -> Option<i64> {
-    // It is read again and again.
+    // The file is read repeatedly, so only a regular file is accepted.
     let text = files::plain(file, LONGEST).and_then(files::text).ok()?;
     let text = text.trim();
     text.parse().ok().or_else(|| {

@@ -1,4 +1,4 @@
-//! The commands, one file each: from what was typed to an exit code.
+//! The commands, one file each: from parsed arguments to an exit code.
 
 pub(crate) mod act;
 pub(crate) mod adopt;

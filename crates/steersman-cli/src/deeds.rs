@@ -1,4 +1,4 @@
-//! What a session did to the world, or may have done: its effects, read from the log.
+//! The effects of a session on the world, or possible effects, read from the log.
 
 use crate::texts::Texts;
 use serde_json::{Value as Json, json};
@@ -15,7 +15,7 @@ use steersman_machine::interaction::{Class, How, Interaction, Target};
 use steersman_machine::network::Network;
 use steersman_machine::reflect::is_review;
 
-/// An effect of a tool.
+/// An effect of a tool, with its attempts and its status.
 #[derive(Clone, Debug)]
 pub(crate) struct Deed {
     pub(crate) id: Id,
@@ -24,28 +24,28 @@ pub(crate) struct Deed {
     pub(crate) args: String,
     pub(crate) branch: Id,
     pub(crate) line: Line,
-    /// Attempts that began.
+    /// Number of attempts that began.
     pub(crate) attempts: u32,
-    /// Attempts that began although the one before had, or may have had, its effect.
+    /// Number of attempts that began although an earlier one had, or may have had, its effect.
     pub(crate) repeated: u32,
     pub(crate) standing: Standing,
-    /// Who settled it, if it was in doubt.
+    /// The person or probe that resolved the doubt, if it was in doubt.
     pub(crate) settled: Option<Name>,
-    /// It is done, and so was an equal effect before: that one, as holds name it.
+    /// If it is done and an equal effect was done before: that effect, as holds name it.
     pub(crate) repeats: Option<String>,
-    /// Who let it repeat another.
+    /// The person who allowed it to repeat another effect.
     word: Option<Name>,
 }
 
-/// Where an effect stands.
+/// The status of an effect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     Wished,
     Held(Why),
-    /// A standing order keeps it from beginning.
+    /// A standing order prevents it from beginning.
     Barred,
     Running,
-    /// It began, and no process runs it any more: whether it happened is not known.
+    /// It began, but no process runs it any more, so its outcome is not known.
     Unknown,
     Done,
     NotPerformed,
@@ -96,7 +96,7 @@ impl Deed {
         }
     }
 
-    /// Whether it touches the world in a way that must be counted.
+    /// Returns true if it touches the world in a way that must be counted.
     pub(crate) fn counts(&self) -> bool {
         !self.class.is_free()
     }
@@ -117,7 +117,8 @@ impl Deed {
         })
     }
 
-    /// What let it repeat an equal effect: a person, its class, or its definition. None: it repeats none, or nobody did.
+    /// Returns what allowed it to repeat an equal effect: a person, its class, or its definition. `None` means that it is
+    /// no repetition, or that nothing allowed it.
     pub(crate) fn allowed(&self, network: Option<&Network>) -> Option<String> {
         self.repeats.as_ref()?;
         if let Some(by) = &self.word {
@@ -131,7 +132,7 @@ impl Deed {
     }
 }
 
-/// The standing of an effect as the ledger has it; none: nothing holds it, and nothing began it.
+/// Returns the status of an effect by the ledger; `None` if it was neither held nor begun.
 fn stands(ledger: &Ledger, effect: Id) -> Option<Standing> {
     let known = ledger.effect(effect)?;
     if let Some(hold) = known.holds.values().next_back() {
@@ -152,21 +153,21 @@ fn stands(ledger: &Ledger, effect: Id) -> Option<Standing> {
 pub(crate) struct Deeds {
     by_id: BTreeMap<Id, Deed>,
     calls: BTreeMap<Id, (Name, Class, String)>,
-    /// The effects of a call, the newest last. A branch that begins while a call is open may have one of its own.
+    /// The effects of a call, newest last. A branch that begins while a call is open may have its own effect for the call.
     of_call: BTreeMap<Id, Vec<Id>>,
-    /// Effects of calls that were open where another branch began, and how they stand there: it wished one anew, or has none.
+    /// Effects of calls that were open where another branch began, with their status on that branch.
     left: BTreeMap<Id, Standing>,
-    /// It says how an effect stands that was held or begun.
+    /// The ledger, which knows the status of every effect that was held or begun.
     ledger: Ledger,
-    /// The owner that began the last attempt of a probe.
+    /// The epoch of the owner that began the last attempt of a probe.
     probed_by: BTreeMap<Id, u64>,
-    /// The first effect that was done, by tool and arguments, as holds name it.
+    /// For each digest of tool and arguments, the first effect that was done, as holds name it.
     done: BTreeMap<Digest, String>,
 }
 
 impl Deeds {
-    /// Of the lines of a session from its first: what settles an effect stands on whatever branch is the current one then.
-    /// `way`: only what was wished on the lines of a way, and as they have it.
+    /// Reads the effects from all lines of a session, because the entry that settles an effect may be on any branch. With
+    /// `way`, only effects wished on its lines are kept, with their status as seen on it.
     pub(crate) fn of<'a>(
         lines: impl IntoIterator<Item = &'a Arc<LogLine>>,
         texts: &Texts,
@@ -180,7 +181,7 @@ impl Deeds {
             if way.is_some()
                 && let Some(standing) = deeds.left.get(&deed.id)
             {
-                // Its end on its own branch counts there.
+                // The effect may have ended on its own branch, but not on this way.
                 deed.attempts = 0;
                 deed.standing = *standing;
                 continue;
@@ -195,9 +196,9 @@ impl Deeds {
             LedgerEntry::Started { effect, .. } => Some(*effect),
             _ => None,
         });
-        // The ledger does not expect that what is over begins again, and forgets it.
+        // Collect these first: the ledger forgets that an effect was over when it begins again.
         let anew: Vec<Id> = begun.filter(|effect| self.is_over(*effect)).collect();
-        // Nobody asks this one for the hash of a line.
+        // The hash of the line is not used here.
         self.ledger.fold(line, &[0; 32]);
         if let (true, Some(commit)) = (shown, &line.commit) {
             for push in &commit.pushes {
@@ -261,7 +262,7 @@ impl Deeds {
         self.by_id.insert(wished.id, deed);
     }
 
-    /// A result says how the effect of this branch ended that nothing held or began.
+    /// Sets the status of an effect from the result of its call, for effects that were neither held nor begun.
     fn closed(&mut self, branch: Id, call: Id, how: How) {
         let effects = self.of_call.get(&call).map_or(&[][..], Vec::as_slice);
         let is_own = |effect: &&Id| self.by_id[*effect].branch == branch;
@@ -274,7 +275,7 @@ impl Deeds {
         let Some(effect) = own.or(effects.last()).copied() else {
             return;
         };
-        // The branch has no effect of this call: that of another one goes on there.
+        // The branch has no effect for this call; the effect of another branch goes on there.
         if own.is_none() && how == How::NotInThisBranch {
             self.left.insert(effect, standing);
             return;
@@ -286,7 +287,7 @@ impl Deeds {
         }
     }
 
-    /// What tells people that something waits for them is no call's.
+    /// Adds a `reach` effect, which notifies a person and belongs to no call.
     fn reach(&mut self, line: &LogLine, entry: &LedgerEntry) {
         let LedgerEntry::Reach {
             effect,
@@ -314,7 +315,7 @@ impl Deeds {
         }
     }
 
-    /// Nor is what looks whether something happened.
+    /// Adds a probe, which belongs to no call either.
     fn probe(&mut self, line: &LogLine, entry: &LedgerEntry) {
         let LedgerEntry::Probe { effect, of, what } = entry else {
             return;
@@ -338,7 +339,7 @@ impl Deeds {
         }
     }
 
-    /// It is done: an equal effect that was done before makes it a repetition.
+    /// Marks an effect as done. If an equal effect was done before, this one is a repetition.
     fn is_done(&mut self, effect: Id) {
         let digest = self.ledger.effect(effect).and_then(|known| known.digest);
         let Some(digest) = digest else { return };
@@ -394,7 +395,7 @@ impl Deeds {
                 if let Some(deed) = self.by_id.get_mut(effect) {
                     deed.attempts += 1;
                     deed.repeated += u32::from(again);
-                    // how it ended before, somebody said; how this attempt ends, its tool says
+                    // That resolution was about the previous attempt; this attempt has an outcome of its own.
                     deed.settled = None;
                 }
             }
@@ -403,7 +404,8 @@ impl Deeds {
         }
     }
 
-    /// What runs runs in the process of the newest owner, if there is one; what others began is not known.
+    /// Sets the status of running effects: only those begun by the current owner still run; the outcome of the others is
+    /// unknown.
     pub(crate) fn driven(&mut self, by_somebody: bool) {
         let epoch = self.ledger.epoch + u64::from(!by_somebody);
         for (effect, deed) in &mut self.by_id {
@@ -417,7 +419,7 @@ impl Deeds {
         }
     }
 
-    /// An order holds it: the log of the session does not say of which effects.
+    /// Marks an effect as held by a standing order, which the log does not list by effect.
     pub(crate) fn held(&mut self, effect: Id) {
         if let Some(deed) = self.by_id.get_mut(&effect)
             && deed.standing == Standing::Wished
@@ -426,13 +428,13 @@ impl Deeds {
         }
     }
 
-    /// In the order in which they were wished.
+    /// Returns all effects, in the order in which they were wished.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Deed> {
         self.by_id.values()
     }
 
-    /// By tool, of those of these that touch the world: intended (begun or still to begin), done, repeated. Repeated is an
-    /// effect that was done although an equal one was, and each attempt of an `unsafe` one behind an attempt that may have
+    /// Returns for each tool that touches the world the numbers of intended (begun), done and repeated effects. Repeated
+    /// are effects that were done although an equal one was, and attempts of an `unsafe` effect after one that may have
     /// happened.
     pub(crate) fn sums<'a>(
         deeds: impl IntoIterator<Item = &'a Deed>,
@@ -444,7 +446,7 @@ impl Deeds {
             sum.0 += 1;
             sum.1 += u32::from(deed.standing == Standing::Done);
             sum.2 += u32::from(deed.repeats.is_some());
-            // another attempt of an idempotent effect has its key; an unsafe one has none
+            // Another attempt of an idempotent effect uses the same key, so it is no repetition.
             sum.2 += if deed.class == Class::Unsafe {
                 deed.repeated
             } else {

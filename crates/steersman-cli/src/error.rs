@@ -1,32 +1,32 @@
-//! What a command came to: exit codes, and errors with hints for people.
+//! Exit codes of commands, and errors with hints for people.
 
 use std::fmt;
 use steersman::runtime::bind::BindError;
 use steersman::runtime::engine::EngineError;
 use steersman::runtime::store::StoreError;
 
-/// Exit codes. Scripts rely on them.
+/// Exit codes. They are stable, because scripts rely on them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Answered, or nothing to report.
+    /// The session answered, or there is nothing to report.
     Answered = 0,
     /// The session failed.
     Failed = 1,
-    /// Wrong use.
+    /// The command was used wrongly.
     Usage = 2,
     /// The definition has errors.
     Definition = 3,
-    /// The store or the binding refused.
+    /// The store or the binding refused the operation.
     Store = 4,
-    /// It waits: for a person, an event, time, or a model that is down.
+    /// The session waits for a person, an event, a time, or a model that does not answer.
     Waits = 5,
     /// A limit was reached.
     Limit = 6,
     /// An effect is in doubt.
     Doubt = 7,
-    /// `test`: it differs.
+    /// A test failed, or `diff` or `rerun` found a different result.
     Differs = 8,
-    /// Interrupted, resumable.
+    /// Interrupted; the session can be resumed.
     Interrupted = 130,
 }
 
@@ -36,14 +36,14 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// Why a command did not do what it was asked.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) struct CommandError {
-    /// What the process ends with.
+    /// The exit code of the process.
     pub(crate) exit: Exit,
-    /// What went wrong; lower case, no full stop. Empty: all was said already.
+    /// The error; lower case, no full stop. Empty if everything was printed already.
     pub(crate) message: String,
-    /// What to do about it.
+    /// Advice on what to do.
     pub(crate) hints: Vec<String>,
 }
 
@@ -55,20 +55,20 @@ impl CommandError {
             hints: Vec::new(),
         }
     }
-    /// Wrong use: nothing was done.
+    /// Wrong use; nothing was done.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
-    /// The store or the binding refused.
+    /// The store or the binding refused the operation.
     pub(crate) fn store(message: impl Into<String>) -> Self {
         Self::new(Exit::Store, message)
     }
-    /// Adds what to do about it.
+    /// Adds advice on what to do.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
-    /// The reader of stdout went away: nothing is left to say, and nobody to say it to.
+    /// The reader of standard output has gone away, so nothing can be printed any more.
     pub(crate) fn reader_gone() -> Self {
         Self::new(Exit::Answered, "")
     }
@@ -162,7 +162,7 @@ impl CommandError {
             EngineError::Bind(
                 BindError::NoNet(_) | BindError::NetVersion { .. } | BindError::NoRouter { .. },
             ) => Self::store(message).hint("run it from the program that registers it"),
-            // a script was given, and is what is wrong
+            // A script was given, so it is the cause.
             EngineError::Bind(BindError::Model(error)) if error.message.contains("script") => {
                 Self::usage(message)
             }
@@ -186,7 +186,7 @@ impl CommandError {
                 Self::store(message)
             }
             EngineError::Gone(why) => match &**why {
-                // It came from inside a session that was driven: nobody used anything wrongly.
+                // This error came from inside a driven session, so it is no wrong use.
                 EngineError::Store(StoreError::TooLarge { .. }) => Self::store(why.to_string()),
                 why => Self::of_engine(why),
             },
@@ -195,8 +195,8 @@ impl CommandError {
     }
 }
 
-/// Wrong use, told without the options that every command takes: clap shows those that were given, or set in the
-/// environment, as if they had to be there.
+/// Removes the global options from a usage error. clap lists those that were given or set in the environment as if they
+/// were required.
 pub(crate) fn without_globals(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue};
     let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {

@@ -1,15 +1,15 @@
-//! `--where`: which sessions. Terms joined by `and`, each `NAME OP VALUE`.
+//! `--where`: selects sessions. Terms are joined by `and`, each `NAME OP VALUE`.
 //!
 //! Names are `status`, `network` (or `definition`), `digest`, `updated`, `created`, `age`, `cost`, `tokens`, `calls`,
-//! `failed`; in `pending` also `for`, `kind` and `tool`. Any other name is a label. A time is a date, or a span back from now:
-//! `-7d`. What is misspelt is refused and never means all or none: a filter may decide what is paid.
+//! `failed`; in `pending` also `for`, `kind` and `tool`. Any other name is a label. A time is a date, or a span back from
+//! now: `-7d`. An unknown name or value is refused and never selects all or none, because a filter may decide what is paid.
 
 use crate::error::CommandError;
 use jiff::Timestamp;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// A parsed filter; all terms must hold.
+/// A parsed filter. All terms must hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Filter(Vec<Term>);
 
@@ -40,20 +40,20 @@ const OPS: &[(&str, Op)] = &[
     ("<", Op::Less),
 ];
 
-/// What a name stands for in one session.
+/// The value of a name in one session.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {
     Text(String),
-    /// Known under each of these; the first is the one that is ordered by.
+    /// Any of these texts; the first is used for ordering.
     Any(Vec<String>),
     Number(f64),
     /// Milliseconds since 1970.
     Time(i64),
-    /// Milliseconds.
+    /// A span in milliseconds.
     Span(i64),
 }
 
-/// Names that are no labels.
+/// Names that are not labels.
 const NAMES: &[&str] = &[
     "status",
     "network",
@@ -71,7 +71,7 @@ const NAMES: &[&str] = &[
     "tool",
 ];
 
-/// How sessions stand.
+/// The statuses of sessions.
 const STATUSES: &[&str] = &[
     "running",
     "interrupted",
@@ -85,14 +85,14 @@ const STATUSES: &[&str] = &[
     "new",
 ];
 
-/// What may wait.
+/// The kinds of things that wait.
 const KINDS: &[&str] = &[
     "approval", "input", "doubt", "budget", "repeat", "question", "event", "timer", "again",
     "hold", "outage",
 ];
 
 impl Filter {
-    /// Parses it; nothing is a filter that everything passes.
+    /// Parses a filter. `None` gives a filter that everything passes.
     pub(crate) fn parse(text: Option<&str>) -> Result<Self, CommandError> {
         let Some(text) = text else {
             return Ok(Self::default());
@@ -104,8 +104,8 @@ impl Filter {
             .map(Self)
     }
 
-    /// Refuses names that are neither built in nor a label of any of these: a label that is misspelt would mean nobody, or
-    /// with `!=` everybody.
+    /// Refuses names that are neither built in nor a label of any session: a misspelt label would select nothing, or with
+    /// `!=` everything.
     pub(crate) fn known_among<'a>(
         &self,
         labels: impl IntoIterator<Item = &'a str>,
@@ -126,12 +126,13 @@ impl Filter {
         Err(CommandError::usage(what).hint(format!("names are {}; {known}", NAMES.join(", "))))
     }
 
-    /// Whether a term is about this name.
+    /// Returns true if a term uses this name.
     pub(crate) fn mentions(&self, name: &str) -> bool {
         self.0.iter().any(|term| term.name == name)
     }
 
-    /// Whether it lets this through. `field` gives the value of a name; none: the session has no such label.
+    /// Returns true if the filter lets this session through. `field` returns the value of a name, or `None` if the session
+    /// has no such label.
     pub(crate) fn holds(
         &self,
         now: i64,
@@ -243,7 +244,7 @@ impl Term {
     }
 }
 
-/// The parts between ` and `, but for those in quotes.
+/// Splits the text at ` and `, except within quotes.
 fn terms(text: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut quote) = (Vec::new(), 0, None);
     for (at, c) in text.char_indices() {
@@ -261,7 +262,7 @@ fn terms(text: &str) -> Vec<&str> {
     parts
 }
 
-/// A moment in milliseconds: a date, a date and time with zone, or a span back from now (`-7d`, `-30m`).
+/// Parses a time to milliseconds: a date, a date and time with zone, or a span back from now (`-7d`, `-30m`).
 fn moment(now: i64, text: &str) -> Result<i64, CommandError> {
     let bad = || {
         CommandError::usage(format!("`{text}` is no moment")).hint(

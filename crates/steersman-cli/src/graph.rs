@@ -1,8 +1,9 @@
-//! A definition as a picture: nodes, edges, clusters, and where a session stands in them.
+//! A definition as a picture: nodes, edges, clusters, and the marks of a session in it.
 //!
-//! [`of`] makes it from a network, [`stand`] marks a session in it; [`terminal`], [`mermaid`] and [`svg`] draw it. A routed
-//! agent is a cluster with its members inside, because each start makes an instance of its own: an agent that two routers
-//! name stands in both. An agent with modes is a cluster of its modes; whom it starts stands beside it. So no edge crosses the border of a cluster, and a cluster can be drawn by itself.
+//! [`of`] makes the picture from a network, [`stand`] marks a session in it; [`terminal`], [`mermaid`] and [`svg`] draw it.
+//! A routed agent is a cluster that contains its members, because each start makes a new instance: a member of two routers
+//! is drawn in both. An agent with modes is a cluster of its modes; the agents that it starts are drawn next to it. So no
+//! edge crosses the border of a cluster, and each cluster can be laid out separately.
 
 mod facts;
 mod layout;
@@ -19,90 +20,90 @@ pub(crate) use stand::stand;
 use serde::Serialize;
 use steersman_machine::ids::Name;
 
-/// The picture. Everything stands in the order in which it is drawn.
+/// The picture. Everything is listed in the order in which it is drawn.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Graph {
     /// Name of the network.
     pub(crate) name: Name,
-    /// One line about it.
+    /// Description of the network, in one line.
     pub(crate) about: Option<String>,
-    /// Of a session: which one, at which line, and how it stands.
+    /// For a session: its name, its line and its status.
     pub(crate) stands: Option<String>,
-    /// The first is the whole network.
+    /// The first cluster is the whole network.
     pub(crate) clusters: Vec<Cluster>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) edges: Vec<Edge>,
 }
 
-/// A routed agent with its members, or an agent with its modes; the first one is the whole network.
+/// A routed agent with its members, or an agent with its modes. The first cluster is the whole network.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Cluster {
-    /// The agent.
+    /// The name of the agent.
     pub(crate) name: Name,
-    /// What chooses: `rules`, `sequence`, `states`, `tasks`, `handoff`, `pick`, `Rust`; `modes`: what stands in it is what one
-    /// agent can be.
+    /// The kind of router: `rules`, `sequence`, `states`, `tasks`, `handoff`, `pick`, `Rust`. For an agent with modes:
+    /// `modes`.
     pub(crate) by: &'static str,
     pub(crate) facts: Vec<Fact>,
-    /// What it stands in; none: it is the whole network.
+    /// The cluster that contains it; `None` for the whole network.
     pub(crate) inside: Option<usize>,
-    /// What stands in it, in order.
+    /// The nodes and clusters in it, in order.
     pub(crate) items: Vec<At>,
     pub(crate) mark: Mark,
 }
 
-/// A box.
+/// A box of the picture.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Node {
     pub(crate) what: What,
     pub(crate) name: String,
-    /// Beside the name: what it is, and by which model or person.
+    /// Text next to the name: the kind, and the model or the role.
     pub(crate) note: String,
     pub(crate) facts: Vec<Fact>,
     pub(crate) inside: usize,
     pub(crate) mark: Mark,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum What {
-    /// Whoever talks with it.
+    /// The user or caller.
     You,
     /// An event that starts sessions.
     Event,
     /// A model-driven agent.
     Agent,
-    /// An agent that only runs a tool.
+    /// A plain agent, which only runs a tool.
     Plain,
     Person,
-    /// What chooses.
+    /// The chooser of a routed agent.
     Router,
-    /// A state of a graph of states.
+    /// A state of a state graph.
     State,
     /// A task of a concierge.
     Task,
     /// A mode of an agent.
     Mode,
-    /// Where a cluster begins.
+    /// The beginning of a cluster.
     Begin,
-    /// Where it ends.
+    /// The end of a cluster.
     End,
-    /// A routed agent that stands further up: networks may call themselves.
+    /// A routed agent that is drawn further up, because networks may be recursive.
     Again,
 }
 
-/// Something to say in a box.
+/// A line of text in a box.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Fact {
-    /// `tool`, `needs`, `done`.
+    /// The word before the text: `tool`, `needs`, `done`.
     pub(crate) word: &'static str,
     pub(crate) text: String,
-    /// It belongs to the tool that was said last.
+    /// True if it belongs to the tool in the rows above.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) of_tool: bool,
 }
 
-/// A node or a cluster.
+/// The index of a node or of a cluster.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum At {
@@ -110,63 +111,63 @@ pub(crate) enum At {
     Cluster(usize),
 }
 
-/// An arrow between two that stand in the same cluster.
+/// An arrow between two items of the same cluster.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Edge {
     pub(crate) from: At,
     pub(crate) to: At,
     pub(crate) kind: Kind,
-    /// Why it is taken; empty: nothing is to be said.
+    /// The condition or reason; empty if there is nothing to say.
     pub(crate) label: String,
-    /// Of a session: how often it was.
+    /// For a session: how often the arrow was taken.
     pub(crate) times: Option<u64>,
 }
 
-/// What an arrow means.
+/// The meaning of an arrow.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// A router leads there, an agent hands over, a message comes in.
+    /// A router chooses it, an agent hands over, or a message arrives.
     Leads,
-    /// An agent starts another one, asks a person, or is judged by one, and waits for what comes back.
+    /// An agent calls another one, asks a person, or is judged, and waits for the result.
     Calls,
-    /// This comes first.
+    /// The source must be done before the target.
     First,
-    /// Only where something went wrong.
+    /// Taken only after a failure.
     Else,
 }
 
-/// Where a session stands.
+/// The mark of a session on a node or cluster.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Mark {
     pub(crate) is: Option<Is>,
-    /// In words, what stands here last: `acts`, `waits for approver`, `done`.
+    /// The status in words: `acts`, `waits for approver`, `done`.
     pub(crate) text: String,
 }
 
-/// How something stands, from nothing to what is to be seen first.
+/// The kinds of marks, from the least to the most important.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Is {
-    /// It was there, and is over.
+    /// It was active, and is over.
     Over,
-    /// Wanted, and not done.
+    /// It is wanted, and not done.
     Goal,
-    /// It stands here: at rest with the floor, the state of a graph.
+    /// The session is here: at rest with the floor, or in this state.
     Here,
-    /// It waits for somebody or something.
+    /// It waits for a person or something else.
     Waits,
     /// It is at work.
     Acts,
 }
 
 impl Graph {
-    /// What is drawn as the head of a cluster: `bank: tasks`.
+    /// Returns the edges that leave a node or cluster.
     pub(crate) fn edges_from(&self, at: At) -> impl Iterator<Item = &Edge> {
         self.edges.iter().filter(move |edge| edge.from == at)
     }
 
-    /// The name of a node or cluster.
+    /// Returns the name of a node or cluster.
     pub(crate) fn name(&self, at: At) -> &str {
         match at {
             At::Node(node) => &self.nodes[node].name,
@@ -181,7 +182,7 @@ impl Graph {
         }
     }
 
-    /// What somebody reads of an arrow: why it is taken, and how often it was.
+    /// Returns the text of an arrow: its label, and how often it was taken.
     pub(crate) fn told(edge: &Edge) -> String {
         match edge.times {
             None | Some(0) => edge.label.clone(),
@@ -192,7 +193,7 @@ impl Graph {
 }
 
 impl Mark {
-    /// Adds what somebody who comes later says; what is to be seen first stays.
+    /// Adds a mark and its text. The most important mark stays.
     fn add(&mut self, is: Is, text: &str) {
         self.is = self.is.max(Some(is));
         if text.is_empty() || self.text.split(", ").any(|said| said == text) {
@@ -214,7 +215,7 @@ impl Fact {
         }
     }
 
-    /// Of the tool that was said last.
+    /// Marks the fact as belonging to the tool before it.
     fn of_tool(self) -> Self {
         Self {
             of_tool: true,

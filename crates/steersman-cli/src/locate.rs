@@ -1,10 +1,11 @@
-//! Where the store is, and where a definition is.
+//! Finds the store and the file of a definition.
 
 use crate::cli::Global;
 use crate::error::CommandError;
 use std::path::{Path, PathBuf};
 
-/// The file of the store: what was asked for, else the nearest `.steersman` folder upward, else the user's data folder.
+/// Returns the file of the store: the one that was named, else that of the nearest `.steersman` folder upward, else that of
+/// the user's data folder.
 pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf, CommandError> {
     if let Some(path) = asked {
         return Ok(path.to_owned());
@@ -21,7 +22,7 @@ pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf, CommandError> {
         })
 }
 
-/// The file of the store that must be there.
+/// Returns the file of a store that must exist.
 pub(crate) fn existing(global: &Global) -> Result<PathBuf, CommandError> {
     let file = store(global.store.as_deref())?;
     if file.exists() {
@@ -57,7 +58,7 @@ fn data_folder() -> Option<PathBuf> {
     })
 }
 
-/// The file of a definition: itself, or the steersman.yaml of a folder.
+/// Returns the file of a definition: the path itself, or the steersman.yaml of a folder.
 pub(crate) fn definition(path: &Path) -> Result<PathBuf, CommandError> {
     let file = if path.is_dir() {
         path.join("steersman.yaml")
@@ -79,7 +80,7 @@ pub(crate) fn definition(path: &Path) -> Result<PathBuf, CommandError> {
     })
 }
 
-/// Why a file cannot be written, and what to do about it.
+/// Returns the error for a file that cannot be written, with advice.
 pub(crate) fn unwritten(path: &Path, error: &std::io::Error) -> CommandError {
     use std::io::ErrorKind;
     let place = path.display();
@@ -112,7 +113,7 @@ pub(crate) fn unwritten(path: &Path, error: &std::io::Error) -> CommandError {
     }
 }
 
-/// A path as a person would type it from here.
+/// Renders a path as a person would type it in the current folder.
 pub(crate) fn shown(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     path.strip_prefix(&here)

@@ -1,4 +1,4 @@
-//! The log of a session, read whole: its lines with their texts, in which the values of its secrets read `(secret)`.
+//! The whole log of a session: its lines with their texts, in which the values of secrets read `(secret)`.
 
 use crate::error::CommandError;
 use crate::place::Place;
@@ -15,7 +15,7 @@ use steersman_machine::interaction::Interaction;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 
-/// What was read.
+/// A log with its texts.
 pub(crate) struct Log {
     pub(crate) lines: Vec<Arc<LogLine>>,
     pub(crate) texts: Texts,
@@ -23,7 +23,7 @@ pub(crate) struct Log {
     pub(crate) known: Arc<Known>,
 }
 
-/// Reads a session's log from disk.
+/// Reads the log of a session from disk.
 pub(crate) async fn read(place: &Place, session: &str) -> Result<Log, CommandError> {
     let mut feed = place.engine().feed(session, Line::NONE);
     let mut lines = feed.lines().await?;
@@ -44,8 +44,8 @@ pub(crate) async fn read(place: &Place, session: &str) -> Result<Log, CommandErr
 }
 
 impl Log {
-    /// The definitions that the session was bound to, by line, as the store has them. One that cannot be read says nothing of its
-    /// rules; what was recorded is told all the same.
+    /// Returns the definitions that the session was bound to, by the line of the binding, as the store has them. A
+    /// definition that cannot be read is left out; the log is shown without its rules.
     pub(crate) async fn bound(&self, place: &Place, session: &str) -> BTreeMap<Line, Arc<Network>> {
         let mut bound = BTreeMap::new();
         for line in &self.lines {
@@ -56,7 +56,7 @@ impl Log {
         bound
     }
 
-    /// The first line that calls this tool or agent.
+    /// Returns the first line that calls this tool or agent.
     pub(crate) fn first_call(&self, name: &str) -> Option<Line> {
         self.lines
             .iter()
@@ -64,15 +64,15 @@ impl Log {
             .map(|line| line.n)
     }
 
-    /// The first of some lines that calls this tool or agent.
+    /// Returns the first of these lines that calls this tool or agent.
     pub(crate) fn first_call_of(lines: &[&Arc<LogLine>], name: &str) -> Option<Line> {
         let mut lines = lines.iter();
         let first = lines.find(|line| line.commit.as_ref().is_some_and(|c| calls(c, name)));
         first.map(|line| line.n)
     }
 
-    /// What led to where a branch stands, oldest first: the lines on its path, and before a line that took another branch
-    /// over those on the way there.
+    /// Returns everything that led to the head of a branch, oldest first: the lines on its path, and where a line adopted a
+    /// branch, the lines of that branch too.
     pub(crate) fn history(&self, branch: &BranchView, all: &[BranchView]) -> Vec<&Arc<LogLine>> {
         let mut found: BTreeMap<Line, &Arc<LogLine>> = BTreeMap::new();
         let mut todo = self.path(branch, all);
@@ -87,20 +87,20 @@ impl Log {
         found.into_values().collect()
     }
 
-    /// A line and all before it on its path, oldest first.
+    /// Returns a line and all lines before it on its path, oldest first.
     pub(crate) fn up_to(&self, line: Line) -> Vec<&Arc<LogLine>> {
         let mut path = self.back_to(line, Line::NONE);
         path.reverse();
         path
     }
 
-    /// Where the session stands behind a line, on its branch.
+    /// Returns the snapshot after a line, on the branch of that line.
     pub(crate) fn snapshot(&self, line: Line) -> Snapshot {
         let path = self.up_to(line).into_iter();
         path.fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line))
     }
 
-    /// A line and those before it on its path, newest first, as far as another one, which is not among them.
+    /// Returns a line and the lines before it on its path, newest first, down to `until`, which is excluded.
     pub(crate) fn back_to(&self, line: Line, until: Line) -> Vec<&Arc<LogLine>> {
         let (mut need, mut path) = (line, Vec::new());
         while need > until
@@ -112,7 +112,7 @@ impl Log {
         path
     }
 
-    /// The lines on a branch's path, oldest first: its own, and those before it up to where it was forked.
+    /// Returns the lines on a branch's path, oldest first: its own lines, and those of its ancestors up to the forks.
     pub(crate) fn path(&self, branch: &BranchView, all: &[BranchView]) -> Vec<&Arc<LogLine>> {
         let mut until = Vec::new();
         let (mut at, mut upto) = (Some(branch), branch.head);
@@ -137,7 +137,7 @@ impl Log {
     }
 }
 
-/// The definition that a line binds a session to, if it does and the store has it.
+/// Returns the definition that a line binds the session to, if it does and the store has the definition.
 pub(crate) async fn bound_by(
     line: &LogLine,
     texts: &Texts,
@@ -145,7 +145,7 @@ pub(crate) async fn bound_by(
     session: &str,
 ) -> Option<Arc<Network>> {
     let binding = line.commit.as_ref()?.binding.as_ref()?;
-    // As it was bound: in what is shown a value that is also a secret is masked.
+    // Use the stored values: in the shown texts, values that are also secrets are masked.
     let values = match line.bodies.get(binding.values.k() as usize) {
         Some(Text::Here(text)) => text.clone(),
         _ => texts.text(binding.values),

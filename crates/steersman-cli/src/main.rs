@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            // help and version are data, wrong use is talk; clap knows which goes where
+            // Help and version go to standard output, usage errors to standard error; clap chooses.
             let error = error::without_globals(error);
             printer::wrong_use(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
@@ -49,10 +49,10 @@ fn main() -> ExitCode {
         let ended = runtime.block_on(async {
             let ended = dispatch(cli, &printer).await;
             let let_go = driven.let_go(&printer).await;
-            // of two errors the command's own says what was asked for and did not happen
+            // If both fail, the command's own error is reported, because that is the work that did not happen.
             ended.and_then(|exit| let_go.map(|()| exit))
         });
-        // what still runs is a prompt on a blocked thread; nothing of ours waits for it
+        // Only a prompt on a blocked thread may still run; nothing depends on it.
         runtime.shutdown_background();
         ended
     });
@@ -70,7 +70,8 @@ fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    // A file that must not grow (`ulimit -f`) is told like a full disk. Unheard, the signal ends the program without a word.
+    // A file size limit (`ulimit -f`) is reported like a full disk. Without a handler, the signal SIGXFSZ would end the
+    // program silently.
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

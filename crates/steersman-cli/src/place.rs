@@ -1,4 +1,4 @@
-//! The store and the engine that a command works with.
+//! The store and the engine that a command uses.
 
 use crate::address::{Address, LineName, SessionName};
 use crate::cli::{Drive, Durability, Global};
@@ -17,19 +17,19 @@ use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
 use steersman_machine::commit::LogLine;
 use steersman_machine::ids::Line;
 
-/// Shortest piece of a session's id that is shown.
+/// Minimum length of a shown session id.
 const SHORT: usize = 4;
 
 /// A store with the engine over it.
 pub(crate) struct Place {
     pub(crate) steersman: Steersman,
     pub(crate) file: PathBuf,
-    /// How long a command stays while a model does not answer.
+    /// Time that a command waits while a model does not answer.
     pub(crate) wait: Duration,
     driven: Driven,
 }
 
-/// What drives sessions in this process: no command ends before it let go of them, however it ends.
+/// Everything that drives sessions in this process. A command ends only after these are stopped, also on an error.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Driven(Arc<Mutex<Vec<Steersman>>>);
 
@@ -44,8 +44,8 @@ impl Driven {
         std::mem::take(&mut *all)
     }
 
-    /// Lets go of all sessions that are still driven. What has begun and must not be repeated is waited for, unless somebody
-    /// does not want to wait.
+    /// Releases all sessions that are still driven. Effects that began and must not be repeated are awaited, unless the
+    /// user does not want to wait.
     pub(crate) async fn let_go(&self, printer: &Printer) -> Result<(), CommandError> {
         let all = self.take();
         if all.iter().all(|one| one.engine().all_driven().is_empty()) {
@@ -57,11 +57,11 @@ impl Driven {
     }
 }
 
-/// What that is where somebody looks, unless they say otherwise.
+/// The default for [`Place::wait`] if a person is at the terminal.
 const WAIT: Duration = Duration::from_mins(1);
 
 impl Place {
-    /// The store, made if it is not there.
+    /// Opens the store, and creates it if it does not exist.
     pub(crate) async fn open(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
         let file = locate::store(global.store.as_deref())?;
         if let Some(folder) = file.parent().filter(|f| !f.as_os_str().is_empty()) {
@@ -80,7 +80,7 @@ impl Place {
             } else {
                 "--script-all"
             };
-            // found out before a message is taken that nobody could answer
+            // Check the script before a message is accepted that nothing could answer.
             let shown = script.display();
             let looked = std::fs::metadata(script).map_err(|e| match e.kind() {
                 std::io::ErrorKind::NotFound => {
@@ -124,8 +124,8 @@ impl Place {
         })
     }
 
-    /// The store if there is one, to look at; looking makes none, and works where nothing can be written. One that was named is
-    /// there.
+    /// Opens the store for reading, if it exists; works on read-only media and creates nothing. A store that was named must
+    /// exist.
     pub(crate) async fn existing(global: &Global) -> Result<Option<Self>, CommandError> {
         if global.store.is_none() && !locate::store(None)?.exists() {
             return Ok(None);
@@ -133,7 +133,7 @@ impl Place {
         Self::to_look(global).await.map(Some)
     }
 
-    /// The store that must be there, to look at.
+    /// Opens a store that must exist, for reading.
     pub(crate) async fn to_look(global: &Global) -> Result<Self, CommandError> {
         Self::looked_at(locate::existing(global)?, global).await
     }
@@ -153,18 +153,18 @@ impl Place {
         })
     }
 
-    /// The store that must be there for what is to be done.
+    /// Opens a store that must exist, for changes.
     pub(crate) async fn required(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
         locate::existing(global)?;
         Self::open(global, drive).await
     }
 
-    /// Closes the store of a command that drove nothing: whoever needs it alone may open it then.
+    /// Closes the store of a command that drove nothing, so that it can be opened exclusively.
     pub(crate) fn close(self) {
         self.driven.take();
     }
 
-    /// Somebody does not want to wait for what was begun.
+    /// Stops waiting for effects that began, because the user does not want to wait.
     pub(crate) fn is_left_at_once(&self) {
         self.driven.take();
     }
@@ -181,7 +181,7 @@ impl Place {
         self.engine().clock().now().0
     }
 
-    /// The session that a name means.
+    /// Finds the session that a name means.
     pub(crate) async fn session(&self, name: &SessionName) -> Result<SessionInfo, CommandError> {
         let mut query = SessionQuery {
             limit: Some(2),
@@ -223,7 +223,7 @@ impl Place {
         }
     }
 
-    /// A session as people type it: its shortest beginning that no other has.
+    /// Returns the session's id as people type it: its shortest unique beginning.
     pub(crate) async fn short(&self, id: &str) -> Result<String, CommandError> {
         let query = SessionQuery {
             prefix: Some(id[..SHORT.min(id.len())].to_owned()),
@@ -233,7 +233,7 @@ impl Place {
         Ok(shortest(id, alike.iter().map(|s| &*s.id)).to_owned())
     }
 
-    /// Reads a session without owning it, with the branch that the address names.
+    /// Reads a session without owning it; also returns the index of the branch that the address names.
     pub(crate) async fn inspect(
         &self,
         address: &Address,
@@ -245,19 +245,19 @@ impl Place {
     }
 }
 
-/// What an address names, to look at: a session's log, a branch of it, perhaps a line.
+/// The target of an address, for reading: a session's log, a branch, possibly a line.
 pub(crate) struct Sight {
     pub(crate) address: Address,
     pub(crate) inspection: Inspection,
     pub(crate) log: Log,
-    /// The place of the branch.
+    /// The index of the branch.
     pub(crate) at: usize,
     /// The session as people type it.
     pub(crate) short: String,
 }
 
 impl Place {
-    /// Reads what an address names, without owning it.
+    /// Reads the target of an address, without owning the session.
     pub(crate) async fn look(&self, text: &str) -> Result<Sight, CommandError> {
         let address = Address::parse(text)?;
         let (inspection, at) = self.inspect(&address).await?;
@@ -278,22 +278,22 @@ impl Sight {
         &self.inspection.branches[self.at]
     }
 
-    /// The branch, where the address names one.
+    /// Returns the branch, if the address names one.
     pub(crate) fn named(&self) -> Option<&BranchView> {
         self.address.branch.as_ref().map(|_| self.branch())
     }
 
-    /// As people type it: the session, with its branch where that was named.
+    /// Returns the name as people type it: the session, with the branch if the address names one.
     pub(crate) fn name(&self) -> String {
         typed_as(&self.short, self.named())
     }
 
-    /// What led to where the branch stands, oldest first.
+    /// Returns all lines that led to the head of the branch, oldest first.
     pub(crate) fn path(&self) -> Vec<&Arc<LogLine>> {
         self.log.history(self.branch(), &self.inspection.branches)
     }
 
-    /// The line that is named, on the way of the branch.
+    /// Returns the line that the address names, on the path of the branch.
     pub(crate) fn line(&self) -> Result<Option<Line>, CommandError> {
         let path = self.path();
         let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
@@ -306,7 +306,7 @@ impl Sight {
     }
 }
 
-/// A session as people type it, with this branch of it.
+/// Returns a session as people type it, with this branch.
 pub(crate) fn typed_as(short: &str, branch: Option<&BranchView>) -> String {
     match branch {
         Some(branch) => format!("{short}:{}", branch_name(branch)),
@@ -314,7 +314,7 @@ pub(crate) fn typed_as(short: &str, branch: Option<&BranchView>) -> String {
     }
 }
 
-/// The shortest beginning of `id`, four characters at least, that no other of `all` has.
+/// Returns the shortest beginning of `id`, at least four characters, that no other id of `all` has.
 pub(crate) fn shortest<'a>(id: &'a str, all: impl Iterator<Item = &'a str>) -> &'a str {
     let shared = all
         .filter(|other| *other != id)
@@ -329,10 +329,10 @@ pub(crate) fn shortest<'a>(id: &'a str, all: impl Iterator<Item = &'a str>) -> &
     &id[..(shared + 1).max(SHORT).min(id.len())]
 }
 
-/// Branches without a label that are named to who asks for one that there is not.
+/// Maximum number of branches without a label that the error for an unknown branch lists.
 const UNNAMED: usize = 10;
 
-/// The place of a branch in an inspection: by label, by id, else the current one.
+/// Returns the index of a branch in an inspection: by label, by id, else the current one.
 pub(crate) fn branch_at(
     inspection: &Inspection,
     name: Option<&str>,
@@ -342,7 +342,7 @@ pub(crate) fn branch_at(
         Some(name) => b.label.as_deref() == Some(name) || b.id.to_string() == name,
     });
     found.ok_or_else(|| {
-        // A search opens many that nobody gave a name.
+        // A search opens many branches without a label.
         let mut unnamed = 0;
         let few = inspection.branches.iter().filter(|b| {
             unnamed += usize::from(b.label.is_none());
@@ -361,7 +361,7 @@ pub(crate) fn branch_at(
     })
 }
 
-/// Label of a branch, else its id.
+/// Returns the label of a branch, else its id.
 pub(crate) fn branch_name(branch: &BranchView) -> String {
     branch
         .label
@@ -369,7 +369,7 @@ pub(crate) fn branch_name(branch: &BranchView) -> String {
         .map_or_else(|| branch.id.to_string(), ToString::to_string)
 }
 
-/// The line that an address names, among those of a branch, oldest first.
+/// Returns the line that an address names, among the lines of a branch, oldest first.
 pub(crate) fn line(
     name: Option<&LineName>,
     lines: &[Line],
@@ -397,7 +397,8 @@ pub(crate) fn line(
     Ok(Some(line))
 }
 
-/// Numbers are the session's: a branch has some of them, and what lies between is on others or was never written.
+/// Returns the error for a line number that is not on the branch. Numbers are unique in the session, so the lines of a
+/// branch have gaps.
 fn no_line(n: u64, lines: &[Line]) -> CommandError {
     let error = CommandError::usage(format!("there is no line {n} on this branch"));
     let before = lines.iter().rev().find(|line| line.0 < n);

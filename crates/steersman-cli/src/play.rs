@@ -1,4 +1,4 @@
-//! Drives a session until nothing goes on by itself, and tells its story meanwhile.
+//! Drives a session until nothing goes on by itself, and prints its story meanwhile.
 
 mod stay;
 
@@ -31,42 +31,41 @@ use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::Target;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// How long somebody is kept without a word by what has begun.
+/// Grace period before leaving prints a message.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What they are told then.
+/// The message printed after that period.
 const STILL_WAITS: &str = "Waits for what has begun and must not be repeated. Ctrl-C leaves at once: it is in doubt then.";
 
-/// How long nothing moves before it is said what is waited for.
+/// Time without any progress after which the status line shows what is awaited.
 const SILENT: Duration = Duration::from_secs(3);
 
-/// A session that this process drives, and what was told of it.
+/// A session that this process drives, and the state of its output.
 pub(crate) struct Play<'a> {
     place: &'a Place,
     printer: &'a Printer,
     pub(crate) session: Session,
-    /// As people type it.
+    /// The session as people type it.
     pub(crate) short: String,
     feed: Feed,
     story: Story,
     texts: Texts,
     status: Status,
-    /// Effects whose outcome was told: what still streams of them is old.
+    /// Effects whose outcome was printed; streamed pieces of them are stale.
     over: BTreeSet<Id>,
-    /// Agents whose model is asked and has said nothing yet, by effect.
+    /// For each model call without output so far, the agent and the time of the request.
     silent: BTreeMap<Id, (String, Instant)>,
-    /// What the person says was typed right here, so it is not told again.
+    /// True if the user's messages were typed in this terminal, so they are not printed again.
     pub(crate) typed_here: bool,
     leaving: Leaving,
-    /// The branch that was acted on: it is told how that stands. None: the current one.
+    /// The branch whose status is reported; `None` means the current one.
     pub(crate) branch: Option<Id>,
-    /// Who is asked after each line how it goes on.
+    /// The prompt that decides after each line how the session continues.
     pub(crate) keys: Option<Keys>,
 }
 
-/// Hears who wants to leave: Ctrl-C, a supervisor's SIGTERM and the SIGHUP of a terminal that is closed, which all leave a
-/// session in the same way. It listens from before a session is driven, since from then on a signal must not kill what has
-/// begun.
+/// Listens for Ctrl-C, SIGTERM of a supervisor and SIGHUP of a closed terminal, which all leave a session in the same way.
+/// It must listen before a session is driven, because from then on a signal must not kill effects that began.
 pub(crate) struct Leaving {
     int: Signal,
     term: Signal,
@@ -74,7 +73,7 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    /// Begins to listen.
+    /// Starts to listen.
     pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self {
             int: signal(SignalKind::interrupt())?,
@@ -92,8 +91,8 @@ impl Leaving {
     }
 }
 
-/// Waits until it is let go of what was driven: what has begun and must not be repeated ends first. None: somebody does not
-/// want to wait, and said so once they were told, or had wanted to leave before (`wanted`).
+/// Waits until driven sessions are released: effects that began and must not be repeated end first. Returns `None` if the
+/// user asks to leave although the wait was announced, or if they had asked before (`wanted`).
 pub(crate) async fn lets_go<T>(
     letting_go: impl Future<Output = T>,
     leaving: &mut Leaving,
@@ -121,15 +120,16 @@ pub(crate) async fn lets_go<T>(
     }
 }
 
-/// How driving ended.
+/// The reason why driving ended.
 pub(crate) enum Ended {
     Settled(Arc<Settled>),
-    /// Ctrl-C.
+    /// A signal, such as Ctrl-C.
     Interrupted,
 }
 
 impl<'a> Play<'a> {
-    /// Takes note of what was before, and tells what comes from here on. Of what was loaded since `began` it says so.
+    /// Reads the lines up to `told` silently and prints those after it. With `began`, also prints how long the loading
+    /// took.
     pub(crate) async fn new(
         place: &'a Place,
         printer: &'a Printer,
@@ -182,17 +182,17 @@ impl<'a> Play<'a> {
         self.printer
     }
 
-    /// Waits until somebody wants to leave while nothing is driven.
+    /// Waits for a signal to leave while nothing is driven.
     pub(crate) async fn told_to_leave(&mut self) {
         self.leaving.wanted().await;
     }
 
-    /// The last line that was told.
+    /// Returns the last line that was printed.
     pub(crate) fn line(&self) -> Line {
         self.feed.cursor()
     }
 
-    /// Goes on until nothing goes on by itself any more.
+    /// Drives the session until nothing goes on by itself.
     pub(crate) async fn settle(&mut self) -> Result<Ended, CommandError> {
         loop {
             match self.stood().await? {
@@ -211,7 +211,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Asks how it goes on behind a line; where it does not, how it ended.
+    /// Asks how the session continues after a line. Returns how driving ended, if the user leaves.
     async fn ask(&mut self, line: Line) -> Result<Option<Ended>, CommandError> {
         let Some(mut keys) = self.keys.take() else {
             self.session.go(Go::Free).await?;
@@ -240,7 +240,7 @@ impl<'a> Play<'a> {
         Ok(is_over.then(|| Ended::Settled(Arc::new(Settled::Paused))))
     }
 
-    /// Until it stands or rests; none: somebody wants to leave.
+    /// Waits until the session stops after a line or rests. `None` means that the user wants to leave.
     async fn stood(&mut self) -> Result<Option<Stood>, CommandError> {
         let session = self.session.clone();
         let stood = session.stood();
@@ -249,7 +249,7 @@ impl<'a> Play<'a> {
             tokio::select! {
                 biased;
                 stood = &mut stood => return Ok(Some(stood?)),
-                // before the feed: a model that streams without a pause must not keep anybody from leaving
+                // Signals come before the feed: a model that streams without a pause must not keep the user from leaving.
                 () = self.leaving.wanted() => return Ok(None),
                 item = self.feed.next() => self.item(item?).await?,
                 () = tokio::time::sleep(SILENT), if self.status.terminal => self.silent(),
@@ -257,7 +257,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Somebody looks at a terminal where nothing moves: it is said what is waited for, and for how long.
+    /// Shows on a terminal which model has been awaited longest, and for how long.
     fn silent(&mut self) {
         let longest = self.silent.values().min_by_key(|(_, since)| *since);
         if let Some((name, since)) = longest {
@@ -271,7 +271,8 @@ impl<'a> Play<'a> {
         Ok(Ended::Interrupted)
     }
 
-    /// Lets go of the session, so that the next command finds it free. False: somebody did not want to wait for what it began.
+    /// Releases the session, so that the next command finds it free. Returns false if the user did not wait for effects
+    /// that began.
     pub(crate) async fn let_go(&mut self) -> Result<bool, CommandError> {
         self.lets_go(false).await
     }
@@ -287,7 +288,7 @@ impl<'a> Play<'a> {
         Ok(stopped.is_some())
     }
 
-    /// Tells what is on disk and was not told yet.
+    /// Prints the lines on disk that were not printed yet.
     async fn rest(&mut self) -> Result<(), CommandError> {
         self.status.clear();
         for line in self.feed.lines().await? {
@@ -339,7 +340,7 @@ impl<'a> Play<'a> {
         );
         self.silent.retain(|effect, _| !self.over.contains(effect));
         let bound = line.commit.as_ref().filter(|commit| {
-            // that servers changed is told by the story
+            // The story reports changed servers.
             let told = |a: &Admission| a.kind == Admitted::Rebound && a.body.is_some();
             !commit.admitted.iter().any(told)
         });
@@ -370,7 +371,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// One line on what runs: network, session, models.
+    /// Prints one line on what runs: network, session, models.
     fn head(&self, binding: &Binding) {
         let values = self.texts.text(binding.values);
         let models = match Values::read(&values) {
@@ -387,12 +388,12 @@ impl<'a> Play<'a> {
         ));
     }
 
-    /// Ends the command: the answer or document to stdout, what to do next to stderr.
+    /// Ends the command: the answer or document goes to standard output, the next commands to standard error.
     pub(crate) async fn report(self, ended: Ended) -> Result<Exit, CommandError> {
         self.came_to(ended).await.map(|(exit, _)| exit)
     }
 
-    /// The same, and whether all of it is cancelled.
+    /// Like [`Self::report`]; also returns true if everything was cancelled.
     pub(crate) async fn came_to(mut self, ended: Ended) -> Result<(Exit, bool), CommandError> {
         let ended = match ended {
             Ended::Settled(_) if !self.let_go().await? => Ended::Interrupted,
@@ -438,16 +439,16 @@ impl<'a> Play<'a> {
     }
 }
 
-/// How a session, or a branch of it, stands when a command ends.
+/// The status of a session or branch at the end of a command.
 pub(crate) struct Told {
-    /// As people type it: the session, with the branch that is told of.
+    /// The name as people type it: the session, with the branch if one is reported.
     pub(crate) name: String,
     pub(crate) settled: Arc<Settled>,
-    /// Where it waits for branches: those that go on, by name, and what each waits for.
+    /// If it waits for branches: those that are open, by name, each with what it waits for.
     pub(crate) waits_for: Vec<(String, Vec<Pending>)>,
 }
 
-/// The branches that a branch waits for and that did not end.
+/// Returns the open branches that a branch waits for.
 fn awaited(seen: &Inspection, branch: &BranchView) -> Vec<(String, Vec<Pending>)> {
     let snapshot = &branch.snapshot;
     let calls = snapshot.forks.iter();
@@ -468,7 +469,7 @@ fn awaited(seen: &Inspection, branch: &BranchView) -> Vec<(String, Vec<Pending>)
     .collect()
 }
 
-/// What models the names of a definition mean in a session, each once.
+/// Lists the models that the session is bound to, each once.
 fn models(values: &Values) -> String {
     let mut names: Vec<String> = values
         .models
@@ -511,7 +512,7 @@ fn report(
     }
     match settled {
         Settled::Answered { before, text, .. } if !printer.is_json() => {
-            // all that the user is to hear, in its order
+            // All texts for the user, in order.
             for told in before {
                 printer.data(&**told)?;
             }
@@ -531,7 +532,7 @@ fn report(
     }
     for row in summary(told, now) {
         match settled {
-            // said with `--quiet` too: it is what went wrong
+            // A failure is printed despite `--quiet`.
             Settled::Failed { .. } if !row.is_empty() => printer.complain(row),
             _ => printer.talk(row),
         }
@@ -539,7 +540,7 @@ fn report(
     Ok(exit)
 }
 
-/// What a settled session comes to.
+/// Returns the exit code for a settled session.
 pub(crate) fn exit(settled: &Settled) -> Exit {
     match settled {
         Settled::Answered { .. } => Exit::Answered,
@@ -550,7 +551,7 @@ pub(crate) fn exit(settled: &Settled) -> Exit {
     }
 }
 
-/// How it stands, as one document.
+/// Returns the status as one document.
 pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_json::Value {
     let mut document = json!({
         "session": session,
@@ -582,7 +583,7 @@ pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_js
     document
 }
 
-/// How it stands, and the commands that go on from there.
+/// Returns the status and the commands that continue from it.
 pub(crate) fn summary(told: &Told, now: i64) -> Vec<String> {
     let mut rows = vec![String::new()];
     let (short, settled) = (&*told.name, &*told.settled);
@@ -656,7 +657,7 @@ impl Told {
         }
     }
 
-    /// A join is over when branches end: which go on, what each waits for, and what to type.
+    /// Returns rows for a join: the open branches, what each waits for, and the commands to type.
     fn waits_for_branches(&self, session: &str) -> Vec<String> {
         let mut rows = vec![yellow("Parked. It goes on when branches end:")];
         for (name, pending) in &self.waits_for {
@@ -687,7 +688,7 @@ fn next(commands: &[String]) -> String {
     format!("Next:  {}", commands.join("   "))
 }
 
-/// One line at the bottom of a terminal that says who is writing what; gone when something is told.
+/// The status line at the bottom of a terminal: who is writing what. It is cleared when a row is printed.
 struct Status {
     printer: Printer,
     terminal: bool,
@@ -696,7 +697,7 @@ struct Status {
     tail: String,
 }
 
-/// `3 of 10, half way`.
+/// Renders progress: `3 of 10, half way`.
 fn how_far(progress: &Progress) -> String {
     let mut told = match progress.total {
         Some(total) => format!("{} of {total}", progress.done),
@@ -708,12 +709,12 @@ fn how_far(progress: &Progress) -> String {
     told
 }
 
-/// `desk: waits for its model, 12 s`.
+/// Renders a wait: `desk: waits for its model, 12 s`.
 fn waited(name: &str, since: Duration) -> String {
     format!("{name}: waits for its model, {} s", since.as_secs())
 }
 
-/// Characters of what streams that are shown.
+/// Number of characters of streamed text that are shown.
 const TAIL: usize = 60;
 
 impl Status {
@@ -744,13 +745,13 @@ impl Status {
         let over = self.tail.chars().count().saturating_sub(TAIL);
         self.tail = self.tail.chars().skip(over).collect();
         self.shown = true;
-        // Of somebody whose line is not on disk yet the name is not known.
+        // The name of an agent is unknown until the line that made it is on disk.
         let who = name.map_or_else(String::new, |name| format!("{name}: "));
         self.printer
             .status(&format!("{who}{}", one_line(&self.tail, TAIL)));
     }
 
-    /// Nothing has come yet.
+    /// Shows that nothing has arrived yet.
     fn waits(&mut self, told: &str) {
         self.agent = None;
         self.tail.clear();
@@ -759,7 +760,7 @@ impl Status {
         self.printer.status(&told);
     }
 
-    /// How far a call of a tool has come, as its server told it.
+    /// Shows the progress of a tool call, as its server reports it.
     fn progress(&mut self, tool: &str, progress: &Progress) {
         if !self.terminal {
             return;
@@ -771,7 +772,7 @@ impl Status {
         self.printer.status(&format!("{tool}: {told}"));
     }
 
-    /// How far a search is.
+    /// Shows the progress of a search.
     fn search(&mut self, told: &str) {
         if self.terminal {
             self.waits(told);

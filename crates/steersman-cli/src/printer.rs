@@ -1,11 +1,11 @@
-//! The only place that prints: data to stdout, talk to stderr.
+//! The only place that prints: data to standard output, talk to standard error.
 //!
-//! What models, tools, servers, files and people wrote stands between our own words, and may hold whatever a terminal
-//! obeys: sequences that move its cursor, hide text or set its title, and characters that turn the order of others. So each
-//! of these is shown as a mark of its own ([`mark`]), wherever it came from, and none is ever obeyed. Our own styles are
-//! told apart by a seal that nobody else knows ([`seal`]). What goes into a file or a pipe is left as it is, byte for byte.
+//! Text from models, tools, servers, files and people may contain anything that a terminal obeys: sequences that move the
+//! cursor, hide text or set the title, and characters that change the order of others. Each such character is replaced by a
+//! visible mark ([`mark`]) and never obeyed. The program's own styles are enclosed in a seal that no other text can contain
+//! ([`seal`]). Output to a file or a pipe is left as it is, byte for byte.
 //!
-//! A reader that went away (`steersman log | head`) is no error worth words: [`CommandError::reader_gone`] ends the command
+//! A reader that went away (`steersman log | head`) is not reported: [`CommandError::reader_gone`] ends the command
 //! quietly.
 
 use crate::cli::{Color, Global};
@@ -20,7 +20,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
-/// Prints.
+/// Prints data and talk, as the global options say.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
     json: bool,
@@ -42,7 +42,7 @@ impl Printer {
         if let Some(store) = &global.store
             && named.as_ref() != Some(store)
         {
-            // the first printer and the last one say the same
+            // All printers are made from the same options.
             let _ = STORE.set(quoted(&store.display().to_string()));
         }
         Self {
@@ -51,17 +51,17 @@ impl Printer {
         }
     }
 
-    /// Whether data is wanted as JSON.
+    /// Returns true if data is printed as JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether somebody sits there who can be asked: both ends are a terminal and no JSON is wanted.
+    /// Returns true if a person can be asked: standard input and output are terminals, and JSON is off.
     pub(crate) fn can_ask(&self) -> bool {
         !self.json && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
     }
 
-    /// One line of data. A terminal gets nothing that would do more than be read; a program gets the text as it is.
+    /// Prints one line of data. On a terminal, control characters are replaced; a program gets the text as it is.
     pub(crate) fn data(&self, text: impl AsRef<str>) -> Result<(), CommandError> {
         let mut out = std::io::stdout().lock();
         let reader = Reader::of(&out);
@@ -69,7 +69,7 @@ impl Printer {
         Ok(out.flush()?)
     }
 
-    /// Data as it is, for whoever reads stdout; a terminal gets what can be read of it.
+    /// Prints bytes as they are to a program; on a terminal, their readable form.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         let mut out = std::io::stdout().lock();
         if Reader::of(&out) == Reader::Program {
@@ -81,12 +81,12 @@ impl Printer {
         Ok(out.flush()?)
     }
 
-    /// One document of data, on one line. Controls that JSON leaves as they are it may hold escaped as well.
+    /// Prints one document on one line. Control characters that JSON permits unescaped are escaped as well.
     pub(crate) fn json(&self, value: &Json) -> Result<(), CommandError> {
         let mut text = String::new();
         for c in value.to_string().chars() {
             if c.is_control() || turns(c) {
-                // writing to a text cannot fail
+                // Writing to a string cannot fail.
                 let _ = write!(text, "\\u{:04x}", u32::from(c));
             } else {
                 text.push(c);
@@ -95,35 +95,35 @@ impl Printer {
         self.data(text)
     }
 
-    /// A line of talk: progress, what happens, what to type next.
+    /// Prints a line of talk: progress, events, commands to type next.
     pub(crate) fn talk(&self, text: impl AsRef<str>) {
         if !self.quiet {
             self.complain(text);
         }
     }
 
-    /// Whether talk is shown with our styles.
+    /// Returns true if talk is printed with styles.
     pub(crate) fn is_styled(&self) -> bool {
         Reader::of(&std::io::stderr()) == Reader::Screen { styled: true }
     }
 
-    /// A line of talk of another process of this program, which has made it fit for a screen with styles already.
+    /// Prints a line of talk from another process of this program, which has prepared it for a styled screen.
     pub(crate) fn relay(&self, row: &str) {
         if !self.quiet {
-            // nobody is left to tell if stderr is gone
+            // If standard error is gone, the failure cannot be reported.
             let _ = writeln!(std::io::stderr().lock(), "{row}");
         }
     }
 
-    /// A line of talk that `--quiet` does not silence.
+    /// Prints a line of talk that `--quiet` does not silence.
     pub(crate) fn complain(&self, text: impl AsRef<str>) {
         let mut err = std::io::stderr().lock();
         let reader = Reader::of(&err);
-        // nobody is left to tell if stderr is gone
+        // If standard error is gone, the failure cannot be reported.
         let _ = writeln!(err, "{}", reader.gets(text.as_ref()));
     }
 
-    /// Says on one line of a terminal how things stand, in the place of what was said there before.
+    /// Shows a status on one line of a terminal, and replaces the previous status.
     pub(crate) fn status(&self, text: &str) {
         if !self.quiet {
             let mut err = std::io::stderr().lock();
@@ -133,12 +133,12 @@ impl Printer {
         }
     }
 
-    /// Takes back what was said so.
+    /// Removes the status.
     pub(crate) fn clear_status(&self) {
         self.control("\r\x1b[K");
     }
 
-    /// What a terminal obeys, of our own.
+    /// Writes a terminal sequence of the program itself.
     pub(crate) fn control(&self, sequence: &'static str) {
         if !self.quiet {
             let mut err = std::io::stderr().lock();
@@ -147,7 +147,7 @@ impl Printer {
         }
     }
 
-    /// What to type next.
+    /// Prints the command to type next.
     pub(crate) fn next(&self, command: impl AsRef<str>, why: &str) {
         let command = command.as_ref();
         if why.is_empty() {
@@ -158,15 +158,15 @@ impl Printer {
     }
 }
 
-/// The store, if it was named on the command line: what is to be typed next names it, too.
+/// The store, if the command line named it. Commands to type next then name it too.
 static STORE: OnceLock<String> = OnceLock::new();
 
-/// A command to type, with the store of this one.
+/// Renders a command to type, with the option for the store.
 pub(crate) fn typed(command: &str) -> String {
     bold(&here(command))
 }
 
-/// Commands in a text, with the store of this one.
+/// Adds the option for the store to the commands in a text.
 pub(crate) fn here(text: &str) -> String {
     match STORE.get() {
         Some(store) => text.replace("steersman ", &format!("steersman --store {store} ")),
@@ -174,7 +174,7 @@ pub(crate) fn here(text: &str) -> String {
     }
 }
 
-/// A text as a shell takes it for one word.
+/// Quotes a text as one word for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -183,19 +183,19 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// Who reads what is printed.
+/// The reader of the output.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Reader {
-    /// A screen, with our styles or without.
+    /// A screen, with or without styles.
     Screen { styled: bool },
-    /// A file or a program: nothing of what was written is changed, and no style is added.
+    /// A file or a program: the text is unchanged and has no styles.
     Program,
 }
 
 impl Reader {
     fn of(stream: &impl RawStream) -> Self {
         let styled = AutoStream::choice(stream) != ColorChoice::Never;
-        // whoever asks for colours means to look at it
+        // A user who asks for colours intends to look at the output.
         if styled || stream.is_terminal() {
             Self::Screen { styled }
         } else {
@@ -203,11 +203,11 @@ impl Reader {
         }
     }
 
-    /// A text as this reader gets it.
+    /// Returns the text as this reader gets it.
     fn gets(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for (k, part) in text.split(seal()).enumerate() {
-            // between two seals stands a style of ours
+            // The text between two seals is a style of the program.
             let own = k % 2 == 1;
             match self {
                 Self::Screen { styled: true } if own => out.push_str(part),
@@ -220,7 +220,7 @@ impl Reader {
     }
 }
 
-/// Stands before and behind each of our own styles. It is drawn anew in each process, so no text from elsewhere holds it.
+/// Encloses each of the program's own styles. It is random in each process, so no other text contains it.
 fn seal() -> &'static str {
     static SEAL: OnceLock<String> = OnceLock::new();
     SEAL.get_or_init(|| {
@@ -229,32 +229,32 @@ fn seal() -> &'static str {
     })
 }
 
-/// A character as a screen shows it: what it would obey is shown, and not done.
+/// Appends a character as a screen shows it: a control character becomes a visible mark.
 fn mark(c: char, out: &mut String) {
     match c {
         '\n' | '\t' => out.push(c),
         '\0'..='\u{1f}' => out.extend(char::from_u32(0x2400 + u32::from(c))),
         '\u{7f}' => out.push('\u{2421}'),
         c if c.is_control() || turns(c) => {
-            // writing to a text cannot fail
+            // Writing to a string cannot fail.
             let _ = write!(out, "<U+{:04X}>", u32::from(c));
         }
         c => out.push(c),
     }
 }
 
-/// A text as a prompt shows it, which another library prints.
+/// Prepares a text for a prompt, which another library prints.
 pub(crate) fn on_screen(text: &str) -> String {
     let styled = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
     Reader::Screen { styled }.gets(text)
 }
 
-/// A text without our styles, for a file.
+/// Removes the styles from a text, for a file.
 pub(crate) fn plain(text: &str) -> String {
     Reader::Program.gets(text)
 }
 
-/// Wrong use of the command line, as clap tells it: what was typed stands in it.
+/// Prints clap's usage error. It contains what was typed, so control characters are replaced.
 pub(crate) fn wrong_use(error: &clap::Error) {
     let typed = std::env::args_os().skip(1);
     let obeyed = |c: char| c.is_control() || turns(c);
@@ -273,27 +273,27 @@ fn styled(style: Style, text: &str) -> String {
     format!("{seal}{style}{seal}{text}{seal}{style:#}{seal}")
 }
 
-/// What matters.
+/// Style for important text.
 pub(crate) fn bold(text: &str) -> String {
     styled(Style::new().bold(), text)
 }
-/// What may be skipped.
+/// Style for text that may be skipped.
 pub(crate) fn dim(text: &str) -> String {
     styled(Style::new().dimmed(), text)
 }
-/// What went well.
+/// Style for success.
 pub(crate) fn green(text: &str) -> String {
     styled(AnsiColor::Green.on_default(), text)
 }
-/// What went wrong.
+/// Style for failure.
 pub(crate) fn red(text: &str) -> String {
     styled(AnsiColor::Red.on_default().bold(), text)
 }
-/// What waits or may have happened.
+/// Style for what waits or may have happened.
 pub(crate) fn yellow(text: &str) -> String {
     styled(AnsiColor::Yellow.on_default(), text)
 }
-/// Who acts.
+/// Style for the actor.
 pub(crate) fn cyan(text: &str) -> String {
     styled(AnsiColor::Cyan.on_default(), text)
 }

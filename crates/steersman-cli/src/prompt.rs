@@ -1,4 +1,4 @@
-//! Asks the person at the terminal. Only used where there is one.
+//! Asks the person at the terminal. Used only if there is one.
 
 use crate::error::CommandError;
 use crate::printer::{Printer, on_screen};
@@ -12,21 +12,21 @@ use rustyline::validate::Validator;
 use rustyline::{Editor, Helper};
 use std::borrow::Cow;
 
-/// What is pasted is told apart from what is typed no longer, and the next line begins.
+/// Ends the terminal's bracketed paste mode, and begins the next line.
 const NO_PASTE: &str = "\u{1b}[?2004l\r\n";
 
-/// What was typed.
+/// The input of a person.
 pub(crate) enum Typed {
     Line(String),
-    /// Ctrl-C or Ctrl-D.
+    /// The person typed Ctrl-C or Ctrl-D.
     Left,
 }
 
-/// A prompt with the lines that were typed before.
+/// A prompt with a history of typed lines.
 #[derive(Default)]
 pub(crate) struct Prompt {
     editor: Option<Editor<Mask, DefaultHistory>>,
-    /// How the terminal was before anything was asked.
+    /// The state of the terminal before the first question.
     before: Option<Termios>,
 }
 
@@ -36,16 +36,16 @@ impl Prompt {
         self.read(prompt, false).await
     }
 
-    /// Asks for a line that is not shown, and not kept.
+    /// Asks for a line that is neither shown nor kept in the history.
     pub(crate) async fn hidden(&mut self, prompt: &str) -> Result<Typed, CommandError> {
         self.read(prompt, true).await
     }
 
-    /// Whoever asked goes away while nothing was typed: the terminal is as it was.
+    /// Restores the terminal when a question is abandoned.
     pub(crate) fn give_back(&self, printer: &Printer) {
         printer.control(NO_PASTE);
         if let Some(before) = &self.before {
-            // a terminal that is closed needs it no more
+            // A closed terminal needs no restoring.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, before);
         }
     }
@@ -84,7 +84,7 @@ fn failed(error: ReadlineError) -> CommandError {
     CommandError::usage(format!("the terminal cannot be read: {error}"))
 }
 
-/// Shows stars instead of what is typed.
+/// Shows asterisks instead of typed text, if true.
 struct Mask(bool);
 
 impl Helper for Mask {}

@@ -1,5 +1,5 @@
-//! Services that examples call: small, on loopback, a process of their own; and one that is spoken to over its standard
-//! input and output.
+//! Services that the examples call. They are small processes of their own: some listen on loopback, some use standard input
+//! and output.
 
 pub(crate) mod bank;
 pub(crate) mod invoice;
@@ -13,10 +13,10 @@ use std::io::Write as _;
 use std::path::Path;
 use steersman_runtime::files;
 
-/// Bytes of a file that a service reads.
+/// Maximum size in bytes of a file that a service reads.
 const LARGEST: usize = 64 << 20;
 
-/// What a book holds; one that is not there holds nothing.
+/// Returns the entries of a book; none if the file does not exist.
 fn read_book(file: &Path) -> std::io::Result<Vec<Json>> {
     match files::plain(file, LARGEST).and_then(files::text) {
         Ok(text) => Ok(text
@@ -33,6 +33,6 @@ fn append(file: &Path, booked: &Json) -> std::io::Result<()> {
         .create(true)
         .append(true)
         .open(file)?;
-    // whole lines, for whoever reads meanwhile
+    // one write per line, so that concurrent readers see whole lines
     file.write_all(format!("{booked}\n").as_bytes())
 }

@@ -1,4 +1,4 @@
-//! `--step`: a session stops after each line, and whoever types says how it goes on.
+//! `--step`: the session stops after each line, and the user decides how it continues.
 
 use crate::error::CommandError;
 use crate::printer::{Printer, dim};
@@ -12,10 +12,10 @@ use steersman::runtime::step::{Go, Step, Steps};
 use steersman::runtime::store::MAX_VALUE;
 use steersman_machine::ids::Line;
 
-/// What may be typed at a stop.
+/// The keys and texts that a stop accepts.
 const KEYS: &str = "Enter: next line   c: go on   q: leave it paused   other text: say it here";
 
-/// Reads what is typed at each stop: at a terminal with a prompt, else line by line from standard input.
+/// Reads the input at each stop: with a prompt at a terminal, else line by line from standard input.
 pub(crate) struct Keys {
     printer: Printer,
     prompt: Option<Prompt>,
@@ -31,7 +31,7 @@ impl Keys {
         }
     }
 
-    /// How it goes on behind a line.
+    /// Asks how the session continues after a line.
     pub(crate) async fn ask(&mut self, line: Line) -> Result<Go, CommandError> {
         if !std::mem::replace(&mut self.told, true) {
             self.printer.talk(dim(KEYS));
@@ -53,7 +53,7 @@ impl Keys {
         })
     }
 
-    /// Whoever asked goes away while nothing was typed.
+    /// Abandons the question and restores the terminal.
     pub(crate) fn give_back(&self) {
         if let Some(prompt) = &self.prompt {
             prompt.give_back(&self.printer);
@@ -61,7 +61,7 @@ impl Keys {
     }
 }
 
-/// The next line of standard input.
+/// Returns the next line of standard input.
 async fn piped() -> Result<Typed, CommandError> {
     let read = tokio::task::spawn_blocking(|| {
         let mut bytes = Vec::new();
@@ -85,7 +85,7 @@ async fn piped() -> Result<Typed, CommandError> {
     Ok(Typed::Line(text))
 }
 
-/// Tells the lines of a rerun as they come, and asks.
+/// Prints the lines of a rerun as they arrive, and asks after each.
 struct Told {
     engine: Engine,
     printer: Printer,
@@ -114,7 +114,7 @@ impl Told {
     }
 }
 
-/// Asks after each line of a rerun. What cannot be read leaves it paused.
+/// Returns the callback that asks after each line of a rerun. If the input cannot be read, the rerun is left paused.
 pub(crate) fn steps(engine: &Engine, printer: &Printer) -> Steps {
     let told = Arc::new(tokio::sync::Mutex::new(Told {
         engine: engine.clone(),

@@ -1,4 +1,4 @@
-//! The store as a file: the one place of the program that knows which kind it is.
+//! The file of the store. Only this module of the program knows the kind of store.
 
 use crate::error::CommandError;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use steersman::runtime::store::StoreError;
 pub(crate) use steersman_adapters::sqlite::{Forgot, Garbage, Passed, SqliteStore as File};
 use steersman_adapters::sqlite::{SqliteOptions, collect_garbage, flush, forget};
 
-/// Opens it to look at it: nothing is repaired, no key is needed.
+/// Opens the store for reading: nothing is repaired, no key is needed.
 pub(crate) fn look(file: &Path) -> Result<File, StoreError> {
     let options = SqliteOptions {
         read_only: true,
@@ -15,7 +15,7 @@ pub(crate) fn look(file: &Path) -> Result<File, StoreError> {
     File::open_with(file, &options)
 }
 
-/// Does what waits for disks and locks, where nobody waits for the thread.
+/// Runs an operation that waits for disks and locks on a blocking thread.
 async fn apart<T: Send + 'static>(
     file: &Path,
     run: impl FnOnce(&Path) -> T + Send + 'static,
@@ -25,7 +25,7 @@ async fn apart<T: Send + 'static>(
     done.map_err(|e| CommandError::store(e.to_string()))
 }
 
-/// Finds what nothing names any more, and deletes it if `delete`.
+/// Finds data that is no longer referenced, and deletes it if `delete` is true.
 pub(crate) async fn garbage(
     file: &Path,
     delete: bool,
@@ -33,7 +33,8 @@ pub(crate) async fn garbage(
     apart(file, move |file| collect_garbage(file, delete)).await
 }
 
-/// Deletes contents that a session names, unless something else does, and then what was overwritten: what came of either.
+/// Deletes contents that a session names, unless something else names them, and then overwritten data. Returns both
+/// results.
 pub(crate) async fn forgotten(
     file: &Path,
     session: &str,

@@ -1,4 +1,4 @@
-//! A log as a story: what happened, row by row, in the words of people. `run`, `show`, `log` and `demo` tell it.
+//! A log as a story: what happened, row by row, in plain words. `run`, `show`, `log` and `demo` print it.
 
 mod choices;
 mod holds;
@@ -27,49 +27,51 @@ use steersman_machine::interaction::{
 use steersman_machine::network::{BuiltIn, Network};
 use steersman_machine::reflect::{self, is_review};
 
-/// Who, what, beside it, and how it is meant.
+/// The actor, the text, the note and the tone of a row.
 type Told = (String, String, String, Tone);
 
-/// Learns lines in order and tells each.
+/// Reads lines in order and converts each into rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Story {
     agents: BTreeMap<Id, Name>,
-    /// What each is by its definition, and the definition under which lines are told.
+    /// The definition name of each agent, and the definition under which lines are told.
     defs: BTreeMap<Id, Name>,
     network: Option<Arc<Network>>,
     parents: BTreeMap<Id, Id>,
     versions: made::Versions,
     calls: BTreeMap<Id, Opened>,
-    /// The newest message of each, that a router hands on as it is.
+    /// The newest message of each agent, which a router may hand on unchanged.
     heard: BTreeMap<Id, Body>,
-    /// The state in which the net of each is on a branch, and those that it entered with the line that is told.
+    /// The state of each agent's net on a branch, and the states that were entered in the current line.
     states: BTreeMap<(Id, Id), Name>,
     entered: BTreeMap<Id, Name>,
-    /// Agents that a router chooses among, by who routes.
+    /// Agents with a router.
     routed: BTreeSet<Id>,
-    /// Calls that fill state from what was said, and for whom.
+    /// Extraction calls, each with its agent.
     extractions: BTreeMap<Id, Id>,
-    /// Judgements that are or were open, and whose.
+    /// Judgement calls, each with its agent and true if it judges arguments.
     reviews: BTreeMap<Id, (Id, bool)>,
-    /// Which call an effect is for.
+    /// The call of each effect.
     effects: BTreeMap<Id, Id>,
-    /// When a call began on a branch; gone once something held it: what passed until then is no work of its own.
+    /// The start time of each call on a branch. Removed when something held the call, because the time until then is not
+    /// its own work.
     began: BTreeMap<(Id, Id), Time>,
     branches: BTreeMap<Id, String>,
-    /// Tools that were asked whether an effect happened, by their own effects.
+    /// The tools that probe, by the ids of the probes.
     probes: BTreeMap<Id, Name>,
-    /// Effects whose outcome a person or a probe gave.
+    /// Calls whose doubt was resolved by a person or a probe.
     settled: BTreeSet<Id>,
-    /// Effects of which the ledger says that they happened.
+    /// Effects that happened, by the ledger.
     done: BTreeSet<Id>,
     searches: BTreeMap<Id, search::Seen>,
-    /// Branches that belong to one, and what would be told of their lines, each with the line before.
+    /// Branches of searches.
     searched: BTreeSet<Id>,
-    /// Those of them that are told all the same.
+    /// Branches of searches whose lines are told nevertheless.
     whole: BTreeSet<Id>,
+    /// The rows of lines that were not told, each with the line before it.
     untold: BTreeMap<Line, (Line, Vec<Row>)>,
     now: Time,
-    /// What routers read is told as well.
+    /// True if the values that routers read are told as well.
     verbose: bool,
 }
 
@@ -80,7 +82,7 @@ struct Opened {
 }
 
 impl Story {
-    /// With all that routers read, or with their choices and why they took them.
+    /// Creates a story. `verbose` adds the values that routers read; otherwise only choices and their reasons are told.
     pub(crate) fn told(verbose: bool) -> Self {
         Self {
             verbose,
@@ -88,12 +90,12 @@ impl Story {
         }
     }
 
-    /// Tells a line.
+    /// Converts a line into rows.
     pub(crate) fn tell(&mut self, line: &LogLine, texts: &Texts) -> Vec<Row> {
         let mut rows = Vec::new();
         self.learn_search(line, texts);
         self.done.extend(holds::done(line));
-        // who goes on, and what was released or found out, comes before what followed from it
+        // The new owner, decisions and answers of probes come before what followed from them.
         let first = |entry: &LedgerEntry| match entry {
             LedgerEntry::Claimed { .. } => 0,
             LedgerEntry::Released { .. }
@@ -121,17 +123,17 @@ impl Story {
         rows
     }
 
-    /// The name of an agent, `?` before it was learnt.
+    /// Returns the name of an agent; `?` if it is not known yet.
     pub(crate) fn agent(&self, id: Id) -> &str {
         self.known(id).unwrap_or("?")
     }
 
-    /// The name of an agent, if a line told it.
+    /// Returns the name of an agent, if a line named it.
     pub(crate) fn known(&self, id: Id) -> Option<&str> {
         self.agents.get(&id).map(|name| &**name)
     }
 
-    /// Label of a branch.
+    /// Returns the label of a branch, else its id.
     pub(crate) fn branch(&self, id: Id) -> String {
         self.branches
             .get(&id)
@@ -139,7 +141,7 @@ impl Story {
             .unwrap_or_else(|| id.to_string())
     }
 
-    /// The tool or agent that an effect is for.
+    /// Returns the tool or agent that an effect is for.
     pub(crate) fn target(&self, effect: Id) -> Option<&Name> {
         let call = self.effects.get(&effect).unwrap_or(&effect);
         self.calls.get(call).map(|call| &call.name)
@@ -147,7 +149,7 @@ impl Story {
 
     fn commit(&mut self, line: &LogLine, commit: &Commit, texts: &Texts, rows: &mut Vec<Row>) {
         for made in &commit.made {
-            // one of several is told from the others by the name that its caller gave it
+            // One of several instances is distinguished by the name that its caller gave it.
             let name = made.named.as_ref().unwrap_or(&made.def);
             self.agents.insert(made.agent, name.clone());
             self.defs.insert(made.agent, made.def.clone());
@@ -192,7 +194,7 @@ impl Story {
         for wished in &commit.wished {
             if let Some(call) = wished.what.call() {
                 self.effects.insert(wished.id, call);
-                // where a branch began it is asked for anew: what passed before that is not its own
+                // A new branch asks again, so its duration counts from here.
                 if commit.opening.is_some() || commit.adoption.is_some() {
                     self.began.insert((line.branch, call), self.now);
                 }
@@ -220,12 +222,12 @@ impl Story {
                     let next = pushes.peek().map(|next| &next.what);
                     let (told, ends) = self.said(line, push.agent, (*text, *partial), next, texts);
                     rows.extend(told);
-                    // the answer was just told
+                    // The row of the answer was just added.
                     if ends {
                         pushes.next();
                     }
                 }
-                // what came of it is told
+                // The result of the extraction is told instead.
                 Interaction::Call(call) if is_extraction(&call.name) => {
                     self.extractions.insert(call.id, push.agent);
                 }
@@ -292,7 +294,7 @@ impl Story {
                         code.as_deref(),
                         texts,
                     );
-                    // what a router's last member gave, or an agent said as it called `done`, was just told
+                    // The result of a router's last member, or an agent's text with its `done` call, was just told.
                     let again = matches!(cause, Cause::Routed | Cause::Tool) && code.is_none();
                     let said = |row: &Row| row.tone == Tone::Said && row.text == told.text;
                     if !(again && rows.iter().any(said)) {
@@ -303,7 +305,7 @@ impl Story {
         }
     }
 
-    /// What a model said, and whether the end that follows says nothing more.
+    /// Returns the row of a model's message, and true if the end after it adds nothing.
     fn said(
         &self,
         line: &LogLine,
@@ -316,7 +318,7 @@ impl Story {
             return (None, false);
         };
         let end = match next {
-            // who judges its own draft says something else than its answer
+            // An agent that judges its own draft may end with another text than its last message.
             Some(Interaction::Finished {
                 end,
                 cause,
@@ -361,7 +363,7 @@ impl Story {
         let (who, note, tone) = match from {
             Origin::Outside(None) => ("you".to_owned(), String::new(), Tone::Said),
             Origin::Outside(Some(role)) => (role.to_string(), String::new(), Tone::Said),
-            // its caller's row tells what it was called with
+            // The caller's row shows the arguments.
             Origin::Call(_) | Origin::Route | Origin::Released(_) => return None,
             Origin::Agent(sender) => (
                 self.agent(*sender).to_owned(),
@@ -420,13 +422,13 @@ impl Story {
         let ended_here = opened.is_some_and(|o| matches!(o.target, Target::Agent(_)))
             && matches!(result.how, How::Finished | How::Released);
         if ended_here {
-            // the child's own answer stands in the row before
+            // The row above shows the child's own answer.
             return None;
         }
         let ends = |o: &Opened| BuiltIn::named(&o.name).is_some_and(BuiltIn::passes_floor);
         let says_ok = || result.body.is_some_and(|body| &*texts.text(body) == "ok");
         if result.how == How::Done && opened.is_some_and(ends) && says_ok() {
-            // whoever passes the floor on ends with it, and that is told
+            // The end of the agent that hands the floor on is told.
             return None;
         }
         let name = opened.map_or("call", |o| &o.name);
@@ -510,7 +512,7 @@ impl Story {
             None => what.to_owned(),
         };
         if cause == Cause::Released {
-            // what the user wants, or why: nothing that was said to anybody
+            // This is the user's wish or a reason, not a text that was said.
             let text = if text.is_empty() {
                 what.to_owned()
             } else {
@@ -534,7 +536,7 @@ impl Story {
 
     fn ended(&self, agent: Id, end: End) -> String {
         match self.parents.get(&agent) {
-            // whoever has the floor and ends a turn keeps it: it talks with the user
+            // An agent with the floor that ends a turn keeps the floor: it talks with the user.
             None => String::new(),
             Some(_) if end == End::Turn => String::new(),
             Some(parent) if self.routed.contains(parent) => "ended".into(),
@@ -542,7 +544,7 @@ impl Story {
         }
     }
 
-    /// Whether a router calls a member with the words that it was told itself: both were just told.
+    /// Returns true if a router calls a member with the message that it received itself. Both were just told.
     fn is_handed_on(&self, agent: Id, call: &Call, texts: &Texts) -> bool {
         let Some(heard) = self
             .heard
@@ -561,7 +563,7 @@ impl Story {
             .of_effect(line, entry, texts)
             .or_else(|| self.of_session(line, entry, texts));
         if matches!(entry, LedgerEntry::Claimed { .. }) {
-            // what ran as the process before died is asked for again: since when is not known
+            // Tools that ran when the process died are asked again, so their start time is not known.
             let tool = |call: &Id| self.calls.get(call).map(|opened| &opened.target);
             let ran = |call: &Id| matches!(tool(call), Some(Target::Tool(_)));
             let gone: Vec<_> = self
@@ -579,7 +581,7 @@ impl Story {
         }
     }
 
-    /// What became of an effect.
+    /// Returns the row of a ledger entry about an effect.
     fn of_effect(&mut self, line: &LogLine, entry: &LedgerEntry, texts: &Texts) -> Option<Told> {
         let tool = |story: &Self, effect: &Id| {
             let target = story.target(*effect);
@@ -587,7 +589,7 @@ impl Story {
             target.map_or_else(|| effect.to_string(), ToString::to_string)
         };
         Some(match entry {
-            // the row of what is in doubt says so
+            // The row of the effect says that it is in doubt.
             LedgerEntry::Hold(hold) if hold.why == Why::Doubt => {
                 return None;
             }
@@ -682,7 +684,7 @@ impl Story {
         })
     }
 
-    /// What may have happened: an idempotent one is asked for again, any other is in doubt.
+    /// Returns the row of an effect that may have happened. An idempotent one is retried, any other is in doubt.
     fn unknown(&self, name: &str, effect: Id, attempt: u32) -> Told {
         let call = self.calls.get(effects_call(&self.effects, &effect));
         if call.is_some_and(|call| matches!(call.target, Target::Tool(Class::Idempotent))) {
@@ -694,7 +696,7 @@ impl Story {
         ("!".into(), text, "in doubt".into(), Tone::Doubt)
     }
 
-    /// What became of branches and of the session.
+    /// Returns the row of a ledger entry about a branch or the session.
     fn of_session(&self, line: &LogLine, entry: &LedgerEntry, texts: &Texts) -> Option<Told> {
         Some(match entry {
             LedgerEntry::Search { search, what } => {
@@ -778,7 +780,7 @@ impl Story {
     }
 }
 
-/// A row of this line.
+/// Returns a row of this line.
 fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row {
     Row {
         line: line.n,

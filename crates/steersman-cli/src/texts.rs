@@ -9,12 +9,12 @@ use steersman_machine::ids::Body;
 use steersman_runtime::known::Known;
 use steersman_runtime::store::Store;
 
-/// Texts by the line that brought them. Large ones lie beside the log and are fetched when their line is learnt.
+/// Texts by the line that brought them. Large texts are stored outside of the log and fetched when their line is read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Texts(BTreeMap<Body, Arc<str>>);
 
 impl Texts {
-    /// Takes note of a line's texts.
+    /// Adds the texts of a line.
     pub(crate) async fn learn(
         &mut self,
         line: &LogLine,
@@ -35,7 +35,7 @@ impl Texts {
         Ok(())
     }
 
-    /// Takes the values of these secrets out of a line's texts.
+    /// Masks the values of these secrets in the texts of a line.
     pub(crate) fn veil(&mut self, line: &LogLine, known: &Known) {
         let texts = self.0.range_mut(Body::new(line.n, 0)..);
         for (_, text) in texts.take(line.bodies.len()) {

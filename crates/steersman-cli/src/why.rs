@@ -1,5 +1,5 @@
-//! Why an agent acted: the chain of what led to it, from the log alone. Each step names its line; no model is asked and no
-//! expression is evaluated again. What a rule or a guard said is read from the definition that was bound at that line.
+//! Explains an act: the chain of what led to it, from the log alone. Each step names its line; no model is asked and no
+//! expression is evaluated again. Texts of rules and guards are read from the definition that was bound at that line.
 
 mod facts;
 mod past;
@@ -16,27 +16,27 @@ use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Call, Cause, Choice, End, How, Interaction, Origin, Target};
 use steersman_machine::reflect::{self, ROUNDS};
 
-/// Characters of a text that are told; all of it is in `show` and `log`.
+/// Maximum number of characters of a text; `show` and `log` have all of it.
 const TEXT: usize = 400;
 
-/// One step outward.
+/// One step of the chain.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Step {
     pub(crate) line: u64,
-    /// When that line was made, in milliseconds since 1970.
+    /// The time of that line, in milliseconds since 1970.
     pub(crate) at: i64,
-    /// What it is: `call`, `answer`, `asked`, `route`, `result`, `message`, `end`, `summary`, and
-    /// `earlier` for decisions that are left out.
+    /// The kind of step: `call`, `answer`, `asked`, `route`, `result`, `message`, `end`, `summary`, and `earlier` for
+    /// decisions that are left out.
     pub(crate) kind: &'static str,
-    /// Who: an agent, `you`, a role, `engine`.
+    /// The actor: an agent, `you`, a role, `engine`.
     pub(crate) who: String,
     pub(crate) text: String,
-    /// The call or effect.
+    /// The id of the call or effect.
     pub(crate) id: Option<String>,
     pub(crate) facts: Vec<Fact>,
 }
 
-/// What else was recorded of a step.
+/// A further fact that was recorded about a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Fact {
     pub(crate) word: &'static str,
@@ -52,18 +52,18 @@ impl Fact {
     }
 }
 
-/// What is to be explained.
+/// The act to explain.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Something that lies on a stack.
+    /// An interaction on a stack.
     Push(Place),
-    /// A model that was asked and has not answered.
+    /// A model call without an answer so far.
     Asked(Id),
 }
 
 impl Past<'_> {
-    /// What a line did, the last one last: models that it asked, then what it pushed. Of a line of the ledger what that is
-    /// about.
+    /// Returns the acts of a line, the most important last: models that it asked, then what it pushed. For a line with only
+    /// ledger entries, the acts that these are about.
     pub(crate) fn acts(&self, line: &LogLine) -> Vec<Act> {
         let mut acts: Vec<Act> = Vec::new();
         if let Some(commit) = &line.commit {
@@ -84,7 +84,7 @@ impl Past<'_> {
                     k: commit.pushes.len() - 1,
                 }));
             }
-            // a model that is asked is the last that matters of what a line did
+            // A model that was asked is the least important act of a line, so it comes first.
             let steps = commit
                 .wished
                 .iter()
@@ -97,7 +97,7 @@ impl Past<'_> {
         acts
     }
 
-    /// Whether an end says only what the model's answer below it said.
+    /// Returns true if an end only repeats the model's answer before it.
     fn is_told(&self, place: Place) -> bool {
         let what = |place: Place| self.push(place).map(|push| &push.what);
         let Some(Interaction::Finished {
@@ -110,14 +110,14 @@ impl Past<'_> {
             return false;
         };
         let below = self.before(place).filter(|below| below.line == place.line);
-        // Who judged its own draft said something else.
+        // An agent that judges its own draft may end with another text than its last message.
         matches!(
             below.and_then(what),
             Some(Interaction::AssistantMessage { text: Some(text), .. }) if Some(*text) == *body
         )
     }
 
-    /// What an effect is for.
+    /// Returns the act that an effect belongs to.
     pub(crate) fn of_effect(&self, effect: Id) -> Option<Act> {
         match self.wished(effect)?.what {
             Want::Call(call) => self.call(call).map(Act::Push),
@@ -125,7 +125,7 @@ impl Past<'_> {
         }
     }
 
-    /// In a few words, for whoever chooses among several.
+    /// Describes an act in a few words, for a list of acts; also returns its id.
     pub(crate) fn short(&self, act: Act) -> (Option<Id>, String) {
         let step = self.step(act);
         let id = match act {
@@ -135,7 +135,7 @@ impl Past<'_> {
             },
             Act::Asked(effect) => Some(effect),
         };
-        // of a model that was asked it is said whose it is
+        // For a model that was asked, the actor is the agent it was asked for.
         let colon = if matches!(act, Act::Asked(_)) {
             ":"
         } else {
@@ -264,7 +264,7 @@ impl Past<'_> {
         }
     }
 
-    /// A model, or a router's model, that is asked.
+    /// Returns the step of a model call, of an agent or a router.
     fn asked(&self, effect: Id) -> Step {
         let (line, who) = self
             .wished(effect)
@@ -367,7 +367,7 @@ impl Past<'_> {
         }
     }
 
-    /// By which decision of a model something stands open that is taken up again.
+    /// Returns the earlier decision of a model that left open the task that is resumed here.
     fn since(&self, place: Place) -> Option<Fact> {
         let mut at = self.before(place);
         while let Some(before) = at {
@@ -468,7 +468,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", one_line(text, TEXT))
 }
 
-/// What an entry of the ledger is about.
+/// Returns the effect that a ledger entry is about.
 fn effect_of(entry: &LedgerEntry) -> Option<Id> {
     match entry {
         LedgerEntry::Hold(hold) => Some(hold.effect),
@@ -503,7 +503,7 @@ fn ended(cause: Cause) -> &'static str {
     }
 }
 
-/// Why a draft is the answer that a reviewer had still to see, or had something against.
+/// Describes why a draft became the answer although a reviewer had not accepted it.
 fn stands(code: Option<&str>) -> String {
     let how = ended(Cause::Rounds);
     match code {

@@ -1,4 +1,4 @@
-//! How figures, times and texts are put for people: short, in columns, never wider than the terminal.
+//! Renders numbers, times and texts for people: short, in columns, never wider than the terminal.
 
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
@@ -6,10 +6,10 @@ use steersman_machine::interaction::Doubtful;
 use steersman_machine::json::read;
 pub(crate) use steersman_machine::price::digits;
 
-/// Width that screens are laid out for.
+/// Width of the layout in columns.
 pub(crate) const WIDTH: usize = 90;
 
-/// `just now`, `12 s ago`, `3 min ago`, `4 h ago`, `2 d ago`.
+/// Renders a time in the past: `just now`, `12 s ago`, `3 min ago`, `4 h ago`, `2 d ago`.
 pub(crate) fn ago(now: i64, then: i64) -> String {
     match now.saturating_sub(then) {
         ..2_000 => "just now".into(),
@@ -17,7 +17,7 @@ pub(crate) fn ago(now: i64, then: i64) -> String {
     }
 }
 
-/// A span of milliseconds: `41 ms`, `12 s`, `3 min`, `4 h`, `2 d`.
+/// Renders a span of milliseconds: `41 ms`, `12 s`, `3 min`, `4 h`, `2 d`.
 pub(crate) fn span(millis: i64) -> String {
     match millis {
         ..1_000 => format!("{} ms", millis.max(0)),
@@ -28,7 +28,7 @@ pub(crate) fn span(millis: i64) -> String {
     }
 }
 
-/// A span as people type it: `250ms`, `90s`, `10m`, `4h`, `3d`.
+/// Parses a span as people type it: `250ms`, `90s`, `10m`, `4h`, `3d`.
 pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
     let wrong = || format!("`{text}` is no duration: `90s`, `10m`, `4h`");
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -48,7 +48,7 @@ pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
         .ok_or_else(wrong)
 }
 
-/// When something is due: `2 h`, `overdue`, `-`.
+/// Renders a due time: `2 h`, `overdue`, `-`.
 pub(crate) fn due(now: i64, at: Option<i64>) -> String {
     match at {
         None => "-".into(),
@@ -57,7 +57,7 @@ pub(crate) fn due(now: i64, at: Option<i64>) -> String {
     }
 }
 
-/// What is left until a moment, to the nearest unit: of three days that began just now, `3 d`.
+/// Renders the time left, rounded to the nearest unit: `3 d` for three days that began just now.
 pub(crate) fn left(now: i64, at: i64) -> String {
     let millis = at.saturating_sub(now);
     let unit = match millis {
@@ -72,7 +72,7 @@ pub(crate) fn left(now: i64, at: i64) -> String {
     span(millis.saturating_add(unit / 2) / unit * unit)
 }
 
-/// `1 line`, `2 lines`.
+/// Renders a number with its noun: `1 line`, `2 lines`.
 pub(crate) fn count(n: u64, thing: &str) -> String {
     match thing.strip_suffix('y') {
         _ if n == 1 => format!("1 {thing}"),
@@ -83,7 +83,7 @@ pub(crate) fn count(n: u64, thing: &str) -> String {
     }
 }
 
-/// As a shell takes it.
+/// Quotes a text for a shell, if necessary.
 pub(crate) fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./".contains(c);
     if name.chars().all(plain) {
@@ -93,13 +93,13 @@ pub(crate) fn quoted(name: &str) -> String {
     }
 }
 
-/// The last word of a command that is no option, whatever it begins with.
+/// Renders the last word of a command so that it is not taken for an option.
 pub(crate) fn operand(name: &str) -> String {
     let dashes = if name.starts_with('-') { "-- " } else { "" };
     format!("{dashes}{}", quoted(name))
 }
 
-/// A filter as it is typed behind `--where`.
+/// Quotes a filter for the command line, after `--where`.
 pub(crate) fn filter(text: &str) -> String {
     if text.contains(['"', '$', '`', '\\', '!']) {
         quoted(text)
@@ -108,7 +108,7 @@ pub(crate) fn filter(text: &str) -> String {
     }
 }
 
-/// A size: `912 B`, `2.1 KiB`.
+/// Renders a size: `912 B`, `2.1 KiB`.
 pub(crate) fn bytes(n: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", n / unit, n % unit * 10 / unit);
     match n {
@@ -118,12 +118,12 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
-/// Millionths of the currency: `0.0064`.
+/// Renders millionths of the currency: `0.0064`.
 pub(crate) fn money(micros: u64) -> String {
     format!("{}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
 }
 
-/// One line of at most `width` characters, cut with `...`.
+/// Returns the text in one line of at most `width` characters, cut with `...`.
 pub(crate) fn line(text: &str, width: usize) -> String {
     let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if flat.chars().count() <= width {
@@ -133,13 +133,13 @@ pub(crate) fn line(text: &str, width: usize) -> String {
     format!("{}...", cut.trim_end())
 }
 
-/// Whether a character turns the order in which others are shown: with one in an argument a person would approve what
-/// the screen shows, and something else would run.
+/// Returns true for a character that changes the display order of others. With one in an argument, a person would approve
+/// what the screen shows, and something else would run.
 pub(crate) fn turns(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
 }
 
-/// Text broken at blanks into lines of at most `width` characters.
+/// Wraps a text at blanks into lines of at most `width` characters. A longer word is not broken.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
@@ -158,7 +158,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// All of a text in lines of at most `width` characters, broken wherever it must be: what somebody decides on is never cut.
+/// Wraps a text into lines of at most `width` characters, and breaks words if it must: a text for a decision is never cut.
 pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in wrap(text, width) {
@@ -171,7 +171,7 @@ pub(crate) fn fold(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A value as JSON, with characters that would turn the order of others written out.
+/// Renders a value as JSON. Characters that change the display order of others are escaped.
 pub(crate) fn written_out(value: &Json) -> String {
     let text = value.to_string();
     let mut out = String::with_capacity(text.len());
@@ -185,12 +185,12 @@ pub(crate) fn written_out(value: &Json) -> String {
     out
 }
 
-/// Arguments as a call shows them: `order: "4711", cents: 3990`.
+/// Renders the arguments of a call: `order: "4711", cents: 3990`.
 pub(crate) fn arguments(json: &str) -> String {
     entries(json).join(", ")
 }
 
-/// The same one by one.
+/// Renders the arguments of a call one by one.
 pub(crate) fn entries(json: &str) -> Vec<String> {
     match read::<Json>(json) {
         Ok(Json::Object(fields)) => fields
@@ -202,8 +202,8 @@ pub(crate) fn entries(json: &str) -> Vec<String> {
     }
 }
 
-/// What a person is asked. Where a definition has no words for that it is the call with its arguments as JSON, and reads as
-/// calls do elsewhere.
+/// Renders a question to a person. If the definition has no text for it, the question is the call with JSON arguments,
+/// which is rendered like other calls.
 pub(crate) fn question(asked: &str) -> String {
     let call = || {
         let (tool, json) = asked.strip_suffix(')')?.split_once('(')?;
@@ -216,7 +216,7 @@ pub(crate) fn question(asked: &str) -> String {
     call().unwrap_or_else(|| asked.to_owned())
 }
 
-/// Values by path, what lies in objects one by one: `route.count`. What is unset in there says nothing.
+/// Returns values by path, with the fields of objects as separate entries: `route.count`. Unset fields are left out.
 pub(crate) fn leaves(values: &Map<String, Json>) -> Vec<(String, Json)> {
     let mut leaves = Vec::new();
     for (path, value) in values {
@@ -233,12 +233,13 @@ pub(crate) fn leaves(values: &Map<String, Json>) -> Vec<(String, Json)> {
     leaves
 }
 
-/// What was typed as a value: JSON if it reads as such, else text.
+/// Parses a typed value: JSON if it is valid, else text.
 pub(crate) fn value(typed: &str) -> Json {
     read(typed).unwrap_or_else(|_| typed.into())
 }
 
-/// Columns under a heading, each as wide as its widest cell, and no cell wider than a screen; the last one gets what is left.
+/// Renders a table: each column is as wide as its widest cell, no cell is wider than the screen, and the last column gets
+/// the rest.
 pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let row = |row: &Vec<String>| row.iter().map(|cell| line(cell, WIDTH)).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
@@ -270,7 +271,7 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         .collect()
 }
 
-/// Why a search ended, as people read it.
+/// Describes why a search ended.
 pub(crate) fn search_ended(why: &str) -> &str {
     match why {
         "session_tokens" => "stopped: the session's token limit",
@@ -279,7 +280,7 @@ pub(crate) fn search_ended(why: &str) -> &str {
     }
 }
 
-/// What a line says of the store that a person accepted.
+/// Describes that a person accepted the store.
 pub(crate) fn accepted_store(was: Doubtful) -> &'static str {
     match was {
         Doubtful::Copied => "a person accepted the store: it was a copy, moved or restored",
@@ -325,7 +326,7 @@ mod tests {
         assert_eq!(due(40, Some(3 * 86_400_000)), "3 d");
         assert_eq!(due(0, Some(59 * 60_000 + 59_900)), "1 h");
         assert_eq!(due(0, Some(999)), "999 ms");
-        // Clocks may say anything.
+        // Clocks may return any value.
         assert_eq!(due(i64::MIN, Some(i64::MAX)), "106751991167 d");
         assert_eq!(left(i64::MAX, i64::MIN), "0 ms");
         assert_eq!(ago(i64::MIN, i64::MAX), "just now");

@@ -1,8 +1,8 @@
-//! The canonical form of a definition: what is stored, digested and compiled again later. Comments, styles and the
-//! order of maps are gone; files are in it by their text; tests are not.
+//! The canonical form of a definition, which is stored, digested and compiled again later. It has no comments, styles or
+//! map order. Files are included by their text; tests are not part of it.
 //!
-//! Fields, parameters and tasks keep their order: a model sees them in it. So do states, modes and who hands off: the first is
-//! where it begins.
+//! Fields, parameters and tasks keep their order, because a model sees them in it. States, modes and handoffs keep it too,
+//! because the first entry is the start.
 
 use super::keys::agent::MODE;
 use super::keys::route::{STATE_NODE, TASK};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The stored form: `{ "definition": .., "files": { path: text } }`.
+/// Builds the stored form: `{ "definition": .., "files": { path: text } }`.
 pub(crate) fn source(
     name: &str,
     merged: &Merged,
@@ -54,7 +54,7 @@ pub(crate) fn source(
     Json::Object(root)
 }
 
-/// What the digest is of: the stored form without the values of what is `live`, which may change under a session.
+/// Returns the text to digest: the stored form without the values of `live` config, which may change under a session.
 pub(crate) fn digested(source: &Json) -> String {
     let mut source = source.clone();
     let config = source
@@ -143,7 +143,7 @@ impl Canon<'_> {
         }
     }
 
-    /// A path as seen from the main folder: in the stored form all is one file.
+    /// Returns a path relative to the main folder, because the stored form is one file.
     fn path(&self, node: &Node) -> Json {
         let text = node.as_text().map_or("", |text| &**text);
         let from = self.sources.path(node.span).map_or("", |path| &**path);
@@ -151,7 +151,7 @@ impl Canon<'_> {
     }
 }
 
-/// Whether the order of what is named so has a meaning: it is shown to models, or the first is where it begins.
+/// Returns true if the order of a map with such values has a meaning: models see it, or the first entry is the start.
 fn is_ordered(of: &Ty) -> bool {
     match of {
         Ty::Type => true,
@@ -159,13 +159,13 @@ fn is_ordered(of: &Ty) -> bool {
             let of = [&raw const TASK, &raw const STATE_NODE, &raw const MODE];
             of.iter().any(|one| std::ptr::eq(*table, *one))
         }
-        // Of `handoff` alone: who may hand off to whom.
+        // only `handoff` is a map of lists of names
         Ty::List(of) => matches!(of, Ty::Name),
         _ => false,
     }
 }
 
-/// The path, if a prompt is one: exactly one line that ends as files of prompts do.
+/// Returns the path if a prompt is one: a single line without `{{` that ends in `.md`, `.txt` or `.j2`.
 pub(crate) fn prompt_path(node: &Node) -> Option<&Arc<str>> {
     let scalar = node.scalar().filter(|scalar| scalar.kind == Kind::Text)?;
     let text = &scalar.text;
@@ -176,7 +176,7 @@ pub(crate) fn prompt_path(node: &Node) -> Option<&Arc<str>> {
     is_path.then_some(text)
 }
 
-/// All paths that a value names, as written.
+/// Collects all paths that a value names, as written, except imports.
 pub(crate) fn paths(node: &Node, table: &'static Table, into: &mut Vec<Arc<str>>) {
     for (key, node) in node.entries() {
         if let Some(key) = table.key(&key.name).filter(|key| key.name != "import") {

@@ -1,4 +1,4 @@
-//! Judges a lowered definition: types of expressions, who leads to whom, what effects and people are asked for.
+//! Checks a lowered definition: types of expressions, edges between names, effects, and people who are asked.
 
 mod above;
 mod effects;
@@ -22,14 +22,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::ids::Name;
 use steersman_machine::network::{Does, Type};
 
-/// For each name those to whom it leads directly.
+/// Maps each name to the names that it leads to directly.
 pub(crate) fn leads(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
     reach::edges(lowered)
 }
 
-/// All that is to be said about a lowered definition.
+/// Returns all diagnostics of a lowered definition.
 ///
-/// `whole`: nothing was wrong so far, so what seems to lead nowhere does.
+/// `whole` is true if no error was found so far. The checks for unreachable and unused items run only then: after an
+/// error, an edge may be missing.
 pub(crate) fn check(
     sources: &Sources,
     merged: &Merged,
@@ -68,7 +69,7 @@ pub(crate) fn check(
     check.found
 }
 
-/// For each plain agent the one routed agent that leads to it; none if there are several.
+/// Maps each plain agent to the only routed agent that leads to it; `None` if there are several.
 fn routers(lowered: &Lowered) -> BTreeMap<&Name, Option<&Name>> {
     let routes = |name: &Name| {
         let agent = lowered.network.agents.get(name);
@@ -82,7 +83,7 @@ fn routers(lowered: &Lowered) -> BTreeMap<&Name, Option<&Name>> {
     routers
 }
 
-/// Entries of sections as they were written, by section and name; of several the one that counts.
+/// The merged entries of all sections as nodes, by section and name.
 fn sections(merged: &Merged) -> BTreeMap<(&'static str, &str), &Node> {
     let sections = merged.sections.iter();
     let all = sections.flat_map(|(section, entries)| {
@@ -96,17 +97,17 @@ pub(super) struct Check<'a> {
     sources: &'a Sources,
     merged: &'a Merged,
     lowered: &'a Lowered,
-    /// Which agents may be above a use of an agent or tool.
+    /// The agents that lead to an agent or tool.
     above: Above,
     /// Tools that only agents with modes call.
     moded: BTreeSet<Name>,
-    /// For each entry of state the agents that declare it, in the order of their names, and its type there.
+    /// Maps each state entry to the agents that declare it, sorted by name, with the type in each agent.
     entries: BTreeMap<&'a str, Vec<(&'a Name, &'a Type)>>,
-    /// For each plain agent the one routed agent that leads to it.
+    /// Maps each plain agent to the only routed agent that leads to it; `None` if there are several.
     routers: BTreeMap<&'a Name, Option<&'a Name>>,
-    /// What was written, by section and name.
+    /// The merged entries as nodes, by section and name.
     sections: BTreeMap<(&'static str, &'a str), &'a Node>,
-    /// What serves nothing here and was not written in the main file.
+    /// Names declared outside the main file that no session or test can reach (`reach::idle`).
     idle: BTreeSet<Name>,
     found: Vec<Diagnostic>,
 }
@@ -115,14 +116,14 @@ impl Check<'_> {
     fn place(&self, span: Span) -> Option<Place> {
         self.sources.place(span)
     }
-    /// An entry of a section as it was written; of several the one that counts.
+    /// Returns the node of an entry of a section.
     fn entry_of(&self, section: &'static str, name: &str) -> Option<&Node> {
         self.sections.get(&(section, name)).copied()
     }
     fn say(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic);
     }
-    /// Whether the keys within are wrong, so that what follows from them is not to be trusted.
+    /// Returns true if a key within the span is wrong. Further diagnostics about such an item would only be consequences.
     fn is_broken(&self, span: Span) -> bool {
         self.merged.broken.within(span)
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a definition: code, place, excerpt, help. All are collected; each is made by one function of
+//! Diagnostics of a definition: code, place, excerpt, help. All of them are collected. Each one is made by one function of
 //! [`structure`], [`names`], [`types`] or [`effects`], so a search for `Diagnostic::` lists them.
 
 mod effects;
@@ -12,39 +12,39 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Something to say about a definition.
+/// A diagnostic about a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Its stable code: `E0302`, `W0401`, `N0502`.
+    /// Stable code: `E0302`, `W0401`, `N0502`.
     pub code: &'static str,
-    /// How bad it is.
+    /// Severity, given by the first letter of the code.
     pub severity: Severity,
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     pub message: String,
-    /// Where; none where it was made by the Rust builder or lies outside of all files.
+    /// Place of the problem; `None` for a part made by the Rust builder or outside all files.
     pub at: Option<Place>,
-    /// A word at the place.
+    /// Short text shown at the place.
     pub label: Option<String>,
-    /// Other places that have to do with it.
+    /// Related places, each with a short text.
     pub labels: Vec<(Place, String)>,
-    /// Further facts.
+    /// Additional notes, one sentence each.
     pub notes: Vec<String>,
-    /// What to do.
+    /// Advice on how to fix the problem.
     pub help: Option<String>,
-    /// The same as a change of the text.
+    /// The fix as a change of the text, if there is one.
     pub patch: Option<Patch>,
-    /// It is of a file of tests: those tests are left out, and it keeps nothing else from running.
+    /// True if the problem is in a file of tests. Those tests are left out; everything else still runs.
     pub left_out: bool,
 }
 
-/// How bad it is. A definition with an error is not compiled.
+/// Severity of a diagnostic. A definition with an error is not compiled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Good to know.
+    /// Information only.
     Note,
-    /// Probably not meant.
+    /// Probably a mistake, but accepted.
     Warning,
-    /// Refused.
+    /// The definition is refused.
     Error,
 }
 
@@ -53,18 +53,18 @@ pub enum Severity {
 pub struct Place {
     /// The file, relative to the definition's folder.
     pub path: Arc<str>,
-    /// Its text.
+    /// Text of the whole file.
     pub text: Arc<str>,
-    /// The bytes meant.
+    /// Byte range in the text.
     pub span: Range<usize>,
 }
 
-/// A change that would help.
+/// A change of the text that fixes a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// What it does.
+    /// Description of the change.
     pub title: String,
-    /// Place and what stands there instead; all in one file.
+    /// Each place with its new text; all places are in one file.
     pub changes: Vec<(Place, String)>,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Debug for Place {
 }
 
 impl Place {
-    /// Line and column, counted from 1, in characters.
+    /// Returns line and column, counted from 1, in characters.
     pub fn position(&self) -> (usize, usize) {
         let start = floor_char(&self.text, self.span.start);
         let before = &self.text[..start];
@@ -84,11 +84,11 @@ impl Place {
         let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
         (line, column)
     }
-    /// Where it is, without the text of the file.
+    /// Returns path, start and end, for comparison without the file's text.
     fn key(&self) -> (Arc<str>, usize, usize) {
         (self.path.clone(), self.span.start, self.span.end)
     }
-    /// What stands there.
+    /// Returns the text at the place, or an empty text if the range does not fit the file.
     pub fn excerpt(&self) -> &str {
         self.text.get(self.span.clone()).unwrap_or_default()
     }
@@ -144,7 +144,7 @@ impl Diagnostic {
         self.help = Some(help.into());
         self
     }
-    /// Help that can be shown as a change; as a sentence where nothing is written.
+    /// Adds help as a change of the text, or as a sentence if there is no place.
     fn patch(
         mut self,
         title: impl Into<String>,
@@ -161,7 +161,7 @@ impl Diagnostic {
         }
         self
     }
-    /// Help with a name that is near to what was written.
+    /// Suggests a similar known name, if there is one.
     fn near(mut self, near: Option<&str>) -> Self {
         if let Some(near) = near {
             self.label = Some(format!("did you mean `{near}`?"));
@@ -169,7 +169,7 @@ impl Diagnostic {
         self
     }
 
-    /// All that it says, in an order of no meaning: what says the same is told once.
+    /// Returns all that the diagnostic says, as a key that finds duplicates. The order of keys has no meaning.
     pub(crate) fn told(&self) -> impl Ord + use<> {
         let labels = self.labels.iter();
         let labels: Vec<_> = labels.map(|(at, text)| (at.key(), text.clone())).collect();
@@ -184,12 +184,12 @@ impl Diagnostic {
         (self.code, at, texts, labels, rest, patch)
     }
 
-    /// Whether it refuses the definition.
+    /// Returns true if the severity is [`Severity::Error`].
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// As text for a terminal, with an excerpt of the file, without a newline at the end.
+    /// Renders the diagnostic for a terminal, with an excerpt of the file and without a newline at the end.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour {
             Renderer::styled()
@@ -268,20 +268,20 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Diagnostics that are shown of one definition: more help nobody.
+/// Maximum number of diagnostics shown for one definition.
 pub const SHOWN: usize = 100;
 
-/// What is shown of diagnostics: the first of them, and of the rest how many there are.
+/// The diagnostics to show: the first ones in full, the rest as counts.
 #[derive(Clone, Debug)]
 pub struct Shown<'a> {
-    /// The first [`SHOWN`], errors before warnings.
+    /// The first [`SHOWN`] diagnostics, errors before warnings.
     pub first: &'a [Diagnostic],
-    /// How many more there are of each code.
+    /// Number of diagnostics not shown, by code.
     pub more: BTreeMap<&'static str, usize>,
 }
 
 impl<'a> Shown<'a> {
-    /// What is shown of these.
+    /// Splits diagnostics into those to show and the rest.
     pub fn of(found: &'a [Diagnostic]) -> Self {
         let (first, rest) = found.split_at(found.len().min(SHOWN));
         let mut more = BTreeMap::new();
@@ -291,7 +291,7 @@ impl<'a> Shown<'a> {
         Self { first, more }
     }
 
-    /// The rest in a sentence; none if all are shown.
+    /// Returns a sentence about the rest; `None` if all are shown.
     pub fn rest(&self) -> Option<String> {
         let all: usize = self.more.values().sum();
         let codes = self.more.iter();
@@ -301,7 +301,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// The lines of a file around some spans: what a renderer needs to see of it.
+/// The lines of a file around some spans, to be rendered as an excerpt.
 struct Window<'a> {
     text: &'a str,
     start: usize,

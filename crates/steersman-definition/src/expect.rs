@@ -1,4 +1,4 @@
-//! What a test expects, judged against whatever ran it: the machine alone, or a whole session.
+//! Checks the expectations of a test against the session that ran it: in the machine alone, or whole.
 
 use crate::test::Expect;
 use serde_json::{Map, Value as Json};
@@ -18,45 +18,44 @@ use steersman_machine::tick::Cx;
 use steersman_machine::trace::letters;
 use steersman_machine::view::View;
 
-/// What expectations are judged against.
+/// A session against which expectations are checked.
 pub trait Subject {
-    /// The definition.
+    /// Returns the definition that is in force.
     fn network(&self) -> &Network;
-    /// Texts that the stacks name.
+    /// Returns the texts that the stacks name.
     fn bodies(&self) -> &dyn Bodies;
-    /// The stacks.
+    /// Returns access to the stacks.
     fn history(&self) -> &dyn History;
-    /// The lines that led to where a branch stands, oldest first, those of the branches it was forked from included.
+    /// Returns the lines that led to the head of a branch, oldest first, including those of the branches it was forked from.
     fn lines(&self, branch: Id) -> Vec<&LogLine>;
-    /// The current branch.
+    /// Returns the current branch.
     fn current(&self) -> Id;
-    /// A branch by its label, `main`, its id, or its number in the newest fork of an agent.
+    /// Returns a branch by its label, `main`, its id, or its number in the newest fork of an agent.
     fn branch_named(&self, name: &str) -> Option<Id>;
-    /// How many branches there are, `main` included.
+    /// Returns the number of branches, `main` included.
     fn branch_count(&self) -> u64;
-    /// Where a branch stands.
+    /// Returns the snapshot of a branch.
     fn snapshot(&self, branch: Id) -> &Snapshot;
-    /// An agent's stack on a branch, oldest first.
+    /// Returns an agent's stack on a branch, oldest first.
     fn stack(&self, branch: Id, agent: Id) -> Vec<Interaction>;
-    /// Whether results that stand together may stand in any order: which of two calls that run at once ends first is
-    /// nobody's promise.
+    /// Returns true if adjacent results may be in any order, because calls that run concurrently end in no defined order.
     fn any_order(&self) -> bool {
         false
     }
-    /// Model calls answered in the whole session, on all branches.
+    /// Returns the number of model calls answered in the whole session, on all branches.
     fn model_calls(&self) -> u64;
-    /// Modes of an agent on a branch, in the order in which they began.
+    /// Returns the modes of an agent on a branch, in the order in which they began.
     fn modes(&self, branch: Id, agent: Id) -> Vec<String>;
-    /// States that the net of an agent entered on a branch, in order.
+    /// Returns the states that the net of an agent entered on a branch, in order.
     fn states(&self, branch: Id, agent: Id) -> Vec<String>;
-    /// What waits for somebody outside on a branch: `approval TOOL`, `question ROLE`, `doubt TOOL`, `input TOOL`,
-    /// `event NAME`. In any order.
+    /// Returns everything on a branch that waits for the outside: `approval TOOL`, `question ROLE`,
+    /// `doubt TOOL`, `input TOOL`, `event NAME`. In any order.
     fn open(&self, branch: Id) -> Vec<String>;
-    /// Why it does not end as an undisturbed run does; none if it does.
+    /// Returns the difference to the end of an undisturbed run; `None` if there is no difference.
     fn disturbed(&self) -> Option<String>;
 }
 
-/// What of these expectations does not hold, each in words.
+/// Returns the expectations that do not hold, each in words.
 pub fn judge(subject: &dyn Subject, expect: &[Expect]) -> Vec<String> {
     expect
         .iter()
@@ -64,7 +63,8 @@ pub fn judge(subject: &dyn Subject, expect: &[Expect]) -> Vec<String> {
         .collect()
 }
 
-/// An agent as scripts name it, on the branch behind `@`: by its path of names, its name, or its definition's name.
+/// Returns the branch and the id of an agent as scripts name it: by its path of names, its
+/// name, or its definition's name, on the branch after `@`.
 pub fn find(subject: &dyn Subject, key: &str) -> Result<(Id, Id), String> {
     let (name, branch) = match key.split_once('@') {
         Some((name, branch)) => {
@@ -103,9 +103,9 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
                 .stack(branch, id)
                 .iter()
                 .filter_map(|i| match i {
-                    // Nobody speaks where the engine asks for itself.
+                    // Extractions are calls of the engine; nobody speaks in them.
                     Interaction::Call(call) if is_extraction(&call.name) => None,
-                    // Nor where a tool follows what was waited for.
+                    // Nor does anybody speak in a tool that follows another call.
                     Interaction::Call(call) if call.chain.is_some() => None,
                     Interaction::Call(call) if !matches!(call.target, Target::Branches(_)) => {
                         Some(call.seen.as_ref().unwrap_or(&call.name).to_string())
@@ -184,7 +184,7 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
     }
 }
 
-/// Whether an expression holds over the state, what was called and what the session came to.
+/// Checks an expression over the state, the calls and the outcome of the session.
 fn that(subject: &dyn Subject, expr: &Expr) -> Result<(), String> {
     let snapshot = subject.snapshot(subject.current());
     let cx = Cx {
@@ -211,7 +211,7 @@ fn that(subject: &dyn Subject, expr: &Expr) -> Result<(), String> {
     }
 }
 
-/// An agent as scripts name it, and what its model is asked for: its own answers, or what stands behind `#`.
+/// Splits a key of a script into an agent and the purpose of its model calls: its own answers, or the word after `#`.
 fn asked(key: &str) -> Result<(&str, Purpose), String> {
     let Some((agent, word)) = key.split_once('#') else {
         return Ok((key, Purpose::Answer));
@@ -222,7 +222,7 @@ fn asked(key: &str) -> Result<(&str, Purpose), String> {
         .ok_or_else(|| format!("no model call is named `#{word}`"))
 }
 
-/// What the model calls of an agent that were answered were sent, oldest first, as this version renders it.
+/// Returns the requests of an agent's answered model calls, oldest first, as this version renders them.
 fn requests(subject: &dyn Subject, key: &str) -> Result<Vec<Request>, String> {
     let (key, wanted) = asked(key)?;
     let (branch, agent) = find(subject, key)?;
@@ -262,7 +262,7 @@ fn requests(subject: &dyn Subject, key: &str) -> Result<Vec<Request>, String> {
     Ok(sent)
 }
 
-/// The tools of a request; none where they are told, so that the prefix stays, and may not be called.
+/// Returns the names of the tools of a request. `[]` if tools may not be called and are listed only to keep the prefix the same.
 fn offered(request: &Request) -> String {
     if request.choice == ToolChoice::None {
         return "[]".to_owned();
@@ -315,7 +315,7 @@ fn saw(
     ))
 }
 
-/// A piece of a request as the text that a test looks into.
+/// Returns a piece of a request as the text that a test searches.
 fn told(content: &Content) -> String {
     match content {
         Content::System(text) | Content::User(text) => text.clone(),
@@ -335,11 +335,11 @@ fn told(content: &Content) -> String {
     }
 }
 
-/// The last answer of the root on the current branch: its own, or of the dialogue that has the floor below it.
+/// Returns the last answer on the current branch: of the root, or of the dialogue below it that has the floor.
 pub fn answer(subject: &dyn Subject) -> Option<String> {
     let snapshot = subject.snapshot(subject.current());
     let mut at = snapshot.root?;
-    // The floor lies with a child that rests at the end of a turn.
+    // The floor is with a child that rests at the end of a turn.
     while let Some(child) = snapshot
         .exchange(at)
         .filter(|c| c.closed.is_none())
@@ -354,7 +354,7 @@ pub fn answer(subject: &dyn Subject) -> Option<String> {
     Some(subject.bodies().text(body).to_string())
 }
 
-/// Letters of a stack, those of results that stand together sorted.
+/// Returns the letters of a stack, with adjacent results sorted.
 fn in_any_order(letters: &str) -> Vec<&str> {
     let mut letters: Vec<&str> = letters.split_whitespace().collect();
     for run in letters.chunk_by_mut(|a, b| is_result(a) && is_result(b)) {

@@ -1,6 +1,6 @@
-//! A page for each code: why, and an example that gives it and one that does not.
+//! An explanation page for each diagnostic code: the reason, an example that triggers it, and one that does not.
 
-/// Pages by code, in order.
+/// Pages by code, in ascending order.
 static PAGES: &[(&str, &str)] = &[
     ("E0101", include_str!("explain/E0101.md")),
     ("E0102", include_str!("explain/E0102.md")),
@@ -99,7 +99,7 @@ static PAGES: &[(&str, &str)] = &[
     ("W0441", include_str!("explain/W0441.md")),
 ];
 
-/// The page of a diagnostic's code, as Markdown; none if there is no such code.
+/// Returns the page of a diagnostic code as Markdown; `None` if there is no such code. Case is ignored.
 pub fn explain(code: &str) -> Option<&'static str> {
     let found = PAGES
         .iter()
@@ -107,7 +107,7 @@ pub fn explain(code: &str) -> Option<&'static str> {
     found.map(|(_, page)| *page)
 }
 
-/// All codes, in order.
+/// Returns all codes, in ascending order.
 pub fn codes() -> impl Iterator<Item = &'static str> {
     PAGES.iter().map(|(code, _)| *code)
 }

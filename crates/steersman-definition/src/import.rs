@@ -1,27 +1,27 @@
-//! Definitions made from what other programs read: their text in, YAML and warnings out. Nothing is read or written here.
+//! Imports files of other programs: takes their text, returns YAML and warnings. Performs no I/O.
 
 pub mod aiwaves;
 mod write;
 
 use std::fmt;
 
-/// A definition that was made from something else.
+/// A definition made from files of another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The definition, with comments where something was decided. The same for the same text, byte for byte.
+    /// The definition, with comments on decisions of the importer. Equal input gives equal bytes.
     pub yaml: String,
-    /// What is not as it was, in the order in which it was found.
+    /// Differences from the original, in the order in which they were found.
     pub warnings: Vec<Warning>,
 }
 
-/// Something that is not carried over as it was.
+/// A part of the original that is not carried over unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Where in what was imported: `states.Debate.controller.max_chat_nums`.
+    /// Path within the imported file: `states.Debate.controller.max_chat_nums`.
     pub path: String,
-    /// What kind of thing, one of the importer's codes.
+    /// Kind of the difference, one of the importer's codes.
     pub code: &'static str,
-    /// What it did there and what becomes of it here, in a sentence without a full stop.
+    /// Its effect in the original and its effect here, in a sentence without a full stop.
     pub message: String,
 }
 
@@ -31,14 +31,14 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Why nothing was made.
+/// Error of an import that gave no definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError {
-    /// Where in what was to be imported; empty: all of it.
+    /// Path within the file; empty for the whole file.
     pub path: String,
-    /// What is wrong, in a sentence without a full stop.
+    /// The problem, in a sentence without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// Advice on how to fix the problem.
     pub help: String,
 }
 

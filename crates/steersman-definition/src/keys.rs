@@ -1,5 +1,5 @@
-//! The keys of the format, as one table. The parser judges by it ([`super::shape`]), the canonical form and the JSON
-//! Schema for editors are made from it, so they cannot drift.
+//! The keys of the format, as tables. The parser checks against them ([`super::shape`]); the canonical form and the JSON
+//! Schema for editors are derived from them, so they always agree.
 
 pub(crate) mod agent;
 mod file;
@@ -10,16 +10,15 @@ mod tool;
 pub(crate) use agent::AGENT;
 pub(crate) use file::FILE;
 
-/// A kind of map with fixed keys.
+/// A map with a fixed set of keys.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Its name in the documentation.
+    /// Name of the table in the documentation.
     pub name: &'static str,
-    /// What it is, in a sentence: "a tool".
+    /// Noun with article for messages: "a tool".
     pub words: &'static str,
-    /// Its keys.
     pub keys: &'static [Key],
-    /// Groups of keys of which at most one may stand; with `true` exactly one must.
+    /// Groups of keys that exclude each other; with `true` exactly one key of the group is required.
     pub one_of: &'static [(bool, &'static [&'static str])],
 }
 
@@ -29,52 +28,52 @@ pub(crate) struct Key {
     pub name: &'static str,
     pub ty: Ty,
     pub required: bool,
-    /// What holds where it is not written, as the documentation says it.
+    /// The default, as text for the documentation; empty or "–" if there is none.
     pub default: &'static str,
     pub doc: &'static str,
 }
 
-/// What a value may be.
+/// Type of the value of a key.
 #[derive(Debug)]
 pub(crate) enum Ty {
-    /// A whole number, not below this.
+    /// A whole number that is not below the given minimum.
     Integer(i64),
     Number,
     Boolean,
-    /// Plain text.
+    /// Text without templates.
     Text,
-    /// A name of the format (`[a-z][a-z0-9_]*`), declared elsewhere.
+    /// A reference to a name (`[a-z][a-z0-9_]*`) that is declared elsewhere.
     Name,
     /// A path, relative to the file that names it.
     Path,
-    /// The path of a file or folder that sessions read as it is then: no part of the definition.
+    /// The path of a file or folder that a session reads in its current state; its content is not part of the definition.
     Documents,
     /// A template, or a path to one.
     Prompt,
     Duration,
-    /// Bytes.
+    /// A size in bytes, with a unit: `16KiB`.
     Size,
     /// An amount of money: a number, not below 0.
     Money,
-    /// `5/s`, `100/min, 40000 tokens/min`; `false`: of requests alone.
+    /// A rate: `5/s`, `100/min, 40000 tokens/min`; `false` allows requests only, no tokens.
     Rate(bool),
     Expr,
     Template,
-    /// JSON with templates in its texts.
+    /// Any JSON, with templates in its texts.
     Data,
-    /// JSON.
+    /// Any JSON, without templates.
     Any,
-    /// One of these words; `false`: reserved.
+    /// One of these words; `false` marks a reserved word.
     Word(&'static [(&'static str, bool)]),
-    /// A short type, `[type]`, or the long form.
+    /// A type: its short name, `[type]`, or the long form.
     Type,
     List(&'static Ty),
-    /// From names to values.
+    /// A map with any keys and values of one type.
     Map(&'static Ty),
-    /// From names of tools, agents, state entries and the like, which must be well formed, to values.
+    /// A map whose keys are names of tools, agents, state entries and so on; the names must be well formed.
     Names(&'static Ty),
     Table(&'static Table),
-    /// The first that fits.
+    /// The first alternative that fits the value.
     Or(&'static [Ty]),
 }
 
@@ -180,7 +179,7 @@ pub(crate) static TYPE: Table = Table {
     one_of: &[(false, &["type", "fields", "items", "enum", "schema"])],
 };
 
-/// Short names of types; `false`: reserved.
+/// Short names of types; `false` marks a reserved name.
 pub(crate) const SHORT: &[(&str, bool)] = &[
     ("string", true),
     ("integer", true),
@@ -196,7 +195,7 @@ pub(crate) const SHORT: &[(&str, bool)] = &[
 mod all {
     use super::{Table, agent, file, route, test, tool};
 
-    /// Every table, for tests and the documentation.
+    /// All tables, for tests.
     pub(crate) static TABLES: &[&Table] = &[
         &file::FILE,
         &file::CONFIG,
@@ -257,7 +256,7 @@ mod tests {
     use super::Table;
     use super::all::TABLES;
 
-    /// Whoever reads the tree asks for keys by name. A key that nobody asks for would be judged and then lost.
+    /// The readers of the tree look keys up by name. A key that no reader looks up would be accepted and then ignored.
     #[test]
     fn every_key_that_is_built_is_read() {
         let readers = [

@@ -1,4 +1,4 @@
-//! Definitions: YAML or the Rust builder in, a checked [`Network`] or diagnostics out.
+//! Compiles definitions: YAML or the Rust builder in, a checked [`Network`] or diagnostics out.
 //!
 //! ```
 //! use steersman_definition::{compile, Files};
@@ -8,9 +8,9 @@
 //! assert_eq!(&*network.unwrap().entry[0], "greeter");
 //! ```
 //!
-//! A text goes through five passes: [`source`] makes a tree with places of it, `load` merges imports, `shape` judges
-//! the tree by the table of keys, `lower` makes a network of it, `check` judges names, types and effects. Each says
-//! all that it finds; a network is given only where nothing found is an error.
+//! A text goes through five passes. [`source`] parses it into a tree with positions. `load` merges imports. `shape` checks the
+//! tree against the table of keys. `lower` builds a network from it. `check` checks names, types and effects. Each pass
+//! reports all that it finds. A network is returned only if no diagnostic is an error.
 
 mod canonical;
 mod check;
@@ -39,7 +39,7 @@ use std::sync::Arc;
 use steersman_machine::ids::Digest;
 use steersman_machine::network::Network;
 
-/// Compiles a definition: a network if nothing is wrong with it, and all that is to be said about it.
+/// Compiles a definition. Returns the network if there is no error, and all diagnostics.
 pub fn compile(files: &Files) -> (Option<Network>, Vec<Diagnostic>) {
     let (compiled, found) = run(files, None, None);
     (compiled.map(|compiled| compiled.network), found)
@@ -62,15 +62,15 @@ pub struct Compiled {
     pub tests: BTreeMap<String, test::Test>,
 }
 
-/// Compiles a definition that was built as a tree instead of written: what the Rust builder does. `files` holds what
-/// it names; its main text is not read.
+/// Compiles a definition that was built as a tree, as the Rust builder does. `files` holds the files that the tree names; its
+/// main text is not read.
 pub fn compile_node(root: Node, files: &Files) -> (Option<Network>, Vec<Diagnostic>) {
     let (compiled, found) = run(files, Some(root), None);
     (compiled.map(|compiled| compiled.network), found)
 }
 
-/// Compiles the stored form of a network again ([`Network::source`]): the same network, without its tests. Otherwise
-/// why not, in words: it is no such form, or this version does not take the definition.
+/// Compiles the stored form of a network again ([`Network::source`]): the same network, without its tests. The error says in
+/// words that the text is not such a form, or that this version does not accept the definition.
 pub fn compile_stored(text: &str) -> Result<Network, String> {
     let (root, files) = stored(text)?;
     let (network, found) = compile_node(root, &files);
@@ -80,11 +80,11 @@ pub fn compile_stored(text: &str) -> Result<Network, String> {
     })
 }
 
-/// Whether an expression says what a branch of a network is worth, by the network's stored form: its names are declared,
-/// its kinds fit, and it comes to a number.
+/// Checks an expression that scores a branch of a network, given by its stored form: the names are declared, the kinds fit,
+/// and the value is a number.
 ///
 /// # Errors
-/// All that is wrong with it, in words for people.
+/// All faults of the expression, in words for people.
 pub fn check_worth(text: &str, score: &str) -> Result<(), String> {
     let (root, files) = stored(text)?;
     let (_, found) = run(&files, Some(root), Some(score));
@@ -112,20 +112,20 @@ fn stored(text: &str) -> Result<(Node, Files), String> {
     Ok((Node::json(&stored["definition"]), files))
 }
 
-/// Paths of the files that a definition names and `files` lacks. Whoever reads files adds those that exist and asks
-/// again until nothing new is wanted; what does not exist is a diagnostic of [`compile`].
+/// Returns the paths of the files that a definition names and `files` lacks. The caller adds those that exist and asks again
+/// until nothing new is wanted. [`compile`] reports the files that do not exist.
 pub fn wanted(files: &Files) -> BTreeSet<String> {
     load::wanted(files)
 }
 
-/// Paths of the documents that a definition names (`knowledge`), relative to its folder. Nobody reads them to compile it;
-/// whoever can look says which cannot be read ([`Files::cannot_read`]).
+/// Returns the paths of the documents that a definition names (`knowledge`), relative to its folder. Compiling does not read
+/// them. A caller that can look reports those that cannot be read ([`Files::cannot_read`]).
 pub fn documents(files: &Files) -> BTreeSet<String> {
     load::documents(files)
 }
 
-/// What is wrong in files of tests, and in scripts that only they name, keeps nothing from running: it is warned of, and
-/// the tests are left out. Gives those files.
+/// Turns errors in test files, and in scripts that only test files name, into warnings, so that they do not keep the
+/// definition from running. Returns those files; their tests are left out.
 fn set_aside(
     merged: &load::Merged,
     lowered: &lower::Lowered,
@@ -146,7 +146,7 @@ fn set_aside(
     broken
 }
 
-/// A tree as JSON, keys in their order: arguments of calls are shown as they were written.
+/// Returns a tree as JSON with keys in the order of the source, so that arguments of calls are shown as they were written.
 fn as_written(node: &Node) -> serde_json::Value {
     match &node.value {
         source::Value::Scalar(_) => node.to_json(),
@@ -159,11 +159,11 @@ fn as_written(node: &Node) -> serde_json::Value {
     }
 }
 
-/// A file of data, as scripts are one: read as definitions are, so that what is a boolean elsewhere, or cannot be read, is
-/// told with its place.
+/// Parses a data file, such as a script, in the way of definitions. Faults, such as words that other YAML parsers read as
+/// booleans, are reported with their position.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The diagnostics, if one of them is an error.
 pub fn data(path: &str, text: &str) -> Result<serde_json::Value, Vec<Diagnostic>> {
     let (mut sources, mut found) = (Sources::default(), Vec::new());
     let node = source::parse(&mut sources, path, &text.into(), &mut found);
@@ -176,7 +176,7 @@ pub fn data(path: &str, text: &str) -> Result<serde_json::Value, Vec<Diagnostic>
     }
 }
 
-/// `worth`: an expression beside the definition that is to say what a branch is worth.
+/// Runs all passes. `worth` is an expression outside of the definition that is to score a branch.
 fn run(
     files: &Files,
     root: Option<Node>,

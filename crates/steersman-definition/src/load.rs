@@ -1,4 +1,4 @@
-//! The files of a definition, read and merged: imports first, then what names them.
+//! Parses and merges the files of a definition: imports first, then the file that names them.
 
 use super::diagnostic::Diagnostic;
 use super::keys::FILE;
@@ -8,32 +8,32 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Sections whose entries are merged over files.
+/// Sections whose entries are merged across files.
 const MERGED: [&str; 11] = [
     "config", "secrets", "models", "state", "events", "labels", "outcome", "texts", "mcp", "tools",
     "agents",
 ];
 
-/// A definition whose files are merged.
+/// A definition after merging its files.
 pub(crate) struct Merged {
-    /// The main file.
+    /// Tree of the main file.
     pub main: Node,
-    /// Sections with named entries, in the order of the files.
+    /// Sections with named entries, imported entries first.
     pub sections: BTreeMap<&'static str, Vec<(Key, Node)>>,
-    /// Settings that stand once (`timezone`, `limits`, `context`, `record`): the importing file's before the imported's.
+    /// Settings that are written once (`timezone`, `limits`, `context`, `record`, ..). An importing file overrides the imported.
     pub settings: BTreeMap<&'static str, Node>,
-    /// Tests of the main file and of `tests/*.yaml` beside it.
+    /// Tests of the main file and of `tests/*.yaml` next to it.
     pub tests: Vec<(Key, Node)>,
-    /// Those of these files that are tests of this definition, and of nothing else.
+    /// Paths of the files in `tests/` that belong to this definition only.
     pub test_files: BTreeSet<String>,
-    /// Whether something is wrong with a section or an entry, so that what depends on it is not judged.
+    /// Spans of wrong keys. Checks that depend on such an item are skipped.
     pub broken: Broken,
 }
 
-/// Spans with wrong keys.
+/// Set of spans of wrong keys.
 #[derive(Default)]
 pub(crate) struct Broken {
-    /// File, start and end.
+    /// File, start and end of each span; after `order`, the end is the minimum of this and all later ends in the file.
     all: Vec<(u32, u32, u32)>,
 }
 
@@ -43,7 +43,8 @@ impl Broken {
             self.all.push((span.file, span.start, span.end));
         }
     }
-    /// All were added: each gets the least end of those from it on, so that one look finds whether any lies within a span.
+    /// Prepares for lookups after the last `add`. Each entry gets the smallest end of itself and all later entries of its file,
+    /// so that one lookup finds out if any span lies within another.
     fn order(&mut self) {
         self.all.sort_unstable();
         let mut least = (u32::MAX, u32::MAX);
@@ -55,7 +56,7 @@ impl Broken {
             *end = least.1;
         }
     }
-    /// Whether one of them lies within a span.
+    /// Returns true if a wrong key lies within the span.
     pub(crate) fn within(&self, span: Span) -> bool {
         let from = (span.file, span.start, 0);
         let first = self.all.partition_point(|broken| *broken < from);
@@ -70,7 +71,8 @@ impl Merged {
     }
 }
 
-/// Reads and merges. What is wrong with the texts is reported; none if the main file is no definition at all.
+/// Parses and merges the files of a definition. Faults of the texts are reported. Returns `None` if the main file is missing
+/// or is no map.
 pub(crate) fn load(
     files: &Files,
     main: Option<Node>,
@@ -119,13 +121,13 @@ struct Loader<'a> {
     found: &'a mut Vec<Diagnostic>,
     open: Vec<String>,
     done: BTreeSet<String>,
-    /// Where an entry of a section lies.
+    /// Index of each entry in its section.
     known: BTreeMap<(&'static str, Arc<str>), usize>,
     merged: Merged,
 }
 
 impl Loader<'_> {
-    /// Judges a file and merges it, its imports first.
+    /// Checks a file and merges it, its imports first.
     fn file(&mut self, node: &Node, path: &str) {
         self.judge(node);
         for import in node.get("import").map(Node::items).unwrap_or_default() {
@@ -183,7 +185,7 @@ impl Loader<'_> {
         self.found.extend(found);
     }
 
-    /// The engine's sentences, where a file that holds them is named.
+    /// Reads the file that `texts` names instead of holding the sentences itself.
     fn sentences(&mut self, node: &Node, from: &str) -> Option<Node> {
         let name = node.as_text()?;
         let at = self.sources.place(node.span);
@@ -256,7 +258,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A file that names no version is of the first, for ever.
+    /// Checks the version of a file. A file without one has version 1; this will not change.
     fn version(&mut self, file: &Node) {
         let version = file.get("steersman");
         let Some(scalar) = version.and_then(Node::scalar) else {
@@ -268,7 +270,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Whether a file of tests is of this definition: it names it, or names none and this is the main one of its folder.
+    /// Returns true if a file of tests belongs to this definition: it names the definition, or it names none and this is the
+    /// main definition of its folder.
     fn is_of(&self, tests: &Node) -> bool {
         let Some(name) = tests.get("name").and_then(Node::as_text) else {
             return !self.files.is_beside_main();
@@ -294,7 +297,7 @@ impl Loader<'_> {
             let text = files.text(path).expect("one of its paths").clone();
             let mut wrong = Vec::new();
             let Some(node) = parse(self.sources, path, &text, &mut wrong) else {
-                // Of what cannot be read nobody knows whose tests they are: the main definition says so.
+                // the owner of a file that cannot be parsed is unknown, so only the main definition reports it
                 if !files.is_beside_main() {
                     self.merged.test_files.insert(path.to_owned());
                     self.found.append(&mut wrong);
@@ -330,7 +333,7 @@ impl Loader<'_> {
     }
 }
 
-/// A setting of the importing file over the imported one: map entries one by one, anything else whole.
+/// Lays a setting of the importing file over the imported one: maps key by key, anything else as a whole.
 fn laid_over(under: Option<Node>, over: &Node) -> Node {
     match (under.map(|node| node.value), &over.value) {
         (Some(Value::Map(mut entries)), Value::Map(new)) => {
@@ -345,7 +348,7 @@ fn laid_over(under: Option<Node>, over: &Node) -> Node {
     }
 }
 
-/// A path that stands in the file `from`, relative to the definition's folder. None if it leaves the folder.
+/// Resolves a path written in the file `from`, relative to the definition's folder. `None` if it leaves the folder.
 pub(crate) fn resolve(from: &str, path: &str) -> Option<String> {
     if path.starts_with('/') || path.contains('\\') {
         return None;
@@ -365,7 +368,7 @@ pub(crate) fn resolve(from: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Files that a definition names and `files` lacks: whoever reads files asks again until nothing new comes.
+/// Returns the files that a definition names and `files` lacks. The caller adds them and asks again until none is missing.
 pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
     let mut wanted = BTreeSet::new();
     each_file(files, |path, node| match node {
@@ -380,7 +383,7 @@ pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
     wanted
 }
 
-/// Documents that a definition names.
+/// Returns the paths of the documents that a definition names.
 pub(crate) fn documents(files: &Files) -> BTreeSet<String> {
     let mut documents = BTreeSet::new();
     each_file(files, |path, node| {
@@ -395,11 +398,11 @@ pub(crate) fn documents(files: &Files) -> BTreeSet<String> {
     documents
 }
 
-/// Every file of a definition, imports included; without a tree those that are not there.
+/// Calls `see` for each file of a definition, imports and tests included; a missing file has no tree.
 fn each_file(files: &Files, mut see: impl FnMut(&str, Option<&Node>)) {
     let mut seen = BTreeSet::new();
     let mut open = vec![files.main().to_owned()];
-    // tests name scripts
+    // test files are visited too, because they name scripts
     open.extend(
         files
             .paths()

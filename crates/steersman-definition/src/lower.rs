@@ -1,5 +1,5 @@
-//! A merged tree in, a network out. What does not fit is reported and passed over: of a definition with errors no
-//! network is given away.
+//! Builds the network from a merged tree. Items that do not fit are reported and skipped. The caller never gets the network
+//! of a definition with errors.
 
 mod agent;
 mod builtin;
@@ -30,66 +30,66 @@ use steersman_machine::expression::{Expr, Template};
 use steersman_machine::ids::Name;
 use steersman_machine::network::{BuiltIn, Network};
 
-/// What lowering gives beside the network: what the checks need to point at.
+/// Result of lowering: the network, and the places that the checks need for their diagnostics.
 pub(crate) struct Lowered {
     /// The network; digest and source are set later.
     pub network: Network,
     /// Tests by name.
     pub tests: BTreeMap<String, Test>,
-    /// Every expression and template.
+    /// All expressions and templates.
     pub sites: Vec<Site>,
-    /// Where names are declared: tools, agents and people by name.
+    /// Declarations of tools, agents and people, by name.
     pub declared: BTreeMap<Name, Declared>,
-    /// Where agents name tools and agents.
+    /// Uses of tools and agents: the agent, the name it uses, the place.
     pub offers: Vec<(Name, Name, Span)>,
-    /// Where state entries are declared, by owner (an agent) and name.
+    /// Places where state entries are declared, by agent and name.
     pub states: BTreeMap<(Name, Name), Span>,
-    /// Where parameters are declared, by tool or agent and name.
+    /// Places where parameters are declared, by tool or agent and name.
     pub parameters: BTreeMap<(Name, Name), Span>,
-    /// Where config values are declared.
+    /// Places where config values are declared.
     pub config: BTreeMap<Name, Span>,
-    /// Where tools write state: tool, entry, place.
+    /// Writes of state: the tool or agent that writes, the entry, the place.
     pub writes: Vec<(Name, Name, Span)>,
-    /// Arguments that are given to tools and agents: whose, which, what.
+    /// Arguments given to tools and agents: the callee, the parameter, the value.
     pub arguments: Vec<(Name, Name, Node)>,
-    /// Texts of the files that are named.
+    /// Texts of the files that the definition names, by path.
     pub files: BTreeMap<String, Arc<str>>,
-    /// Scripts of tests, with the files that name them.
+    /// Paths of test scripts, each with the files that name it.
     pub scripts: BTreeMap<String, BTreeSet<String>>,
-    /// Where `by: user` stands.
+    /// Places of `by: user`, written or implied.
     pub by_user: Vec<Span>,
-    /// Where tools are named that choose among branches.
+    /// Tools that choose among branches, with the place that names each.
     pub choosers: Vec<(Name, Span)>,
-    /// Reviewers, where each is named.
+    /// Reviewers, with the place that names each.
     pub reviewers: Vec<(Name, Span)>,
-    /// Tools and agents that judge branches.
+    /// Tools and agents that judge branches, with the place that names each.
     pub judges: Vec<(Name, Span)>,
-    /// Agents that answer by a search.
+    /// Agents that answer by a search, with the place of the search.
     pub searches: Vec<(Name, Span)>,
-    /// Where `approve` stands, and at which tool or agent.
+    /// Tools and agents with `approve`, with the place of the key.
     pub approves: Vec<(Name, Span)>,
-    /// Where an event may begin a session.
+    /// Events that may begin a session, with the place of each.
     pub starts: Vec<(Name, Span)>,
-    /// Members among which a routing model chooses: the routed agent, the member, the place.
+    /// Members that a routing model may choose: the routed agent, the member, the place.
     pub chosen: Vec<(Name, Name, Span)>,
-    /// Tools that run ahead of turns: for which agent, the tool, where it is named.
+    /// Tools that run ahead of turns: the agent, the tool, the place.
     pub ahead: Vec<(Name, Name, Span)>,
-    /// State entries that are filled from what is said: for which agent, the entry, where it is named.
+    /// State entries filled by extraction: the agent, the entry, the place.
     pub filled: Vec<(Name, Name, Span)>,
 }
 
-/// A name of the namespace of tools and agents.
+/// A declared name. Tools, agents and people share one namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
-    /// What it names.
+    /// The sort of item that has this name.
     pub sort: Sort,
-    /// Where.
+    /// Place of the name.
     pub span: Span,
-    /// The whole item.
+    /// Place of the whole item, from its name to its end.
     pub item: Span,
 }
 
-/// What a name of the namespace names.
+/// The sorts of named items.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     Tool,
@@ -115,7 +115,7 @@ pub(crate) struct Lower<'a> {
     out: Side,
 }
 
-/// What is collected on the way.
+/// Data collected while lowering; see [`Lowered`] for fields without a comment.
 #[derive(Default)]
 struct Side {
     tests: BTreeMap<String, Test>,
@@ -128,7 +128,7 @@ struct Side {
     writes: Vec<(Name, Name, Span)>,
     arguments: Vec<(Name, Name, Node)>,
     files: BTreeMap<String, Arc<str>>,
-    /// Scripts of tests, with the files that name them.
+    /// Paths of test scripts, each with the files that name it.
     scripts: BTreeMap<String, BTreeSet<String>>,
     by_user: Vec<Span>,
     choosers: Vec<(Name, Span)>,
@@ -138,22 +138,22 @@ struct Side {
     approves: Vec<(Name, Span)>,
     starts: Vec<(Name, Span)>,
     builtins: BTreeSet<BuiltIn>,
-    /// Agents that a task of a route leads to.
+    /// Agents that carry out a task of a route. They get the tools `done` and `need_help`.
     desk: BTreeSet<Name>,
-    /// Agents that hand off to others.
+    /// Agents that may hand off to others. They get the tool `handoff`.
     peers: BTreeSet<Name>,
-    /// Tools of servers that are named: server and tool.
+    /// Tools of MCP servers that the definition names: server and tool.
     remote: BTreeSet<(Name, Name)>,
     /// Names of all state entries.
     entries: BTreeSet<Name>,
-    /// Bytes of the defaults of all state entries.
+    /// Total size in bytes of the defaults of all state entries.
     defaults: usize,
     chosen: Vec<(Name, Name, Span)>,
     ahead: Vec<(Name, Name, Span)>,
     filled: Vec<(Name, Name, Span)>,
 }
 
-/// Lowers a merged definition.
+/// Lowers a merged definition. `worth` is an expression from outside the definition that scores branches.
 pub(crate) fn lower(
     files: &Files,
     sources: &mut Sources,
@@ -224,7 +224,7 @@ pub(crate) fn lower(
     }
 }
 
-/// Words that belong to the engine, beside the names of its tools ([`BuiltIn::reserves`]).
+/// Words reserved by the engine, in addition to the names of its tools ([`BuiltIn::reserves`]).
 pub(super) const RESERVED: [&str; 4] = ["finish", "stay", "user", "all"];
 impl Lower<'_> {
     fn place(&self, span: Span) -> Option<Place> {
@@ -234,12 +234,12 @@ impl Lower<'_> {
         self.found.push(diagnostic);
     }
 
-    /// Whether the keys within are wrong.
+    /// Returns true if a key within the span is wrong.
     fn is_broken(&self, span: Span) -> bool {
         self.merged.broken.within(span)
     }
 
-    /// Collects the names of tools and agents before any is looked up.
+    /// Collects the names of tools, agents and people, before any name is looked up.
     fn declare(&mut self) {
         let merged = self.merged;
         for section in ["tools", "agents"] {
@@ -284,7 +284,7 @@ impl Lower<'_> {
         self.out.entries = states.collect();
     }
 
-    /// The name that a node is, if it names something of this sort.
+    /// Returns the name in a node if it names an item of the wanted sort; otherwise reports it.
     fn named(&mut self, node: &Node, wanted: Sort) -> Option<Name> {
         let name = node.as_text()?.clone();
         if name.contains('.') && wanted == Sort::Tool {
@@ -316,7 +316,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The name that a node is, if it names an agent, a person or a plain agent: what a route leads to.
+    /// Returns the name in a node if it names an agent or a person, which a route may lead to; otherwise reports it.
     fn member(&mut self, node: &Node) -> Option<Name> {
         let name = node.as_text()?.clone();
         match self.out.declared.get(&name) {
@@ -337,7 +337,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A person or `user`.
+    /// Returns the name of a person, or `user`.
     fn person(&mut self, node: &Node) -> Option<Name> {
         match node.as_text() {
             Some(name) if &**name == "user" => Some(name.clone()),
@@ -360,7 +360,7 @@ impl Lower<'_> {
         self.say(Diagnostic::unknown_name(at, words, name, near.as_deref()));
     }
 
-    /// An expression, noted with its scope.
+    /// Parses an expression and records it as a site.
     fn expr(&mut self, node: &Node, wants: Wants, scope: &Scope) -> Option<Expr> {
         let scalar = node.scalar().filter(|scalar| scalar.kind != Kind::Null)?;
         match Expr::parse(&scalar.text) {
@@ -373,7 +373,7 @@ impl Lower<'_> {
                 });
                 Some(expr)
             }
-            // of a text that was cut the half is no expression, and that is no news
+            // a text that a `#` has cut was reported already
             Err(_) if self.is_broken(node.span) => None,
             Err(error) => {
                 let at = self.place(self.sources.locate(node, error.range));
@@ -383,7 +383,7 @@ impl Lower<'_> {
         }
     }
 
-    /// An expression; true where there is none.
+    /// Parses a condition; an absent one is `true`.
     fn condition(&mut self, node: Option<&Node>, scope: &Scope) -> Option<Expr> {
         match node {
             Some(node) => self.expr(node, Wants::Condition, scope),
@@ -391,7 +391,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A template, noted with its scope.
+    /// Parses a template and records it as a site unless it is plain text.
     fn template(&mut self, node: &Node, wants: Wants, scope: &Scope) -> Option<Template> {
         let scalar = node.scalar().filter(|scalar| scalar.kind != Kind::Null)?;
         match Template::parse(&scalar.text) {
@@ -423,7 +423,7 @@ impl Lower<'_> {
             .and_then(|node| self.template(node, Wants::Text, scope))
     }
 
-    /// A file that is named, with its path from the main folder.
+    /// Returns the path of a named file, relative to the main folder, and its text.
     fn file(&mut self, node: &Node) -> Option<(String, Arc<str>)> {
         let name = node.as_text()?;
         let from = self.sources.path(node.span).map_or("", |path| &**path);
@@ -450,7 +450,7 @@ impl Lower<'_> {
         Some((path, text))
     }
 
-    /// A prompt: a template, or the file that it names.
+    /// Parses a prompt: a template, or the content of the file that the node names.
     fn prompt(&mut self, node: &Node, scope: &Scope) -> Option<Template> {
         if super::canonical::prompt_path(node).is_none() {
             return self.template(node, Wants::Prefix, scope);
@@ -471,7 +471,7 @@ impl Lower<'_> {
     }
 }
 
-/// Whether a text looks as if a value was meant: `args.order`.
+/// Returns true if a plain text looks like an expression: `args.order`.
 fn is_path(text: &str) -> bool {
     let roots = [
         "args", "calls", "config", "error", "event", "result", "secrets", "state",
@@ -485,12 +485,12 @@ fn is_path(text: &str) -> bool {
     parts.next().is_some_and(|root| roots.contains(&root)) && text.contains('.') && parts.all(named)
 }
 
-/// The expression that always holds.
+/// Returns the expression `true`.
 fn always() -> Expr {
     Expr::parse("true").expect("a constant is an expression")
 }
 
-/// Entries of a map in the order of their names: where order has no meaning, it shall have none.
+/// Returns the entries of a map sorted by name, for maps whose order must have no effect.
 fn sorted(node: Option<&Node>) -> Vec<&(Key, Node)> {
     let mut entries: Vec<_> = node.map(Node::entries).unwrap_or_default().iter().collect();
     entries.sort_by(|a, b| a.0.name.cmp(&b.0.name));

@@ -1,15 +1,15 @@
-//! The JSON Schema of the format, for editors: made from the table of keys that the parser judges by.
+//! The JSON Schema of the format for editors, made from the tables of keys that the parser checks against.
 
 use super::keys::{FILE, SHORT, TYPE, Table, Ty};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
-/// The JSON Schema (draft 2020-12) of a definition file. Keys that this version does not understand are in it, never
-/// valid, so that an editor tells them from mistakes.
+/// Returns the JSON Schema (draft 2020-12) of a definition file. Reserved keys are included as never valid, so that an editor
+/// can tell them from mistakes.
 pub fn schema() -> Json {
     let mut defs = Map::new();
     table(&FILE, &mut defs);
-    // a definition's own tables are named by what they are, the file's is the root
+    // the file's table is the root, all others are definitions
     let mut root = defs.remove(FILE.name).unwrap_or_default();
     if let Some(map) = root.as_object_mut() {
         map.insert(
@@ -124,7 +124,7 @@ fn value(ty: &'static Ty, defs: &mut Map<String, Json>) -> Json {
     }
 }
 
-/// All keys of the format as Markdown, a table for each kind of map: the reference for people.
+/// Returns the reference for people: all keys of the format as Markdown, one table for each kind of map.
 pub fn reference() -> String {
     let mut tables: Vec<&'static Table> = vec![&FILE];
     let mut at = 0;
@@ -170,7 +170,7 @@ pub fn reference() -> String {
     text
 }
 
-/// Tables within a type that are not listed yet.
+/// Adds the tables within a type that are not listed yet.
 fn named_tables(ty: &'static Ty, into: &mut Vec<&'static Table>) {
     match ty {
         Ty::Table(of) if !into.iter().any(|known| known.name == of.name) => into.push(of),
@@ -181,7 +181,7 @@ fn named_tables(ty: &'static Ty, into: &mut Vec<&'static Table>) {
     }
 }
 
-/// A type as the reference writes it.
+/// Returns a type as the reference writes it.
 fn words(ty: &Ty) -> String {
     match ty {
         Ty::Integer(_) => "int".to_owned(),

@@ -1,5 +1,5 @@
-//! Judges a tree by the table of keys: unknown and reserved keys, kinds of values, YAML's traps. Everything is
-//! reported; what comes after reads what is well formed and passes over the rest.
+//! Checks a tree against the tables of keys: unknown and reserved keys, types of values, common mistakes in YAML. All faults
+//! are reported; later passes read well-formed parts and skip the rest.
 
 use super::diagnostic::Diagnostic;
 use super::keys::{SHORT, TYPE, Table, Ty};
@@ -7,10 +7,10 @@ use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
 use steersman_machine::price;
 use steersman_machine::rate::Rate;
 
-/// More than so many mistakes of one file help nobody.
+/// Number of faults of one file after which its values are no longer checked.
 const MOST: usize = 200;
 
-/// Judges `node` as a `table`.
+/// Checks `node` against `table`.
 pub(crate) fn check(sources: &Sources, node: &Node, table: &'static Table) -> Vec<Diagnostic> {
     let mut shape = Shape {
         sources,
@@ -20,7 +20,7 @@ pub(crate) fn check(sources: &Sources, node: &Node, table: &'static Table) -> Ve
     shape.found
 }
 
-/// Judges a tree of data in which texts may be templates: a script.
+/// Checks data whose texts may be templates, such as a script.
 pub(crate) fn data(sources: &Sources, node: &Node) -> Vec<Diagnostic> {
     let mut shape = Shape {
         sources,
@@ -80,7 +80,7 @@ impl Shape<'_> {
 
     fn unknown(&mut self, key: &Key, value: &Node, table: &'static Table) {
         if &*key.name == "{{" || &*key.name == "<<" {
-            return; // said where it was read
+            return; // reported by the YAML parser
         }
         let known = || table.keys.iter().map(|key| key.name);
         let near = self.sources.near(&key.name, known());
@@ -223,7 +223,7 @@ impl Shape<'_> {
         }
     }
 
-    /// Words that are booleans elsewhere, and texts that a `#` has cut.
+    /// Reports words that other YAML readers take for booleans, and texts that a `#` has cut off.
     fn traps(&mut self, node: &Node, scalar: &Scalar) {
         self.boolean_word(node, scalar);
         if scalar.style != Style::Plain {
@@ -328,7 +328,7 @@ impl Shape<'_> {
         }
     }
 
-    /// Keys of the long form that mean nothing for the kind that it is.
+    /// Reports keys of the long form of a type that have no meaning for its kind.
     fn type_keys(&mut self, node: &Node) {
         let kind = if node.get("items").is_some()
             || node.get("type").is_some_and(|ty| ty.scalar().is_none())
@@ -363,7 +363,7 @@ impl Shape<'_> {
     }
 }
 
-/// A word with its article, where it has none.
+/// Returns a word with its article, unless it needs or has none.
 pub(crate) fn with_article(kind: &str) -> String {
     match kind {
         "string" => "text".to_owned(),
@@ -374,8 +374,8 @@ pub(crate) fn with_article(kind: &str) -> String {
     }
 }
 
-/// Whether nothing stands behind a key, not even `null`: in `{ say: The best, please. }` the text ends at its comma, and
-/// what is left of it reads as a key.
+/// Returns true if a key has no value at all, not even `null`. In `{ say: The best, please. }` the text ends at its comma,
+/// and the rest is read as a key.
 fn is_rest_of_a_text(value: &Node) -> bool {
     let nothing = value.span.start == value.span.end;
     nothing
@@ -384,7 +384,7 @@ fn is_rest_of_a_text(value: &Node) -> bool {
             .is_some_and(|scalar| scalar.kind == Kind::Null && scalar.style == Style::Plain)
 }
 
-/// Where to point for a whole value: its first line.
+/// Returns the span to point at for a whole value: its beginning.
 fn head(node: &Node) -> Span {
     match &node.value {
         Value::Map(entries) => match entries.first() {
@@ -406,7 +406,7 @@ fn head(node: &Node) -> Span {
     }
 }
 
-/// Which alternative a value is meant to be.
+/// Returns true if a value looks like this alternative of a choice.
 pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
     let scalar = node.scalar();
     match ty {
@@ -466,10 +466,10 @@ fn list_of_words(kinds: &[Ty]) -> String {
     words.join(" or ")
 }
 
-/// Names of a list that are told.
+/// Maximum number of names that a message lists.
 const LISTED: usize = 40;
 
-/// Names in backticks, with commas; of a long list the first.
+/// Joins names in backticks with commas; a long list is cut off with a count.
 pub(crate) fn list_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let told = names.by_ref().take(LISTED);
@@ -481,7 +481,7 @@ pub(crate) fn list_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     told.join(", ")
 }
 
-/// The short name of a type, and whether it is optional.
+/// Splits a short type into its name and a flag that is true if it is optional.
 pub(crate) fn short_type(scalar: &Scalar) -> (&str, bool) {
     let text = scalar.text.trim();
     match text.strip_prefix("optional ") {
@@ -490,7 +490,7 @@ pub(crate) fn short_type(scalar: &Scalar) -> (&str, bool) {
     }
 }
 
-/// Whether it is a name of the format.
+/// Returns true if a text is a well-formed name: `[a-z][a-z0-9_]*`, at most 48 bytes.
 pub(crate) fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     name.len() <= 48
@@ -498,7 +498,7 @@ pub(crate) fn is_name(name: &str) -> bool {
         && bytes.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
 }
 
-/// Bytes of a size: `512B`, `16KiB`, `4MiB`.
+/// Parses a size into bytes: `512B`, `16KiB`, `4MiB`. `None` if it is malformed, zero or too large.
 pub(crate) fn size(text: &str) -> Option<usize> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -515,7 +515,8 @@ pub(crate) fn size(text: &str) -> Option<usize> {
         .filter(|bytes| (1..=steersman_machine::bounds::ARTIFACT).contains(bytes))
 }
 
-/// An amount of money in millionths. More than four places are nobody's price, and JSON writes some of them otherwise.
+/// Parses an amount of money into millionths. At most four decimal places are allowed: no price needs more, and JSON writes
+/// some longer numbers differently.
 pub(crate) fn money(scalar: &Scalar) -> Option<u64> {
     match scalar.kind {
         Kind::Integer(_) | Kind::Number(_) => {}
@@ -528,10 +529,10 @@ pub(crate) fn money(scalar: &Scalar) -> Option<u64> {
     price::micros(&scalar.text).filter(|micros| places <= 4 && *micros <= MONEY_MAX)
 }
 
-/// A thousand million: no bill is larger, and sums of it stay far from overflowing.
+/// Maximum amount of money in millionths: a thousand million units. Sums of such amounts stay far from overflow.
 const MONEY_MAX: u64 = 1_000_000_000 * 1_000_000;
 
-/// A duration in milliseconds.
+/// Parses a duration into milliseconds: `500ms`, `30s`, `5m`, `2h`, `7d`.
 pub(crate) fn duration(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -544,7 +545,7 @@ pub(crate) fn duration(text: &str) -> Option<u64> {
         "d" => 86_400_000,
         _ => return None,
     };
-    // beyond this a time could not be added to a clock
+    // a longer duration could not be added to a clock time
     number
         .checked_mul(factor)
         .filter(|ms| *ms <= 100 * 366 * 86_400_000)

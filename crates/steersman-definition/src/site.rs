@@ -1,4 +1,4 @@
-//! Where expressions and templates stand, and what names mean there: collected while lowering, judged afterwards.
+//! Sites of expressions and templates with the names in scope. They are collected while lowering and checked afterwards.
 
 use super::source::{Node, Span};
 use steersman_machine::expression::{Expr, Template};
@@ -8,106 +8,106 @@ use steersman_machine::network::Type;
 /// An expression or template with its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    /// What it is.
+    /// The parsed code.
     pub code: Code,
-    /// The scalar that it stands in.
+    /// The scalar that holds the text.
     pub node: Node,
-    /// What is made of it.
+    /// The use of the value.
     pub wants: Wants,
-    /// What names mean.
+    /// The names in scope.
     pub scope: Scope,
 }
 
-/// What stands at a site.
+/// Parsed code of a site.
 #[derive(Clone, Debug)]
 pub(crate) enum Code {
     /// A bare expression.
     Expr(Expr),
-    /// A template.
+    /// A parsed template.
     Template(Template),
 }
 
-/// What is made of a site's value.
+/// The use of a site's value, which decides the checks.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wants {
     /// True or false; optionals must be narrowed.
     Condition,
-    /// What a branch is worth: a number, true or false.
+    /// A branch's score: a number, true or false.
     Worth,
-    /// Any value; unset is none.
+    /// Any value; an unset one is none.
     Value,
-    /// A text; unset is nothing.
+    /// A text; an unset value becomes the empty text.
     Text,
-    /// A part of the prompt in front of the history.
+    /// A part of the prompt that precedes the history.
     Prefix,
-    /// A value of this type, called so, declared there.
+    /// A value of this type; also its name for messages, and the place of its declaration.
     Fits(Box<Type>, String, Span),
 }
 
-/// What names mean at a site, beside `state`, `config`, `calls`, `now`, `agent`, `mode`, `session` and `branch`, which
-/// have a meaning everywhere.
+/// Names in scope at a site, in addition to `state`, `config`, `calls`, `now`, `agent`, `mode`, `session` and `branch`, which
+/// are in scope everywhere unless `request` or `outside` is set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
-    /// The item that it belongs to, to be left alone where that is broken.
+    /// Span of the enclosing item. If a key in it is wrong, the site is not checked.
     pub item: Option<Span>,
-    /// Whose state is looked at first.
+    /// The agent whose own state entries are looked up first.
     pub agent: Option<Name>,
-    /// What `args` are.
+    /// The meaning of `args`.
     pub args: Args,
-    /// `result`, whose shape nobody knows.
+    /// `result` is in scope; its type is unknown.
     pub result: bool,
-    /// `error`.
+    /// `error` is in scope.
     pub error: bool,
-    /// Secrets and live values resolve.
+    /// The site is a transport field: secrets and live config values resolve.
     pub transport: bool,
-    /// The event that `event` is.
+    /// `event` is in scope and has the fields of this event.
     pub event: Option<Name>,
-    /// `message`.
+    /// `message` and `before` are in scope.
     pub message: bool,
-    /// `route`.
+    /// `route` is in scope.
     pub route: bool,
-    /// `question` and `person`.
+    /// `question` and `person` are in scope.
     pub reach: bool,
-    /// `answer`.
+    /// `answer` and `artifacts` are in scope.
     pub answer: bool,
-    /// `outcome`.
+    /// `outcome` is in scope.
     pub outcome: bool,
-    /// Nothing but `request`.
+    /// Only `request` is in scope.
     pub request: bool,
-    /// Nothing but `config` and, in a transport field, `secrets`: it belongs to no session.
+    /// Only `config` and, in a transport field, `secrets` are in scope, because the site belongs to no session.
     pub outside: bool,
 }
 
-/// What `args` are at a site.
+/// The meaning of `args` at a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Args {
-    /// Without a meaning.
+    /// `args` is not in scope.
     #[default]
     None,
-    /// A tool's.
+    /// The arguments of this tool.
     Tool(Name),
-    /// An agent's.
+    /// The arguments of this agent.
     Agent(Name),
-    /// Those of the routed agent that leads to this plain agent, which has no instance of its own.
+    /// The arguments of the routed agent that leads to this plain agent, which has no instance of its own.
     Router(Name),
 }
 
 impl Scope {
-    /// The same with `result`.
+    /// Returns this scope with `result`.
     pub(crate) fn with_result(&self) -> Self {
         Self {
             result: true,
             ..self.clone()
         }
     }
-    /// The same with `message` and `before`.
+    /// Returns this scope with `message` and `before`.
     pub(crate) fn with_message(&self) -> Self {
         Self {
             message: true,
             ..self.clone()
         }
     }
-    /// The same with `error`.
+    /// Returns this scope with `result` and `error`.
     pub(crate) fn with_error(&self) -> Self {
         Self {
             result: true,
@@ -115,7 +115,7 @@ impl Scope {
             ..self.clone()
         }
     }
-    /// The same as a transport field.
+    /// Returns this scope for a transport field.
     pub(crate) fn transported(&self) -> Self {
         Self {
             transport: true,

@@ -1,7 +1,7 @@
-//! Text in, a tree with places out. The one module that knows the YAML parser.
+//! Parses text into a tree with places. Only this module uses the YAML parser.
 //!
-//! The tree is built from the parser's events with a stack of our own, so nesting costs no stack; duplicate and merge
-//! keys, odd numbers and sizes are judged here, what a key may hold is judged by `definition::shape`.
+//! The tree is built from the parser's events with an explicit stack, so deep nesting cannot overflow the call stack.
+//! Duplicate and merge keys, odd numbers and sizes are reported here; `definition::shape` checks the keys.
 
 mod node;
 mod yaml;
@@ -16,28 +16,28 @@ use std::ops::Range;
 use std::sync::Arc;
 use steersman_machine::near::Nearby;
 
-/// Largest file of a definition, in bytes.
+/// Maximum size of a file of a definition, in bytes.
 pub const MAX_BYTES: usize = 2 * 1024 * 1024;
-/// Most values of a file, aliases written out.
+/// Maximum number of values in a file, with aliases expanded.
 pub const MAX_NODES: usize = 50_000;
-/// Deepest nesting of a file, aliases written out.
+/// Maximum nesting of a file, with aliases expanded.
 pub const MAX_DEPTH: usize = 64;
 
-/// The files of a definition, by path relative to its folder. The machine opens none: whoever calls reads them
+/// The files of a definition, by path relative to its folder. The machine opens no files: the caller reads them
 /// (see [`super::wanted`]).
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     main: String,
     name: Option<String>,
     texts: BTreeMap<String, Arc<str>>,
-    /// Why documents cannot be read, by path; those that can are not in it.
+    /// Reasons why documents cannot be read, by path. Readable documents are absent.
     unreadable: BTreeMap<String, String>,
-    /// Another file is the main definition of the folder.
+    /// True if another file is the main definition of the folder.
     beside_main: bool,
 }
 
 impl Files {
-    /// A definition whose main file is `text` under `path` (`steersman.yaml`, `bank.yaml`).
+    /// Creates a definition whose main file is `text` under `path` (`steersman.yaml`, `bank.yaml`).
     pub fn new(path: impl Into<String>, text: impl Into<Arc<str>>) -> Self {
         let main = path.into();
         let texts = BTreeMap::from([(main.clone(), text.into())]);
@@ -49,7 +49,7 @@ impl Files {
             beside_main: false,
         }
     }
-    /// The folder has a `steersman.yaml` beside this definition: tests that name no definition are of that.
+    /// Marks that the folder also has a `steersman.yaml`. Tests that name no definition belong to that file.
     pub fn beside_main(mut self) -> Self {
         self.beside_main = true;
         self
@@ -57,42 +57,42 @@ impl Files {
     pub(crate) fn is_beside_main(&self) -> bool {
         self.beside_main
     }
-    /// A further file: a prompt, a schema, an import, or tests (`tests/*.yaml`).
+    /// Adds a file: a prompt, a schema, an import, or tests (`tests/*.yaml`).
     pub fn with(mut self, path: impl Into<String>, text: impl Into<Arc<str>>) -> Self {
         self.add(path, text);
         self
     }
-    /// Adds a further file.
+    /// Adds a file, as [`Files::with`] does.
     pub fn add(&mut self, path: impl Into<String>, text: impl Into<Arc<str>>) {
         self.texts.insert(path.into(), text.into());
     }
-    /// Says that documents (see [`super::documents`]) cannot be read, and why. Of those of which nothing is said it is taken
-    /// that they can: nobody has looked.
+    /// Records that documents (see [`super::documents`]) cannot be read, and the reason. Documents without a record count as
+    /// readable.
     pub fn cannot_read(&mut self, documents: impl Into<String>, why: impl Into<String>) {
         self.unreadable.insert(documents.into(), why.into());
     }
-    /// Why documents cannot be read, if somebody said so.
+    /// Returns the recorded reason why documents cannot be read.
     pub(crate) fn why_unreadable(&self, documents: &str) -> Option<&str> {
         self.unreadable.get(documents).map(String::as_str)
     }
-    /// The name of a network that gives itself none: that of the folder. Else it is the main file's.
+    /// Sets the default name of the network, usually that of the folder. Without it, the default comes from the main file's path.
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
-    /// Path of the main file.
+    /// Returns the path of the main file.
     pub fn main(&self) -> &str {
         &self.main
     }
-    /// Text of a file.
+    /// Returns the text of a file.
     pub fn text(&self, path: &str) -> Option<&Arc<str>> {
         self.texts.get(path)
     }
-    /// Paths of all files, in order.
+    /// Returns the paths of all files, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.texts.keys().map(String::as_str)
     }
-    /// Name of a network that gives itself none: of the folder or the main file, made a name.
+    /// Returns the name of a network without `name`: that of the folder or the main file, converted to a well-formed name.
     pub(crate) fn default_name(&self) -> String {
         let mut parts = self.main.rsplit('/');
         let file = parts.next().unwrap_or_default();
@@ -119,19 +119,19 @@ impl Files {
     }
 }
 
-/// Where something is written: bytes of a file. What the Rust builder made is written nowhere.
+/// A range of bytes in a file. Parts made by the Rust builder have none ([`Span::NONE`]).
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// Index of the file among those that were read; `u32::MAX` for none.
+    /// Index of the file among the files read; `u32::MAX` for none.
     pub file: u32,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// Behind the last byte.
+    /// Offset after the last byte.
     pub end: u32,
 }
 
 impl Span {
-    /// Written nowhere.
+    /// The span of a part that is in no file.
     pub const NONE: Self = Self {
         file: u32::MAX,
         start: 0,
@@ -144,20 +144,20 @@ impl Span {
             end: range.end as u32,
         }
     }
-    /// Whether `other` lies within.
+    /// Returns true if `other` lies within this span. Always false for [`Span::NONE`].
     pub fn contains(self, other: Self) -> bool {
         self.file == other.file
             && self.file != u32::MAX
             && self.start <= other.start
             && other.end <= self.end
     }
-    /// Its bytes.
+    /// Returns the range of bytes.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// The files that a compilation has looked at: spans name them by index.
+/// The files that a compilation has read. Spans refer to them by index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     files: Vec<(Arc<str>, Arc<str>)>,
@@ -173,7 +173,7 @@ impl Sources {
         });
         index as u32
     }
-    /// The name that was probably meant by one that is not known, of all names that this compilation looks up.
+    /// Returns the most similar known name. All calls of one compilation share one budget of work.
     pub(crate) fn near<'a>(
         &self,
         name: &str,
@@ -188,7 +188,7 @@ impl Sources {
         let (_, text) = self.files.get(span.file as usize)?;
         text.get(span.range())
     }
-    /// The place of a span, to be shown.
+    /// Returns the place of a span, for diagnostics; `None` if it is in no file.
     pub(crate) fn place(&self, span: Span) -> Option<Place> {
         let (path, text) = self.files.get(span.file as usize)?;
         Some(Place {
@@ -197,7 +197,7 @@ impl Sources {
             span: span.range(),
         })
     }
-    /// The comment that follows a span on its line, with its `#`, if one does.
+    /// Returns the span of the comment that follows on the same line, with its `#`.
     pub(crate) fn comment_behind(&self, span: Span) -> Option<Span> {
         let (_, text) = self.files.get(span.file as usize)?;
         let rest = text.get(span.end as usize..)?;
@@ -209,12 +209,12 @@ impl Sources {
         let start = span.end as usize + rest.len() - comment.len();
         Some(Span::new(span.file, start..start + line.len()))
     }
-    /// The place of a range of a scalar's text: escapes, folding and indentation counted in. The whole scalar where
-    /// the way back is lost.
+    /// Returns the span of a range of a scalar's text, with escapes, folding and indentation taken into account. If the
+    /// range cannot be mapped back, returns the span of the whole scalar.
     pub(crate) fn locate(&self, node: &Node, range: Range<usize>) -> Span {
         self.locator(node).at(range)
     }
-    /// Finds the places of many ranges of one scalar: the way back is found once.
+    /// Returns a locator that maps many ranges of one scalar; the mapping is computed once.
     pub(crate) fn locator(&self, node: &Node) -> Locator<'_> {
         let span = node.span;
         let (Some(scalar), Some(source)) = (node.scalar(), self.text(span)) else {
@@ -235,7 +235,7 @@ impl Sources {
     }
 }
 
-/// Where the text of one scalar lies in its file.
+/// Maps ranges of one scalar's text to its file.
 #[derive(Debug)]
 pub(crate) struct Locator<'a> {
     span: Span,
@@ -244,16 +244,16 @@ pub(crate) struct Locator<'a> {
 
 #[derive(Debug)]
 enum Way<'a> {
-    /// As it is, behind so many quotes.
+    /// The text is in the file unchanged, after this many quote bytes.
     Same(usize),
-    /// For each byte of the text and its end the byte of the source.
+    /// The source, and for each byte of the text and for its end the offset in the source.
     Mapped(&'a str, Vec<usize>),
-    /// It cannot be said.
+    /// No mapping is known.
     Lost,
 }
 
 impl Locator<'_> {
-    /// The place of a range of the text.
+    /// Returns the span of a range of the text.
     pub(crate) fn at(&self, range: Range<usize>) -> Span {
         let span = self.span;
         let whole = span.range();
@@ -267,7 +267,7 @@ impl Locator<'_> {
             }
             Way::Mapped(source, map) if range.start < map.len() && range.end < map.len() => {
                 let start = whole.start + map[range.start];
-                // behind the last byte, not before the next one: between them may lie indentation
+                // the end follows the last byte directly, since indentation may precede the next one
                 let end = match range.end.checked_sub(1).filter(|last| *last >= range.start) {
                     Some(last) => whole.start + map[last] + 1,
                     None => start,
@@ -287,7 +287,7 @@ pub(crate) fn ceil_char(text: &str, mut at: usize) -> usize {
     at.min(text.len())
 }
 
-/// For each byte of `text` (and the end) the byte of `source` that it comes from.
+/// Returns, for each byte of `text` and for its end, the offset in `source` that it comes from.
 fn offsets(text: &str, source: &str, style: Style) -> Option<Vec<usize>> {
     let mut map = Vec::with_capacity(text.len() + 1);
     let bytes = source.as_bytes();
@@ -323,7 +323,7 @@ fn offsets(text: &str, source: &str, style: Style) -> Option<Vec<usize>> {
     Some(map)
 }
 
-/// An escape of a double-quoted text: where it starts, and what follows it.
+/// Returns the start and end of an escape in a double-quoted text.
 fn escape(source: &str, at: usize, c: char) -> Option<(usize, usize)> {
     let kind = source.get(at + 1..)?.chars().next()?;
     let len = match kind {
@@ -331,7 +331,7 @@ fn escape(source: &str, at: usize, c: char) -> Option<(usize, usize)> {
         'u' => 6,
         'U' => 10,
         '\n' => {
-            // a broken line: the text goes on behind the next line's indentation
+            // an escaped line break: the text continues after the next line's indentation
             let rest = source.get(at + 2..)?;
             let skip = rest.len() - rest.trim_start().len();
             let here = at + 2 + skip;

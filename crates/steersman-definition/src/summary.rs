@@ -1,4 +1,4 @@
-//! What a checked definition comes to, for the screen that follows a check without errors.
+//! Summary of a checked definition, for the screen that follows a check without errors.
 
 use std::fmt;
 use steersman_machine::ids::Digest;
@@ -7,74 +7,74 @@ use steersman_machine::network::{AgentDef, Network, OnLimit, Per, Reflect, Sourc
 use steersman_machine::price::{digits, money};
 use steersman_machine::search::{MOST, Method, Plan, Scorer};
 
-/// What a definition comes to.
+/// Summary of a definition: counts, effects, worst case, configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// The network's name.
+    /// Name of the network.
     pub name: String,
-    /// Its digest.
+    /// Digest of the network.
     pub digest: Digest,
-    /// Agents that act.
+    /// Number of agents, people not counted.
     pub agents: usize,
-    /// People that can be asked.
+    /// Number of people.
     pub people: usize,
-    /// Tools, those of the engine left out.
+    /// Number of tools, built-in ones not counted.
     pub tools: usize,
-    /// Events that may come in.
+    /// Number of events that may arrive.
     pub events: usize,
-    /// Tests.
+    /// Number of tests.
     pub tests: usize,
-    /// Tools by effect class, from harmless to `unsafe`; classes without tools left out.
+    /// Tools by class, from `pure` to `unsafe`; classes without tools are absent.
     pub effects: Vec<(Class, Vec<Tool>)>,
-    /// The most that one answer may take.
+    /// Upper bounds of one answer.
     pub worst: Worst,
-    /// Plain values and where they come from.
+    /// Config values and their sources.
     pub config: Vec<Value>,
-    /// Secrets and where they are read: name, place.
+    /// Secrets: name, and the place that each is read from.
     pub secrets: Vec<(String, String)>,
 }
 
 /// A tool in a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// Who approves it and, where it is not always, when: `above`, person.
+    /// Approvals: the condition, or `None` if it always holds, and the people asked in order.
     pub approved: Vec<(Option<String>, String)>,
 }
 
-/// The most that may happen before somebody is asked or told.
+/// Upper bounds before a limit stops the session or asks a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worst {
-    /// Model calls of the entry.
+    /// Maximum number of model calls: the session's limit if it is written, else that of the first entry.
     pub model_calls: u64,
-    /// Since when they count.
+    /// Period over which the model calls are counted.
     pub per: Per,
-    /// What happens then.
+    /// Outcome when the limit of model calls is reached.
     pub then: OnLimit,
-    /// Tokens of all agents together, and since when they count.
+    /// Maximum tokens of all agents together, and the period.
     pub tokens: Option<(u64, Per)>,
-    /// Money in millionths, and since when.
+    /// Maximum cost in millionths, and the period.
     pub cost: Option<(u64, Per)>,
-    /// Time of the root in milliseconds, and since when it counts.
+    /// Maximum wall time of the root in milliseconds, and the period.
     pub wall_time: Option<(u64, Per)>,
-    /// What is called beside that.
+    /// Model calls in addition to those of `model_calls`.
     pub beside: Vec<Beside>,
 }
 
-/// Model calls that come beside an agent's own, each time it answers.
+/// Model calls in addition to an agent's own: by a search, a judge or a reviewer, for each answer or tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beside {
-    /// The agent that answers; of a reviewed tool the tool that is called.
+    /// Name of the agent that answers, or of the reviewed tool.
     pub of: String,
-    /// It is a tool: once for each call of it.
+    /// True if `of` is a tool; the calls then happen for each call of it.
     pub is_tool: bool,
-    /// Who asks, with the most model calls: `in its search`, `by its judge critic`, `by its reviewer critic`.
+    /// Maximum number of model calls by each source: `in its search`, `by its judge critic`, `by its reviewer critic`.
     pub calls: Vec<(u64, String)>,
 }
 
 impl Beside {
-    /// Of all agents and tools of a network that search, are judged or are reviewed.
+    /// Returns the additional calls of all agents and tools of a network that search, are judged or are reviewed.
     pub fn all(network: &Network) -> Vec<Self> {
         let most = |name: &str| {
             let limits = network.agents.get(name).map(|a| a.limits_in(None));
@@ -111,7 +111,7 @@ impl Beside {
     }
 }
 
-/// Model calls of a search at most, as far as its agent makes them, and how many of its nodes are judged.
+/// Returns the maximum number of model calls that an agent makes in a search, and of nodes that are judged.
 fn searched(plan: &Plan, own: u64) -> (u64, u64) {
     let n = u64::from(plan.n);
     let depth = u64::from(plan.depth).min(own);
@@ -124,21 +124,21 @@ fn searched(plan: &Plan, own: u64) -> (u64, u64) {
     (calls, judged.min(calls))
 }
 
-/// A plain value in a summary.
+/// A config value in a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// Its name.
+    /// Name of the value.
     pub name: String,
     /// The environment variable that may set it.
     pub env: Option<String>,
-    /// What it is otherwise.
+    /// The default value.
     pub default: Option<serde_json::Value>,
-    /// It is read at each use and bound to no session.
+    /// True if the value is read at each use instead of being bound to a session.
     pub live: bool,
 }
 
 impl Summary {
-    /// Of a network.
+    /// Summarises a network.
     pub fn of(network: &Network, tests: usize) -> Self {
         let own = || {
             let tools = network.tools.values();
@@ -205,7 +205,7 @@ impl Summary {
     }
 }
 
-/// The approvals of a tool: its own, and those of who offers it.
+/// Returns the approvals of a tool: its own, and those of the agents that offer it.
 fn approvals(network: &Network, tool: &str) -> Vec<(Option<String>, String)> {
     let own = network.tool(tool).approve.iter();
     let offered = network

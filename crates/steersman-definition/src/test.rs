@@ -1,4 +1,4 @@
-//! Tests of a definition, as data: script, steps, expectations.
+//! Tests of a definition as data: script, steps, expectations.
 
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -8,66 +8,66 @@ use steersman_machine::join::JoinOn;
 use steersman_machine::network::Then;
 use steersman_machine::search::{draw, pick};
 
-/// One test: what models and tools answer, what happens, what must come of it.
+/// One test: scripted answers of models and tools, steps, and expectations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Test {
-    /// Who is talked to; none: the network's first entry.
+    /// The agent that is talked to; `None` means the network's first entry.
     pub entry: Option<Name>,
     /// Seed of the session.
     pub seed: u64,
     /// Answers of models and routers.
     pub script: Script,
-    /// Outcomes of tools by name, in order. A tool without an entry runs for real.
+    /// Outcomes of tools by name, in order. A tool without an entry really runs.
     pub tools: BTreeMap<Name, Vec<ToolOutcome>>,
-    /// What is in memory before anything happens.
+    /// Memories that exist before the test begins.
     pub memory: Vec<Remembered>,
-    /// What happens.
+    /// Steps of the test, in order.
     pub steps: Vec<Step>,
-    /// What holds at the end.
+    /// Expectations at the end.
     pub expect: Vec<Expect>,
 }
 
-/// Something that was saved before a test begins.
+/// A memory that was saved before a test begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remembered {
-    /// Its name.
+    /// Name of the memory.
     pub name: String,
-    /// Its text.
+    /// Text of the memory.
     pub content: String,
-    /// Whose it is; none: the network's name.
+    /// Scope of the memory; `None` means the network's name.
     pub scope: Option<String>,
-    /// Words it is found by.
+    /// Tags, which a search also matches.
     pub tags: Vec<String>,
-    /// A person's rating.
+    /// Rating by a person, from 1 to 5.
     pub rating: Option<u8>,
 }
 
-/// Answers by key, in order: an agent's name, its path (`parent/adder`), on a branch (`main@b1`), or of a call that the
-/// engine makes beside its own (`desk#continue`).
+/// Scripted answers by key, in order. A key is an agent's name, a path (`parent/adder`), an agent on a branch (`main@b1`),
+/// or a call that the engine makes in addition to the agent's own (`desk#continue`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script(pub BTreeMap<String, Vec<Answer>>);
 
 /// One scripted answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Its text, a template over `request`.
+    /// Text of the answer, a template over `request`.
     pub text: Option<Template>,
-    /// Calls by the name that the model sees, with their arguments.
+    /// Calls: the tool's name as the model sees it, and the arguments.
     pub calls: Vec<(String, Json)>,
-    /// A structured answer.
+    /// Structured answer.
     pub output: Option<Json>,
-    /// A reviewer accepts.
+    /// True if the answer is a reviewer's acceptance.
     pub accept: bool,
-    /// A reviewer wants a change.
+    /// Change that a reviewer asks for.
     pub revise: Option<String>,
-    /// The model call fails with this code.
+    /// Code with which the model call fails.
     pub error: Option<String>,
-    /// One of these is drawn by its weight, from the session's seed, the agent, its branch and the position.
+    /// Weighted answers, one of which is drawn. The draw depends on the session's seed, the agent, its branch and the position.
     pub any: Vec<(f64, Answer)>,
 }
 
 impl Answer {
-    /// The answer itself, or the one that is drawn; one that is drawn may be drawn from again.
+    /// Returns the answer itself, or the answer drawn from `any`. A drawn answer may have an `any` of its own.
     pub fn drawn(&self, mut seed: u64) -> &Self {
         let mut answer = self;
         let drawn = |answer: &Self, seed| pick(answer.any.iter().map(|(weight, _)| *weight), seed);
@@ -80,7 +80,7 @@ impl Answer {
 }
 
 impl Answer {
-    /// The judgement that it gives, as models give one.
+    /// Returns the reviewer's verdict in the form that models give; `None` if the answer is no verdict.
     pub fn verdict(&self) -> Option<String> {
         match &self.revise {
             Some(revise) => Some(steersman_machine::reflect::revise(revise)),
@@ -89,214 +89,214 @@ impl Answer {
     }
 }
 
-/// How a tool's run ends in a test.
+/// Scripted outcome of a tool's run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolOutcome {
-    /// Not before so many milliseconds on the clock.
+    /// Delay of the outcome in milliseconds on the test's clock.
     pub after: Option<u64>,
-    /// What it gives.
+    /// Result of the run.
     pub gives: Gives,
 }
 
-/// What a tool gives in a test.
+/// Scripted result of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Gives {
-    /// A result.
+    /// The tool returns a result.
     Result(Json),
-    /// Proved not to have happened.
+    /// The effect provably did not happen.
     Error {
-        /// Code of `on_error`.
+        /// Code, as in `on_error`.
         code: String,
-        /// For the model.
+        /// Message for the model.
         message: String,
     },
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown,
 }
 
 /// One step of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What happens; none: only what is expected here.
+    /// Action of the step; `None` if the step only has expectations.
     pub act: Option<Act>,
-    /// On this branch; none: the current one.
+    /// Branch of the action; `None` means the current branch.
     pub at: Option<String>,
-    /// Who does it, where that is not the user.
+    /// Person who acts; `None` means the user.
     pub role: Option<Name>,
-    /// It must be refused.
+    /// True if the action must be refused.
     pub refused: bool,
-    /// Answers from here on, in place of those before.
+    /// Script that replaces the earlier one from this step on.
     pub script: Option<Script>,
-    /// What holds after it.
+    /// Expectations after the step.
     pub expect: Vec<Expect>,
 }
 
-/// What happens in a step.
+/// Action of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
-    /// A message.
+    /// A message of the user or another person.
     Say(String),
     /// An event from outside.
     Event {
-        /// Its name.
+        /// Name of the event.
         name: Name,
-        /// Its payload.
+        /// Payload of the event.
         fields: Json,
     },
     /// An answer to the open question, or to a secret's `ask`.
     Answer(String),
     /// A person approves a call of this tool.
     Approve {
-        /// The tool.
+        /// Name of the tool.
         tool: Name,
-        /// Changed arguments.
+        /// Arguments that the person changed.
         edit: Option<Json>,
-        /// It does again what was done before, and the person says so.
+        /// True if the person also approves that the call repeats an equal earlier effect.
         repeat: bool,
     },
     /// A person rejects a call of this tool.
     Reject {
-        /// The tool.
+        /// Name of the tool.
         tool: Name,
-        /// Why.
+        /// Reason given by the person.
         reason: Option<String>,
     },
     /// A person settles a doubt.
     Resolve {
-        /// The tool.
+        /// Name of the tool.
         tool: Name,
-        /// How.
+        /// The person's decision.
         to: Resolve,
     },
     /// A message that cancels the open exchange.
     Interrupt(String),
-    /// Cancels a call's tool, an agent, a branch, or `session`.
+    /// Cancels the call of a tool, an agent, a branch, or `session`.
     Cancel(String),
     /// Forks a branch.
     Fork {
-        /// Which.
+        /// Name of the branch to fork.
         branch: String,
-        /// Name of the new one.
+        /// Name of the new branch.
         name: Option<String>,
-        /// A line, or the first after a tool; none: the head.
+        /// Start point: a line, or the first line after a tool; `None` means the head.
         from: Option<String>,
-        /// The first message there.
+        /// First message on the new branch.
         say: Option<String>,
     },
     /// Rewinds a branch.
     Rewind {
-        /// Which.
+        /// Name of the branch to rewind.
         branch: String,
-        /// Name of the new one.
+        /// Name of the new branch.
         name: Option<String>,
-        /// A line, or the first after a tool; none: the head.
+        /// Start point: a line, or the first line after a tool; `None` means the head.
         from: Option<String>,
-        /// The first message there.
+        /// First message on the new branch.
         say: Option<String>,
     },
     /// Adopts a branch.
     Adopt(String),
     /// A person joins branches.
     Join {
-        /// Which.
+        /// Names of the branches.
         branches: Vec<String>,
-        /// When the join is over.
+        /// Condition that ends the join.
         on: JoinOn,
-        /// The tool that follows, over `result.answers`.
+        /// Tool called after the join, with arguments over `result.answers`.
         then: Option<Then>,
     },
-    /// The clock goes on by so many milliseconds.
+    /// Advances the clock by this many milliseconds.
     Advance(u64),
     /// The process dies.
     Kill(Kill),
-    /// And is started again.
+    /// The process starts again.
     Resume,
 }
 
-/// How a doubt is settled.
+/// A person's decision on an effect in doubt.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Resolve {
-    /// It happened.
+    /// The effect happened.
     Done,
-    /// It did not.
+    /// The effect did not happen.
     NotPerformed,
-    /// The model is told that it may have.
+    /// The doubt stays; the model is told that the effect may have happened.
     Fail,
 }
 
-/// Where the process dies.
+/// Point at which the process dies.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kill {
     /// At a place chosen by the seed.
     Random,
-    /// After this line.
+    /// After this line of the log.
     Line(u64),
 }
 
-/// What must hold.
+/// An expectation of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expect {
-    /// Letters of an agent's stack.
+    /// The letters of an agent's stack.
     Stack {
-        /// The agent, as in scripts.
+        /// The agent, named as in scripts.
         agent: String,
-        /// Its letters, with one space between.
+        /// Expected letters, separated by one space.
         is: String,
     },
-    /// Whom a routed agent let act, in order.
+    /// The members that a routed agent let act, in order.
     Speakers {
-        /// The agent.
+        /// The agent, named as in scripts.
         agent: String,
-        /// Their names.
+        /// Expected names, in order.
         is: Vec<String>,
     },
-    /// Modes of an agent, in order.
+    /// The modes that an agent was in, in order.
     Modes {
-        /// The agent.
+        /// The agent, named as in scripts.
         agent: String,
-        /// Their names.
+        /// Expected names, in order.
         is: Vec<String>,
     },
-    /// States that the net of an agent entered, in order.
+    /// The states that the net of an agent entered, in order.
     States {
-        /// The agent.
+        /// The agent, named as in scripts.
         agent: String,
-        /// Their names.
+        /// Expected names, in order.
         is: Vec<String>,
     },
-    /// Model calls of an agent, or of `all`.
+    /// The number of model calls of an agent, or of `all`.
     ModelCalls {
-        /// The agent.
+        /// The agent, named as in scripts.
         agent: String,
-        /// How many.
+        /// Expected number.
         is: u64,
     },
-    /// What each model call of an agent that was answered was offered, oldest first.
+    /// The tools offered in each answered model call of an agent, oldest first.
     Offered {
-        /// The agent.
+        /// The agent, named as in scripts.
         agent: String,
-        /// The tools of each call, by the names that the model saw.
+        /// Expected tools of each call, by the names that the model saw.
         is: Vec<Vec<String>>,
     },
-    /// Texts that stood in what a model was sent, or did not.
+    /// Texts that a request to a model contained, or did not contain.
     Saw {
-        /// The agent.
+        /// The agent, named as in scripts.
         agent: String,
-        /// Which of its calls that were answered, from 1; none: the last.
+        /// Number of the answered call, from 1; `None` means the last.
         call: Option<u64>,
-        /// The texts.
+        /// Texts to look for.
         texts: Vec<String>,
-        /// They did not.
+        /// True if the request must not contain the texts.
         not: bool,
     },
-    /// The last answer.
+    /// The text of the last answer.
     Answer(String),
-    /// Over `state`, `calls`, `outcome`.
+    /// An expression over `state`, `calls` and `outcome` that must hold.
     That(Expr),
-    /// How many branches there are.
+    /// The number of branches.
     Branches(u64),
-    /// What waits: `approval TOOL`, `question ROLE`, `doubt TOOL`, `input TOOL`, `event NAME`.
+    /// All open items: `approval TOOL`, `question ROLE`, `doubt TOOL`, `input TOOL`, `event NAME`.
     Open(Vec<String>),
-    /// The same as without `kill` and `resume`.
+    /// The session is the same as without `kill` and `resume`.
     Undisturbed,
 }

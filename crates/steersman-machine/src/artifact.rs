@@ -1,9 +1,9 @@
-//! Artifacts: versions of named contents. What names they may have, who sees which, and what becomes of a result that is too
-//! large for a context.
+//! Artifacts: versions of named contents. This module says which names they may have, which agent sees which of them, and
+//! what happens to a result that is too large for a context.
 //!
-//! An artifact belongs to the agent whose call made it. Names resolve outward from an agent, as those of state do; what its
-//! sub-agents made it sees as `NAME/ARTIFACT`, where `NAME` is the instance that was called, or the definition with a number
-//! where several were started (`search/notes.md`, `search.2/notes.md`).
+//! An artifact belongs to the agent whose call made it. Names resolve outward from an agent, as those of state do. An agent
+//! sees the artifacts of its sub-agents as `NAME/ARTIFACT`. `NAME` is the name of the called instance, or the name of the
+//! definition, with a number if the agent started several of them (`search/notes.md`, `search.2/notes.md`).
 
 use crate::bounds::{ARTIFACT, FILES, NAME, PREVIEW, cut};
 use crate::effect::NewArtifact;
@@ -19,19 +19,19 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Something that was made, before it is an artifact.
+/// A named content that is not yet an artifact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// Its name.
+    /// Name of the future artifact.
     pub name: String,
-    /// Media type.
+    /// Media type, such as `text/plain`.
     pub media: String,
-    /// What it consists of.
+    /// Bytes of the content.
     pub bytes: Arc<[u8]>,
 }
 
 impl Content {
-    /// The version that it becomes.
+    /// Returns the artifact version for this content, with its hash and length.
     pub fn version(&self) -> NewArtifact {
         NewArtifact {
             name: self.name.clone(),
@@ -43,17 +43,18 @@ impl Content {
     }
 }
 
-/// The id of what came in with a text: numbered down from the last that a line may have, so it is no call's.
+/// Returns the id that stands for the call of an artifact that came in with a text. Such ids are numbered downward from the
+/// greatest id of the line, so they never equal the id of a call.
 pub fn came_with(body: Body) -> Id {
     Id::new(body.line(), Id::LAST - body.k())
 }
 
-/// Whether what stands in the place of an artifact's call says that it came in from outside.
+/// Returns true if the `call` of an artifact means that it came in from outside ([`came_with`]).
 pub fn is_from_outside(call: Id) -> bool {
     call.k() > Id::LAST / 2
 }
 
-/// The names of what came in with a text, in the order in which it came.
+/// Names of the artifacts that came in with a text, in the order in which they came.
 pub(crate) fn attached(snapshot: &Snapshot, body: Body) -> Vec<Name> {
     let with = came_with(body);
     let all = snapshot.artifacts.values().flatten();
@@ -62,7 +63,7 @@ pub(crate) fn attached(snapshot: &Snapshot, body: Body) -> Vec<Name> {
         .collect()
 }
 
-/// Why these contents may not come in together; none if they may.
+/// Returns the reason why these contents may not come in together, or `None` if they may.
 pub fn unfit(contents: &[Content]) -> Option<String> {
     if contents.len() > FILES {
         return Some(format!(
@@ -98,7 +99,7 @@ pub fn unfit(contents: &[Content]) -> Option<String> {
     None
 }
 
-/// An artifact that arguments name and that is not among these; none if each is.
+/// Returns an error message if an argument names an artifact that is not in `there`, or `None` if each of them is.
 pub fn missing(
     parameters: &Parameters,
     args: &serde_json::Map<String, Json>,
@@ -122,9 +123,9 @@ pub fn missing(
     ))
 }
 
-/// Why an artifact may not have this name; none if it may.
+/// Returns the reason why an artifact may not have this name, or `None` if it may.
 ///
-/// A name is a relative path of plain names: whoever saves artifacts writes under it, whoever lists them prints it.
+/// A name is a relative path of plain names, because artifacts are saved to files of that path and their names are printed.
 pub fn misnamed(name: &str) -> Option<String> {
     let bad = |why: &str| {
         Some(format!(
@@ -156,12 +157,12 @@ pub fn misnamed(name: &str) -> Option<String> {
     None
 }
 
-/// Characters that change how the text around them reads.
+/// Returns true for invisible characters, and for those that change how the text around them reads.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// The media type that a name tells; plain text where it tells none.
+/// Returns the media type for the extension of a name; plain text if the extension is unknown or absent.
 pub fn media_of(name: &str) -> &'static str {
     let end = name.rsplit_once('.').map_or("", |(_, end)| end);
     match end.to_ascii_lowercase().as_str() {
@@ -186,7 +187,7 @@ pub fn media_of(name: &str) -> &'static str {
     }
 }
 
-/// The ending of names for a media type; none where none is usual.
+/// Returns the usual file extension for a media type, or `None` if there is none.
 pub fn ending_of(media: &str) -> Option<&'static str> {
     let bare = media.split(';').next().unwrap_or_default().trim();
     Some(match bare {
@@ -213,13 +214,13 @@ pub fn ending_of(media: &str) -> Option<&'static str> {
 /// An artifact as an agent sees it.
 #[derive(Clone, Debug)]
 pub struct Seen<'a> {
-    /// The name that it goes by there.
+    /// The name by which that agent refers to the artifact.
     pub name: String,
-    /// Its versions, oldest first; version 1 is the first. Never empty.
+    /// All versions, oldest first. Version 1 is the first. Never empty.
     pub versions: &'a Vector<Artifact>,
 }
 
-/// The artifacts that an agent sees, by the names that they go by there; none: as the root sees them.
+/// Returns the artifacts that an agent sees, under the names that it uses for them. `None` means the root agent.
 pub fn seen(snapshot: &Snapshot, agent: Option<Id>) -> Vec<Seen<'_>> {
     let Some(viewer) = agent.or(snapshot.root_agent().map(|a| a.id)) else {
         return Vec::new();
@@ -246,7 +247,7 @@ pub fn seen(snapshot: &Snapshot, agent: Option<Id>) -> Vec<Seen<'_>> {
     seen.collect()
 }
 
-/// The artifact that an agent means by a name.
+/// Returns the versions of the artifact that an agent means by a name.
 pub fn find<'a>(
     snapshot: &'a Snapshot,
     agent: Option<Id>,
@@ -258,7 +259,7 @@ pub fn find<'a>(
     Some(found.versions)
 }
 
-/// Whether an agent sees any.
+/// Returns true if the agent sees at least one artifact.
 pub(crate) fn sees_any(snapshot: &Snapshot, agent: Id) -> bool {
     let mut last = None;
     snapshot.artifacts.keys().any(|(scope, _)| {
@@ -268,9 +269,9 @@ pub(crate) fn sees_any(snapshot: &Snapshot, agent: Id) -> bool {
 }
 
 enum Sight {
-    /// The agent itself or one above it, so many births away.
+    /// The artifact belongs to the agent itself or to an ancestor, this many generations above it.
     Outward(u32),
-    /// One below it, by this name.
+    /// The artifact belongs to a descendant, which has this name here.
     Below(String),
 }
 
@@ -297,8 +298,8 @@ fn sight(snapshot: &Snapshot, viewer: Id, scope: Id) -> Option<Sight> {
     }
 }
 
-/// What an agent is called below its parent: by the name of its instance, or by its definition, with a number from the
-/// second on.
+/// Returns the name of an agent below its parent: the name of its instance, or the name of its definition, with a number
+/// from the second instance on.
 fn called(snapshot: &Snapshot, agent: &Agent) -> String {
     if let Some(name) = &agent.named {
         return name.to_string();
@@ -315,9 +316,9 @@ fn called(snapshot: &Snapshot, agent: &Agent) -> String {
     }
 }
 
-/// The name, without its ending, of the artifact that a result becomes: the tool, the agent by its birth numbers, and which of
-/// the agent's calls it was. No owner that takes the session over changes any of that, and no other result of the session
-/// has it: an agent that sees two artifacts outward sees two names.
+/// Returns the name, without extension, of the artifact that a result becomes. It consists of the tool, the agent's birth
+/// numbers and the number of the call. None of them changes when another owner takes the session over. No other result of
+/// the session has the same name, so an agent that sees two such artifacts outward sees two names.
 pub(crate) fn spill_name(tool: &str, path: &[u32], number: Number) -> String {
     let tool = &tool[..tool.floor_char_boundary(TOOL)];
     let mut name = format!("{}-", tool.replace('/', "_"));
@@ -328,16 +329,16 @@ pub(crate) fn spill_name(tool: &str, path: &[u32], number: Number) -> String {
     name
 }
 
-/// Bytes of the name of a tool in the name of an artifact: room is left for the numbers.
+/// Most bytes of a tool's name in the name of an artifact; the rest of [`NAME`] is room for the numbers.
 const TOOL: usize = NAME / 2;
 
-/// Stands around the name of the artifact that a result became.
+/// Text before and after the name of the artifact, in the preview of a result that was moved to an artifact.
 const IS_KEPT: (&str, &str) = (
     "All of it is the artifact `",
     "`; read on with artifact_read,",
 );
 
-/// What a call gets of a text that is too large, and the artifact that has all of it.
+/// Splits a text that is too large into the preview that the call gets and the artifact that holds the whole text.
 pub(crate) fn spill(stem: &str, text: &str) -> (String, Content) {
     let (text, end, media) = match as_kept(text) {
         Cow::Owned(pretty) => (Cow::Owned(pretty), "json", "application/json"),
@@ -345,7 +346,7 @@ pub(crate) fn spill(stem: &str, text: &str) -> (String, Content) {
     };
     let name = format!("{stem}.{end}");
     let shown = &text[..text.floor_char_boundary(PREVIEW)];
-    // Whole lines, unless one alone is longer.
+    // Cut at a line end, unless the first line alone is longer.
     let shown = shown.rfind('\n').map_or(shown, |end| &shown[..=end]);
     let lines = text.lines().count();
     let next = shown.matches('\n').count() + 1;
@@ -363,8 +364,8 @@ pub(crate) fn spill(stem: &str, text: &str) -> (String, Content) {
     (preview, content)
 }
 
-/// A text as it stands in an artifact, JSON with a line for each value: the lines of an artifact are what is read of it, and
-/// compact JSON is one.
+/// Returns a text as an artifact holds it: JSON is pretty-printed. Artifacts are read by lines, and compact JSON is a single
+/// line.
 pub(crate) fn as_kept(text: &str) -> Cow<'_, str> {
     let is_json = text.starts_with(['{', '[']);
     let pretty = is_json.then(|| json::read::<Json>(text).ok()).flatten();
@@ -372,10 +373,10 @@ pub(crate) fn as_kept(text: &str) -> Cow<'_, str> {
     pretty.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// Which of the artifacts that a result made is what its text is the beginning of; none: the text is all there is.
+/// Returns the index of the artifact that holds the whole of a result's text, or `None` if the text is not a preview.
 ///
-/// Whoever takes a recorded result up again takes all of it, and leaves it to the call that it is for now to make an artifact
-/// of it, under its own name.
+/// A rerun takes the whole text of a recorded result. The call of the rerun then makes an artifact of it again, under its
+/// own name.
 pub fn kept_whole(text: &str, made: &[Artifact]) -> Option<usize> {
     let (is, read) = IS_KEPT;
     let (_, behind) = text.rsplit_once(is)?;

@@ -1,17 +1,16 @@
-//! How large things may be, and why: every size that the machine keeps to stands here.
+//! Every size limit of the machine, with the reason for it.
 //!
 //! ```text
-//! 256 KiB  MAX_LINE: what every store takes as one value, so the bytes of a line
-//!  96 KiB  VALUES: state values, which the fold needs and which are never moved out
-//!  16 KiB  DEFAULTS: defaults of state, each once in a line
-//! 144 KiB  the rest: heads and the places of texts. An adoption may have 96 KiB of it (ADOPTED), one answer of a model takes
-//!          less than 64 KiB (CALLS calls and results with names of NAME bytes), what else a tick takes is left
-//!          for the next one above 32 KiB (TICK)
+//! 256 KiB  MAX_LINE: the largest value that every store takes, so the limit for the bytes of a line
+//!  96 KiB  VALUES: state values, which the fold needs and which are never moved out of the line
+//!  16 KiB  DEFAULTS: defaults of state, each of them once in a line
+//! 144 KiB  the rest: heads and the references to texts. An adoption may take 96 KiB of it (ADOPTED), one answer of a model
+//!          takes less than 64 KiB (CALLS calls and results with names of NAME bytes). Once the other offers of a tick take
+//!          32 KiB (TICK), further ones are left for the next tick
 //! ```
 //!
-//! What does not fit is refused where it comes in, as a `misfit` that names it; no legal step makes a line above
-//! [`MAX_LINE`]. Whoever drives a session measures each step all the same ([`crate::codec::least`]) before anything is
-//! moved.
+//! Data that does not fit is refused where it comes in, as a `misfit` that names it. No legal step makes a line above
+//! [`MAX_LINE`]. The driver of a session nevertheless measures each step ([`crate::codec::least`]) before it moves any text.
 
 use crate::ids::Name;
 use serde_json::Value as Json;
@@ -20,60 +19,62 @@ use std::io;
 /// Most bytes of a line, and of any other single value that a store takes.
 pub const MAX_LINE: usize = 256 << 10;
 
-/// A text longer than this, in bytes, lies in the blob store, not in its line. No value of state ever does.
+/// A text of more bytes than this is stored as a blob and not in its line. Values of state always stay in the line.
 pub const INLINE_TEXT: usize = 16 << 10;
 
 /// Most characters of a name that a model sees: providers refuse longer names of tools.
 pub const SEEN_MAX: usize = 64;
 
-/// A text of more bytes than this is moved out of a line that is too long: its place there takes 40.
+/// A line that is too long moves out texts of more bytes than this. The reference that stays takes 40 bytes.
 pub const SHORT_TEXT: usize = 64;
 
-/// Most bytes of one value of state, as JSON, and of what a reducer makes of several: it is carried in every snapshot.
+/// Most bytes of one value of state as JSON, also after a reducer has joined several. Every snapshot carries it.
 pub const VALUE: usize = 64 << 10;
 
-/// Most bytes of all values of state that one line writes: a value of full size and half of another.
+/// Most bytes of all values of state that one line writes: one and a half times [`VALUE`].
 pub const VALUES: usize = VALUE + VALUE / 2;
 
-/// Deepest nesting of a value of state. What is stored is read again, and the reader of JSON gives up at 128; a reducer puts
-/// a list around it.
+/// Deepest nesting of a value of state. Stored values are parsed again, and the JSON parser gives up at a depth of 128. A
+/// reducer may put a list around a value.
 pub const VALUE_DEPTH: usize = 64;
 
-/// Most bytes of the defaults of all state that a definition declares: a tick may start any number of agents, and has
-/// each default once.
+/// Most bytes of the defaults of all state that a definition declares. A tick may start any number of agents; its line
+/// holds each default once.
 pub const DEFAULTS: usize = 16 << 10;
 
-/// Most bytes of an adoption beside its values: some 600 agents, at 130 to 160 bytes each.
+/// Most bytes of an adoption without its values: some 600 agents, at 130 to 160 bytes each.
 pub const ADOPTED: usize = 96 << 10;
 
 /// Most calls in one answer of a model.
 pub const CALLS: usize = 128;
 
-/// Most tasks that a concierge keeps to be done; of more the oldest are given up.
+/// Most tasks that a concierge remembers as still to be done. Beyond that the oldest are dropped.
 pub const GOALS: usize = 16;
 
-/// Most messages of a conversation that a routing model is shown, and the step in which what it is shown moves on.
+/// A routing model sees the newest messages of a conversation. The first of them moves on in steps of this many, so it sees
+/// fewer than twice as many.
 pub const HEARD: usize = 30;
 
-/// Longest summary, in bytes; of a longer one the rest is left out, and that is said. Every request of whoever sees it has it.
+/// Most bytes of a summary. A longer one is cut, and the text says so. Every request of an agent that sees it contains it.
 pub const SUMMARY: usize = 8 << 10;
 
-/// Longest name that comes from outside (a tool that a model made up, a code, a role), in bytes; a longer one is cut.
+/// Most bytes of a name from outside (a tool that a model made up, a code, a role). A longer name is cut.
 pub const NAME: usize = 128;
 
-/// Most bytes of the fields that a wait compares events with: stores find waits by them.
+/// Most bytes of the fields that a wait compares events with. Stores index waits by these fields.
 pub const WAIT: usize = 16 << 10;
 
-/// Longest rendered label, in bytes; a longer one is cut. Lists of sessions carry them.
+/// Most bytes of a rendered label. A longer one is cut. Lists of sessions contain labels.
 pub const LABEL: usize = 1 << 10;
 
-/// A result of more bytes than this becomes an artifact, unless its tool says otherwise.
+/// A result of more bytes than this becomes an artifact, unless the definition of its tool sets another limit.
 pub const SPILL: usize = 16 << 10;
 
-/// The same of passages that a search found: each has its own bound, and there are at most [`crate::notes::MOST`] of them.
+/// The limit of [`SPILL`] for passages that a search found. Each passage has a bound of its own, and there are at most
+/// [`crate::notes::MOST`] of them.
 pub const QUOTED: usize = 64 << 10;
 
-/// Most bytes of the beginning of such a result that its call gets.
+/// Most bytes of the beginning of a spilled result that its call gets.
 pub const PREVIEW: usize = 2 << 10;
 
 /// Most bytes of one version of an artifact.
@@ -82,21 +83,21 @@ pub const ARTIFACT: usize = 32 << 20;
 /// Most artifacts that come in with one message or event.
 pub const FILES: usize = 16;
 
-/// Once a tick has grown by so many bytes, as [`PUSH`] counts them, further offers are left for the next one.
+/// Once a tick has grown by this many bytes, counted by [`PUSH`], further offers are left for the next tick.
 pub const TICK: usize = 32 << 10;
 
-/// What a push, a text or a thing that is made takes in a line, rather more than less, in bytes.
+/// Estimated bytes in a line for one push, one text or one new thing; a generous estimate.
 pub const PUSH: usize = 96;
 
-/// More moves than this in one tick are a loop.
+/// Most moves in one tick. More are treated as a loop.
 pub const MOVES: u32 = 1_000;
 
-/// A name from outside, cut where it is too long.
+/// Returns a name from outside, cut to [`NAME`] bytes.
 pub(crate) fn name(text: &str) -> Name {
     cut(text, NAME).into()
 }
 
-/// At most so many bytes of a text, with `…` at the end of what was cut.
+/// Returns a text cut to at most `most` bytes. A cut text ends with `…`.
 pub(crate) fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
     if text.len() <= most {
         return text.into();
@@ -105,7 +106,7 @@ pub(crate) fn cut(text: &str, most: usize) -> std::borrow::Cow<'_, str> {
     format!("{}…", &text[..end]).into()
 }
 
-/// Bytes of a value as JSON.
+/// Returns the size of a value as JSON, in bytes.
 pub fn size(value: &Json) -> usize {
     struct Count(usize);
     impl io::Write for Count {
@@ -122,7 +123,7 @@ pub fn size(value: &Json) -> usize {
     count.0
 }
 
-/// Whether a value is nested deeper than [`VALUE_DEPTH`].
+/// Returns true if a value is nested deeper than [`VALUE_DEPTH`].
 pub(crate) fn is_too_deep(value: &Json) -> bool {
     let mut level: Vec<&Json> = vec![value];
     for _ in 0..VALUE_DEPTH {

@@ -1,9 +1,9 @@
-//! Branch operations. A fork, a rewind and an adoption are one mechanism: what is owed by the outside and may be asked
-//! twice is wished anew under ids of the branch that goes on; what may not is closed with what the ledger knows.
+//! Branch operations. A fork, a rewind and an adoption share one mechanism for effects that are out. An effect that may be
+//! repeated is wished again under an id of the branch that goes on; any other one closes with what the ledger knows of it.
 //!
-//! A `fork` call begins when it is the last open one of its exchange (`Tick::begin_fork`); until it closes, its
-//! scope stands still ([`stands`]). It closes with the results of its branches, or by the adoption of one of them,
-//! picked by the chooser that was named where the tool is offered. The chooser is a child of the agent that forked.
+//! A `fork` call begins when it is the last open call of its exchange (`Tick::begin_fork`). Until it closes, the agents in
+//! its scope do not move ([`stands`]). It closes with the results of its branches, or when one of them is adopted. The
+//! chooser that is declared with the `fork` tool picks that branch; an agent that chooses is a child of the forking agent.
 
 mod conflict;
 
@@ -33,26 +33,26 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Name of the call by which a person joins branches. A tool of this name has another target.
+/// Name of the call by which a person joins branches. Its target differs from that of a tool with this name.
 pub const JOIN: &str = "join";
-/// Branches of one fork at most, where the definition says no number.
+/// Most branches of one fork, if the definition sets no `max`.
 pub const FORKS: u32 = 8;
 
 /// A call that waits for branches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Awaited {
-    /// Caller and call.
+    /// Id of the caller and id of the call.
     pub call: (Id, Id),
-    /// The branches.
+    /// The branches that the call waits for.
     pub branches: Vec<Id>,
-    /// When their ends are offered, together.
+    /// The condition on which the ends of the branches are offered, all in one offer.
     pub on: JoinOn,
 }
 
-/// The calls of a branch that wait for branches. The driver offers [`crate::effect::Offered::Ended`] to each of them
-/// once, as soon as its condition holds or never will; not to one whose branch is being chosen among already. A branch
-/// that was superseded counts as ended, as cancelled if it had not come to its end: where a branch begins at a commit
-/// that waits for such ones, they are offered at once.
+/// Returns the calls of a branch that wait for other branches. The driver offers [`crate::effect::Offered::Ended`] to each
+/// of them once, as soon as its condition holds or can no longer hold. A call whose branches are being chosen among gets no
+/// offer. A superseded branch counts as ended, or as cancelled if it had not come to its end. So a branch that begins at a
+/// commit that waits for superseded branches gets the offer immediately.
 pub fn awaited(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Awaited> {
     let waits = |open: &OpenCall| open.ends.is_none() && snapshot.in_scope(open.owner);
     forks(snapshot)
@@ -68,12 +68,12 @@ pub fn awaited(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Awaited> {
         .collect()
 }
 
-/// Whether a call of a branch waits for another branch.
+/// Returns true if a call of this snapshot's branch waits for `branch`.
 pub fn awaits(snapshot: &Snapshot, branch: Id) -> bool {
     joined(snapshot).contains(&branch)
 }
 
-/// The branches for which calls of a branch wait.
+/// Returns the branches that calls of this snapshot's branch wait for.
 pub fn joined(snapshot: &Snapshot) -> BTreeSet<Id> {
     let open = forks(snapshot).filter(|open| open.ends.is_none() && snapshot.in_scope(open.owner));
     let named = open.filter_map(|open| match &open.call.target {
@@ -83,7 +83,7 @@ pub fn joined(snapshot: &Snapshot) -> BTreeSet<Id> {
     named.flatten().collect()
 }
 
-/// The branches that go on no more when a call ends: those that it opened. The branches of a person's join are people's, and may
+/// Returns the branches that end with a call: those that the call opened. A person's `join` opens none, so its branches may
 /// go on.
 pub(crate) fn opened(call: &Call) -> &[Id] {
     match &call.target {
@@ -92,14 +92,14 @@ pub(crate) fn opened(call: &Call) -> &[Id] {
     }
 }
 
-/// The branches that go on no more when a branch is cancelled: those that its agents opened and wait for.
+/// Returns the branches that end when this branch is cancelled: those that its agents opened and wait for.
 pub fn left_with(snapshot: &Snapshot) -> BTreeSet<Id> {
     let open = forks(snapshot).filter(|open| snapshot.in_scope(open.owner));
     open.flat_map(|open| opened(&open.call).iter().copied())
         .collect()
 }
 
-/// When a call to branches is over: as a person said, or the definition where `fork` is offered.
+/// Returns the condition that ends a call to branches: given by the person who joins, or by the definition of `fork`.
 pub(crate) fn joins_on(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> JoinOn {
     if *open.call.name == *JOIN {
         let args: Json = crate::json::read(&cx.bodies.text(open.call.args)).unwrap_or_default();
@@ -115,8 +115,8 @@ fn forks(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<OpenCall>> {
     keys.filter_map(|(owner, call)| snapshot.call(*owner, *call))
 }
 
-/// What a branch asks of the driver, rebuilt: for an owner that takes a session over. Branches that the ledger knows
-/// as opened, and one that it knows as adopted, are asked for again and to be passed over.
+/// Rebuilds the requests of a branch to the driver, for an owner that takes a session over. The driver skips branches that
+/// the ledger records as opened, and one that it records as adopted.
 pub fn requests(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Request> {
     let mut requests = Vec::new();
     for open in forks(snapshot).filter(|c| snapshot.in_scope(c.owner)) {
@@ -137,13 +137,13 @@ pub fn requests(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Request> {
     requests
 }
 
-/// Whether an agent stands still because it, or one above it, has forked and nobody has closed the fork yet. Who
-/// chooses among the branches may act.
+/// Returns true if an agent must not move because the agent itself or an ancestor has an open fork. The agent that chooses
+/// among the branches, and its descendants, may move.
 pub fn stands(snapshot: &Snapshot, agent: Id) -> bool {
     standing(snapshot, agent).is_some()
 }
 
-/// The agent whose open fork makes this one stand still.
+/// Returns the agent whose open fork keeps this one from moving.
 pub(crate) fn standing(snapshot: &Snapshot, agent: Id) -> Option<Id> {
     if snapshot.forks.is_empty() {
         return None;
@@ -162,31 +162,31 @@ pub(crate) fn standing(snapshot: &Snapshot, agent: Id) -> Option<Id> {
     None
 }
 
-/// The line up to which a branch is adopted: the one before its first simulated effect or leaf. `before` gives the
-/// commit before a line; `end` is where the branch stands.
+/// Returns the line up to which a branch is adopted: the one before its first simulated effect or leaf. `before` returns the
+/// commit before a line; `end` is the snapshot at the end of the branch.
 pub fn adopted_up_to(end: &Snapshot, before: impl FnOnce(Line) -> Line) -> Line {
     end.first_simulated.map_or(end.line, before)
 }
 
-/// An effect that was out where a branch was left, in the order of moves and calls.
+/// An effect that was out where a branch was left. Ordered like moves, then by call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Out {
     path: Path,
     what: Want,
     agent: Id,
     effect: Id,
-    /// How much longer it had, in milliseconds.
+    /// Remaining time until the effect was due, in milliseconds.
     remaining: Option<u64>,
 }
 
 impl Out {
-    /// Whose it was.
+    /// The agent that the effect was for.
     pub(crate) fn agent(&self) -> Id {
         self.agent
     }
 }
 
-/// What was out for the agents in `scope`.
+/// Returns the effects that were out for the agents in `scope`.
 pub(crate) fn out(snapshot: &Snapshot, scope: impl Fn(Id) -> bool) -> Vec<Out> {
     let mut out: Vec<Out> = snapshot
         .effects
@@ -206,26 +206,26 @@ pub(crate) fn out(snapshot: &Snapshot, scope: impl Fn(Id) -> bool) -> Vec<Out> {
     out
 }
 
-/// How far a renewal may go.
+/// The kind of branch operation, which decides how effects that were out are renewed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Renewal {
-    /// A fork or rewind: what may have touched the world is closed with what the ledger knows of it.
+    /// A fork or rewind: an effect that may have touched the world closes with what the ledger knows of it.
     Fork,
-    /// An adoption: what did not begin in the branch begins here, what ended there ended here.
+    /// An adoption: an effect that did not begin in the adopted branch begins here; one that ended there ends its call here.
     Adoption,
-    /// From a dry branch to a dry branch: nothing touched the world.
+    /// A dry branch that continues a dry branch: nothing touched the world.
     Dry,
 }
 
 impl Tick<'_> {
-    /// What an adopting commit takes over from `from`, where it stood at the line that is adopted. Values become texts of
-    /// this line: the fold has no other.
+    /// Builds the adoption of `from`, the snapshot of the adopted branch at the adopted line. State values become texts of
+    /// the adopting line, because the fold reads no other texts.
     pub(crate) fn adoption(&mut self, branch: Id, from: &Snapshot) -> Adoption {
-        // What was out has its time from the adopted line.
+        // Waits of the branch did not run between the adopted line and now.
         let stood = self.now.0.saturating_sub(from.now.0);
         let agents = from.agents.values().filter(|a| from.in_scope(a.id));
         let agents = agents.map(|agent| {
-            // A chooser was born on the target: whoever is born next gets another birth number.
+            // The chooser is a child that was born on the target: later children must not get its birth number.
             let here = self.snapshot.agents.get(&agent.id).map_or(0, |a| a.births);
             facts::of_agent(&Agent {
                 births: agent.births.max(here),
@@ -279,7 +279,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Renews what was out: wishes anew what may be asked twice, closes the rest.
+    /// Renews the effects that were out: wishes those again that may be repeated, closes the calls of the others.
     pub(crate) fn renew(&mut self, out: &[Out], how: Renewal, known: &Known) {
         for out in out {
             let call = match out.what {
@@ -323,7 +323,7 @@ impl Tick<'_> {
         });
     }
 
-    /// An effect that the ledger knows as done in an adopted branch: its outcome is the call's.
+    /// Closes a call with the outcome of its effect, which the ledger records as done in the adopted branch.
     fn done_there(&mut self, open: &OpenCall, outcome: &Outcome) {
         let mapped = match outcome {
             Outcome::Mapped(mapped) => mapped.clone(),
@@ -337,7 +337,7 @@ impl Tick<'_> {
         self.close_call(open.owner, open.call.id, mapped);
     }
 
-    /// Closes a call that was open where this branch began, and tells the model what the ledger knows of it.
+    /// Closes a call that was open where this branch began. The result tells the model what the ledger knows of its effect.
     fn not_here(&mut self, open: &OpenCall, fact: Option<&Fact>) {
         let text = match fact {
             None | Some(Fact::NeverStarted) => self.says(open.owner, texts::NOT_BEGUN, &[]),
@@ -354,8 +354,8 @@ impl Tick<'_> {
         self.close_call(open.owner, open.call.id, mapped);
     }
 
-    /// A choice of one of these that was made where this branch begins, or where a branch was adopted, and not yet carried
-    /// out there, is carried out here, too.
+    /// Requests the adoption again for forks of the agents that `of` accepts: their branch was chosen where this branch
+    /// begins, or in the adopted branch, and was not adopted yet.
     pub(crate) fn renew_choices(&mut self, of: impl Fn(&Snapshot, Id) -> bool) {
         let chosen: Vec<Request> = forks(&self.snapshot)
             .filter(|open| self.snapshot.in_scope(open.owner) && of(&self.snapshot, open.owner))
@@ -373,8 +373,8 @@ impl Tick<'_> {
 
     // ---- fork ------------------------------------------------------------------------------------------------
 
-    /// The `fork` call is the last open one of its exchange: numbers its branches and asks the driver for them. What
-    /// it cannot do is its result.
+    /// Begins a `fork` call, the last open one of its exchange: makes ids for its branches and asks the driver to open them.
+    /// If it cannot begin, its result says why.
     pub(crate) fn begin_fork(&mut self, owner: Id, call: Id) {
         let Some(open) = self.snapshot.call(owner, call).cloned() else {
             return;
@@ -403,7 +403,7 @@ impl Tick<'_> {
         self.requests.extend(opened);
     }
 
-    /// A step of a call to branches, through the fold and into the commit.
+    /// Applies a step of a call to branches to the snapshot and records it in the commit.
     pub(crate) fn branch(&mut self, agent: Id, call: Id, what: Branched) {
         let branching = Branching { agent, call, what };
         self.snapshot.branching(self.now, &branching);
@@ -416,7 +416,7 @@ impl Tick<'_> {
 
     // ---- ends and choices ------------------------------------------------------------------------------------
 
-    /// A call to branches is over, if these ends are enough, or nothing better can come.
+    /// Ends a call to branches if these ends satisfy its condition, or if the condition can no longer hold.
     pub(crate) fn branches_ended(&mut self, open: &OpenCall, ends: &[BranchEnd]) -> Taken {
         let Target::Branches(branches) = &open.call.target else {
             return Err(Until::Stale);
@@ -437,9 +437,9 @@ impl Tick<'_> {
             }
         }
         if !rest.is_empty() {
-            // What a person forked goes on; of what an agent forked nothing is wanted any more.
+            // The branches that a person forked go on; those that an agent forked are no longer needed.
             let word = if joins { "open" } else { "cancelled" };
-            // By number, as they were forked: ids are another's after a crash.
+            // Branches are told by number, in the order of the fork: their ids may differ after a crash.
             let numbers = branches.iter().zip(1..).filter(|(b, _)| rest.contains(b));
             results[word] = numbers.map(|(_, number): (_, u32)| number).collect();
         }
@@ -453,7 +453,7 @@ impl Tick<'_> {
             _ if joins => self.joined(open, &results),
             _ => {
                 self.ends(open, &results);
-                // Where it closed with that, it has let go of all of them.
+                // If closing the call already released the branches, do nothing.
                 let chooses = self.snapshot.call(open.owner, open.call.id);
                 let chooses = chooses.is_some_and(|call| call.closed.is_none());
                 if chooses && !rest.is_empty() {
@@ -464,7 +464,7 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// Enough branches of a fork have ended: whoever chooses among them begins; without a chooser they are the result.
+    /// Enough branches of a fork have ended: asks the chooser. Without a chooser the ends are the result of the call.
     fn ends(&mut self, open: &OpenCall, results: &Json) {
         let (owner, call) = (open.owner, open.call.id);
         let chooser = self.fork_use(owner, open).and_then(|u| u.choose.clone());
@@ -514,7 +514,7 @@ impl Tick<'_> {
         });
     }
 
-    /// The one result of a call to branches holds theirs; a tool that a person named follows.
+    /// Closes a call to branches with their results. A tool that the joining person named is called next.
     pub(crate) fn joined(&mut self, open: &OpenCall, results: &Json) {
         let results = &told(results);
         let mut mapped = Mapped::plain(How::Done, None, results.to_string());
@@ -542,13 +542,13 @@ impl Tick<'_> {
         self.close_branches(open, mapped);
     }
 
-    /// Closes a call to branches; nobody waits for them here any more.
+    /// Closes a call to branches.
     pub(crate) fn close_branches(&mut self, open: &OpenCall, mapped: Mapped) {
         self.close_call(open.owner, open.call.id, mapped);
     }
 
-    /// Whoever was to choose has answered: the branch that is named is to be adopted. What names none of them leaves
-    /// the results to the agent that forked.
+    /// Handles the answer of the chooser: requests the adoption of the named branch. If the answer names no branch, the call
+    /// closes and the forking agent gets the results.
     pub(crate) fn chosen(&mut self, owner: Id, call: Id, answer: &str) {
         let Some(open) = self.snapshot.call(owner, call).cloned() else {
             return;
@@ -576,7 +576,7 @@ impl Tick<'_> {
         self.close_branches(&open, mapped);
     }
 
-    /// An adopted branch in which the task was ended: its end is the caller's result here.
+    /// The adopted branch ended the task of its top agent: that end becomes the result of the caller's call.
     pub(crate) fn ended_there(&mut self, agent: Id, serving: Option<Id>) {
         let top = self.agent(agent);
         let (Some(call), Some(parent), true) = (serving, top.parent, top.serving != serving) else {
@@ -584,7 +584,7 @@ impl Tick<'_> {
         };
         let cause = match top.ended {
             Some((End::Task, cause)) => cause,
-            // It went on after the end of its task.
+            // The agent went on after the end of its task.
             Some((End::Turn | End::Draft, _)) | None => Cause::Answer,
         };
         self.ended(parent, call, cause, top.answer, Vec::new());
@@ -595,7 +595,7 @@ fn refused(code: &str, text: String) -> Mapped {
     Mapped::plain(How::Refused, Some(code), text)
 }
 
-/// The effect that is out for a call to branches: somebody is asked to choose.
+/// Returns the work of an effect that is out for a call to branches: someone is asked to choose.
 pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
     let args = cx.bodies.text(open.edited.unwrap_or(open.call.args));
     let chooser = fork_use(cx, snapshot, open.owner, open).and_then(|u| u.choose.as_ref());
@@ -613,12 +613,12 @@ pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
             question: question(&args).into(),
             options: numbers(&args),
         },
-        // An agent chooses by its own model calls; without a chooser nothing is out.
+        // An agent chooses by model calls of its own. Without a chooser no effect is out.
         Some(Chooser::Agent(_)) | None => Work::Timer,
     }
 }
 
-/// The numbers of the branches that can be chosen.
+/// Returns the numbers of the branches that can be chosen.
 fn numbers(results: &str) -> Vec<String> {
     let results: Json = crate::json::read(results).unwrap_or_default();
     let branches = results["branches"].as_array().into_iter().flatten();
@@ -663,7 +663,7 @@ fn openings(
         .collect()
 }
 
-/// The instructions of a fork: a list of texts, one for each branch.
+/// Parses the instructions of a fork: a list of texts, one for each branch.
 pub(crate) fn instructions(args: &str) -> Result<Vec<String>, String> {
     let help = || "`instructions` must be a list of texts, one for each branch.".to_owned();
     let args: Json = crate::json::read(args).map_err(|_| help())?;
@@ -676,7 +676,7 @@ pub(crate) fn instructions(args: &str) -> Result<Vec<String>, String> {
     says.filter(|s| !s.is_empty()).ok_or_else(help)
 }
 
-/// What became of branches, as a model, tool or person sees it.
+/// Returns the ends of branches as JSON. [`told`] makes the form of it that models, tools and people see.
 pub(crate) fn results(ends: &[BranchEnd]) -> Json {
     let branches: Vec<Json> = ends
         .iter()
@@ -696,7 +696,7 @@ pub(crate) fn results(ends: &[BranchEnd]) -> Json {
     json!({ "answers": answers(ends), "branches": branches })
 }
 
-/// The same for whoever reads it: branches by number and label. Ids and lines are others after a takeover.
+/// Returns [`results`] without ids and lines, which differ after a takeover: branches are told by number and label.
 pub(crate) fn told(results: &Json) -> Json {
     let mut told = results.clone();
     let branches = told.get_mut("branches").and_then(Json::as_array_mut);
@@ -711,8 +711,8 @@ pub(crate) fn told(results: &Json) -> Json {
     told
 }
 
-/// Arguments for a tool or agent that is told of branches, by the names and types of its parameters: `branches`
-/// gets the objects, a list of texts the answers, a text all of it in words. Anything else is left out.
+/// Builds the arguments of a tool or agent that chooses or follows, by the names and types of its parameters: `branches`
+/// gets the objects, a list of texts the answers, a text everything in words. Other parameters are left out.
 fn chooser_args(parameters: &Parameters, results: &Json) -> Json {
     let Parameters::Fields(fields) = parameters else {
         return results.clone();
@@ -732,7 +732,7 @@ fn chooser_args(parameters: &Parameters, results: &Json) -> Json {
     Json::Object(args)
 }
 
-/// The same with an answer for each branch, empty where there is none: who chooses among them may count.
+/// Returns `results` with an answer for each branch, empty if it gave none, so that a chooser may count them.
 fn in_place(results: &Json) -> Json {
     let branches = results["branches"].as_array().into_iter().flatten();
     let answers = branches.map(|end| end["answer"].as_str().unwrap_or_default());
@@ -756,8 +756,8 @@ fn question(results: &str) -> String {
     in_words(&crate::json::read(results).unwrap_or(Json::Null))
 }
 
-/// The branch that an answer names, and its place among those that ended: by its number, as `b2`, by its id or label,
-/// or as `branch` or `number` of an object.
+/// Returns the branch that an answer names, and its index among those that ended. The answer may be a number, `b2`, an id, a
+/// label, or an object with `branch` or `number`.
 fn choice(answer: &str, branches: &[Id], ends: &Json) -> Option<(usize, Id)> {
     let answer = answer.trim();
     if let Ok(Json::Object(object)) = crate::json::read(answer) {

@@ -1,5 +1,5 @@
-//! Calls, in three strict passes: all calls of an answer are pushed, then all are judged, then they begin, the last
-//! one when the others are closed. And their ends.
+//! Opens and closes calls. Opening has three strict passes: all calls of an answer are pushed, then all are judged, then they
+//! begin. Some tools (`fork`, `finish` and the floor tools) begin only when all other calls are closed.
 
 mod begin;
 mod judge;
@@ -33,7 +33,7 @@ use std::borrow::Cow;
 /// Code of a call to something that is not offered.
 pub(crate) const UNKNOWN_TOOL: &str = "unknown_tool";
 
-/// What a name in an answer means, before anything is pushed.
+/// The meaning of a name in an answer, found before anything is pushed.
 struct Resolved {
     name: Name,
     seen: Option<Name>,
@@ -43,11 +43,11 @@ struct Resolved {
 
 enum To {
     Target(Target),
-    /// An agent, and the name of the instance.
+    /// A call to an agent: its definition, and the name of the instance if the caller gives one.
     Agent(Name, Option<String>),
 }
 
-/// The call behind which another one follows in its chain.
+/// The call that another call follows in its chain.
 #[derive(Copy, Clone)]
 pub(crate) struct Behind {
     /// The call that began the chain.
@@ -59,7 +59,7 @@ pub(crate) fn refuse(code: &str, text: impl Into<String>) -> Mapped {
     Mapped::plain(How::Refused, Some(code), text)
 }
 
-/// Where a call of this tool goes.
+/// Returns the target of a call of this tool.
 pub(crate) fn target(tool: &ToolDef) -> Target {
     match &tool.source {
         Source::Wait(_) => Target::Wait,
@@ -95,7 +95,7 @@ pub(crate) fn target(tool: &ToolDef) -> Target {
     }
 }
 
-/// The tool of the floor that a use offers, if it is one.
+/// Returns the floor tool that this use offers, if it offers one.
 pub(crate) fn of_floor(network: &Network, used: &ToolUse) -> Option<BuiltIn> {
     let Offer::Tool(name) = &used.of else {
         return None;
@@ -108,8 +108,8 @@ pub(crate) fn of_floor(network: &Network, used: &ToolUse) -> Option<BuiltIn> {
     }
 }
 
-/// The calls of an answer. The same call twice under one id of the provider is one call: a server repeated itself. Calls that
-/// differ in tool or arguments are calls of their own, whatever their ids say.
+/// Returns the calls of an answer without repetitions by the server: equal calls under one provider id count once. Calls that
+/// differ in tool or arguments are separate calls, even under the same id.
 fn once_each(asks: &[Ask]) -> impl Iterator<Item = &Ask> {
     let is_same = |one: &Ask, other: &Ask| {
         let id = label(one).filter(|id| !id.is_empty());
@@ -120,12 +120,12 @@ fn once_each(asks: &[Ask]) -> impl Iterator<Item = &Ask> {
     numbered.filter_map(move |(n, ask)| (!said_before(n, ask)).then_some(ask))
 }
 
-/// The provider's id of a call. One that no provider gives is none: our own stands in for it.
+/// Returns the provider's id of a call. An id that is too long is ignored, and an id of the machine is used instead.
 fn label(ask: &Ask) -> Option<&str> {
     ask.label.as_deref().filter(|l| l.len() <= bounds::NAME)
 }
 
-/// Whether two calls have the same arguments, however they are written.
+/// Returns true if two calls have the same arguments, however they are written.
 fn equal_args(one: &Ask, other: &Ask) -> bool {
     let read = |ask: &Ask| crate::json::comparable(&ask.args).ok();
     one.args == other.args || read(one).is_some_and(|args| read(other) == Some(args))
@@ -164,7 +164,7 @@ impl Tick<'_> {
             let args = self.body(text);
             let target = match (found.to, &found.refused) {
                 (To::Target(target), _) => target,
-                // Nobody is made for a call that is refused.
+                // A call that is refused makes no agent.
                 (To::Agent(..), Some(_)) => Target::Unknown,
                 (To::Agent(def, named), None) => {
                     Target::Agent(self.instance(owner, &def, named.as_deref()))
@@ -194,8 +194,8 @@ impl Tick<'_> {
         self.wake(owner);
     }
 
-    /// Which of its agent's calls the next one is. Only calls that follow in a chain are opened in an order that depends on how
-    /// fast the others were, so these are counted behind the call that began it.
+    /// Returns the number of an agent's next call. A call that follows in a chain is opened in an order that depends on the speed
+    /// of the other calls, so it is numbered after the call that began the chain.
     pub(crate) fn number(&self, owner: Id, behind: Option<Behind>) -> Number {
         match behind {
             Some(behind) => behind.number.next_step(),
@@ -206,7 +206,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Opens a call that the engine makes: a `then:`, a join, a router's plain tool, a question at a limit.
+    /// Opens a call that the engine makes: a `then:`, a router's plain tool, a tool that runs ahead of a turn.
     pub(crate) fn open_call(
         &mut self,
         owner: Id,
@@ -233,7 +233,7 @@ impl Tick<'_> {
         id
     }
 
-    /// Pushes a call that the engine makes.
+    /// Pushes a call that the engine makes. The call is not judged.
     pub(crate) fn engine_call(
         &mut self,
         owner: Id,
@@ -263,7 +263,7 @@ impl Tick<'_> {
         id
     }
 
-    /// The instance that a call to an agent goes to: the one that is continued, else a new one.
+    /// Returns the instance that a call to an agent goes to: the one to be continued, or else a new one.
     pub(crate) fn instance(&mut self, owner: Id, def: &Name, named: Option<&str>) -> Id {
         let parent = self.agent(owner);
         let known = match (named, parent.kind) {
@@ -295,7 +295,7 @@ impl Tick<'_> {
         agent
     }
 
-    /// What a name in an answer means, and whether its arguments fit.
+    /// Resolves a name in an answer, and checks that the arguments fit.
     fn resolve(&self, owner: Id, model: &ModelAgent, ask: &Ask) -> Resolved {
         let nothing = |refused: Mapped| Resolved {
             name: bounds::name(&ask.name),
@@ -329,7 +329,7 @@ impl Tick<'_> {
         self.resolved(used, &args, refused)
     }
 
-    /// In which other modes this name is offered, as the end of a sentence.
+    /// Returns the end of a sentence that names the other modes in which this name is offered.
     fn elsewhere(&self, owner: Id, seen: &str) -> String {
         let state = self.agent(owner);
         let (Some(modes), Some(mode)) = (
@@ -381,7 +381,7 @@ impl Tick<'_> {
                         let named = used.named.then(|| args.get("name").and_then(Json::as_str));
                         To::Agent(name.clone(), named.flatten().map(str::to_owned))
                     }
-                    // Offered agents that have no definition of their own are people.
+                    // An offered agent without a definition of its own is a person.
                     None => To::Target(Target::Person(name.clone())),
                 };
                 Resolved {
@@ -394,7 +394,7 @@ impl Tick<'_> {
         }
     }
 
-    /// The use of a tool or agent that this name means here and now.
+    /// Returns the use of a tool or agent that is offered under this name now.
     fn offered<'m>(&self, owner: Id, model: &'m ModelAgent, seen: &str) -> Option<&'m ToolUse> {
         let used = model.tools.iter().find(|u| u.is_called(seen))?;
         let offered = match &used.when {
@@ -402,13 +402,13 @@ impl Tick<'_> {
                 Some(kind) => floor::offers(&self.cx(), &self.snapshot, owner, kind),
                 None => !used.implied || artifact::sees_any(&self.snapshot, owner),
             },
-            // An expression that fails offers nothing: it is never true.
+            // If the expression fails, the tool is not offered.
             Some(when) => self.view(owner).holds(when).unwrap_or(false),
         };
         offered.then_some(used)
     }
 
-    /// Why arguments of a model do not fit; also what keeps an agent from being called at all.
+    /// Returns a refusal if the arguments of a model do not fit, or if no more agents may be started.
     fn misfit(&self, owner: Id, used: &ToolUse, args: &Map<String, Json>) -> Option<Mapped> {
         let bad = |text: String| Some(refuse(MISFIT, format!("misfit: {text}")));
         let parameters = match &used.of {
@@ -446,7 +446,7 @@ impl Tick<'_> {
         }
     }
 
-    /// An argument that is to be an artifact names one that the caller sees.
+    /// Returns an error message if an argument for an artifact names one that the caller does not see.
     fn no_artifact(
         &self,
         owner: Id,
@@ -460,8 +460,8 @@ impl Tick<'_> {
 
     // ---- closing ---------------------------------------------------------------------------------------------
 
-    /// Closes a call with what became of it: its result, its writes, what follows it. Wakes its owner. Writes that do
-    /// not fit make it fail, and none of them is written.
+    /// Closes a call: pushes its result with its writes and opens the call that follows it. Wakes its owner. If a write does not
+    /// fit, the call fails and none of its writes is made.
     pub(crate) fn close_call(&mut self, owner: Id, call: Id, mapped: Mapped) {
         let Some(open) = self
             .snapshot
@@ -496,7 +496,7 @@ impl Tick<'_> {
         } else {
             mapped.code.as_deref()
         };
-        // What a call makes is its caller's, as what it writes would be if its caller declared it.
+        // Artifacts of a call belong to its caller, like state that the caller declares.
         let made = |new: NewArtifact| Artifact {
             scope: owner,
             call,
@@ -523,7 +523,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Pushes a result without writes.
+    /// Closes a call with a result that has no writes.
     pub(crate) fn push_result(
         &mut self,
         owner: Id,
@@ -540,7 +540,7 @@ impl Tick<'_> {
         self.end_call(owner, call, how, ending);
     }
 
-    /// Pushes a result, the only one that its call gets.
+    /// Closes a call with its result. A call that is closed already stays as it is.
     pub(crate) fn end_call(&mut self, owner: Id, call: Id, how: How, ending: Ending<'_>) {
         let Some(open) = self
             .snapshot
@@ -552,7 +552,7 @@ impl Tick<'_> {
         let effect = open.effect;
         let review = crate::reflect::is_review(&open.call).then(|| open.call.clone());
         let branches = crate::branch::opened(&open.call).to_vec();
-        // What the engine asks for itself: whoever it asks it for goes on, whatever comes of it.
+        // The engine makes these calls for itself: their failure does not fail the agent.
         let asked =
             crate::fold::is_more(&open.call.name) || crate::extract::is_extraction(&open.call.name);
         if let Some(effect) = effect {
@@ -565,7 +565,7 @@ impl Tick<'_> {
         if let Some(review) = review {
             return self.end_review(owner, &review, how, ending);
         }
-        // What an agent said is handed on whole by a caller that ends with it.
+        // A caller that ends with this result hands on the whole text of the called agent.
         let whole = match &ending.said {
             Said::Body(body) => Some(*body),
             Said::Text(_) | Said::Nothing => None,
@@ -602,7 +602,7 @@ impl Tick<'_> {
         self.wake(owner);
     }
 
-    /// Whether the definition says what follows this failure of a tool: then a router goes on by its rules.
+    /// Returns true if the definition handles this failure of a tool (`on_error`). A router then goes on by its rules.
     fn is_handled(&self, owner: Id, call: Id, code: Option<&str>) -> bool {
         let open = self.snapshot.call(owner, call);
         let tool = open.and_then(|c| self.network.tools.get(&c.call.name));
@@ -613,12 +613,12 @@ impl Tick<'_> {
     }
 }
 
-/// Whether a model gives this parameter: it is neither fixed nor a secret that a person is asked for.
+/// Returns true if a model gives this parameter: it is neither fixed nor a secret that a person is asked for.
 fn gives(used: &ToolUse, name: &str, ty: &Type) -> bool {
     ty.kind != TypeKind::Secret && !used.args.iter().any(|(fixed, _)| **fixed == *name)
 }
 
-/// The parameters that somebody gives; shared where all are.
+/// Returns the parameters that `gives` accepts; borrowed if it accepts all.
 fn shown(parameters: &Parameters, gives: impl Fn(&str, &Type) -> bool) -> Cow<'_, Parameters> {
     match parameters {
         Parameters::Fields(fields) if !fields.iter().all(|(n, ty)| gives(n, ty)) => {
@@ -629,7 +629,7 @@ fn shown(parameters: &Parameters, gives: impl Fn(&str, &Type) -> bool) -> Cow<'_
     }
 }
 
-/// The parameters of a tool that may be left out by whoever gives the others: secrets are asked for later.
+/// Returns the parameters of a tool with its secrets optional, because a person is asked for these later.
 pub(crate) fn given(tool: &ToolDef) -> Cow<'_, Parameters> {
     let secret = |ty: &Type| ty.kind == TypeKind::Secret;
     match &tool.parameters {
@@ -657,7 +657,7 @@ fn declares(parameters: &Parameters, name: &str) -> bool {
     }
 }
 
-/// How an agent or person is called that declares nothing else.
+/// Returns the parameters of an agent or person that declares none: one text, `message`.
 pub(crate) fn message_parameter() -> Parameters {
     let text = Type {
         kind: TypeKind::String { pattern: None },
@@ -671,7 +671,7 @@ pub(crate) fn message_parameter() -> Parameters {
     Parameters::Fields(vec![("message".into(), text)])
 }
 
-/// Arguments as a model gave them.
+/// Parses the arguments that a model gave. Empty text is an empty object.
 pub(crate) fn parse(args: &str) -> Result<Map<String, Json>, String> {
     if args.trim().is_empty() {
         return Ok(Map::new());
@@ -698,7 +698,7 @@ fn unknown_text(model: &ModelAgent, name: &str) -> String {
     }
 }
 
-/// Counts a use, and refuses what is above its `max`. Of `fork` that is the number of branches.
+/// Counts a use, and refuses it above its `max`. For `fork`, `max` is the number of branches and is not checked here.
 fn too_many<'m>(
     used: &'m ToolUse,
     uses: &mut Vec<(&'m Name, u32)>,
@@ -724,7 +724,7 @@ fn too_many<'m>(
     })
 }
 
-/// The effect class of a call; free where it is no tool.
+/// Returns the effect class of a call: `pure` if it is not a call of a tool.
 pub(crate) fn class(target: &Target) -> Class {
     match target {
         Target::Tool(class) => *class,

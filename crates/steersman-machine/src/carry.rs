@@ -1,7 +1,7 @@
-//! Whether what stands under one definition can go on under another: a session that is bound anew.
+//! Decides whether a session can go on under another definition: the checks when a session is bound again.
 //!
-//! A session keeps agents by their names, and state by the agents that declare it. What the other definition does not know any
-//! more cannot go on, and what it wants otherwise must fit as it stands: nothing that is stored is dropped or changed for it.
+//! A session identifies agents by their names, and state by the agents that declare it. The session cannot go on if the
+//! other definition lacks one of them, or if a stored value does not fit it. Nothing that is stored is dropped or changed.
 
 use crate::commit::Kind;
 use crate::ids::{Id, Name};
@@ -11,18 +11,18 @@ use crate::snapshot::{Agent, Phase, Snapshot, is_sealed};
 use crate::types::misfit;
 use serde_json::Value as Json;
 
-/// A state entry that is new, and has a default: what is to be written where its agent was made before.
+/// A new state entry with a default. It must be written for agents that exist already.
 #[derive(Clone, Debug, PartialEq)]
 pub struct New {
-    /// The agent that declares it.
+    /// The agent instance that declares the entry.
     pub scope: Id,
-    /// The entry.
+    /// Name of the entry.
     pub name: Name,
-    /// Its default.
+    /// Default of the entry.
     pub value: Json,
 }
 
-/// Who chooses an agent's next step.
+/// Returns what chooses an agent's next step: a model or a router.
 pub(crate) fn kind(def: &AgentDef) -> Kind {
     match &def.does {
         Does::Model(_) | Does::Run { .. } => Kind::Model,
@@ -30,11 +30,11 @@ pub(crate) fn kind(def: &AgentDef) -> Kind {
     }
 }
 
-/// Whether all agents of a branch are in another definition, as what they were. Whoever looks at a branch needs that much
-/// even where it never moves again.
+/// Checks that the other definition has all agents of a branch, each of the same kind. Reading a branch needs this even if
+/// the branch never moves again.
 ///
 /// # Errors
-/// In words, what is not there.
+/// The reason in words: which agent is missing or of another kind.
 pub fn agents(to: &Network, snapshot: &Snapshot) -> Result<(), String> {
     for agent in snapshot.agents.values() {
         let name = &agent.def;
@@ -54,10 +54,10 @@ pub fn agents(to: &Network, snapshot: &Snapshot) -> Result<(), String> {
     Ok(())
 }
 
-/// What is to be written so that a branch on which no call is open goes on under another definition.
+/// Returns the state entries that must be written so that a branch without open calls goes on under another definition.
 ///
 /// # Errors
-/// In words, why it cannot.
+/// The reason in words why the branch cannot go on.
 pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<New>, String> {
     if let Some(open) = snapshot.calls.values().next() {
         return Err(format!(
@@ -112,7 +112,7 @@ pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<
     Ok(new)
 }
 
-/// The arguments with which an agent works on what it was called for, or the session began.
+/// Checks the arguments of an agent at work, or of the root: its parameters must not have changed.
 fn arguments(was: &AgentDef, is: &AgentDef, agent: &Agent) -> Result<(), String> {
     let works = agent.parent.is_none() || agent.phase != Phase::Resting;
     if agent.args.is_some() && works && was.parameters != is.parameters {
@@ -124,7 +124,7 @@ fn arguments(was: &AgentDef, is: &AgentDef, agent: &Agent) -> Result<(), String>
     Ok(())
 }
 
-/// The mode in which an agent is. One that had no modes is in the first of those that it has then.
+/// Checks that the current mode of an agent still exists. An agent without a mode gets the first mode of the definition.
 fn mode(is: &AgentDef, agent: &Agent) -> Result<(), String> {
     let known = |mode: &Name| is.modes.iter().any(|modes| modes.get(mode).is_some());
     match agent.mode.as_ref().filter(|mode| !known(mode)) {
@@ -136,7 +136,7 @@ fn mode(is: &AgentDef, agent: &Agent) -> Result<(), String> {
     }
 }
 
-/// Members that a router chose and that have not begun.
+/// Checks that the members that a router chose and that have not begun still exist.
 fn chosen(to: &Network, agent: &Agent) -> Result<(), String> {
     let gone = |name: &&Name| !to.agents.contains_key(*name) && !to.people.contains_key(*name);
     match agent.routing.pending.iter().find(gone) {

@@ -1,15 +1,15 @@
-//! Lines and checkpoints as bytes. **Stored**: what is written here must be readable for ever.
+//! Encodes lines and checkpoints as bytes. **Stored**: every form that was ever written must stay readable.
 //!
 //! ```text
 //! line  = version | n | length of head | head | number of texts | texts | hash
-//! head  = previous line, branch, commit, ledger entries: everything but texts, positional, ids as distances
+//! head  = previous line, branch, commit, ledger entries: everything but texts; positional, ids as distances from n
 //! text  = length and kind | the text, or the hash of a blob and its length, or the hash of what was erased
-//! hash  = keyed by salt and n, over: hash of the previous line | all before the texts | the hash of each text
+//! hash  = keyed by salt and n, over: hash of the previous line | everything before the texts | the hash of each text
 //! ```
 //!
-//! The hash covers the *hashes* of texts, so one can be cut out ([`erase`]) and the chain still verifies. Each
-//! hash is keyed by the session's salt and by its place: a tombstone tells nothing about equal texts elsewhere.
-//! A line of another session, or in another place, does not verify.
+//! The hash covers the *hashes* of texts, so a text can be erased ([`erase`]) and the chain still verifies. Each hash is keyed
+//! by the session's salt and by its place, so a tombstone does not reveal whether an equal text exists elsewhere. A line of
+//! another session, or in another place, does not verify.
 
 mod form;
 mod kept;
@@ -29,32 +29,32 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Version of the form of lines that are written. Enums may grow at their end within a version; everything else needs a
-/// new one, which is read beside those before it (`form.rs`).
+/// Version of the form in which lines are written. Enums may grow at their end within a version. Any other change needs a new
+/// version; the older ones stay readable (`form.rs`).
 pub const VERSION: u8 = 1;
 
-/// Version of the form of snapshots in checkpoints, and of what the fold means. One of another version is discarded.
+/// Version of the form of snapshots in checkpoints, and of the meaning of the fold. Checkpoints of other versions are discarded.
 pub const SNAPSHOT_VERSION: u8 = 11;
 
-/// The hash of a line; of `Line::NONE` all zeros.
+/// The hash of a line. The hash of `Line::NONE` is all zeros.
 pub type Hash = [u8; 32];
 
-/// Why bytes are no line, or not the line that they should be.
+/// The reason why bytes are not a line, or not the expected line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CodecError {
-    /// Written by a version that this program does not know.
+    /// The version of the line is unknown to this program.
     Version(u8),
-    /// Its hash fits, and it says what this program does not know: a newer one wrote it. Which, and what.
+    /// The hash fits, but the line cannot be read, so a newer program wrote it. Holds the line and what cannot be read.
     Newer(Line, String),
-    /// It ends in the middle.
+    /// The bytes end in the middle of the line.
     Truncated,
-    /// So many bytes follow its end.
+    /// This many bytes follow the end of the line.
     Trailing(usize),
-    /// A part cannot be read: which, and why.
+    /// A part cannot be read. Holds the name of the part and the reason.
     Malformed(&'static str, String),
-    /// What it says is not what was written, or it is not where it belongs.
+    /// The hash of this line does not fit: the content was changed, or the line is in the wrong place.
     Hash(Line),
-    /// It holds no text of this number.
+    /// The line has no text of this number.
     NoText(u32),
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for CodecError {
 impl std::error::Error for CodecError {}
 
 impl CodecError {
-    /// Whether a newer program wrote it: then nothing is damaged, and the program that wrote it can read it.
+    /// Returns true if a newer program wrote the line. The line is not damaged then, and that program can read it.
     pub fn is_newer(&self) -> bool {
         match self {
             Self::Version(version) => *version > VERSION,
@@ -99,7 +99,7 @@ struct HeadRef<'a> {
     ledger: &'a [LedgerEntry],
 }
 
-/// The bytes of a line and its hash. Panics if it names a line above [`Line::MAX`].
+/// Returns the bytes of a line and its hash. Panics if the line names a line above [`Line::MAX`].
 pub fn encode(line: &LogLine, prev_hash: &Hash, salt: &[u8; 16]) -> (Vec<u8>, Hash) {
     framed(VERSION, &head_of(line), line, prev_hash, salt)
 }
@@ -115,7 +115,7 @@ fn head_of(line: &LogLine) -> Vec<u8> {
         .expect("only lines above the greatest one cannot be written")
 }
 
-/// A head of some version, with the texts of its line: the frame is the same in all.
+/// Frames a head of any version with the texts of its line. The frame is the same in all versions.
 fn framed(
     version: u8,
     head: &[u8],
@@ -142,7 +142,7 @@ fn framed(
     (out, *hash.as_bytes())
 }
 
-/// A line and its hash as stored; that the hash fits is [`verify`]'s business.
+/// Parses a line and its stored hash. Does not check the hash; [`verify`] does.
 pub fn decode(bytes: &[u8]) -> Result<(LogLine, Hash), CodecError> {
     let form = form_of(bytes, form::FORMS)?;
     Parts::of_any(bytes)?.line(form)
@@ -185,7 +185,7 @@ impl Parts<'_> {
     }
 }
 
-/// The fold has no way to say that a value is not there or is no JSON, so it is said here.
+/// Checks that the state values of a line are present and valid JSON, because the fold cannot report an error.
 fn values_can_be_read(line: &LogLine) -> Result<(), CodecError> {
     for value in line.commit.iter().flat_map(values) {
         let text = line.bodies.get(value.k() as usize);
@@ -204,8 +204,8 @@ fn values_can_be_read(line: &LogLine) -> Result<(), CodecError> {
     Ok(())
 }
 
-/// The line, if its hash fits its content, the line before and the session. What fits and cannot be read is newer
-/// ([`CodecError::is_newer`]); everything else that is refused is damaged, or not where it belongs.
+/// Parses a line, and checks its hash against its content, the line before and the session. A line whose hash fits but that
+/// cannot be read is newer ([`CodecError::is_newer`]). Any other refused line is damaged or in the wrong place.
 pub fn verify(
     bytes: &[u8],
     prev_hash: &Hash,
@@ -222,7 +222,7 @@ fn verify_by(
 ) -> Result<(LogLine, Hash), CodecError> {
     let form = match form_of(bytes, forms) {
         Err(CodecError::Version(version)) => {
-            // A version that is damaged is no newer version.
+            // If the hash fits with one of our versions in its place, the version byte is damaged and the line is not newer.
             let ours = forms.iter().find_map(|form| {
                 let mut ours = bytes.to_vec();
                 ours[0] = form.version;
@@ -243,11 +243,12 @@ fn verify_by(
     })
 }
 
-/// What is malformed where a value is: in each version the value of a state entry is JSON.
+/// The part that [`CodecError::Malformed`] names for a bad state value. State values are JSON in every version, so such a
+/// line is never reported as newer.
 const VALUE_OF_STATE: &str = "value";
 
-/// Where a line stands, without reading the rest of it: its number, the line before it and its branch. Unverified, and
-/// of another version as this one would have it, if it can be read so.
+/// Returns the number of a line, the number of the line before and the branch, without reading the rest and without checking
+/// the hash. A line of an unknown version is read as one of this version if that is possible.
 pub fn peek(bytes: &[u8]) -> Result<(Line, Line, Id), CodecError> {
     let version = bytes.first().copied().unwrap_or(VERSION);
     let place = || {
@@ -262,12 +263,12 @@ pub fn peek(bytes: &[u8]) -> Result<(Line, Line, Id), CodecError> {
     })
 }
 
-/// The hash that a line carries, without reading the rest of it.
+/// Returns the hash that a line carries: its last 32 bytes.
 pub fn stored_hash(bytes: &[u8]) -> Option<Hash> {
     bytes.last_chunk::<32>().copied()
 }
 
-/// The line with its `k`-th text replaced by a tombstone. Its hash stays, and it still verifies.
+/// Returns the line with its `k`-th text replaced by a tombstone. Its hash stays the same, and the line still verifies.
 pub fn erase(bytes: &[u8], k: u32, salt: &[u8; 16]) -> Result<Vec<u8>, CodecError> {
     let parts = Parts::of(bytes)?;
     if parts.texts.len() <= k as usize {
@@ -288,14 +289,14 @@ pub fn erase(bytes: &[u8], k: u32, salt: &[u8; 16]) -> Result<Vec<u8>, CodecErro
     Ok(out)
 }
 
-/// Moves texts out of a line until it is short enough to be stored: all over [`INLINE_TEXT`], then the longest.
-/// What is returned must be in the blob store before the line is. Values of state stay, the fold needs them.
+/// Moves texts out of a line until it is short enough to be stored: first all above [`INLINE_TEXT`], then the longest. The
+/// returned texts must be in the blob store before the line is stored. Values of state stay, because the fold needs them.
 pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
     let mut total: usize = line.bodies.iter().map(in_row).sum();
     if total <= INLINE_TEXT {
         return Vec::new();
     }
-    // A head takes a few hundred bytes, that of an adoption much more.
+    // Most heads take a few hundred bytes; the head of an adoption takes much more.
     let most = MAX_LINE.saturating_sub(head_of(line).len() + FRAME + 4 * line.bodies.len());
     let most = most.min(MAX_LINE / 2);
     let values = own_values(line);
@@ -326,7 +327,7 @@ pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
     blobs
 }
 
-/// Bytes that a line takes when all is moved out of it that [`spill`] can move. Above [`MAX_LINE`] it cannot be stored.
+/// Returns the size of a line after [`spill`] has moved out all that it can. Above [`MAX_LINE`] the line cannot be stored.
 pub fn least(line: &LogLine) -> usize {
     let values = own_values(line);
     let texts = line.bodies.iter().enumerate().map(|(k, text)| {
@@ -336,7 +337,7 @@ pub fn least(line: &LogLine) -> usize {
     head_of(line).len() + FRAME + texts.sum::<usize>()
 }
 
-/// Bytes of something as it would stand in the head of a line.
+/// Returns the number of bytes that a value takes in the head of a line.
 pub(crate) fn size<T: Serialize>(value: &T, line: Line) -> usize {
     let bytes = near::write(value, line, Vec::new());
     bytes
@@ -344,9 +345,9 @@ pub(crate) fn size<T: Serialize>(value: &T, line: Line) -> usize {
         .len()
 }
 
-/// Version, number, lengths and hash of a line, at most.
+/// Most bytes of version, number, lengths and hash of a line.
 const FRAME: usize = 1 + 6 + 4 + 4 + 32;
-/// What the place of a blob takes in its line.
+/// Bytes of the reference to a blob in its line.
 const BLOB: usize = 40;
 
 fn own_values(line: &LogLine) -> BTreeSet<u32> {
@@ -354,7 +355,7 @@ fn own_values(line: &LogLine) -> BTreeSet<u32> {
     values.map(Body::k).collect()
 }
 
-/// The texts of a commit's own line that are values of state.
+/// Returns the texts of a commit that are values of state. They are texts of the commit's own line.
 fn values(commit: &Commit) -> Vec<Body> {
     let mut of_state = Vec::new();
     let mut take = |writes: &[Write]| of_state.extend(writes.iter().filter_map(|w| w.value));
@@ -386,20 +387,22 @@ fn values(commit: &Commit) -> Vec<Body> {
     of_state
 }
 
-/// A checkpoint of a branch: its snapshot, the last line on the branch (the snapshot's own, or one that holds ledger
-/// entries only), and the hash of that line.
+/// Encodes a checkpoint of a branch: its snapshot, the last line on the branch (the snapshot's own, or a later one that holds
+/// ledger entries only), and the hash of that line.
 pub fn encode_snapshot(snapshot: &Snapshot, at: Line, hash: &Hash, salt: &[u8; 16]) -> Vec<u8> {
     encode_checkpoint(SNAPSHOT_VERSION, at, hash, salt, snapshot)
 }
 
-/// The snapshot, the line that it stands behind and its hash. A checkpoint is a cache: none if anything is odd.
+/// Returns the snapshot of a checkpoint, the line after which it holds, and that line's hash. `None` means that the
+/// checkpoint cannot be used; a checkpoint is only a cache.
 pub fn decode_snapshot(bytes: &[u8], salt: &[u8; 16]) -> Option<(Snapshot, Line, Hash)> {
     let (at, hash, snapshot): (Line, Hash, Snapshot) =
         decode_checkpoint(SNAPSHOT_VERSION, bytes, salt)?;
     (snapshot.line <= at).then_some((snapshot, at, hash))
 }
 
-/// A checkpoint of anything that is folded from lines, in that version of its form: behind `at`, whose hash is `hash`.
+/// Encodes a checkpoint of any value that is folded from lines, with the version of its form. The value holds after line
+/// `at`, whose hash is `hash`.
 pub fn encode_checkpoint<T: Serialize + ?Sized>(
     version: u8,
     at: Line,
@@ -417,7 +420,7 @@ pub fn encode_checkpoint<T: Serialize + ?Sized>(
     out
 }
 
-/// What [`encode_checkpoint`] wrote; none if it is of another version or damaged in any way.
+/// Reads what [`encode_checkpoint`] wrote. Returns `None` if it has another version or is damaged in any way.
 pub fn decode_checkpoint<T: DeserializeOwned>(
     version: u8,
     bytes: &[u8],
@@ -441,7 +444,7 @@ pub fn decode_checkpoint<T: DeserializeOwned>(
 const LINE_ITSELF: u64 = u64::MAX;
 const CHECKPOINT_ITSELF: u64 = u64::MAX - 1;
 
-/// 32 bytes of key: the salt, the line, and which of its hashes.
+/// Returns the 32 bytes of a hash key: the salt, the line, and a number for the hash of that line.
 fn key(salt: &[u8; 16], n: Line, which: u64) -> [u8; 32] {
     let mut key = [0; 32];
     key[..16].copy_from_slice(salt);
@@ -478,7 +481,7 @@ fn blob_slot(hash: &Hash, len: u64) -> [u8; 40] {
     slot
 }
 
-/// Bytes that a text takes in its line.
+/// Returns the number of bytes that a text takes in its line.
 pub(crate) fn in_row(text: &Text) -> usize {
     match text {
         Text::Here(text) => text.len(),
@@ -513,7 +516,7 @@ fn malformed(part: &'static str, why: &dyn fmt::Display) -> CodecError {
     CodecError::Malformed(part, why.to_string())
 }
 
-/// A line taken apart, its head and texts not yet read.
+/// A line split into its parts; its head and texts are not parsed yet.
 struct Parts<'a> {
     n: Line,
     head: &'a [u8],
@@ -533,7 +536,7 @@ impl<'a> Parts<'a> {
         Self::of_any(bytes)
     }
 
-    /// Whatever version it says.
+    /// Splits a line of any version.
     fn of_any(bytes: &'a [u8]) -> Result<Self, CodecError> {
         let mut input = Input(bytes);
         input.byte()?;
@@ -545,7 +548,7 @@ impl<'a> Parts<'a> {
         let head = input.take(len)?;
         let count = input.len()?;
         let before_texts = &bytes[..bytes.len() - input.0.len()];
-        // Each text takes a byte at least: a wild number must not become an allocation.
+        // Each text takes at least one byte. Without this check a corrupt count could allocate too much memory.
         if count > input.0.len() {
             return Err(CodecError::Truncated);
         }
@@ -597,7 +600,7 @@ impl Slot<'_> {
     }
 }
 
-/// Bytes that are still to be read.
+/// The bytes that are not read yet.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {

@@ -1,6 +1,6 @@
-//! Commits and lines: what a session's log holds. **Stored**: within a version of the form of lines an enum may grow at
-//! its end and nothing else may change; a struct that gets a field is a new version, see [`crate::codec`]. So whatever
-//! may come to be more is an enum, or a list of one.
+//! Commits and lines: the content of a session's log. **Stored**: within a version of the form of lines an enum may grow at
+//! its end, and nothing else may change. A struct that gets a field needs a new version, see [`crate::codec`]. So anything
+//! that may grow is an enum, or a list of enums.
 
 mod adoption;
 mod hold;
@@ -25,79 +25,79 @@ use std::sync::Arc;
 /// One row of the log: at most one commit and the ledger entries that go with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogLine {
-    /// Its number.
+    /// Number of the line in the log.
     pub n: Line,
-    /// The line before on its branch (of a branch's first line: the one that was forked): what its hash covers.
+    /// The line before on its branch, which its hash covers. For the first line of a branch, the line that was forked.
     pub prev: Line,
-    /// The branch it belongs to (of a ledger-only line: the one it is about, else the current one).
+    /// The branch that the line belongs to. For a line without a commit, the branch that it is about, else the current one.
     pub branch: Id,
-    /// What the tick did.
+    /// The change that the tick made, if there was one.
     pub commit: Option<Commit>,
-    /// What happened in the world; never rewound.
+    /// Events in the world, which are never rewound.
     pub ledger: Vec<LedgerEntry>,
     /// The texts that came in with this line; [`Body`] n.k is the k-th of line n.
     pub bodies: Vec<Text>,
 }
 
-/// A text, or what is left of it.
+/// A text of a line, or the reference or tombstone in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Text {
-    /// The text itself.
+    /// The text itself, stored in the line.
     Here(Arc<str>),
-    /// In the blob store under this hash; for texts over 16 KiB.
+    /// The text is in the blob store under this hash. Used for texts over 16 KiB, and for others if the line is too long.
     Blob {
-        /// blake3 of the text.
+        /// blake3 hash of the text.
         hash: [u8; 32],
-        /// Its length in bytes.
+        /// Length of the text in bytes.
         len: u64,
     },
-    /// Erased. Its salted hash stays in the line's hash, so the chain still verifies.
+    /// The text was erased. Its salted hash is still part of the line's hash, so the chain verifies.
     Erased {
-        /// Salted blake3 of what was here.
+        /// Salted blake3 hash of the erased text.
         hash: [u8; 32],
     },
 }
 
-/// What one tick did to one branch. Immutable.
+/// The change that one tick made to one branch. Immutable.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Commit {
-    /// The commit before on this branch (of a first commit: the one that was forked).
+    /// The commit before on this branch. For the first commit of a branch, the commit that was forked.
     pub parent: Line,
-    /// Of a first commit: what the branch is.
+    /// The description of the branch; only in its first commit.
     pub opening: Option<Opening>,
-    /// Of an adopting commit: the second parent and what came from it.
+    /// The second parent and what came from it; only in an adopting commit.
     pub adoption: Option<Adoption>,
     /// The recorded time of this tick.
     pub now: Time,
-    /// What was taken, in order.
+    /// The offers that were taken, in order.
     pub admitted: Vec<Admission>,
     /// State edits by a person, and entries that expired. They take effect before the pushes.
     pub edits: Vec<Write>,
     /// Agents that were made.
     pub made: Vec<Made>,
-    /// What was pushed, in the order in which it was made.
+    /// Interactions that were pushed, in the order in which they were made.
     pub pushes: Vec<Push>,
-    /// What became of calls that stay open: forks that began, branches that were chosen, parts of waits that are over.
+    /// Changes of calls that stay open: forks that began, branches that were chosen, parts of waits that are over.
     pub branching: Vec<Branching>,
     /// Effects that are wanted from the outside.
     pub wished: Vec<Wished>,
-    /// What else changed, in this order.
+    /// Other changes, in this order.
     pub changes: Vec<Change>,
-    /// What the model calls admitted here cost and saw.
+    /// Cost and tokens of the model calls that were admitted here.
     pub usage: Vec<Usage>,
-    /// What the commits from here on run under.
+    /// The binding that the commits from here on run under, if it changed.
     pub binding: Option<Binding>,
 }
 
 impl Commit {
-    /// Modes that changed: agent and mode.
+    /// Returns the modes that changed: agent and mode.
     pub fn modes(&self) -> impl Iterator<Item = (Id, &Name)> {
         self.changes.iter().filter_map(|change| match change {
             Change::Mode(agent, mode) => Some((*agent, mode)),
             _ => None,
         })
     }
-    /// Modes that changed, in order: agent, mode and why.
+    /// Returns the modes that changed, in order: agent, mode and reason.
     pub fn turns(&self) -> impl Iterator<Item = (Id, &Name, Option<&Turned>)> {
         let changes = self.changes.iter().enumerate();
         changes.filter_map(|(at, change)| match (change, self.changes.get(at + 1)) {
@@ -108,7 +108,7 @@ impl Commit {
             _ => None,
         })
     }
-    /// The modes in which an agent was, oldest first, from the commits of a path, newest first. An adoption counts as one
+    /// Returns the modes of an agent, oldest first, from the commits of a path, newest first. An adoption counts as one
     /// change, to the mode that came with it.
     pub fn modes_along<'a>(path: impl Iterator<Item = &'a Self>, agent: Id) -> Vec<Name> {
         let mut modes: Vec<Name> = Vec::new();
@@ -136,42 +136,42 @@ impl Commit {
         modes.dedup();
         modes
     }
-    /// The mode that a call wanted for whoever called it.
+    /// Returns the mode that a call wanted for its caller.
     pub fn asked(&self, call: Id) -> Option<&Name> {
         self.changes.iter().find_map(|change| match change {
             Change::Asked(_, of, mode) if *of == call => Some(mode),
             _ => None,
         })
     }
-    /// States that nets entered: agent and state, in order.
+    /// Returns the states that nets entered: agent and state, in order.
     pub fn states(&self) -> impl Iterator<Item = (Id, &Name)> {
         self.changes.iter().filter_map(|change| match change {
             Change::State(agent, state) => Some((*agent, state)),
             _ => None,
         })
     }
-    /// Boundaries that moved.
+    /// Returns the boundaries that moved.
     pub fn watermarks(&self) -> impl Iterator<Item = &Watermark> {
         self.changes.iter().filter_map(|change| match change {
             Change::Watermark(mark) => Some(mark),
             _ => None,
         })
     }
-    /// Labels that changed.
+    /// Returns the labels that changed.
     pub fn labels(&self) -> impl Iterator<Item = (&Name, Option<Body>)> {
         self.changes.iter().filter_map(|change| match change {
             Change::Label(name, body) => Some((name, *body)),
             _ => None,
         })
     }
-    /// Versions of artifacts that came in from outside.
+    /// Returns the versions of artifacts that came in from outside.
     pub fn came(&self) -> impl Iterator<Item = &Artifact> {
         self.changes.iter().filter_map(|change| match change {
             Change::Artifact(artifact) => Some(artifact),
             _ => None,
         })
     }
-    /// All versions of artifacts that it names, those of its adoption included.
+    /// Returns all versions of artifacts that the commit names, those of its adoption included.
     pub fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
         let made = self.pushes.iter().flat_map(|push| match &push.what {
             Interaction::Result(result) => &result.artifacts[..],
@@ -185,38 +185,38 @@ impl Commit {
     }
 }
 
-/// What a commit changed beside stacks, calls and state.
+/// A change other than one of stacks, calls or state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
-    /// This agent is in that mode now.
+    /// The agent is in this mode now.
     Mode(Id, Name),
     /// A boundary of pruning, compaction or spilling moved.
     Watermark(Watermark),
-    /// A label, as rendered; none removes it.
+    /// A label as rendered. `None` removes it.
     Label(Name, Option<Body>),
-    /// A content came in from outside, with a message or an event that this commit takes ([`crate::artifact::came_with`]).
+    /// An artifact came in from outside, with a message or event that this commit takes ([`crate::artifact::came_with`]).
     Artifact(Artifact),
-    /// The net of this agent is in that state now.
+    /// The net of the agent is in this state now.
     State(Id, Name),
-    /// Why the mode of this agent changed: follows its [`Change::Mode`].
+    /// The reason for a mode change. Follows its [`Change::Mode`].
     Turned(Id, Turned),
-    /// A call of this agent that succeeded wants it to be in that mode when the exchange closes.
+    /// A call (the second id) of an agent (the first) succeeded. It wants the agent in this mode when the exchange closes.
     Asked(Id, Id, Name),
-    /// So many bytes were pushed onto the stack of an agent whose context may be compacted. It is said here, and not found in the
-    /// texts: these may be erased.
+    /// This many bytes were pushed onto the stack of an agent whose context may be compacted. The number is stored because the
+    /// texts may be erased later.
     Grew(Id, u32),
 }
 
-/// Why a mode changed.
+/// The reason for a change of mode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Turned {
     /// An exit of the mode that was in force: its number, counted from 1, and what made it fire.
     Exit(u32, Fired),
-    /// An exit that leads out of every mode of the agent.
+    /// An exit of all modes of the agent: its number, counted from 1, and what made it fire.
     Everywhere(u32, Fired),
-    /// A tool said so: the call.
+    /// The tool of this call set the mode.
     Said(Id),
-    /// What comes next begins where an agent starts: it ended by an exit to `finish`, or is entered fresh.
+    /// The agent is back in the mode in which agents start: it ended by an exit to `finish`, or is entered fresh.
     Anew,
 }
 
@@ -241,171 +241,171 @@ impl fmt::Display for Fired {
     }
 }
 
-/// What made an exit of a mode fire.
+/// The cause that made an exit of a mode fire.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fired {
     /// This call succeeded.
     Call(Id),
-    /// So many model calls had been made since the mode began.
+    /// The mode had made this many model calls.
     Calls(u32),
-    /// Its expression held.
+    /// The expression of the exit held.
     Held,
 }
 
-/// What a branch is.
+/// The description of a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opening {
-    /// Only this agent and its descendants act here; none: everybody.
+    /// Only this agent and its descendants act on the branch. `None` means all agents.
     pub scope: Option<Id>,
     /// Effects that touch the world are answered from the recording or simulated.
     pub dry: bool,
-    /// What people call the branch.
+    /// Name that people give the branch.
     pub label: Option<Name>,
-    /// Index and number of siblings, from 1, where an agent forked.
+    /// Number from 1 of this branch and number of siblings, if an agent forked it.
     pub of: Option<(u32, u32)>,
 }
 
-/// What became of a call while it is open. The branches of a fork are known when it begins, not when it is pushed.
+/// A change of a call that stays open. For example, the branches of a fork are known only when the fork begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branching {
-    /// Whose call.
+    /// The agent that made the call.
     pub agent: Id,
-    /// Which.
+    /// The call that changed.
     pub call: Id,
-    /// What.
+    /// The change of the call.
     pub what: Branched,
 }
 
-/// See [`Branching`].
+/// The change that a [`Branching`] records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Branched {
-    /// It begins: these branches are to be opened.
+    /// The fork begins: these branches are to be opened.
     Began(Vec<Id>),
-    /// They ended, and somebody chooses: JSON of what became of each, with its last line.
+    /// The branches ended, and the chooser is asked. The body is JSON: the end of each branch, with its last line.
     Ended(Body),
-    /// This one of them is to be adopted, as it stood at the line where its end was told.
+    /// The branch that is to be adopted, up to the line at which its end was reported.
     Chose(Id, Line),
-    /// Not of branches: this part of a wait is over, and this came of it (JSON); none: nothing can come of it.
+    /// For a wait: this part of it is over, with this result (JSON). `None` means that nothing can come of it.
     Met(u32, Option<Body>),
-    /// Not of branches: who was to approve it gave other arguments, and approved these.
+    /// For a call of a tool: this person was to approve it, changed its arguments and so approved it.
     Edited(Name),
-    /// Not of branches: the key (JSON) of a part of a wait that is for an event, as it was when the wait opened. Only
-    /// where it hangs on more than the call's arguments: those never change.
+    /// For a wait: the key (JSON) of an event part, as it was when the wait opened. Recorded only if the key depends on more
+    /// than the call's arguments, which never change.
     Awaits(u32, Body),
 }
 
-/// Something that was taken. Its body lies in what was pushed.
+/// An offer that was taken. Its text is usually in an interaction that was pushed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
-    /// What it was.
+    /// Kind of the offer.
     pub kind: Admitted,
-    /// The effect, branch or call that it names.
+    /// The effect, branch or call that the offer names.
     pub id: Option<Id>,
-    /// Of a message or event: its id from outside, accepted once.
+    /// For a message or event: its id from outside, which is accepted once. For a cancel or an edit of state: the person's role.
     pub message: Option<Name>,
-    /// Digest of what was admitted.
+    /// Digest of the content that was admitted.
     pub digest: Digest,
-    /// Its text where nothing that was pushed holds it.
+    /// The text of the offer, if no pushed interaction holds it.
     pub body: Option<Body>,
 }
 
-/// Kinds of admissions, in the order in which a tick takes them.
+/// Kinds of admissions.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Admitted {
-    /// A branch begins, forked or by an agent's fork.
+    /// A branch begins: a person or an agent forked it.
     Opened,
-    /// A rewind begins.
+    /// A branch begins: a person rewound the session.
     Rewound,
     /// A branch is adopted.
     Adopted,
     /// An effect ended.
     Outcome,
-    /// A person approved a call with other arguments.
+    /// A person edited state, or approved a call with other arguments.
     Edited,
-    /// Time passed: something expired.
+    /// Time passed: a state entry expired, or a limit of time was reached.
     Clock,
     /// Branches that were waited for ended.
     Ended,
     /// A person joins branches.
     Join,
-    /// A message that cancels what is open.
+    /// A message that cancels the open exchange.
     Interrupt,
-    /// A cancel.
+    /// Something was cancelled.
     Cancel,
-    /// A message.
+    /// A message came in from outside or from an agent.
     Message,
-    /// The session starts by an event or call with arguments.
+    /// The session starts with arguments, or without a message.
     Start,
-    /// A person bound values of `config` anew; or, with what changed in words as its body, MCP servers changed their tools
-    /// or a person bound the session to another definition. What the commit says of it is its binding.
+    /// The binding changed: a person bound new values of `config`, MCP servers changed their tools, or a person bound the
+    /// session to another definition. In the last two cases the body says in words what changed. The commit holds the binding.
     Rebound,
 }
 
 /// An agent was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Made {
-    /// Its id.
+    /// Id of the new agent.
     pub agent: Id,
-    /// Its name in the definition.
+    /// Name of the agent in the definition.
     pub def: Name,
-    /// Its kind, stored because the fold has no network.
+    /// Kind of the agent, stored because the fold has no network.
     pub kind: Kind,
-    /// Who started it; none for the root.
+    /// The agent that started it; `None` for the root.
     pub parent: Option<Id>,
-    /// The name its caller gave it (`named: true`).
+    /// The instance name that its caller gave (`named: true`).
     pub named: Option<Name>,
-    /// Its first mode.
+    /// First mode of the agent.
     pub mode: Option<Name>,
-    /// Defaults of the state it declares.
+    /// Defaults of the state that the agent declares.
     pub state: Vec<Write>,
 }
 
-/// Who chooses an agent's next step.
+/// The kind of an agent: it says what chooses the agent's next step.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
-    /// A model.
+    /// A model chooses the next step.
     Model,
-    /// A router.
+    /// A router chooses the next step.
     Routed,
 }
 
-/// One push. `prev` is the line of this agent's push before: the chain is the stack.
+/// One interaction pushed onto a stack. The pushes of an agent are chained by `prev`; the chain is the stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Push {
-    /// Whose stack.
+    /// The agent whose stack it is.
     pub agent: Id,
-    /// The line of the push below it; `Line::NONE` at the bottom.
+    /// The line of the agent's push before this one; `Line::NONE` at the bottom.
     pub prev: Line,
-    /// What was pushed.
+    /// The interaction that was pushed.
     pub what: Interaction,
 }
 
-/// An effect is wanted.
+/// An effect that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wished {
-    /// Its id: the idempotency key, the same for every attempt.
+    /// Id of the effect and idempotency key, the same for every attempt.
     pub id: Id,
-    /// Whose it is.
+    /// The agent that the effect is for.
     pub agent: Id,
-    /// What is wanted.
+    /// The purpose of the effect.
     pub what: Want,
-    /// The arguments, where a person edited them.
+    /// The arguments, if they differ from those of the call: edited by a person, fixed by the definition, or defaults.
     pub args: Option<Body>,
-    /// Before this moment it is not to begin (a retry that waits long), or when a wait ends.
+    /// For a model or tool: the earliest moment at which it may begin. For a wait or a question: the moment at which it ends.
     pub due: Option<Time>,
 }
 
-/// What an effect is wanted for.
+/// The purpose of an effect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Want {
-    /// The agent's own next step: of its model, of its router, or of its net in Rust. It owes one of these at most.
+    /// The agent's own next step: of its model, its router, or its net in Rust. An agent has at most one such effect.
     Step,
-    /// What this call of the agent asks for.
+    /// The work of this call of the agent.
     Call(Id),
 }
 
 impl Want {
-    /// The call that it is for, if it is for one.
+    /// Returns the call that the effect is for, if it is for a call.
     pub fn call(self) -> Option<Id> {
         match self {
             Self::Step => None,
@@ -414,338 +414,340 @@ impl Want {
     }
 }
 
-/// A boundary that rendering keeps to.
+/// A boundary of what is rendered for a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watermark {
-    /// Whose context.
+    /// The agent whose context it is.
     pub agent: Id,
-    /// Which policy (`keep_exchanges`, `compact`, `spill`).
+    /// Name of the policy (`keep_exchanges`, `compact`, `spill`).
     pub policy: Name,
-    /// Exchanges of this agent that lie before the boundary.
+    /// Number of exchanges of this agent before the boundary.
     pub exchanges: u32,
 }
 
-/// What one model call cost and saw.
+/// Cost and tokens of one model call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// The model call; none only in a default value.
+    /// The model call. `None` only in a default value.
     pub effect: Option<Id>,
     /// Provider and model as resolved, `openai/gpt-5-mini`.
     pub model: Option<Name>,
-    /// Tokens in, all.
+    /// Number of input tokens, including those that were cached.
     pub input: u64,
-    /// Tokens in that the provider had cached.
+    /// Input tokens that the provider had cached.
     pub cached: u64,
-    /// Tokens out.
+    /// Number of output tokens.
     pub output: u64,
     /// Price in millionths of the price table's currency, if known.
     pub micros: Option<u64>,
     /// Digest of the neutral request.
     pub request: Option<Digest>,
-    /// Version of the renderer that made it.
+    /// Version of the renderer that made the request.
     pub render: u16,
-    /// Bytes that it shares with this agent's call before, from the start.
+    /// Bytes, from the start, that the request shares with the request of this agent's call before.
     pub prefix: u64,
-    /// The part that broke the prefix (`system`, `tools`, `history`, `now`); none if nothing did.
+    /// The part that broke the shared prefix (`system`, `tools`, `history`, `now`). `None` means that nothing did.
     pub broke: Option<Name>,
 }
 
 impl Usage {
-    /// Tokens in and out. What a server claims is no reason to overflow: it stays at the greatest number.
+    /// Returns the sum of input and output tokens. It saturates, because a server may report any numbers.
     pub fn tokens(&self) -> u64 {
         self.input.saturating_add(self.output)
     }
 }
 
-/// What the commits after it run under.
+/// The definition, values and versions that the commits after it run under.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binding {
     /// Digest of the compiled definition with its bound values.
     pub digest: Digest,
-    /// Hash of the stored definition source (a blob).
+    /// Hash of the stored source of the definition (a blob).
     pub source: [u8; 32],
-    /// Name of the network, for lists.
+    /// Name of the network, shown in lists.
     pub network: Name,
-    /// The agent that talks first.
+    /// The agent that begins the session.
     pub entry: Name,
-    /// JSON: resolved models, `config` values, seed.
+    /// JSON of resolved models, `config` values and seed.
     pub values: Body,
     /// Version of the machine.
     pub machine: u16,
 }
 
-/// Entries about the world. No branch owns them and nothing rewinds them. Append-only.
+/// Entries about the world. They belong to no branch and nothing rewinds them. Append-only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LedgerEntry {
-    /// A new owner; its random mark, and the first line number it may use.
+    /// A new owner. This entry is in the first line that the owner writes.
     Claimed {
-        /// Grows by one with each owner.
+        /// Number of the owner; grows by one with each owner.
         epoch: u64,
-        /// Random; makes ids unique after a restored backup.
+        /// Random number that makes ids unique after a restored backup.
         mark: u64,
     },
     /// An inbox message was accepted.
     Accepted(Name),
-    /// The owner drew this much ahead of use.
+    /// The owner drew this much of the budget ahead of use.
     Escrow {
-        /// Tokens.
+        /// Number of tokens that were drawn.
         tokens: u64,
-        /// Millionths of the currency.
+        /// Drawn money in millionths of the currency.
         micros: u64,
     },
     /// A model call was paid.
     Spend {
-        /// Which.
+        /// Effect of the model call.
         effect: Id,
-        /// Tokens, in and out.
+        /// Sum of input and output tokens.
         tokens: u64,
-        /// Millionths of the currency.
+        /// Price in millionths of the currency.
         micros: u64,
     },
-    /// The open slice of an earlier owner became spent: this much of it was not shown settled by the log.
+    /// The drawn budget is closed, and this much of it counts as spent: nothing if its owner gives the rest back, all of the
+    /// rest if its owner died.
     Settle {
-        /// Tokens.
+        /// Number of tokens that count as spent.
         tokens: u64,
-        /// Millionths of the currency.
+        /// Money that counts as spent, in millionths of the currency.
         micros: u64,
     },
     /// Something keeps an effect from running or from closing.
     Hold(Hold),
-    /// A hold ended.
+    /// A hold of an effect ended.
     Released {
-        /// Of this effect.
+        /// The effect that was held.
         effect: Id,
-        /// Which kind of hold.
+        /// Kind of the hold.
         why: Why,
-        /// How it ended.
+        /// The way in which the hold ended.
         how: Release,
-        /// What the hold was about: the parameter that was asked for (`input`), as in [`Hold::about`].
+        /// The subject of the hold, as in [`Hold::about`]; for `input` the parameter that was asked for.
         about: Option<Name>,
-        /// Who answered: a role, `probe`, `rule`, `timeout`, `place` (one that answers again).
+        /// The one who answered: a role, `probe`, `rule`, `timeout`, or `place` (a place that answers again).
         by: Name,
-        /// The reason, edited arguments or sealed value, if any.
+        /// The reason, the edited arguments or the sealed value, if any.
         body: Option<Body>,
     },
     /// An attempt may begin from here on.
     Started {
-        /// Of this effect.
+        /// The effect that begins.
         effect: Id,
-        /// From 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// By this owner.
+        /// Epoch of the owner that begins it.
         epoch: u64,
-        /// The repeat guard's key: digest of tool name and arguments.
+        /// Key of the repeat guard: digest of tool name and arguments.
         digest: Digest,
-        /// The class that the tool had then: whatever it is called later, that is how the attempt is judged.
+        /// The class that the tool had then. The attempt is judged by it, even if another definition changes the tool's class.
         class: Class,
     },
-    /// It happened.
+    /// The effect happened.
     Done {
-        /// The effect.
+        /// The effect that happened.
         effect: Id,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// The mapped outcome as JSON, where no commit of this line admits it.
+        /// The mapped outcome as JSON, if no commit of this line admits it.
         kept: Option<Body>,
     },
-    /// It is proved not to have happened.
+    /// The effect is proved not to have happened.
     NotPerformed {
-        /// The effect.
+        /// The effect that did not happen.
         effect: Id,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// Nobody knows whether it happened.
+    /// It is unknown whether the effect happened.
     Unknown {
-        /// The effect.
+        /// The effect in doubt.
         effect: Id,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// An outcome came after its doubt was resolved, or of an effect that the log does not hold.
+    /// An outcome came after its doubt was resolved, or for an effect that is not in the log.
     Late {
-        /// The effect.
+        /// The effect of the late outcome.
         effect: Id,
-        /// The attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// What it said.
+        /// The outcome in words.
         body: Option<Body>,
     },
-    /// Another attempt is due then (a long Retry-After).
+    /// Another attempt is due later, for example after a long `Retry-After`.
     Again {
-        /// The effect.
+        /// The effect of the next attempt.
         effect: Id,
-        /// When.
+        /// The moment at which the attempt is due.
         at: Time,
     },
     /// A branch was opened. Its first line may come later.
     Opened {
-        /// The branch.
+        /// Id of the new branch.
         branch: Id,
         /// The branch that was forked.
         from: Id,
         /// The commit of that branch at which it was forked.
         at: Line,
     },
-    /// The top agent of its scope rests, or it came to a leaf.
+    /// The branch of this id ended: the top agent of its scope rests, or the branch came to a leaf.
     Ended(Id),
-    /// No more ticks for this branch after that line.
+    /// The branch is superseded: no tick follows that line.
     Superseded {
-        /// The branch.
+        /// The superseded branch.
         branch: Id,
         /// Its last line that counts.
         after: Line,
     },
-    /// What names no branch goes here from now on.
+    /// This branch is the current one from now on. Requests that name no branch go to it.
     Current(Id),
     /// A branch was adopted up to a line.
     Adopted {
-        /// The branch.
+        /// The adopted branch.
         branch: Id,
-        /// Up to here.
+        /// The last line of it that was adopted.
         at: Line,
     },
-    /// An effect of an abandoned future, shown to whoever rewinds.
+    /// An effect of an abandoned future, listed for the person who rewinds.
     Listed(Id),
-    /// Dry mode would have asked for this approval.
+    /// In dry mode: this effect would have needed an approval.
     WouldAsk(Id),
     /// A person paused (true) or resumed the session.
     Paused(bool),
-    /// A person keeps effects of a tool from beginning (true), or lets them begin again: a standing order over all
-    /// branches, until it is taken back.
+    /// A person keeps effects of a tool from beginning (true), or lets them begin again (false). The order applies to all
+    /// branches until it is taken back.
     Barred {
-        /// The tool; none: every tool that is `idempotent` or `unsafe`.
+        /// Name of the tool. `None` means every tool that is `idempotent` or `unsafe`.
         tool: Option<Name>,
-        /// Whether it is kept.
+        /// True if the effects are kept from beginning.
         barred: bool,
-        /// Who ordered it.
+        /// The person who gave the order.
         by: Name,
     },
-    /// What an inbox message wanted was refused. So whoever put it there from another process learns why.
+    /// The request of an inbox message was refused. The process that sent the message can read the reason here.
     Refused {
-        /// The message.
+        /// Id of the inbox message.
         message: Name,
-        /// Why, in words for people.
+        /// The reason, in words for people.
         why: Body,
     },
-    /// A person is told that something waits for them: the tool of their `reach`, once for each whom it waits for.
+    /// A person is notified that something waits for them, by the tool of their `reach`. Once for each person that it waits for.
     Reach {
-        /// Its id, made by the first of these lines: the key of every attempt.
+        /// Id of the notification, made by the first of these lines. It is the idempotency key of every attempt.
         effect: Id,
         /// The question or held effect that waits.
         of: Id,
         /// The person, as in [`Hold::by`].
         by: Name,
-        /// How far it came.
+        /// Progress of the notification.
         what: Reaching,
     },
-    /// Something of a search over branches ([`crate::search`]).
+    /// A step of a search over branches ([`crate::search`]).
     Search {
-        /// Which: of an agent's the effect by which it was to answer, of a person's the branch at whose first commit it begins.
+        /// Id of the search. For the search of an agent: the effect by which it was to answer. For the search of a person: the
+        /// branch at whose first commit the search begins.
         search: Id,
-        /// What.
+        /// The step of the search.
         what: Searching,
     },
-    /// A person accepted the store that this session lies in, so that it may be driven. What happened outside and is in no
-    /// line of this log is not known to it.
+    /// A person accepted the store that holds this session, so that the session may be driven. Things that happened outside and
+    /// are in no line of this log are not known.
     StoreAccepted {
-        /// When.
+        /// The moment of acceptance.
         at: Time,
-        /// What was the matter with the store.
+        /// The reason why the store was in doubt.
         was: Doubtful,
     },
-    /// A tool is asked whether an effect in doubt happened. It is an effect of its own, of class `read`: it changes nothing
-    /// outside, so the next owner begins it again.
+    /// A tool is asked whether an effect in doubt happened. The probe is an effect of its own and changes nothing outside, so the
+    /// next owner begins it again.
     Probe {
-        /// Its id, made by the first of these lines: the key of every attempt.
+        /// Id of the probe, made by the first of these lines. It is the idempotency key of every attempt.
         effect: Id,
         /// The effect in doubt.
         of: Id,
-        /// How far it came.
+        /// Progress of the probe.
         what: Probing,
     },
-    /// The session that this one reruns did an effect, or may have: the repeat guard knows it here, too.
+    /// The session that this one reruns performed this effect, or may have. The repeat guard of this session counts it too.
     Recorded {
-        /// The effect, by its id there.
+        /// Id of the effect in that session.
         effect: Id,
-        /// The line there that says how it stands.
+        /// The line of that session that records the state of the effect.
         at: Line,
-        /// Of tool name and arguments.
+        /// Digest of tool name and arguments.
         digest: Digest,
-        /// The class that its tool had.
+        /// The class that the tool had.
         class: Class,
-        /// How it stands.
+        /// State of the effect in that session.
         how: Recorded,
     },
-    /// Since then the place of a model does not answer, and a call of it is held: the hold of this line names the place.
+    /// The place of a model does not answer, and a call of that model is held. The hold of this line names the place.
     Outage {
-        /// The call.
+        /// The held call.
         effect: Id,
-        /// Since when it waits.
+        /// The moment since which the call waits.
         since: Time,
     },
-    /// More than is left of a limit of the session: so much is asked for with a hold, or was granted. Of what is not limited,
-    /// or not short, nothing.
+    /// A call may cost more than is left of a limit of the session. The amount is asked for with a hold, or was granted. An
+    /// amount is zero if it is not limited, or if enough of it is left.
     More {
-        /// The call that may cost so much.
+        /// The call that may cost this much.
         effect: Id,
-        /// Tokens.
+        /// Number of tokens; zero if not asked for.
         tokens: u64,
-        /// Millionths of the currency.
+        /// Money in millionths of the currency; zero if not asked for.
         micros: u64,
-        /// Whether somebody granted it.
+        /// True if the amount was granted.
         granted: bool,
     },
-    /// A provider told numbers for a call that cannot be. The bound of the call stands in its usage and counts as spent.
+    /// A provider reported impossible numbers for a call. The usage of the call holds its bound instead, which counts as spent.
     Unbelievable {
-        /// The call.
+        /// The model call.
         effect: Id,
-        /// Tokens in, as told.
+        /// Input tokens as reported.
         input: u64,
-        /// Tokens out, as told.
+        /// Output tokens as reported.
         output: u64,
-        /// Millionths of the currency, as told.
+        /// Price in millionths of the currency, as reported.
         micros: Option<u64>,
     },
 }
 
-/// What became of a search over branches. The tree follows from these entries and the branches.
+/// A step of a search over branches. The search tree follows from these entries and the branches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Searching {
-    /// It begins, at a commit that is the root of its tree.
+    /// The search begins at a commit, which is the root of its tree.
     Began {
-        /// The agent that answers by it; none: a person wants it.
+        /// The agent that answers with the result. `None` means that a person started the search.
         agent: Option<Id>,
         /// The branch of the root.
         branch: Id,
-        /// The commit; none: that of this line.
+        /// The commit of the root; `Line::NONE` means the commit of this line.
         at: Line,
-        /// JSON of the plan ([`crate::search::Plan`]), with the seed that it has.
+        /// JSON of the plan ([`crate::search::Plan`]), with its seed.
         plan: Body,
     },
     /// A branch is opened to be tried.
     Tried {
-        /// The branch.
+        /// Id of the new branch.
         branch: Id,
-        /// Its number, from 1: the same whenever the same is searched.
+        /// Number of the branch, from 1. The same search gives the same numbers again.
         number: u32,
     },
-    /// A branch is opened on which an agent judges where another one stands.
+    /// A branch is opened on which an agent judges the state of another branch.
     Judged {
-        /// The branch.
+        /// Id of the new branch.
         branch: Id,
         /// The branch that is judged.
         of: Id,
-        /// At this commit of it.
+        /// The commit of that branch that is judged.
         at: Line,
     },
-    /// A branch stands at the end of a block: a node of the tree.
+    /// A branch reached the end of a block. This is a node of the tree.
     Stood {
-        /// The branch.
+        /// The branch of the node.
         branch: Id,
-        /// Its commit.
+        /// The commit of the node.
         at: Line,
-        /// It came to its end there.
+        /// True if the branch ended there.
         over: bool,
         /// Model calls of the block.
         calls: u64,
@@ -754,25 +756,24 @@ pub enum Searching {
         /// Money of the block, in millionths of the currency.
         micros: u64,
     },
-    /// A node was judged.
+    /// A node of the tree was judged.
     Scored {
-        /// Its branch.
+        /// The branch of the node.
         branch: Id,
-        /// Its commit.
+        /// The commit of the node.
         at: Line,
-        /// What it is worth: a JSON number; none: what came of judging it could not be used.
+        /// The score, a JSON number. `None` means that the judgement could not be used.
         value: Option<Name>,
-        /// Why it could not.
+        /// The reason why it could not be used.
         why: Option<Body>,
     },
-    /// It is over.
+    /// The search is over.
     Over {
-        /// The branch that is worth most, up to this commit; none: there is none.
+        /// The branch with the best score, up to this commit. `None` means that no branch won.
         winner: Option<(Id, Line)>,
-        /// Why: `done`, `enough`, `budget`, `session_tokens`, `session_cost`, `stopped`, `cancelled`.
+        /// The reason: `done`, `enough`, `budget`, `session_tokens`, `session_cost`, `stopped`, `cancelled`.
         why: Name,
     },
-    /// The agent that answers by it cannot take over what was found, for this reason: it answers without. Of a search that a
-    /// person wanted: nothing was found, for this reason.
+    /// No result of the search can be used, for this reason. An agent then answers without the search; a person gets nothing.
     Without(Body),
 }

@@ -1,9 +1,9 @@
-//! The context: what a model sees, rendered anew for every call from the snapshot and the stack.
+//! The context: the input of a model, rendered again for every call from the snapshot and the stack.
 //!
-//! What is reproduced byte for byte is the neutral [`Request`], before a provider's encoding. [`request`] is a function
-//! of network, snapshot and log alone; a [`RenderCache`] only makes it cheap: a piece is rendered again iff what its
-//! templates read has changed, and the result is the same as with an empty cache. Boundaries of what is shown are
-//! watermarks in commits ([`due_watermarks`]).
+//! The neutral [`Request`], before a provider's encoding, is reproduced byte for byte. [`request`] is a function of network,
+//! snapshot and log alone. A [`RenderCache`] only makes it faster: a piece is rendered again if and only if something that its
+//! templates read has changed, and the result is the same as with an empty cache. Commits record the boundaries of what is
+//! shown as watermarks ([`due_watermarks`]).
 
 mod beside;
 mod compact;
@@ -39,39 +39,39 @@ pub use policies::{COMPACT, COOLDOWN, KEEP_EXCHANGES, due_watermarks, summing};
 pub use tools::{schema_of, schema_of_fields};
 pub use why::{Absent, Explained, Origin, explain};
 
-/// Version of the renderer; it changes when the same network and commits would give other requests.
+/// Version of the renderer. It grows when the same network and commits would give other requests.
 pub const RENDER_VERSION: u16 = 1;
 
-/// Reads stacks and texts. Implemented by whoever holds the log; bounded caching is theirs.
+/// Reads stacks and texts. The owner of the log implements it, with a bounded cache of its own.
 pub trait History: crate::effect::Bodies {
-    /// The interactions that `line` pushed onto `agent`'s stack, oldest first, and the line of its push before them.
+    /// Returns the interactions that `line` pushed onto `agent`'s stack, oldest first, and the line of its push before them.
     fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line);
-    /// Text of a body (a helper for readers that hold only a `History`).
+    /// Returns the text of a body (a helper for readers that hold only a `History`).
     fn body(&self, body: Body) -> Arc<str> {
         self.text(body)
     }
 }
 
-/// What a model is asked for.
+/// The purpose of a model call.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// An agent's own answer.
+    /// The model gives an agent's own answer.
     #[default]
     Answer,
-    /// A decision of a router.
+    /// The model decides for a router.
     Decision,
-    /// What is left to be done, for a router: beside its decisions.
+    /// The model says what is left to be done, for a router. Not one of the router's decisions.
     Continue,
-    /// What was said, as state entries.
+    /// The model extracts state entries from what was said.
     Extract,
-    /// A summary of what was said, or of what a tool gave.
+    /// The model summarizes what was said, or what a tool returned.
     Summary,
-    /// A summary of what lies further back in an agent's own context.
+    /// The model summarizes older parts of an agent's own context.
     Compact,
 }
 
 impl Purpose {
-    /// In scripts the word behind the agent's name (`desk#continue`) for what is asked beside its own answers.
+    /// Returns the word that follows the agent's name in scripts (`desk#continue`); `None` for the agent's own answers.
     pub fn beside(self) -> Option<&'static str> {
         match self {
             Self::Answer | Self::Decision => None,
@@ -82,10 +82,10 @@ impl Purpose {
         }
     }
 
-    /// All that is asked beside agents' own answers.
+    /// All purposes other than agents' own answers and decisions.
     pub const BESIDE: &[Self] = &[Self::Continue, Self::Extract, Self::Summary, Self::Compact];
 
-    /// What a summary of this policy was asked for.
+    /// Returns the purpose of the model call for a summary of this policy.
     pub fn of_summary(policy: &str) -> Self {
         if *policy == *COMPACT {
             Self::Compact
@@ -94,7 +94,7 @@ impl Purpose {
         }
     }
 
-    /// How many calls of this kind an agent has committed.
+    /// Returns the number of calls with this purpose that an agent has committed.
     pub fn calls(self, counters: &crate::snapshot::Counters) -> u32 {
         match self {
             Self::Answer | Self::Decision => counters.model_calls_all,
@@ -106,7 +106,7 @@ impl Purpose {
     }
 }
 
-/// What the model call is for that an agent owes, or that the engine makes for it.
+/// Returns the purpose of the model call that an agent owes, or that the engine makes for the agent.
 pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
     if crate::extract::open(snapshot, agent).is_some() {
         return Purpose::Extract;
@@ -124,40 +124,40 @@ pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
 /// A model call before any provider's encoding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What is asked for.
+    /// The purpose of the call.
     pub purpose: Purpose,
-    /// The definition's name of the model.
+    /// Name of the model in the definition.
     pub model: Name,
     /// Shared, immutable pieces in the order of the declared parts.
     pub segments: Vec<Arc<Segment>>,
-    /// Parameters, merged: `temperature`, `max_tokens`, others as they are. In key order.
+    /// Merged parameters in key order: `temperature`, `max_tokens`, and others unchanged.
     pub params: Arc<[(String, Json)]>,
-    /// Whether it must call.
+    /// Rule for calls in the answer: free, required, forbidden, or a certain tool.
     pub choice: ToolChoice,
-    /// JSON Schema of the wanted answer; none: text.
+    /// JSON Schema of the wanted answer. `None` means text.
     pub output: Option<Arc<str>>,
-    /// Begins the answer.
+    /// Text that the answer begins with.
     pub prefill: Option<Arc<str>>,
-    /// How tools are told.
+    /// The way in which tools are described to the model.
     pub calls: CallStyle,
-    /// Chained digest over all of it.
+    /// Chained digest over the whole request.
     pub digest: Digest,
-    /// Bytes from the start that it shares with this agent's call before.
+    /// Bytes, from the start, that it shares with this agent's request before.
     pub prefix: u64,
-    /// The part that broke the prefix; none if it only grew.
+    /// The part that broke the shared prefix. `None` means that the request before is a prefix of this one.
     pub broke: Option<Name>,
 }
 
 /// A piece of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment {
-    /// The part it belongs to: `system`, `tools`, `history`, `now`.
+    /// The part that the segment belongs to: `system`, `tools`, `history`, `now`.
     pub part: Part,
-    /// What it says.
+    /// Content of the segment.
     pub content: Content,
-    /// Digest of the content.
+    /// Digest of the canonical form.
     pub digest: Digest,
-    /// Size in bytes of its canonical form.
+    /// Size of the canonical form in bytes.
     pub len: u64,
 }
 
@@ -168,54 +168,54 @@ pub enum Content {
     System(String),
     /// The tools, in frozen order.
     Tools(Vec<ToolSpec>),
-    /// Said by a person, a caller or the engine.
+    /// Text of a person, a caller or the engine.
     User(String),
-    /// Said by the model.
+    /// An answer of the model.
     Assistant {
-        /// Its text.
+        /// Text of the answer.
         text: Option<String>,
-        /// Its calls.
+        /// Calls in the answer.
         calls: Vec<CallSpec>,
-        /// JSON that the provider wants back as it was.
+        /// JSON that the provider wants back unchanged.
         opaque: Option<String>,
     },
-    /// What a call gave. Follows its `Assistant`, one for each call, in call order.
+    /// The result of a call. Results follow their `Assistant`, one for each call, in call order.
     Result {
-        /// The call's label: the provider's id, else ours.
+        /// Label of the call: the provider's id, or else one of the machine.
         label: String,
-        /// The tool as the model saw it.
+        /// Name of the tool as the model saw it.
         name: String,
-        /// What the model sees.
+        /// Text that the model sees.
         text: String,
-        /// It did not end well.
+        /// True if the call did not end well.
         error: bool,
     },
 }
 
-/// A tool as a model is told of it.
+/// Description of a tool for a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does.
+    /// Purpose of the tool in words.
     pub description: String,
-    /// JSON Schema of its arguments, as canonical text.
+    /// JSON Schema of the arguments, as canonical text.
     pub parameters: String,
 }
 
 /// A call as the model made it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallSpec {
-    /// The provider's id, else ours.
+    /// The provider's id of the call, or else one of the machine.
     pub label: String,
-    /// The tool as the model saw it.
+    /// Name of the tool as the model saw it.
     pub name: String,
-    /// JSON arguments.
+    /// Arguments as JSON text.
     pub args: String,
 }
 
-/// What rendering for one agent on one branch may reuse. Dropping it costs time and nothing else; it must be dropped
-/// when a body is erased.
+/// Rendered pieces that later requests of one agent on one branch may reuse. Dropping the cache only costs time. It must be
+/// dropped when a body is erased.
 #[derive(Debug, Default)]
 pub struct RenderCache {
     agent: Option<Id>,
@@ -228,18 +228,18 @@ pub struct RenderCache {
     previous: Option<Previous>,
     caller: Option<Box<RenderCache>>,
     talk: Option<talk::Talk>,
-    /// What stands for what was compacted.
+    /// The summary that stands for the compacted part.
     summary: Option<(Body, Arc<Segment>)>,
-    /// What stood before and behind the agent's own system prompt.
+    /// Text before and after the agent's own system prompt.
     around: (String, String),
-    /// What it saw of the others, and from which line on.
+    /// The view of the other members with which the units were rendered, and the line from which it begins.
     seen: Option<(ViewDef, Option<Line>)>,
     differed: u32,
 }
 
 impl RenderCache {
-    /// What of it cannot be made again, and takes next to no memory: what the next request shares with the one before is
-    /// still known, by whole segments.
+    /// Drops everything that can be rendered again. Keeps the digest and size of each segment, which take little memory. So the
+    /// prefix that the next request shares with the last one is still known, by whole segments.
     #[must_use]
     pub fn at_rest(self) -> Self {
         let bare = |segment: Arc<Segment>| {
@@ -270,21 +270,21 @@ impl RenderCache {
 struct Previous {
     model: Name,
     segments: Vec<Arc<Segment>>,
-    /// One for each segment.
+    /// One link for each segment.
     chain: Vec<Link>,
-    /// The segments are without their content.
+    /// True if the segments are without their content.
     bare: bool,
 }
 
-/// All segments up to one.
+/// Digest and size of all segments up to one of them.
 #[derive(Copy, Clone, Debug)]
 struct Link {
     digest: Digest,
-    /// Their bytes.
+    /// Their size in bytes.
     len: u64,
 }
 
-/// Something rendered and what it read.
+/// A rendered segment and the values that its template read.
 #[derive(Clone, Debug)]
 struct Kept {
     segment: Option<Arc<Segment>>,
@@ -293,13 +293,13 @@ struct Kept {
 
 /// The neutral request of the model call that `agent` owes, or that the engine makes for it.
 ///
-/// One request in a thousand (by its digest) is rendered in full as well; if that gives something else it is the
-/// full render that counts, and [`RenderCache::differed`] says so.
+/// If the cache was used before, one request in a thousand (by its digest) is rendered in full as well. If the full render
+/// differs, it is returned, and [`RenderCache::differed`] counts it.
 ///
-/// An error is that of a template or of an expression under `tools`.
+/// An error comes from a template or from an expression under `tools`.
 ///
 /// # Panics
-/// If the agent neither owes a model call nor a decision of a model.
+/// If the agent owes neither a model call nor a decision of a model.
 pub fn request(
     cx: &Cx<'_>,
     history: &dyn History,
@@ -398,7 +398,7 @@ fn render(
         let text = crate::reflect::question(cx, snapshot, open);
         segments.push(Segment::new(Part::Now, Content::User(text)));
     }
-    // What is wanted is a judgement: whoever serves a review may look things up for it.
+    // A judgement is wanted, so tools are off, except for an agent that serves a review: it may look things up.
     let judgement = crate::reflect::wanted(cx, snapshot, agent);
     let judges = judgement.is_some() && !crate::reflect::serves_review(snapshot, agent);
     let tools = segments.iter().any(|s| s.part == Part::Tools);
@@ -410,7 +410,7 @@ fn render(
     };
     let prefill = model.prefill.as_ref().map(|t| t.render(&base));
     let prefill = prefill.transpose()?;
-    // A text is answered as a text.
+    // An output that is text needs no schema.
     let output = def.output.as_ref().filter(|output| !output.is_text());
     let output = output.map(|output| schema_of(&output.ty));
     let output = judgement.or(output).map(|schema| schema.to_string());
@@ -426,7 +426,7 @@ fn render(
     ))
 }
 
-/// What rendering reads.
+/// The inputs of rendering.
 struct At<'a> {
     cx: &'a Cx<'a>,
     history: &'a dyn History,
@@ -437,7 +437,7 @@ struct At<'a> {
 }
 
 impl At<'_> {
-    /// Volatile facts, and what the tools gave that ran ahead of this turn.
+    /// Adds to `now` the results of the tools that ran ahead of this turn.
     fn with_before(&self, model: &ModelAgent, mut now: String) -> String {
         let state = self.snapshot.agent(self.agent);
         for before in model.before.iter().filter(|before| before.show) {
@@ -511,7 +511,7 @@ impl At<'_> {
         Ok(())
     }
 
-    /// Renders a template and says what it read.
+    /// Renders a template and returns the values that it read.
     fn template<'b>(
         &'b self,
         template: &Template,
@@ -526,7 +526,7 @@ impl At<'_> {
 }
 
 impl Segment {
-    /// A piece with its digest and size.
+    /// Makes a segment with its digest and size.
     pub fn new(part: Part, content: Content) -> Arc<Self> {
         let bytes = canonical(part, &content);
         Arc::new(Self {
@@ -538,7 +538,7 @@ impl Segment {
     }
 }
 
-/// Canonical bytes of a segment: what its digest covers.
+/// Returns the canonical bytes of a segment, which its digest covers.
 fn canonical(part: Part, content: &Content) -> Vec<u8> {
     let mut bytes = part_name(part).as_bytes().to_vec();
     serde_json::to_writer(&mut bytes, content).expect("plain data can be written as JSON");
@@ -555,12 +555,12 @@ fn part_name(part: Part) -> &'static str {
 }
 
 impl RenderCache {
-    /// How often a full render gave something else than this cache: a fault of the renderer, to be reported.
+    /// Returns how often a full render differed from this cache. A difference is a bug of the renderer and should be reported.
     pub fn differed(&self) -> u32 {
         self.differed
     }
 
-    /// Forgets what belongs to another agent or definition.
+    /// Clears the cache if it belongs to another agent or definition.
     fn belongs_to(&mut self, snapshot: &Snapshot, agent: Id) {
         let binding = snapshot.binding.as_ref().map(|b| b.digest);
         if self.agent != Some(agent) || self.binding != binding {
@@ -595,14 +595,14 @@ impl RenderCache {
                 if old.digest != new.digest {
                     break;
                 }
-                // One of the two is enough to keep; of a request at rest the content is put back.
+                // Keep one of two equal segments: the new one, because a cache at rest has no content.
                 old.clone_from(new);
             }
             common += 1;
         }
         chain.truncate(common);
         let (prefix, broke) = shared_prefix(&kept, &segments, common, bare, chain.last());
-        // What stayed the same is not touched: of a long request it is nearly all.
+        // The common segments keep their links: in a long request they are nearly all.
         for segment in &segments[common..] {
             let before = chain.last();
             let mut link = before.map_or_else(Vec::new, |link| link.digest.0.to_vec());
@@ -670,8 +670,8 @@ fn style_word(calls: CallStyle) -> &'static str {
     }
 }
 
-/// Bytes that two requests share from the start, and the part of the older one that broke off there. Of a `bare` one
-/// whole segments are compared.
+/// Returns the bytes that two requests share from the start, and the part of the older one in which they differ. If the older
+/// one is `bare`, only whole segments are compared.
 fn shared_prefix(
     old: &[Arc<Segment>],
     new: &[Arc<Segment>],
@@ -696,14 +696,14 @@ fn shared_prefix(
     (whole + more, Some(part_name(broken.part).into()))
 }
 
-/// The parameters of the model of this name with the agent's over them, in key order.
+/// Returns the parameters of this model, overridden by those of the agent, in key order.
 pub fn parameters(network: &Network, agent: &ModelAgent, model: &str) -> Vec<(String, Json)> {
     let mut params: BTreeMap<String, Json> = parameters_of(network, model).into_iter().collect();
     params.extend(agent.params.iter().map(|(k, v)| (k.clone(), v.clone())));
     params.into_iter().collect()
 }
 
-/// The parameters under which this model is asked for an agent in its mode, in key order: a router adds none of its own.
+/// Returns the parameters for a call of this model by an agent in its mode, in key order. A router adds none of its own.
 pub fn parameters_for(network: &Network, agent: &Agent, model: &str) -> Vec<(String, Json)> {
     match network.in_force(agent) {
         Some(agent) => parameters(network, agent, model),
@@ -711,7 +711,7 @@ pub fn parameters_for(network: &Network, agent: &Agent, model: &str) -> Vec<(Str
     }
 }
 
-/// The parameters of the model of this name, in key order.
+/// Returns the parameters of this model, in key order.
 pub fn parameters_of(network: &Network, model: &str) -> Vec<(String, Json)> {
     let mut params: BTreeMap<String, Json> = BTreeMap::new();
     if let Some(def) = network.models.get(model) {

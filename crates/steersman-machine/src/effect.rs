@@ -1,4 +1,4 @@
-//! What goes in and out of a tick: offers, outcomes, wishes, requests. None of it is stored.
+//! The input and output of a tick: offers, outcomes, wishes, requests. None of them is stored.
 
 use crate::artifact::Content;
 use crate::commit::{Commit, Text, Usage, Want};
@@ -9,302 +9,305 @@ use crate::snapshot::Snapshot;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// Texts that the snapshot and the stacks name. Implemented by whoever holds the log.
+/// Texts that the snapshot and the stacks name. The owner of the log implements it.
 pub trait Bodies {
-    /// The text of a body; `[erased]` if it was erased.
+    /// Returns the text of a body, or `[erased]` if it was erased.
     fn text(&self, body: Body) -> Arc<str>;
 }
 
-/// What came in. A tick takes offers in the order of the variants; the driver sorts them so.
+/// An offer: an input to a tick. The driver sorts offers in the order of these variants, and a tick takes them in the order in
+/// which they come. Only edits of state and expired entries are taken before all others.
 #[derive(Clone, Debug)]
 pub enum Offered {
-    /// The session begins: makes the root. Only on an empty snapshot.
+    /// The session begins: makes the root. Taken only on an empty snapshot.
     Start(Start),
-    /// The branch begins here: forked by a person or an agent, or rewound.
+    /// A branch begins here: forked by a person or an agent, or rewound.
     Opened(Opened),
     /// A branch is adopted into this one.
     Adopt {
-        /// The fork call that it closes; none where a person adopts.
+        /// The fork call that the adoption closes: caller and call. `None` if a person adopts.
         call: Option<(Id, Id)>,
-        /// The branch.
+        /// The adopted branch.
         branch: Id,
-        /// Up to this line of it.
+        /// The line up to which the branch is adopted.
         at: Line,
-        /// Its snapshot there.
+        /// Snapshot of the branch at that line.
         from: Box<Snapshot>,
-        /// What the ledger knows of its open effects.
+        /// Facts of the ledger about the open effects of the branch.
         known: Known,
     },
-    /// The branch that a fork call chose cannot be adopted: the call closes with the reason.
+    /// The branch that a fork call chose cannot be adopted. The call closes with the reason.
     NotAdopted {
         /// Caller and fork call.
         call: (Id, Id),
-        /// The branch.
+        /// The chosen branch.
         branch: Id,
-        /// Why, for the model.
+        /// The reason, for the model.
         why: Arc<str>,
     },
     /// An effect ended.
     Outcome {
-        /// Which.
+        /// The effect that ended.
         effect: Id,
-        /// Which attempt.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// How.
+        /// The outcome of the attempt.
         outcome: Outcome,
     },
-    /// A person approved other arguments.
+    /// A person approved a call with other arguments.
     Edited {
         /// The effect that was held.
         effect: Id,
         /// The arguments, a JSON object.
         args: Arc<str>,
-        /// Their role.
+        /// Role of the person.
         by: Name,
-        /// Whose approval it was that they gave ([`Approval::by`]).
+        /// The approver in whose place the person answered ([`Approval::by`]).
         approver: Name,
     },
-    /// Time passed; something may be due ([`crate::wait::deadline`]).
+    /// Time passed. Something may be due ([`crate::wait::deadline`]).
     Clock,
     /// Branches that a call waits for ended.
     Ended {
         /// Caller and call.
         call: (Id, Id),
-        /// All that count, together.
+        /// The ends of all branches that count, in one offer.
         ends: Vec<BranchEnd>,
     },
-    /// A person joins branches: the root opens a call to them.
+    /// A person joins branches: the root opens a call that waits for them.
     Join {
-        /// The branches.
+        /// The branches to join.
         branches: Vec<Id>,
-        /// When the call is over.
+        /// The condition on which the call is over.
         on: crate::join::JoinOn,
-        /// A tool that follows, with its arguments over `result`.
+        /// A tool that is called next, with its arguments over `result`.
         then: Option<crate::network::Then>,
     },
-    /// State is edited by a person.
+    /// A person edits state.
     Edit {
         /// The writes, checked against the declared types.
         writes: Vec<NewWrite>,
-        /// Their role.
+        /// Role of the person.
         by: Name,
     },
-    /// A message that cancels the open exchange of whoever has the floor.
+    /// A message that cancels the open exchange of the agent that has the floor.
     Interrupt {
-        /// The message.
+        /// The message that interrupts.
         message: Said,
-        /// What the ledger knows of effects that are out.
+        /// Facts of the ledger about effects that are out.
         known: Known,
-        /// What was shown of model calls that are out.
+        /// For each model call that is out: the text of its answer that was shown so far.
         shown: Vec<(Id, Arc<str>)>,
     },
-    /// Something is cancelled.
+    /// A cancel of one call, one agent or everything.
     Cancel {
-        /// What.
+        /// The target of the cancel.
         what: Cancelled,
-        /// By whom.
+        /// Role of the person who cancels.
         by: Name,
-        /// What the ledger knows of effects that are out.
+        /// Facts of the ledger about effects that are out.
         known: Known,
-        /// What was shown of model calls that are out.
+        /// For each model call that is out: the text of its answer that was shown so far.
         shown: Vec<(Id, Arc<str>)>,
     },
-    /// Something was said.
+    /// A message from outside or from another agent.
     Message(Said),
 }
 
-/// How a session begins.
+/// The beginning of a session.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// The root agent; none: the entry of the network.
+    /// The root agent. `None` means the entry of the network.
     pub agent: Option<Name>,
     /// Arguments for its parameters, a JSON object.
     pub args: Option<Json>,
     /// The first message.
     pub message: Option<Said>,
-    /// What came with it, each a blob already: it belongs to the arguments, without any to the message.
+    /// Artifacts that came with it; their contents are blobs already. They belong to the arguments, or without arguments to the
+    /// message.
     pub came: Vec<NewArtifact>,
-    /// What the session is bound to; `values` is ignored, its text is `values` below.
+    /// The binding of the session. Its `values` is ignored; the text is in `values` below.
     pub binding: crate::commit::Binding,
-    /// JSON text of the bound values.
+    /// The bound values as JSON text.
     pub values: Arc<str>,
 }
 
-/// How a branch begins.
+/// The beginning of a branch.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
-    /// A rewind: live, and becomes current.
+    /// True for a rewind: the branch is live and becomes current.
     pub rewound: bool,
-    /// One agent and its descendants; none: the scope of what is forked, which is the session for `main`.
+    /// Only this agent and its descendants act on the branch. `None` means the scope of the forked branch; on `main` that is the
+    /// session.
     pub scope: Option<Id>,
-    /// Dry mode.
+    /// True if effects that touch the world are answered from the recording or simulated.
     pub dry: bool,
-    /// What people call it.
+    /// Name that people give the branch.
     pub label: Option<Name>,
-    /// An agent's fork: caller, call, index from 1 and how many.
+    /// For the fork of an agent: caller, call, number from 1, and number of branches.
     pub fork: Option<(Id, Id, u32, u32)>,
-    /// The first message there.
+    /// The first message on the branch.
     pub say: Option<Said>,
-    /// What the ledger knows of effects that were out where it was forked.
+    /// Facts of the ledger about effects that were out at the fork.
     pub known: Known,
-    /// A branch of a search: its number from 1 and how many there may be.
+    /// For a branch of a search: its number from 1, and the most that there may be.
     pub of: Option<(u32, u32)>,
-    /// A branch on which only this agent acts, which is made for it under the top agent: it judges what came of another.
+    /// An agent that judges another branch. It is made under the top agent of this branch, and only it acts here.
     pub judge: Option<Judge>,
 }
 
-/// Who judges a branch.
+/// The agent that judges a branch.
 #[derive(Clone, Debug)]
 pub struct Judge {
-    /// An agent with a model.
+    /// Name of an agent with a model.
     pub agent: Name,
-    /// Its arguments, a JSON object.
+    /// Arguments of the agent, a JSON object.
     pub args: Json,
 }
 
-/// Something said from outside.
+/// A message from outside or from another agent.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// Its id, accepted once.
+    /// Id of the message. An id is accepted once.
     pub id: Name,
-    /// The text.
+    /// Text of the message.
     pub text: Arc<str>,
-    /// The agent or question it is for; none: whoever has the floor.
+    /// The agent or question that the message is for. `None` means the agent that has the floor.
     pub to: Option<Id>,
-    /// The speaker's role, if it is not the user; of an agent's `send` its id.
+    /// Role of the speaker, if it is not the user. For an agent's `send`, the agent's id.
     pub by: Option<Name>,
-    /// Sent by this agent with `send`.
+    /// The agent that sent it with `send`.
     pub sender: Option<Id>,
-    /// What came with it, each a blob already.
+    /// Artifacts that came with it; their contents are blobs already.
     pub came: Vec<NewArtifact>,
 }
 
-/// What is cancelled.
+/// The target of a cancel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cancelled {
     /// One call, by caller and id.
     Call(Id, Id),
-    /// An agent with all it started.
+    /// An agent and all agents that it started.
     Agent(Id),
-    /// All that acts on this branch.
+    /// Everything that acts on this branch.
     All,
 }
 
-/// What the ledger knows of effects.
+/// Facts of the ledger about effects, by effect id.
 pub type Known = Vec<(Id, Fact)>;
 
-/// What the ledger knows of one effect.
+/// A fact of the ledger about one effect.
 #[derive(Clone, Debug)]
 pub enum Fact {
     /// No attempt was ever started.
     NeverStarted,
-    /// It was carried out; its outcome.
+    /// The effect was carried out, with this outcome.
     Done(Box<Outcome>),
-    /// Started, and nobody knows.
+    /// An attempt was started, and it is unknown whether the effect happened.
     Unknown,
 }
 
-/// How a branch ended.
+/// The end of a branch.
 #[derive(Clone, Debug)]
 pub struct BranchEnd {
-    /// The branch.
+    /// The branch that ended.
     pub branch: Id,
-    /// Its label.
+    /// Label of the branch.
     pub label: Option<Name>,
-    /// Its last line.
+    /// Last line of the branch.
     pub at: Line,
-    /// Its top agent's answer.
+    /// Answer of its top agent.
     pub answer: Option<Arc<str>>,
-    /// How its top agent ended.
+    /// Kind of the top agent's end.
     pub end: crate::interaction::End,
-    /// Why.
+    /// Cause of the top agent's end.
     pub cause: crate::interaction::Cause,
 }
 
-/// How an effect ended, as the machine meets it.
+/// The outcome of an effect, in the form in which it is offered to the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// A model answered.
     Answer(Answer),
-    /// A tool, person, wait or simulation, already mapped ([`crate::mapping`]) and sealed.
+    /// A tool, person, wait or simulation ended. The outcome is already mapped ([`crate::mapping`]) and sealed.
     Mapped(Mapped),
     /// A model or router failed for good.
     Failed(Failure),
-    /// Dry mode can go no further here.
+    /// Dry mode cannot go on here, for this reason.
     Leaf(String),
-    /// Something that a wait of several parts waits for; it may go on all the same.
+    /// One part of a wait was met. The wait may go on for its other parts.
     Came(Came),
 }
 
-/// What came for a wait.
+/// The event or moment that met a part of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Came {
-    /// Its effect is due.
+    /// The effect is due.
     Time,
-    /// An event.
+    /// An event came in.
     Event {
-        /// Its name.
+        /// Name of the event.
         event: String,
-        /// Its fields.
+        /// Fields of the event.
         fields: Json,
-        /// What came with it, each a blob already.
+        /// Artifacts that came with it; their contents are blobs already.
         came: Vec<NewArtifact>,
     },
 }
 
-/// What a model answered.
+/// The answer of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Its text.
+    /// Text of the answer.
     pub text: Option<String>,
-    /// JSON that the provider wants back as it was.
+    /// JSON that the provider wants back unchanged.
     pub opaque: Option<String>,
-    /// Its calls, in order.
+    /// Calls of the answer, in order.
     pub asks: Vec<Ask>,
-    /// Why its text does not fit the wanted output, where an adapter had to judge (JSON Schema files).
+    /// The reason why the text does not fit the wanted output, if an adapter had to check it (JSON Schema files).
     pub misfit: Option<String>,
-    /// The model stopped because it may not say more (`max_tokens`).
+    /// True if the model stopped because it reached its output limit (`max_tokens`).
     pub cut: bool,
-    /// What it cost and saw.
+    /// Cost and tokens of the call.
     pub usage: Usage,
 }
 
 /// One call in an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// The name as the model gave it.
+    /// Name of the tool, as the model gave it.
     pub name: String,
-    /// The provider's id.
+    /// The provider's id of the call.
     pub label: Option<String>,
-    /// The arguments as the model gave them: JSON, or not.
+    /// The arguments as the model gave them: JSON, or invalid text.
     pub args: String,
-    /// Why they do not fit, where an adapter had to judge (JSON Schema files).
+    /// The reason why the arguments do not fit, if an adapter had to check them (JSON Schema files).
     pub misfit: Option<String>,
 }
 
-/// An outcome after mapping: what becomes of it.
+/// An outcome after mapping: the result of a call and what follows from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapped {
-    /// How the call closes.
+    /// The way in which the call closes.
     pub how: How,
-    /// Code of `on_error`.
+    /// Code for `on_error`, if the call did not end well.
     pub code: Option<String>,
-    /// What the model sees.
+    /// Text that the model sees.
     pub shown: Option<String>,
-    /// State writes; secrets are sealed before the machine meets them.
+    /// State writes. Secrets are sealed before the machine gets them.
     pub writes: Vec<NewWrite>,
     /// New versions of artifacts.
     pub artifacts: Vec<NewArtifact>,
-    /// A tool that follows, with its arguments.
+    /// A tool that is called next, with its arguments.
     pub then: Option<(String, Json)>,
-    /// Who answered, if a person did.
+    /// Role of the person who answered, if a person did.
     pub by: Option<String>,
-    /// The mode in which its caller is next, if it succeeded.
+    /// The next mode of the caller, if the call succeeds.
     pub mode: Option<String>,
 }
 
 impl Mapped {
-    /// A plain end with a text for the model.
+    /// An end without writes, artifacts or follow-up, with a text for the model.
     pub fn plain(how: How, code: Option<&str>, shown: impl Into<String>) -> Self {
         Self {
             how,
@@ -322,145 +325,145 @@ impl Mapped {
 /// A write before it has a place in the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewWrite {
-    /// The entry; the machine finds the instance that declares it, outward from the writer.
+    /// Name of the entry. The machine finds the instance that declares it, outward from the writer.
     pub name: String,
-    /// The value; none unsets.
+    /// The new value. `None` unsets the entry.
     pub value: Option<Json>,
-    /// The value is to be sealed by the driver before it is offered.
+    /// True if the driver must seal the value before it offers the write.
     pub seal: bool,
 }
 
 /// A version of an artifact before it has a place in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewArtifact {
-    /// Its name.
+    /// Name of the artifact.
     pub name: String,
-    /// Media type.
+    /// Media type, such as `text/plain`.
     pub media: String,
-    /// blake3 of its content.
+    /// blake3 hash of the content.
     pub hash: [u8; 32],
-    /// Bytes.
+    /// Size of the content in bytes.
     pub len: u64,
-    /// Its content, which the driver stores before it offers the outcome; none: it is a blob already.
+    /// The content, which the driver stores before it offers the outcome. `None` means that it is a blob already.
     pub content: Option<Arc<[u8]>>,
 }
 
-/// A failure as data.
+/// A failure of a model or router, as data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// Stable, snake case: `rate_limited`, `provider_overloaded`, `timeout`.
+    /// Stable code in snake case: `rate_limited`, `provider_overloaded`, `timeout`.
     pub code: String,
-    /// For people.
+    /// Message for people.
     pub message: String,
-    /// Whether trying again may help.
+    /// Advice on retries.
     pub retry: Retry,
 }
 
-/// Whether and when to try again.
+/// Advice on whether and when to retry.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It would fail again.
+    /// A retry would fail again.
     Never,
-    /// After so many milliseconds at least.
+    /// Retry after at least this many milliseconds.
     After(u64),
-    /// As the retry layer sees fit.
+    /// The retry layer decides.
     Policy,
 }
 
-/// An effect that is wanted.
+/// A wish: an effect that the machine asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wish {
-    /// Its id and idempotency key.
+    /// Id of the effect and idempotency key.
     pub id: Id,
-    /// Whose.
+    /// The agent that the effect is for.
     pub agent: Id,
-    /// What for.
+    /// The purpose of the effect.
     pub what: Want,
-    /// What is to be done.
+    /// The work to do, with its inputs.
     pub work: Work,
-    /// When it is due or ends by itself.
+    /// For a model or tool: the earliest moment at which it may begin. For a wait or a question: the moment at which it ends.
     pub due: Option<Time>,
 }
 
 impl Wish {
-    /// The call that it is for, if it is for one.
+    /// Returns the call that the effect is for, if it is for a call.
     pub fn call(&self) -> Option<Id> {
         self.what.call()
     }
 }
 
-/// What is wanted.
+/// The work of an effect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
-    /// A model call for the agent; the request is [`crate::context`]'s.
+    /// A model call for the agent. [`crate::context`] builds the request.
     Model,
-    /// A tool.
+    /// A call of a tool.
     Tool(ToolWork),
-    /// A dry tool: the recording, else `simulate:`, else a leaf.
+    /// A call of a tool in dry mode: answered from the recording, else from `simulate:`, else the branch ends in a leaf.
     Simulate(ToolWork),
     /// A question to a person.
     Ask {
         /// `user` or a person's name.
         to: Name,
-        /// The question.
+        /// Text of the question.
         question: Arc<str>,
-        /// Answers to choose from; empty: free text.
+        /// Answers to choose from. Empty means free text.
         options: Vec<String>,
     },
-    /// One of these events from outside.
+    /// A wait for one of several events from outside.
     Event {
-        /// The events that it waits for, at least one, sorted.
+        /// The events, sorted, at least one.
         any: Vec<EventKey>,
     },
-    /// Only time.
+    /// A wait for time alone.
     Timer,
     /// A message for another agent.
     Send {
-        /// The agent's instance, or none if the name has none yet.
+        /// Instance of the agent. `None` means that no instance has the name yet.
         to: Option<Id>,
-        /// Its name.
+        /// Name of the agent.
         name: Name,
-        /// The message.
+        /// Text of the message.
         message: Arc<str>,
     },
-    /// What a state in Rust wants done.
+    /// Work that a state in Rust asks for.
     Custom {
-        /// Registered handler.
+        /// Name of the registered handler.
         name: Name,
-        /// JSON for it.
+        /// Input of the handler as JSON.
         input: Arc<str>,
     },
 }
 
-/// An event that is waited for.
+/// An event that a wait accepts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventKey {
-    /// Its name.
+    /// Name of the event.
     pub event: Name,
     /// Canonical JSON of the fields that must be equal.
     pub key: Arc<str>,
 }
 
-/// A tool to be run.
+/// A call of a tool: what to run, and the approvals and inputs that it needs first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolWork {
-    /// Its name in the definition.
+    /// Name of the tool in the definition.
     pub tool: Name,
-    /// Its class.
+    /// Effect class of the tool.
     pub class: Class,
-    /// JSON object of the arguments.
+    /// Arguments as a JSON object.
     pub args: Arc<str>,
-    /// Begins the names of contents that it gives and that nothing else names: the tool, and which of its agent's calls it is.
-    /// Models read them, and unlike the effect's id no takeover changes it.
+    /// Prefix for the names of contents that the tool returns without a name: the tool and the number of the call. Models read
+    /// these names, and unlike the effect's id the prefix does not change in a takeover.
     pub makes: Name,
-    /// People who decide first, one after the other.
+    /// Approvals that are needed first, one after the other.
     pub approve: Vec<Approval>,
     /// Secret parameters that a person is asked for: name and question.
     pub inputs: Vec<(Name, String)>,
 }
 
 impl ToolWork {
-    /// Who decides next, where these have approved already.
+    /// Returns the next approval that is needed after these people have approved.
     pub fn next_approval(&self, approved: &[Name]) -> Option<&Approval> {
         let mut approved: Vec<&[Name]> = approved.iter().map(std::slice::from_ref).collect();
         self.approve.iter().find(|wanted| {
@@ -470,107 +473,107 @@ impl ToolWork {
     }
 }
 
-/// An approval that is wanted.
+/// An approval that is needed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Approval {
-    /// Who decides.
+    /// The person or role that decides.
     pub by: Name,
-    /// The question.
+    /// Text of the question.
     pub ask: String,
-    /// Artifacts that are shown with it, by name.
+    /// Names of artifacts that are shown with the question.
     pub show: Vec<String>,
-    /// Arguments that they may change.
+    /// Arguments that the approver may change.
     pub edit: Vec<Name>,
-    /// How long they have, in milliseconds.
+    /// Time to answer, in milliseconds.
     pub timeout: Option<u64>,
-    /// What happens then.
+    /// The reaction to a time-out.
     pub on_timeout: OnTimeout<Approval>,
-    /// Why it is wanted: the expression with its values, for people.
+    /// The reason for the approval: the expression with its values, for people.
     pub because: Option<String>,
 }
 
 impl Approval {
-    /// What the first of these people in its line is asked.
+    /// Returns the first approval in the line of this one and its escalations that one of these people decides.
     pub fn asked(&self, by: &[Name]) -> Option<&Self> {
         let mut line = std::iter::successors(Some(self), |asked| asked.on_timeout.next());
         line.find(|asked| by.contains(&asked.by))
     }
 }
 
-/// What the machine asks of the driver.
+/// A request of the machine to the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// Open a branch; its id is reserved already.
+    /// Open a branch, whose id is reserved already.
     Open {
-        /// Its id.
+        /// Id of the branch.
         branch: Id,
-        /// Whose fork.
+        /// The agent that forked.
         scope: Id,
-        /// The fork call.
+        /// The fork call of that agent.
         call: Id,
-        /// Index from 1.
+        /// Number of the branch, from 1.
         index: u32,
-        /// How many.
+        /// Number of branches of the fork.
         of: u32,
-        /// Its instructions.
+        /// Instructions for the branch.
         say: Arc<str>,
-        /// Dry mode.
+        /// True for dry mode.
         dry: bool,
     },
     /// Adopt a branch into this one.
     Adopt {
         /// Caller and fork call.
         call: (Id, Id),
-        /// The branch.
+        /// The branch to adopt.
         branch: Id,
-        /// Its line where its end was told; what it did since is not chosen.
+        /// The line at which its end was reported. Later lines of the branch are not adopted.
         at: Line,
     },
-    /// The call that waited for these branches is closed: those for which nothing else waits are superseded.
+    /// The call that waited for these branches is closed. Branches that nothing else waits for are superseded.
     Supersede {
-        /// The branches.
+        /// The branches of the call.
         branches: Vec<Id>,
     },
 }
 
-/// What a left offer waits for.
+/// The condition that a left offer waits for, or the reason why it is not offered again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// This agent's exchange closes.
+    /// The exchange of this agent closes.
     Exchange(Id),
-    /// This agent's model or router answered.
+    /// The model or router of this agent has answered.
     Answered(Id),
     /// This agent rests.
     Rests(Id),
-    /// The next tick: something in this one had to come first.
+    /// The next tick; something else had to come first in this one.
     Again,
-    /// Never: it is stale and only noted in the ledger.
+    /// The offer is stale. It is not offered again, and only noted in the ledger.
     Stale,
-    /// Refused: the reason is for whoever offered it.
+    /// The offer is refused. The text tells its sender why.
     Refused(&'static str),
 }
 
-/// What a tick did.
+/// The result of a tick.
 #[derive(Debug)]
 pub struct Step {
-    /// None if nothing was taken.
+    /// The commit. `None` if no offer was taken.
     pub commit: Option<Commit>,
-    /// The texts that came in with it.
+    /// The texts that came in with the commit.
     pub bodies: Vec<Text>,
-    /// Where the branch stands now.
+    /// Snapshot of the branch after the commit.
     pub snapshot: Snapshot,
-    /// Effects that are wanted.
+    /// Wishes of this tick, and of no earlier one.
     pub wishes: Vec<Wish>,
-    /// Effects that are wanted no longer.
+    /// Effects that are no longer wanted.
     pub stop: Vec<Id>,
-    /// What the driver is to do to branches.
+    /// Requests to the driver about branches.
     pub requests: Vec<Request>,
-    /// Contents of artifacts that the step made. They are in the store before the line is, as those are that outcomes bring.
+    /// Contents of artifacts that the step made. Like contents that outcomes bring, they must be stored before the line is.
     pub contents: Vec<Content>,
-    /// Offers that were left, by index, and what each waits for.
+    /// Offers that were left, by index, each with the condition that it waits for.
     pub left: Vec<(usize, Until)>,
-    /// The top agent of the scope rests since this tick.
+    /// The end of the branch, if the top agent of the scope came to rest in this tick.
     pub ended: Option<BranchEnd>,
-    /// How many things the line made; the driver numbers after these.
+    /// Number of things that the line made. The driver numbers its own things after these.
     pub made: u32,
 }

@@ -1,8 +1,8 @@
-//! Expressions and templates: minijinja's language, with an evaluator of our own over its syntax tree, because
-//! comparing, adding or ordering unlike kinds must be an error and never a guess.
+//! Expressions and templates: the language of minijinja, with an evaluator of our own over its syntax tree. In it, comparing,
+//! adding or ordering values of unlike kinds is an error and never a guess.
 //!
-//! One evaluator serves bare expressions, `{{ }}` and `{% %}`. What names mean is asked of a [`Scope`], path by path,
-//! so it can trace what was read. The tree ([`ast`]) is public: the checker walks it.
+//! One evaluator serves bare expressions, `{{ }}` and `{% %}`. It asks a [`Scope`] for the values of names, path by path, so
+//! that the scope can trace what was read. The tree ([`ast`]) is public because the checker walks it.
 //!
 //! ```
 //! use steersman_machine::expression::{Expr, Names};
@@ -41,19 +41,19 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Steps that one evaluation may take. A template that needs more never ends, or might as well not.
+/// Most steps of one evaluation. A template that needs more probably never ends.
 pub const FUEL: u64 = 250_000;
-/// Bytes that one evaluation may make.
+/// Most bytes that one evaluation may produce.
 pub const OUTPUT: usize = 8 << 20;
 
-/// What names mean while something is evaluated. Values are looked up path by path, so a scope can be lazy and can
-/// trace what was read.
+/// The values of names during an evaluation. Values are looked up path by path, so a scope can be lazy and can trace what was
+/// read.
 pub trait Scope {
-    /// The value of a root name (`state`, `args`, `config`, ..); none if it has no meaning here.
+    /// Returns the value of a root name (`state`, `args`, `config`, ..), or `None` if the name has no meaning here.
     fn root(&self, name: &str) -> Option<Value>;
 
-    /// The value of a path, as far as the scope wants to follow it, and how many of the steps that were; the
-    /// evaluator goes on from there. None if the root has no meaning here.
+    /// Returns the value of a path, followed as far as the scope wants, and the number of steps that it followed. The evaluator
+    /// follows the rest. `None` means that the root has no meaning here.
     fn path(&self, root: &str, steps: &[&str]) -> Option<(Value, usize)> {
         let _ = steps;
         self.root(root).map(|value| (value, 0))
@@ -65,7 +65,7 @@ pub trait Scope {
 pub struct Names(BTreeMap<String, Value>);
 
 impl Names {
-    /// The fields of an object; anything else names nothing.
+    /// Makes a name of each field of an object. Any other value gives no names.
     pub fn from_json(json: Json) -> Self {
         match json {
             Json::Object(fields) => Self(
@@ -77,7 +77,7 @@ impl Names {
             _ => Self::default(),
         }
     }
-    /// One more name.
+    /// Returns these names with one more.
     pub fn with(mut self, name: &str, value: Value) -> Self {
         self.0.insert(name.to_owned(), value);
         self
@@ -90,12 +90,12 @@ impl Scope for Names {
     }
 }
 
-/// Why a text is no expression or template.
+/// The reason why a text is not a valid expression or template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// What is wrong, in a sentence without a full stop.
+    /// The fault, in a sentence without a full stop.
     pub message: String,
-    /// Where, in bytes of the text.
+    /// Place of the fault, in bytes of the text.
     pub range: Range<usize>,
 }
 
@@ -106,33 +106,33 @@ impl fmt::Display for SyntaxError {
 }
 impl std::error::Error for SyntaxError {}
 
-/// Why an evaluation has no value. Never turned into true or false.
+/// The reason why an evaluation has no value. An error is never turned into true or false.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalError {
-    /// What kind of error.
+    /// Kind of the error.
     pub kind: EvalKind,
-    /// What is wrong, with the operands as written, in a sentence without a full stop.
+    /// The fault, with the operands as written, in a sentence without a full stop.
     pub message: String,
-    /// The expression or template.
+    /// Text of the expression or template.
     pub source: Arc<str>,
-    /// Where in it, in bytes.
+    /// Place of the fault in it, in bytes.
     pub range: Range<usize>,
 }
 
-/// Kinds of errors of an evaluation.
+/// Kinds of evaluation errors.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum EvalKind {
-    /// Values of unlike kinds, or of a kind that the operation does not take.
+    /// Values of unlike kinds, or of a kind that the operation does not accept.
     Unlike,
-    /// An optional that is unset was used.
+    /// An unset optional was used.
     Unset,
-    /// A path that leads nowhere.
+    /// A path does not exist.
     Undefined,
-    /// A secret may only be tested for `none`.
+    /// A secret was used. It may only be tested for `none`.
     Sealed,
-    /// It took too many steps.
+    /// The evaluation took too many steps.
     Fuel,
-    /// It made too much.
+    /// The evaluation produced too many bytes.
     Size,
     /// A filter or operator failed: division by zero, an overflow, wrong arguments.
     Failed,
@@ -150,16 +150,16 @@ impl fmt::Display for EvalError {
 }
 impl std::error::Error for EvalError {}
 
-/// A bare expression, parsed.
+/// A parsed bare expression.
 #[derive(Clone)]
 pub struct Expr {
-    /// As written.
+    /// The source text.
     pub source: Arc<str>,
     node: Arc<Node>,
 }
 
 impl Expr {
-    /// Parses it. Unknown filters, tests and functions are errors here.
+    /// Parses an expression. Unknown filters, tests and functions are errors here.
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
         Ok(Self {
             source: source.into(),
@@ -167,17 +167,17 @@ impl Expr {
         })
     }
 
-    /// Its tree.
+    /// Returns the syntax tree.
     pub fn node(&self) -> &Node {
         &self.node
     }
 
-    /// Its value. An unset optional may only be tested for `none` and compared with it by `==` and `!=`.
+    /// Evaluates the expression. An unset optional may only be tested for `none` and compared with it by `==` and `!=`.
     pub fn eval(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
         self.value(scope, false)
     }
 
-    /// Its value as `outcome` reads it: a path through an unset optional is `none`.
+    /// Evaluates the expression as `outcome` does: a path through an unset optional is `none`.
     pub fn eval_lenient(&self, scope: &dyn Scope) -> Result<Value, EvalError> {
         self.value(scope, true)
     }
@@ -192,7 +192,7 @@ impl Expr {
         Ok(value)
     }
 
-    /// Whether it holds: its value is a boolean and true, or something that is not empty, zero or unset.
+    /// Returns true if the value is true, or is not empty, zero or unset.
     pub fn holds(&self, scope: &dyn Scope) -> Result<bool, EvalError> {
         let mut eval = Eval::new(scope, &self.source, false);
         let value = eval.node(&self.node)?;
@@ -209,19 +209,18 @@ impl Expr {
     }
 }
 
-/// A template, parsed.
+/// A parsed template.
 #[derive(Clone)]
 pub struct Template {
-    /// As written.
+    /// The source text.
     pub source: Arc<str>,
-    /// The file that it is, where it is one.
+    /// The file that holds the template, if it is a file.
     pub file: Option<Arc<str>>,
     body: Arc<[Stmt]>,
 }
 
 impl Template {
-    /// Parses it. Unknown filters, tests and functions, includes of what is no partial, and macros are errors
-    /// here.
+    /// Parses a template. Unknown filters, tests and functions, includes of anything but a partial, and macros are errors here.
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
         Ok(Self {
             source: source.into(),
@@ -230,7 +229,7 @@ impl Template {
         })
     }
 
-    /// A template that is this text, with nothing in it evaluated.
+    /// Returns a template of this text, in which nothing is evaluated.
     pub fn plain(text: &str) -> Self {
         let span = ast::Span {
             start: 0,
@@ -246,12 +245,12 @@ impl Template {
         }
     }
 
-    /// Its pieces.
+    /// Returns the statements of the template.
     pub fn body(&self) -> &[Stmt] {
         &self.body
     }
 
-    /// The expression, if it is exactly one `{{ expr }}`.
+    /// Returns the expression if the template is exactly one `{{ expr }}`.
     pub fn single(&self) -> Option<&Node> {
         match &*self.body {
             [
@@ -264,7 +263,7 @@ impl Template {
         }
     }
 
-    /// The text, if nothing in it is evaluated.
+    /// Returns the text if nothing in the template is evaluated.
     pub fn text(&self) -> Option<&str> {
         match &*self.body {
             [] => Some(""),
@@ -278,7 +277,7 @@ impl Template {
         }
     }
 
-    /// Renders it. Texts stand as they are, unset optionals as nothing, lists and maps as compact JSON.
+    /// Renders the template. Texts are unchanged, unset optionals are empty, lists and maps are compact JSON.
     pub fn render(&self, scope: &dyn Scope) -> Result<String, EvalError> {
         if let Some(text) = self.text() {
             return Ok(text.to_owned());
@@ -286,7 +285,7 @@ impl Template {
         Eval::new(scope, &self.source, true).render(&self.body)
     }
 
-    /// The first `{{ .. }}` outside of blocks that is unset or empty, as written; none if each stands for something.
+    /// Returns the source of the first `{{ .. }}` outside of blocks that is unset or empty, or `None` if there is none.
     pub fn gap(&self, scope: &dyn Scope) -> Result<Option<String>, EvalError> {
         for stmt in &*self.body {
             let StmtKind::Emit(node) = &stmt.kind else {
@@ -303,14 +302,14 @@ impl Template {
         Ok(None)
     }
 
-    /// Renders a URL: what is put into its path or query is percent-encoded, unless it went through `raw`.
+    /// Renders a URL. Values in its path or query are percent-encoded, unless they went through `raw`.
     pub fn render_url(&self, scope: &dyn Scope) -> Result<String, EvalError> {
         Eval::new(scope, &self.source, true)
             .encoding()
             .render(&self.body)
     }
 
-    /// Its value: typed if it is exactly one `{{ expr }}` (`null` where that is unset), else its text.
+    /// Evaluates the template. A single `{{ expr }}` keeps its type (`null` if it is unset); any other template gives its text.
     pub fn value(&self, scope: &dyn Scope) -> Result<Json, EvalError> {
         let Some(node) = self.single() else {
             return self.render(scope).map(Json::String);
@@ -324,27 +323,27 @@ impl Template {
 /// A piece of a prompt that ships with the library: `{% include "steersman/task" %}`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
-    /// Its name, as it is included.
+    /// Name under which it is included.
     pub name: &'static str,
-    /// The names that must be set where it is included.
+    /// Names that must be set before the include.
     pub reads: &'static [&'static str],
-    /// What it is for, in a sentence.
+    /// Purpose of the partial, in a sentence.
     pub about: &'static str,
-    /// Its text.
+    /// Text of the partial.
     pub text: &'static str,
 }
 
-/// The partials.
+/// Returns all partials.
 pub fn partials() -> &'static [Partial] {
     partials::PARTIALS
 }
 
-/// Names of the filters.
+/// Returns the names of the filters.
 pub fn filters() -> &'static [&'static str] {
     filters::NAMES
 }
 
-/// Names of the tests that may follow `is`.
+/// Returns the names of the tests that may follow `is`.
 pub fn tests() -> &'static [&'static str] {
     filters::TESTS
 }
@@ -360,7 +359,7 @@ fn is_function(name: &str) -> bool {
 }
 
 impl NodeKind {
-    /// Whether this is the constant `none`.
+    /// Returns true if this is the constant `none`.
     pub fn is_none(&self) -> bool {
         matches!(self, Self::Const(value) if value.is_none())
     }

@@ -1,8 +1,9 @@
 //! Extraction: state entries that are filled from what was said, by a model call that the engine makes for itself.
 //!
-//! It is a call of class `read` on the stack of the agent whose state it fills, so it is asked again, cancelled, retried
-//! and forked like one. What it asks is a function of the snapshot; what the model answers becomes its state writes. A
-//! value that does not fit is left out and named in the result; a model that fails is a failed result, and the turn goes on.
+//! An extraction is a call of class `read` on the stack of the agent whose state it fills. So it is repeated, cancelled, retried
+//! and forked like any such call. Its question is a function of the snapshot, and the model's answer becomes its state writes.
+//! A value that does not fit is left out and named in the result. If the model fails, the result is a failure and the turn
+//! goes on.
 
 use crate::context::schema_of_fields;
 use crate::effect::{Answer, Mapped, NewWrite};
@@ -17,19 +18,19 @@ use crate::view::declares;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
-/// Begins the names of these calls. No name of a definition has a `/`.
+/// Prefix of the names of these calls. No name of a definition contains a `/`.
 const EXTRACT: &str = "extract/";
-/// From what was said to the agent.
+/// Extracts from messages to the agent.
 const MESSAGE: &str = "extract/message";
-/// From what a speaker said in a state.
+/// Extracts from what a speaker said in a state of a graph.
 pub(crate) const TURN: &str = "extract/turn";
 
-/// Whether a call of this name fills state from what was said.
+/// Returns true if a call of this name fills state from what was said.
 pub fn is_extraction(name: &str) -> bool {
     name.starts_with(EXTRACT)
 }
 
-/// The extraction of an agent that is open, if one is. There is one at most.
+/// Returns the open extraction of an agent, if there is one. An agent has at most one.
 pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
     if snapshot.agent(agent).open == 0 {
         return None;
@@ -39,21 +40,21 @@ pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
         .map(|c| &**c)
 }
 
-/// What is asked of the model.
+/// The question to the model.
 pub(crate) struct Asked {
-    /// The model.
+    /// Name of the model.
     pub(crate) model: Name,
-    /// What it is told.
+    /// System prompt of the question.
     pub(crate) system: String,
-    /// What was said before, for information.
+    /// The agent's last answer, for information.
     pub(crate) before: Option<Body>,
-    /// What it is to read. Those of calls are their arguments.
+    /// The texts to extract from. For a call, its arguments.
     pub(crate) said: Vec<Body>,
     /// JSON Schema of the answer.
     pub(crate) output: Json,
 }
 
-/// What an extraction that is open asks: a function of the snapshot, so that whoever takes the session over asks the same.
+/// Returns the question of an open extraction. It depends on the snapshot alone, so a new owner of the session asks the same.
 pub(crate) fn asked(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Asked {
     let agent = snapshot.agent(open.owner);
     let fields = fields(cx, snapshot, open);
@@ -84,7 +85,7 @@ pub(crate) fn asked(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Asked 
     }
 }
 
-/// The entries that are to be filled, as they are declared where the agent stands; all may be left out.
+/// Returns the entries to fill, as they are declared for the agent. Each of them may be left out of the answer.
 fn fields(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Vec<(Name, Type)> {
     let entries = entries(cx, open);
     let declared = entries.into_iter().filter_map(|name| {
@@ -99,7 +100,7 @@ fn fields(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Vec<(Name, Type)
     declared.collect()
 }
 
-/// The names that the call was made with.
+/// Returns the names of the entries in the arguments of the call.
 fn entries(cx: &Cx<'_>, open: &OpenCall) -> Vec<Name> {
     let args = cx.bodies.text(open.call.args);
     let args = crate::json::read::<Map<String, Json>>(&args).unwrap_or_default();
@@ -109,12 +110,12 @@ fn entries(cx: &Cx<'_>, open: &OpenCall) -> Vec<Name> {
 }
 
 impl Tick<'_> {
-    /// State is filled from what was said since, ahead of everything else. Whether a model is asked for that.
+    /// Opens a call that fills state from what was said since the last one, ahead of everything else. Returns true if it did.
     pub(crate) fn extracts(&mut self, agent: Id) -> bool {
         let (name, entries) = {
             let state = self.agent(agent);
             let def = self.def(agent);
-            // With the last call an answer is wanted, and nothing else.
+            // After the last call only an answer is wanted.
             if state.counters.last_call {
                 return false;
             }
@@ -136,14 +137,14 @@ impl Tick<'_> {
         true
     }
 
-    /// What a model answered is written; or why it cannot be.
+    /// Closes the call with the answer of the model: its values are written, or named as left out.
     pub(crate) fn extracted(&mut self, owner: Id, call: &Call, answer: &Answer) {
         let open = self.snapshot.call(owner, call.id).cloned();
         let Some(open) = open.filter(|c| c.closed.is_none()) else {
             return;
         };
         let mut mapped = mapped(&self.cx(), &self.snapshot, &open, answer);
-        // Each fits by itself; what does not fit beside the others is left out, too.
+        // Each value fits by itself. One that does not fit together with the others is left out, too.
         let mut kept: Vec<NewWrite> = Vec::new();
         let mut left = Vec::new();
         for write in std::mem::take(&mut mapped.writes) {
@@ -162,7 +163,7 @@ impl Tick<'_> {
     }
 }
 
-/// Who spoke last in a state of a graph.
+/// Returns the speaker who spoke last in a state of a graph.
 fn spoke<'n>(tick: &Tick<'n>, agent: Id) -> Option<&'n Speaker> {
     let Does::Route(Route {
         by: RouteBy::States(graph),
@@ -177,7 +178,7 @@ fn spoke<'n>(tick: &Tick<'n>, agent: Id) -> Option<&'n Speaker> {
     graph.states.get(at)?.plays(role)
 }
 
-/// What becomes of the answer: the values that fit are written, the others are named.
+/// Maps the answer: the values that fit are written, the others are named.
 fn mapped(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, answer: &Answer) -> Mapped {
     let given = match given(answer) {
         Ok(given) => given,
@@ -189,7 +190,7 @@ fn mapped(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, answer: &Answer) ->
             continue;
         };
         match mapping::write(cx, snapshot, open.owner, &name, value.clone()) {
-            // `check` refuses to fill secrets: what a model gives is none.
+            // `check` refuses definitions that fill secrets, because a model's value is no secret.
             Ok(write) if write.seal => left.push(format!("`state.{name}` is a secret")),
             Ok(write) => {
                 writes.push(write);
@@ -214,7 +215,7 @@ fn mapped(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, answer: &Answer) ->
     }
 }
 
-/// The object that an answer gives: its text, in a fence or not, or the arguments of its call.
+/// Returns the object in an answer: its text, with or without a code fence, or the arguments of its first call.
 fn given(answer: &Answer) -> Result<Map<String, Json>, String> {
     let text = match (&answer.text, answer.asks.first()) {
         (Some(text), _) if !text.trim().is_empty() => text.trim(),

@@ -1,5 +1,5 @@
-//! How agents move and end: what a woken agent owes, answers, turns and tasks, the caller's result, the next call that
-//! is served.
+//! Moves and ends of agents: the steps of a woken agent, answers, the ends of turns and tasks, the caller's result, and the next
+//! call that is served.
 
 use crate::bounds::{self, CALLS};
 use crate::call::Said;
@@ -22,18 +22,18 @@ use crate::tick::Tick;
 use crate::types::misfit;
 use serde_json::{Map, Value as Json, json};
 
-/// How an agent ends.
+/// The end of an agent's turn or task.
 pub(crate) struct Finish<'a> {
     pub(crate) end: End,
     pub(crate) cause: Cause,
     pub(crate) body: Option<Body>,
     pub(crate) code: Option<&'a str>,
-    /// What its end writes: carried by the caller's result, else by the `Finished`.
+    /// State writes of the end. The caller's result carries them, or the `Finished` if no caller acts here.
     pub(crate) writes: Vec<Write>,
 }
 
 impl<'a> Finish<'a> {
-    /// The task is over without an answer.
+    /// The end of a task that is not an answer.
     pub(crate) fn task(cause: Cause, code: Option<&'a str>, body: Option<Body>) -> Self {
         Self {
             end: End::Task,
@@ -48,21 +48,21 @@ impl<'a> Finish<'a> {
 /// An answer that is to end a turn or a task.
 pub(crate) struct Conclude<'a> {
     pub(crate) text: &'a str,
-    /// Where the text lies already.
+    /// The stored text of the answer, if it is stored already.
     pub(crate) body: Option<Body>,
     pub(crate) cause: Cause,
-    /// The call of `finish` that gives it.
+    /// The call of `finish` that gave the answer.
     pub(crate) call: Option<Id>,
-    /// Why it does not fit, where an adapter had to judge.
+    /// The reason why the answer does not fit, if an adapter had to check it.
     pub(crate) misfit: Option<&'a str>,
-    /// Code of the end, where it has one of its own.
+    /// Code of the end, if the end has a code of its own.
     pub(crate) code: Option<&'static str>,
 }
 
 impl Tick<'_> {
     // ---- moves -----------------------------------------------------------------------------------------------
 
-    /// One move of a woken agent.
+    /// Makes one move of a woken agent.
     pub(crate) fn step(&mut self, agent: Id) {
         if !self.snapshot.in_scope(agent) {
             return;
@@ -75,7 +75,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Too many moves: this agent ends, children first.
+    /// Ends an agent because there were too many moves in this tick; children first.
     pub(crate) fn end_of_moves(&mut self, agent: Id) {
         if self.agent(agent).phase == Phase::Resting {
             return;
@@ -84,14 +84,14 @@ impl Tick<'_> {
         self.end_with(agent, Cause::Limit, "moves", &text);
     }
 
-    /// Ends an agent and all it started, children first.
+    /// Ends an agent and all agents that it started, children first.
     pub(crate) fn end_with(&mut self, agent: Id, cause: Cause, code: &str, text: &str) {
         self.cut_calls(agent, &Cut::default());
         let body = self.body(text);
         self.finish(agent, Finish::task(cause, Some(code), Some(body)));
     }
 
-    /// A model-driven agent owes a step: a model call, unless a limit is reached or its net says otherwise.
+    /// Handles a model-driven agent that owes a step: a model call, unless a limit is reached or its net decides otherwise.
     fn think(&mut self, agent: Id) {
         if self.agent(agent).owed.is_some() || self.thinkers.contains(&self.place(agent)) {
             return;
@@ -103,7 +103,7 @@ impl Tick<'_> {
             return;
         }
         if self.judges_results(agent) {
-            // Who was told to judge a result decides what comes next.
+            // The results are judged. If the agent judges them itself, the judgement is its next model call.
             if self.agent(agent).phase == Phase::Thinking {
                 let place = self.place(agent);
                 self.thinkers.insert(place);
@@ -119,7 +119,7 @@ impl Tick<'_> {
             return self.fail(agent, "exits", &why);
         }
         if self.is_leaving(agent) {
-            // It was to end, and somebody came in between: what is new is begun anew.
+            // A message arrived after the exit to `finish`; restart in the first mode.
             if !self.heard(agent) {
                 return self.conclude_as_it_stands(agent);
             }
@@ -161,7 +161,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Ends with what was said last, else with what the last call gave.
+    /// Ends with the last text of the agent, or with the result of its last call if there is no text.
     fn conclude_as_it_stands(&mut self, agent: Id) {
         let (_, gave) = self.gave_once(agent);
         let body = self.agent(agent).said.or(gave);
@@ -179,7 +179,7 @@ impl Tick<'_> {
         );
     }
 
-    /// Its context was summed up, so it takes the step that it owed; if that cost too much, its limit says what becomes of it.
+    /// Takes the step that the agent owed before its context was summarized. If the summary used up a limit, that limit applies.
     fn thinks_on(&mut self, agent: Id) {
         let last = self.agent(agent).counters.last_call;
         let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
@@ -190,7 +190,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Whether the tools of an agent are through that is to end with them, and what they gave.
+    /// Returns true if the tools of an agent with `turns: once` have run, together with their result.
     fn gave_once(&self, agent: Id) -> (bool, Option<Body>) {
         if let Some((body, _)) = self.closed.get(&agent) {
             return (true, *body);
@@ -204,7 +204,8 @@ impl Tick<'_> {
         }
     }
 
-    /// Tools that run ahead of every turn are called for the newest message, if they were not. Whether they are.
+    /// Calls the tools that run ahead of every turn, unless they were called for the newest message. Returns true if it called
+    /// them, or if the agent failed.
     fn prepares(&mut self, agent: Id) -> bool {
         let state = self.agent(agent);
         let Some(model) = self.network.in_force(state) else {
@@ -238,7 +239,7 @@ impl Tick<'_> {
         true
     }
 
-    /// What was said in the network and fits the newest message is searched for.
+    /// Searches the network's conversation for passages that fit the newest message.
     fn look_for_relevant(&mut self, agent: Id, most: u32) {
         let newest = crate::context::newest(&self.snapshot, agent).map(|body| self.text(body));
         let query = newest.map_or_else(String::new, |text| crate::context::called(&text));
@@ -247,7 +248,7 @@ impl Tick<'_> {
         self.open_call(agent, &notes::SEARCH.into(), seen, &args, None);
     }
 
-    /// The message as the one text that a tool takes; nothing where it takes none or several.
+    /// Returns the newest message as the argument of a tool with exactly one text parameter; else no arguments.
     fn message_for(&self, agent: Id, tool: &Name) -> Map<String, Json> {
         let Parameters::Fields(fields) = &self.network.tool(tool).parameters else {
             return Map::new();
@@ -262,14 +263,14 @@ impl Tick<'_> {
         Map::from_iter([(name.to_string(), Json::from(message))])
     }
 
-    /// A limit is reached where a step is owed. Whether the step is taken all the same: as the last one.
+    /// Handles a limit that is reached where a step is owed. Returns true if the agent still takes the step, as its last one.
     pub(crate) fn limit(&mut self, agent: Id, reached: &Reached) -> bool {
         if self.stands_at_limit(agent, reached.name()) {
             return false;
         }
         let (limited, kind) = (self.agent(agent).counters.limited, self.agent(agent).kind);
         match reached.then {
-            // The last call was made and did not end it.
+            // The last call was made, and its answer did not end the agent.
             OnLimit::Answer if limited => {
                 self.reach(agent, reached, End::Task, None);
                 false
@@ -290,7 +291,7 @@ impl Tick<'_> {
                 self.reach(agent, reached, End::Task, None);
                 false
             }
-            // Of a router: the last call was that of a member.
+            // A router makes no last model call itself: its member at work has made it.
             OnLimit::Finish | OnLimit::Answer => {
                 let has = match kind {
                     Kind::Model => self.agent(agent).said,
@@ -304,7 +305,7 @@ impl Tick<'_> {
                 let question = self.says_of_limit(agent, texts::MORE, reached);
                 let args = json!({ "question": question, "options": ["yes", "no"] });
                 let user = Target::Person("user".into());
-                // Refused: the agent comes back here, with the same limit and an answer.
+                // After a refusal the agent comes to the same limit again, and the person is not asked again.
                 if self.declined.remove(&agent) {
                     self.reach(agent, reached, End::Task, None);
                 } else {
@@ -315,14 +316,14 @@ impl Tick<'_> {
         }
     }
 
-    /// A sentence of the engine about a limit.
+    /// Returns a sentence of the engine about a limit.
     fn says_of_limit(&self, agent: Id, sentence: &Sentence, reached: &Reached) -> String {
         let (max, used) = (reached.most(), reached.used());
         let values = [("name", reached.name()), ("max", &*max), ("used", &*used)];
         self.says(agent, sentence, &values)
     }
 
-    /// A sentence of the engine, as this agent or whoever deals with it reads it.
+    /// Returns a sentence of the engine, in the words that the definition gives for this agent.
     pub(crate) fn says(&self, agent: Id, sentence: &Sentence, values: &[(&str, &str)]) -> String {
         texts::say(&self.cx(), &self.snapshot, agent, sentence, values)
     }
@@ -348,7 +349,7 @@ impl Tick<'_> {
 
     // ---- answers ---------------------------------------------------------------------------------------------
 
-    /// A model answered: its message, then its calls, or its end.
+    /// Handles an answer of a model: pushes its message, then its calls or its end.
     pub(crate) fn answered(&mut self, agent: Id, effect: Id, answer: &Answer) {
         if self.judged_itself(agent, effect, answer) {
             return;
@@ -357,7 +358,7 @@ impl Tick<'_> {
         self.said(agent, effect, answer, step);
     }
 
-    /// What was said goes onto the stack, and the net's step follows.
+    /// Pushes an answer onto the stack and follows the net's step.
     pub(crate) fn said(&mut self, agent: Id, effect: Id, answer: &Answer, step: Step) {
         let network = self.network;
         let Some(model) = network.in_force(self.agent(agent)) else {
@@ -368,7 +369,7 @@ impl Tick<'_> {
         self.follow(agent, model, step, answer, said);
     }
 
-    /// What a model said goes onto the stack; where its text lies, if there is one.
+    /// Pushes an answer onto the stack. Returns the body of its text, if it has one.
     pub(crate) fn push_answer(&mut self, agent: Id, effect: Id, answer: &Answer) -> Option<Body> {
         let text = answer.text.as_deref().filter(|t| !t.trim().is_empty());
         let said = text.map(|text| self.body(text));
@@ -422,7 +423,7 @@ impl Tick<'_> {
         }
     }
 
-    /// The state that a step enters is written down, where it is another one; what is left is the step itself.
+    /// Records the state that a step enters, if the state changes. Returns the step without it.
     fn entered(&mut self, agent: Id, step: Step) -> Step {
         let (state, step) = step.split();
         if let Some(state) = state
@@ -433,7 +434,7 @@ impl Tick<'_> {
         step
     }
 
-    /// Whether the last that came to an agent in this tick is what its net told it. Twice would be as often as it likes.
+    /// Returns true if the newest push of an agent in this tick is a message of its net. A second one could repeat without end.
     fn was_told(&self, agent: Id) -> bool {
         let mut pushes = self.commit.pushes.iter().rev();
         let last = pushes.find(|push| push.agent == agent);
@@ -442,7 +443,7 @@ impl Tick<'_> {
         })
     }
 
-    /// What was said was a thought; this is what comes next.
+    /// Continues after a thought: pushes a message for the next step and wakes the agent.
     fn go_on(&mut self, agent: Id, from: Origin, text: &str) {
         let body = self.body(text);
         self.push(agent, Interaction::UserMessage { from, body });
@@ -468,7 +469,7 @@ impl Tick<'_> {
         );
     }
 
-    /// Ends a turn or a task by an answer, if it fits what is wanted; else the model is told what does not.
+    /// Ends a turn or a task by an answer that fits. If it does not fit, the model is told why.
     pub(crate) fn conclude(&mut self, agent: Id, how: Conclude<'_>) {
         if how.call.is_none()
             && let Err(why) = floor::turn_is_task(&self.cx(), &self.snapshot, agent)
@@ -512,7 +513,7 @@ impl Tick<'_> {
         );
     }
 
-    /// What an answer writes; or why it cannot be the end.
+    /// Returns the state writes of an answer, or the reason why it cannot be the end.
     pub(crate) fn ends_well(
         &mut self,
         agent: Id,
@@ -536,7 +537,7 @@ impl Tick<'_> {
         }
         let turn = how.cause != Cause::Tool && self.end_of(agent) == End::Turn;
         let nothing = def.set.is_empty() && def.output.as_ref().is_none_or(|o| o.into.is_none());
-        // The turn of a dialogue that somebody called is not its end.
+        // A called dialogue does not end with its turn, so nothing is written yet.
         if nothing || (turn && self.agent(agent).serving.is_some()) {
             return Ok(Vec::new());
         }
@@ -571,7 +572,7 @@ impl Tick<'_> {
         let state = self.agent(agent);
         let limit = &self.network.limits_of(state).corrections;
         let spent = limits::no_more_corrections(state, limit) && limit.then == OnLimit::Fail;
-        // Nothing follows: the end says what was wrong. Where something does, it follows upon the correction.
+        // No further answer is asked for, so the end says what was wrong. Other limits are handled after the correction.
         if spent || state.counters.limited {
             let used = u64::from(state.counters.corrections);
             let reached = Reached::new(Key::own("corrections"), limit, used);
@@ -590,7 +591,7 @@ impl Tick<'_> {
         self.wake(agent);
     }
 
-    /// An agent fails: its caller is told.
+    /// Ends an agent with a failure, which its caller gets as the result.
     pub(crate) fn fail(&mut self, agent: Id, code: &str, text: &str) {
         let body = self.body(text);
         self.finish(agent, Finish::task(Cause::Failed, Some(code), Some(body)));
@@ -598,10 +599,10 @@ impl Tick<'_> {
 
     // ---- ends ------------------------------------------------------------------------------------------------
 
-    /// What an answer ends: a turn in a dialogue, else the task.
+    /// Returns what an answer ends: a turn in a dialogue, else the task.
     pub(crate) fn end_of(&self, agent: Id) -> End {
         match floor::turns(self.network, &self.snapshot, agent) {
-            // What cannot be judged was said where the turn was to end.
+            // An error of this expression was reported when the turn was to end.
             Turns::Dialogue
                 if floor::turn_is_task(&self.cx(), &self.snapshot, agent).unwrap_or(false) =>
             {
@@ -612,13 +613,13 @@ impl Tick<'_> {
         }
     }
 
-    /// Ends an agent's turn or task; a task's end is its caller's result, if the caller acts here.
+    /// Ends an agent's turn or task. The end of a task is the result for its caller, if the caller acts on this branch.
     pub(crate) fn finish(&mut self, agent: Id, how: Finish<'_>) {
         let state = self.agent(agent);
         let (parent, serving, owed) = (state.parent, state.serving, state.owed);
         let queued = state.queue.iter().any(|call| Some(*call) != serving);
         let task = how.end == End::Task;
-        // On a branch whose scope it tops an agent's caller only looks on: then it writes by itself.
+        // On a branch of which the agent is the top, its caller does not act: the agent makes its writes itself.
         let caller = match (parent, serving) {
             (Some(parent), Some(call)) if task && self.snapshot.in_scope(parent) => {
                 Some((parent, call))
@@ -658,7 +659,7 @@ impl Tick<'_> {
         }
     }
 
-    /// A called agent ended its task: that is its caller's result.
+    /// Closes the caller's call with the end of the called agent's task.
     pub(crate) fn ended(
         &mut self,
         parent: Id,

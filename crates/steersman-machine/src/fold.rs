@@ -1,8 +1,8 @@
 //! **The transition of each interaction**: the only place where a phase changes.
 //!
-//! The machine pushes by folding: while it works out a tick, each push goes through `Snapshot::push` and then into
-//! the commit. So [`fold`] and the machine cannot drift. Each step here costs what its interaction costs, never
-//! what lies beside it. [`phase`] recomputes a phase from a whole stack and is the oracle of the tests.
+//! The machine pushes by folding: during a tick, each push goes through `Snapshot::push` and then into the commit. So [`fold`]
+//! and the machine cannot differ. Each step costs as much as its interaction, however large the rest of the snapshot is.
+//! [`phase`] computes a phase again from a whole stack; tests compare it with the fold.
 
 mod adoption;
 mod beside;
@@ -29,13 +29,13 @@ use crate::snapshot::{Agent, Closed, Draft, Effect, OpenCall, Phase, Routing, Sn
 use imbl::{OrdMap, OrdSet};
 use std::sync::Arc;
 
-/// Code of a result whose arguments or writes did not fit a type. Refused, it counts as a correction.
+/// Code of a result whose arguments or writes did not fit a type. A refusal with this code counts as a correction.
 pub const MISFIT: &str = "misfit";
 
 /// Code of a call that a limit keeps from running.
 pub const LIMIT: &str = "limit";
 
-/// Carries a snapshot over one line. A line without a commit changes nothing.
+/// Applies one line to a snapshot. A line without a commit changes nothing.
 pub fn fold(mut snapshot: Snapshot, line: &LogLine) -> Snapshot {
     if let Some(commit) = &line.commit {
         snapshot.apply(line.n, line.branch, commit, &line.bodies);
@@ -43,7 +43,7 @@ pub fn fold(mut snapshot: Snapshot, line: &LogLine) -> Snapshot {
     snapshot
 }
 
-/// The phase that a stack stands for: the fold from empty, kept as the oracle.
+/// Computes the phase of a whole stack. Tests compare it with the phase that the fold keeps.
 pub fn phase<'a>(kind: Kind, stack: impl IntoIterator<Item = &'a Interaction>) -> Phase {
     let owes = owes(kind);
     let (mut phase, mut open) = (Phase::Resting, 0_u32);
@@ -114,8 +114,8 @@ impl Snapshot {
         self.seal(line, commit.now);
     }
 
-    /// A branch begins here. Nothing that was out is out on it; its first commit wishes anew what may be asked twice.
-    /// Its waits stood still since then.
+    /// Begins a branch. No effect is out on it: its first commit wishes those again that may be repeated. Its waits did not run
+    /// between the forked commit and now.
     pub(crate) fn open(&mut self, branch: Id, parent: Line, now: Time, opening: &Opening) {
         let stood = Time(now.0.saturating_sub(self.now.0));
         let waits: Vec<(Id, Id)> = self.waits.iter().copied().collect();
@@ -129,7 +129,7 @@ impl Snapshot {
         self.of = opening.of;
         self.forked_at = parent;
         self.first_simulated = None;
-        // Nothing works between the commit that was forked and now.
+        // No effect works between the forked commit and now.
         for (_, effect) in std::mem::take(&mut self.effects) {
             self.works(self.now, &effect, false);
             match effect.what {
@@ -139,13 +139,13 @@ impl Snapshot {
         }
     }
 
-    /// State is edited, or an entry expired.
+    /// Applies an edit of state, or the expiry of an entry.
     pub(crate) fn edit(&mut self, line: Line, now: Time, write: &Write, bodies: &[Text]) {
         let value = value_of(write, bodies);
         self.write(line, now, write, value);
     }
 
-    /// An agent is made. It rests until something is pushed.
+    /// Makes an agent. It rests until something is pushed onto its stack.
     pub(crate) fn make(&mut self, line: Line, now: Time, made: &Made, bodies: &[Text]) {
         let path = match made.parent {
             None => Arc::default(),
@@ -218,7 +218,7 @@ impl Snapshot {
                 ..
             } => {
                 if *cause == Cause::Failed && self.agent(push.agent).owed.is_some() {
-                    // The model was asked and failed: the next call is another one, in scripts, too.
+                    // The model was asked and failed: count the call, so that scripts answer the next one.
                     self.agent_mut(push.agent).counters.model_calls_all += 1;
                 }
                 self.withdraw(now, push.agent);
@@ -255,7 +255,7 @@ impl Snapshot {
         }
     }
 
-    /// An agent that serves a call to branches chooses among them.
+    /// Records the agent that chooses among the branches of a call, if the call is one to branches.
     fn chooses(&mut self, parent: Id, call: Id, child: Id) {
         let branches = self
             .call(parent, call)
@@ -265,7 +265,7 @@ impl Snapshot {
         }
     }
 
-    /// The agent owes a step; what it had wished for itself is withdrawn.
+    /// Sets the phase in which the agent owes a step, and withdraws the effect of its own that was out.
     fn owe(&mut self, now: Time, id: Id) {
         self.withdraw(now, id);
         let agent = self.agent_mut(id);
@@ -281,7 +281,7 @@ impl Snapshot {
     fn push_call(&mut self, line: Line, now: Time, owner: Id, call: &Call, bodies: &[Text]) {
         self.withdraw(now, owner);
         let agent = self.agent_mut(owner);
-        // Nobody at rest calls: a person joins branches.
+        // An agent at rest calls only where a person joins branches.
         begin_answer(agent, now);
         agent.phase = Phase::Calling;
         agent.calls = agent.calls.max(call.number.call);
@@ -325,8 +325,8 @@ impl Snapshot {
         self.calls.insert(key, Arc::new(open));
     }
 
-    /// Whether nothing but room keeps a call from beginning: at an agent that serves another one it waits in the queue,
-    /// where nobody looks at it.
+    /// Returns true if only a lack of room keeps a call from beginning. A call of a busy agent waits in that agent's queue and is
+    /// not among the unbegun calls.
     pub fn is_next(&self, open: &OpenCall) -> bool {
         let Target::Agent(child) = open.call.target else {
             return true;
@@ -336,7 +336,7 @@ impl Snapshot {
         })
     }
 
-    /// An agent serves nobody, or its queue is shorter: the oldest call in it may begin.
+    /// Marks the oldest queued call of an agent as the next one to begin, if the agent serves no call.
     pub(crate) fn may_begin_next(&mut self, child: Id) {
         let agent = self.agent(child);
         let (Some(parent), Some(call), None) = (agent.parent, agent.queue.get_min(), agent.serving)
@@ -368,7 +368,7 @@ impl Snapshot {
         Some(open)
     }
 
-    /// A call has begun; the exchange counts it as running until it closes.
+    /// Marks a call as begun. The exchange counts it as running until it closes.
     fn begin(&mut self, owner: Id, call: Id) {
         let open = self.open_call(owner, call);
         if !std::mem::replace(&mut open.begun, true) {
@@ -439,7 +439,7 @@ impl Snapshot {
         while let Some(id) = at {
             let agent = self.agent_mut(id);
             count(agent, &call.name, result, args);
-            // The engine's own question is no member.
+            // The engine's question at a limit is not a member of a router.
             if id == owner && agent.kind == Kind::Routed && !is_more(&call.name) {
                 let member = call.seen.clone().unwrap_or_else(|| call.name.clone());
                 if member != call.name {
@@ -456,7 +456,7 @@ impl Snapshot {
             agent.counters.corrections += 1;
         }
         if result.how == How::Refused && result.code.as_deref() == Some(LIMIT) {
-            // An agent that was asked for above the limit counts, too: so it shows that one more was wanted.
+            // Count a refused call of an agent, too: then the count shows that more than the limit was wanted.
             if call.target == Target::Unknown {
                 self.count_agent_call(owner);
             }
@@ -475,7 +475,7 @@ impl Snapshot {
         }
     }
 
-    /// Writes that their entry's reducer will join with what is there then.
+    /// Notes the writes of a closed call that a reducer will join with the stored values when the exchange closes.
     fn wait_for_exchange<'a>(
         &mut self,
         owner: Id,
@@ -488,7 +488,7 @@ impl Snapshot {
         }
     }
 
-    /// The same with what the closed calls of an open exchange wrote.
+    /// Returns this snapshot with the writes of the closed calls of an open exchange applied.
     pub(crate) fn as_written(&self, owner: Id) -> Self {
         let mut after = self.clone();
         let (line, now) = (self.line, self.now);
@@ -500,7 +500,7 @@ impl Snapshot {
         after
     }
 
-    /// What the calls of an exchange wrote takes effect together, in call order.
+    /// Closes an exchange: the writes of its calls take effect together, in call order.
     fn close_exchange(&mut self, line: Line, now: Time, owner: Id) {
         let ids: Vec<Id> = self.exchange(owner).map(|c| c.call.id).collect();
         let mut digests = Vec::with_capacity(ids.len() * 32);
@@ -535,7 +535,7 @@ impl Snapshot {
         if gave {
             agent.missed = None;
         }
-        // In a row means: nothing else was done in between.
+        // "In a row" means that no other call was made in between.
         if !called.is_empty() {
             agent.sent_back.retain(|(tool, _)| called.contains(tool));
         }
@@ -563,7 +563,7 @@ impl Snapshot {
         }
     }
 
-    /// An effect is out. What was out for the same owner before is not any more.
+    /// Records that an effect is out. An effect that was out for the same purpose is dropped.
     pub(crate) fn wish(&mut self, now: Time, wished: &Wished) {
         let before = match wished.what {
             Want::Call(call) => {
@@ -573,7 +573,7 @@ impl Snapshot {
                 open.due = wished.due;
                 if wished.args.is_some() {
                     open.edited = wished.args;
-                    // Arguments of a call that was out already are a person's.
+                    // Only a person edits the arguments of a call that was out already.
                     open.approved = again;
                 }
                 open.effect.replace(wished.id)
@@ -592,7 +592,7 @@ impl Snapshot {
         self.effects.insert(wished.id, effect);
     }
 
-    /// What changes beside stacks, calls and state.
+    /// Applies a change other than one of stacks, calls or state.
     pub(crate) fn change(&mut self, change: &Change) {
         match change {
             Change::Mode(agent, mode) => {
@@ -603,9 +603,9 @@ impl Snapshot {
             Change::State(agent, state) => {
                 self.agent_mut(*agent).state = Some(state.clone());
             }
-            // Told to people: what it is about was said by the mode that it follows.
+            // Only people read the reason; the `Change::Mode` before it holds the change.
             Change::Turned(..) => {}
-            // A call whose exchange closed in the same commit is not there any more.
+            // The call is absent if its exchange closed in the same commit.
             Change::Asked(agent, call, mode) => {
                 if let Some(open) = self.calls.get_mut(&(*agent, *call)) {
                     Arc::make_mut(open).mode = Some(mode.clone());
@@ -619,7 +619,7 @@ impl Snapshot {
         }
     }
 
-    /// The commit is complete.
+    /// Completes the commit: sets line and time, and counts it.
     pub(crate) fn seal(&mut self, line: Line, now: Time) {
         self.line = line;
         self.now = now;
@@ -648,12 +648,12 @@ fn routing(agent: &mut Agent) -> &mut Routing {
     Arc::make_mut(&mut agent.routing)
 }
 
-/// Whether what is written is joined with what is there, and so may become more than was written.
+/// Returns true if a reducer joins the write with the stored value, so that more may be stored than was written.
 fn joins(write: &Write) -> bool {
     write.value.is_some() && matches!(write.reduce, Reduce::Append | Reduce::Merge | Reduce::Sum)
 }
 
-/// What comes to an agent at rest begins a new answer.
+/// Begins a new answer, if the agent rests.
 fn begin_answer(agent: &mut Agent, now: Time) {
     if agent.phase != Phase::Resting {
         return;
@@ -670,7 +670,7 @@ fn begin_answer(agent: &mut Agent, now: Time) {
     }
 }
 
-/// A message begins a new answer where the agent rested, and a new task where its caller calls.
+/// Applies a message: it begins a new answer if the agent rests, and a new task if it is a call of the agent's caller.
 fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
     begin_answer(agent, now);
     if agent.kind == Kind::Routed {
@@ -711,24 +711,24 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
             | Origin::Net
             | Origin::Reflect { .. }
     ) {
-        // What was drafted for what was said before is no answer to this.
+        // A new message invalidates the pending draft.
         agent.draft = None;
-        // Whoever speaks gets an answer, whatever was reached before.
+        // A new message gets an answer, even if a limit was reached before.
         agent.counters.last_call = false;
         agent.counters.limited = false;
         agent.before = OrdMap::new();
         agent.prepared = false;
         agent.message = Some(body);
         agent.unanswered.push(body);
-        // What is taken up again was read when it was said.
+        // Text that is taken up again was read when it was first said.
         if !matches!(from, Origin::Route | Origin::Continuation) {
             agent.unread.push(body);
         }
     }
 }
 
-/// Digest of a name and a text; without a name, the text's own. A blob's hash is its text's, so it does not matter where
-/// the text lies; for a text that came in with another line its place stands.
+/// Returns the digest of a name and a text, or that of the text alone if the name is empty. A blob's hash is the hash of its
+/// text, so the digest does not depend on where the text is stored. For a text of another line, its place is used instead.
 fn digest_of(line: Line, name: &str, body: Option<Body>, bodies: &[Text]) -> Digest {
     let text = body.map(|body| match bodies.get(body.k() as usize) {
         _ if body.line() != line => place(body),
@@ -748,7 +748,7 @@ fn digest_of(line: Line, name: &str, body: Option<Body>, bodies: &[Text]) -> Dig
     }
 }
 
-/// What stands for a text that lies elsewhere.
+/// Returns a digest that names the place of a text.
 fn place(body: Body) -> Digest {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&body.line().0.to_le_bytes());
@@ -756,7 +756,7 @@ fn place(body: Body) -> Digest {
     Digest(bytes)
 }
 
-/// Digest of a choice and the values that led to it.
+/// Returns the digest of a choice and the values that led to it.
 pub(crate) fn choice_digest(line: Line, route: &Route, bodies: &[Text]) -> Digest {
     digest_of(line, &routes::words(&route.chosen), route.read, bodies)
 }

@@ -1,6 +1,6 @@
-//! The seven interactions that lie on stacks, and their parts. **Stored**: enums are append-only.
+//! The seven kinds of interactions on stacks, and their parts. **Stored**: enums are append-only.
 //!
-//! Stored forms name things and never index them, so a log can be read without its definition.
+//! Stored forms contain names and never indexes, so a log can be read without its definition.
 
 use crate::extract::is_extraction;
 use crate::fold::{is_ahead, is_more};
@@ -12,49 +12,49 @@ use std::fmt;
 /// One typed, immutable entry of a stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Interaction {
-    /// Something said to the agent: by a person, its caller, another agent or the engine.
+    /// A message to the agent from a person, its caller, another agent or the engine.
     UserMessage {
-        /// Who said it.
+        /// The sender of the message.
         from: Origin,
-        /// What was said; for a call the JSON of its arguments.
+        /// The text. For a call, the JSON of its arguments.
         body: Body,
     },
-    /// What the model answered. Its calls follow as `Call`s.
+    /// The answer of the model. Its calls follow as `Call`s.
     AssistantMessage {
-        /// The model call that answered.
+        /// The model call that was answered.
         effect: Id,
-        /// Its text; none if it only called.
+        /// Text of the answer. `None` if it consists of calls alone.
         text: Option<Body>,
-        /// JSON that the provider wants back as it was (reasoning with signatures, order of blocks); none if text and calls say it all.
+        /// JSON that the provider wants back unchanged (reasoning with signatures, order of blocks). `None` if there is none.
         opaque: Option<Body>,
-        /// Cut off by a cancel or an interrupt: what had been shown until then.
+        /// True if a cancel or an interrupt cut the answer. The text is then what had been shown until that moment.
         partial: bool,
     },
     /// A call was opened. It closes with exactly one [`CallResult`].
     Call(Call),
-    /// A call was closed.
+    /// A call was closed, with this result.
     Result(CallResult),
     /// A routed agent decided, or its decision was refused.
     Route(Route),
     /// A summary, made by a model; never an instruction.
     Summary(Summary),
-    /// A turn or a task ended.
+    /// A turn or a task ended, or a draft of an answer was given.
     Finished {
-        /// Draft, turn or task.
+        /// Kind of the end: draft, turn or task.
         end: End,
-        /// Why.
+        /// Cause of the end.
         cause: Cause,
-        /// The answer, or what went wrong.
+        /// The answer, or a text that says what went wrong.
         body: Option<Body>,
-        /// Code of a failure or of the limit that was reached (`provider_overloaded`, `model_calls`).
+        /// Code of a failure, or of the limit that was reached (`provider_overloaded`, `model_calls`).
         code: Option<Name>,
-        /// State writes, where no caller's result can carry them.
+        /// State writes that no caller's result can carry.
         writes: Vec<Write>,
     },
 }
 
 impl Interaction {
-    /// The texts of it that its agent's model may be shown.
+    /// Returns the texts of the interaction that its agent's model may see.
     pub(crate) fn shown(&self) -> impl Iterator<Item = Body> {
         let parts = match self {
             Self::UserMessage { body, .. } => [Some(*body), None],
@@ -68,32 +68,32 @@ impl Interaction {
     }
 }
 
-/// A summary and what it stands for.
+/// A summary, and what it covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The effect that made it.
+    /// The effect that made the summary.
     pub effect: Id,
-    /// The policy that wanted it, as in [`crate::commit::Watermark::policy`].
+    /// The policy that wanted the summary, as in [`crate::commit::Watermark::policy`].
     pub policy: Name,
-    /// What it stands for; of two equal ends nothing: then nobody could write it.
+    /// The part that it covers. Two equal bounds cover nothing: then no summary could be written.
     pub covers: Covers,
-    /// Its text, or why there is none.
+    /// Text of the summary, or the reason why there is none.
     pub body: Body,
 }
 
-/// What a summary stands for.
+/// The part of a stack or scope that a summary covers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Covers {
-    /// Of the agent on whose stack it lies the exchanges from this one to before that one, counted as
-    /// [`crate::commit::Watermark`]s are; a summary among them is part of it.
+    /// The exchanges of the agent on whose stack it lies, from the first number up to but without the second. They are counted
+    /// as [`crate::commit::Watermark`]s are. A summary among them is part of it.
     Exchanges(u32, u32),
-    /// What came about in the agent's scope, its own stack and those of all that it started, behind the first of these
-    /// lines and up to the second.
+    /// Everything in the agent's scope (its own stack and the stacks of all agents that it started) after the first of these
+    /// lines, up to and including the second.
     Scope(Line, Line),
 }
 
 impl Covers {
-    /// It stands for nothing: nobody could write it, and its text says why.
+    /// Returns true if it covers nothing. No summary could be written then, and its text says why.
     pub fn is_nothing(self) -> bool {
         match self {
             Self::Exchanges(from, to) => from == to,
@@ -102,77 +102,78 @@ impl Covers {
     }
 }
 
-/// Who a `UserMessage` is from.
+/// The sender of a `UserMessage`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
     /// A person or program outside; their role if it is not the user.
     Outside(Option<Name>),
     /// The parent, by this call.
     Call(Id),
-    /// Another agent, by the tool `send`.
+    /// Another agent, with the tool `send`.
     Agent(Id),
-    /// Handed back unanswered by an agent that released the floor.
+    /// An agent that released the floor: it handed the message back unanswered.
     Released(Id),
-    /// The router.
+    /// The router of the agent.
     Route,
     /// The engine, after a finished task.
     Continuation,
     /// The engine: the model's answer could not be used.
     Correction,
-    /// The engine: a limit was reached and an answer is wanted now.
+    /// The engine: a limit was reached, and an answer is wanted now.
     Limit,
     /// The engine or a reviewer: the draft is to be judged or revised.
     Review,
-    /// The net: enough was thought, an answer is wanted now, with tools off.
+    /// The net: there was enough thinking, and an answer is wanted now, with tools off.
     Conclude,
-    /// A net in Rust: what its next state wants of the model.
+    /// A net in Rust: its instruction to the model for the next state.
     Net,
-    /// The engine: the agent is to judge what it made. Successor of [`Origin::Review`].
+    /// The engine: the agent is to judge its own draft or result. Successor of [`Origin::Review`].
     Reflect {
-        /// The draft, by the model call that gave it; or the call whose result is judged.
+        /// The model call that gave the draft, or the call whose result is judged.
         of: Id,
-        /// The tool that was called; none: a draft of the answer.
+        /// The tool that was called. `None` means a draft of the answer.
         tool: Option<Name>,
     },
 }
 
-/// A wish to do something, under an id that its result will name.
+/// A request of an agent to do something, with an id that its result will name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Ours; also the id of its first effect.
+    /// Id of the call, given by the machine. It is also the id of its first effect.
     pub id: Id,
-    /// The definition's name of the tool or agent, or what the model invented.
+    /// Name of the tool or agent in the definition, or the name that the model invented.
     pub name: Name,
-    /// The name under which the model saw it, where that is another (`as`).
+    /// The name under which the model saw it, if it has another (`as`).
     pub seen: Option<Name>,
-    /// What it resolved to.
+    /// The target that the name was resolved to.
     pub target: Target,
-    /// The provider's id of the call: data, never identity.
+    /// The provider's id of the call. It is only data and identifies nothing.
     pub label: Option<Name>,
-    /// JSON object, as the model gave it (or the engine made it).
+    /// JSON object, as the model gave it or the engine made it.
     pub args: Body,
-    /// The call that began the chain (`then:`, the follow-up of a wait), if this one follows.
+    /// The call that began the chain (`then:`, the follow-up of a wait), if this call follows in one.
     pub chain: Option<Id>,
-    /// Which of its agent's calls it is.
+    /// Number of the call among its agent's calls.
     pub number: Number,
 }
 
-/// Which of its agent's calls a call is, over the agent's life: `3`, and `3_1` of the first that follows in its chain.
+/// The number of a call among its agent's calls, over the agent's life. `3` is the third call, `3_1` the first that follows
+/// in its chain.
 ///
-/// Ids hold the number of a line, which an owner that takes a session over shifts by what it writes itself. So whatever a
-/// model reads names calls by this number, and never by an id.
+/// Ids contain the number of a line. An owner that takes a session over writes lines of its own and so shifts these numbers.
+/// So all texts for models name calls by this number and never by an id.
 #[derive(
     Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Number {
-    /// From 1; of what follows in a chain that of the call which began it.
+    /// The number, from 1. A call that follows in a chain has the number of the call that began the chain.
     pub call: u32,
-    /// 0, and from 1 the place behind that call.
+    /// 0 for a call that begins a chain; from 1 the place of a call that follows in it.
     pub step: u32,
 }
 
 impl Number {
-    /// Of the call that follows in the chain.
+    /// Returns the number of the call that follows in the chain.
     pub fn next_step(self) -> Self {
         Self {
             step: self.step + 1,
@@ -191,25 +192,26 @@ impl fmt::Display for Number {
 }
 
 impl Call {
-    /// What stands for the provider's id of a call where no provider gave one, or gave one twice.
+    /// Returns the label of a call for which no provider gave an id, or gave an id twice.
     pub fn own_label(&self) -> String {
         format!("call.{}", self.number)
     }
 
-    /// Whether the engine made it for itself: to judge, to fill state, ahead of a turn, at a limit, behind another call.
+    /// Returns true if the engine made the call for itself: a judgement, an extraction, a tool ahead of a turn, a question at a
+    /// limit, or a call that follows in a chain.
     pub fn is_of_engine(&self) -> bool {
         let beside = is_review(self)
             || is_extraction(&self.name)
             || is_ahead(self)
             || is_more(&self.name)
             || self.chain.is_some();
-        // What a provider numbered was called by its model, whatever it named.
+        // A call with a provider's id was made by a model, whatever its name.
         beside && self.label.is_none()
     }
 }
 
-/// The calls that a model made with its answer, of what its agent pushed in the same line right behind that answer: there the
-/// engine may have called something, too.
+/// Returns the calls that a model made with its answer. `behind` are the interactions that its agent pushed in the same line
+/// right after the answer. The engine may have pushed calls there, too; these are left out.
 pub fn calls_of_answer<'a>(
     behind: impl IntoIterator<Item = &'a Interaction>,
 ) -> impl Iterator<Item = &'a Call> {
@@ -220,20 +222,20 @@ pub fn calls_of_answer<'a>(
     calls.take_while(|call| !call.is_of_engine())
 }
 
-/// What a call is addressed to.
+/// The target of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
-    /// A tool, with its effect class when it was called.
+    /// A tool, with the effect class that it had when it was called.
     Tool(Class),
-    /// An agent: this instance, child of the caller.
+    /// An agent: this instance, a child of the caller.
     Agent(Id),
-    /// A person (`user` or a declared one), by name.
+    /// A person, by name (`user` or a declared one).
     Person(Name),
-    /// An event, a time, a predicate.
+    /// A wait for an event, a time or a predicate.
     Wait,
-    /// Branches: of a `fork`, or of a person's join. Empty until the fork begins.
+    /// Branches: those of a `fork`, or of a person's join. Empty until the fork begins.
     Branches(Vec<Id>),
-    /// Nothing of that name is offered here.
+    /// Nothing of that name is offered.
     Unknown,
 }
 
@@ -244,13 +246,13 @@ pub enum Class {
     Pure,
     /// Changes nothing outside.
     Read,
-    /// May be repeated under the same key.
+    /// May be repeated under the same idempotency key.
     Idempotent,
-    /// Must not be repeated when nobody knows whether it happened.
+    /// Must not be repeated if it is unknown whether it happened.
     Unsafe,
 }
 
-/// Why a store was not driven before a person accepted it.
+/// The reason why a store was not driven before a person accepted it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Doubtful {
     /// It is a copy, was moved, or was restored from a backup.
@@ -260,11 +262,11 @@ pub enum Doubtful {
 }
 
 impl Class {
-    /// Whether running it twice harms nobody, so that it may run ahead of the disk and be asked again.
+    /// Returns true if running it twice does no harm. It may begin before its line is on disk, and may be repeated.
     pub fn is_free(self) -> bool {
         matches!(self, Self::Pure | Self::Read)
     }
-    /// The word of the definition format.
+    /// Returns the word of the definition format.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pure => "pure",
@@ -275,37 +277,37 @@ impl Class {
     }
 }
 
-/// How a call closed.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
-    /// Which call.
+    /// The call that closed.
     pub call: Id,
-    /// How it ended.
+    /// The way in which it ended.
     pub how: How,
-    /// What the model sees.
+    /// Text that the model sees.
     pub body: Option<Body>,
-    /// Code of `on_error` (`refused`, `http_404`), if it did not end well.
+    /// Code for `on_error` (`refused`, `http_404`), if the call did not end well.
     pub code: Option<Name>,
     /// State writes; they take effect when the exchange closes.
     pub writes: Vec<Write>,
-    /// Versions of artifacts that it added; they take effect with the writes.
+    /// Versions of artifacts that the call made. They take effect together with the writes.
     pub artifacts: Vec<Artifact>,
-    /// Who answered or decided, if a person did.
+    /// Role of the person who answered or decided, if a person did.
     pub by: Option<Name>,
 }
 
-/// The ends of a call.
+/// The ways in which a call can end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum How {
     /// A tool, person or wait gave a result.
     Done,
-    /// Dry mode answered in the tool's place.
+    /// Dry mode answered in place of the tool.
     Simulated,
-    /// It failed, and is known not to have had its effect, or has none.
+    /// The call failed, and it is known that it had no effect.
     Failed,
-    /// Not run: precondition, approval, schema, unknown name.
+    /// Not run, because of a precondition, an approval, a schema or an unknown name.
     Refused,
-    /// Cancelled before it began, or harmless to cut.
+    /// Cancelled before it began, or while cutting it was harmless.
     Cancelled,
     /// It may have happened.
     Unknown,
@@ -315,16 +317,16 @@ pub enum How {
     Finished,
     /// A called agent gave the floor back.
     Released,
-    /// A limit ended it.
+    /// A limit ended the call.
     Limit,
-    /// A wait or question ran out of time.
+    /// A wait or question timed out.
     Expired,
-    /// The same effect was done elsewhere in this session; its recorded result.
+    /// The same effect was done elsewhere in this session. The result is the recorded one.
     DoneBefore,
 }
 
 impl How {
-    /// Whether it counts in `calls.NAME.ok`.
+    /// Returns true if the call counts in `calls.NAME.ok`.
     pub fn is_ok(self) -> bool {
         matches!(
             self,
@@ -338,147 +340,147 @@ impl How {
 pub struct Write {
     /// The agent instance whose scope declares the entry.
     pub scope: Id,
-    /// The entry.
+    /// Name of the entry.
     pub name: Name,
-    /// JSON of the new value, or of what is joined to the old; none unsets.
+    /// JSON of the new value, or of what is joined to the old value. `None` unsets the entry.
     pub value: Option<Body>,
-    /// How it meets the old value.
+    /// The rule by which the new value is joined to the old one.
     pub reduce: Reduce,
-    /// Becomes unset this many milliseconds after the commit in which it takes effect.
+    /// Time after which the entry becomes unset, in milliseconds from the commit in which the write takes effect.
     pub expires: Option<u64>,
 }
 
 /// A new version of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
-    /// The agent instance in whose scope it lies: names resolve outward from an agent, as those of state do.
+    /// The agent instance to whose scope it belongs. Names resolve outward from an agent, as those of state do.
     pub scope: Id,
-    /// The call that made it; of what came in from outside [`crate::artifact::came_with`] what was said.
+    /// The call that made it. For one that came in from outside with a text, [`crate::artifact::came_with`] that text.
     pub call: Id,
-    /// Its name.
+    /// Name of the artifact.
     pub name: Name,
-    /// Media type.
+    /// Media type, such as `text/plain`.
     pub media: Name,
-    /// blake3 of its content, which is a blob.
+    /// blake3 hash of its content, which is a blob.
     pub hash: [u8; 32],
-    /// Bytes.
+    /// Size of the content in bytes.
     pub len: u64,
 }
 
-/// How several writes of one entry come together.
+/// The rule by which several writes of one entry are joined.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reduce {
-    /// The later one wins.
+    /// The later value wins.
     #[default]
     Last,
-    /// A list is joined, anything else becomes its last element.
+    /// A list is appended. Any other value becomes the last element.
     Append,
     /// Numbers are added.
     Sum,
-    /// The larger one stays.
+    /// The larger value stays.
     Max,
-    /// Objects are merged, the later field wins.
+    /// Objects are merged; the later field wins.
     Merge,
 }
 
 /// A decision of a routed agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Route {
-    /// The model call that answered, if a model decided.
+    /// The model call that was answered, if a model decided.
     pub effect: Option<Id>,
-    /// What comes next.
+    /// The decision of the router.
     pub chosen: Choice,
-    /// Why it was not taken; the router tries again or falls back.
+    /// The reason why the decision was refused. The router then tries again or falls back.
     pub refused: Option<Body>,
-    /// State that the choice unsets.
+    /// State writes that unset entries, as the decision says.
     pub clear: Vec<Write>,
-    /// JSON of the values that led to it, by path; beside them what the router went by: `rule` and `exit` (numbers from 1),
-    /// of a judge `statement`, of a model `reason` and `offered`, of a speaker `turn`, and who `failed` or `expired`.
+    /// JSON of the values that led to the decision, by path, and of what the router used: `rule` and `exit` (numbers from 1), for
+    /// a judge `statement`, for a model `reason` and `offered`, for a speaker `turn`, and the member that `failed` or `expired`.
     pub read: Option<Body>,
 }
 
-/// What a router chose.
+/// A decision of a router.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Choice {
-    /// These members, one after the other.
+    /// These members act, one after the other.
     Agents(Vec<Name>),
-    /// The end; a cause other than the router's word (`no_rule`) is in the `Finished`.
+    /// The agent finishes. If it has another cause than the router's decision (`no_rule`), the `Finished` holds it.
     Finish,
     /// The floor stays where it is.
     Stay,
-    /// A graph of states goes on in this state.
+    /// A graph of states continues in this state.
     Enter {
-        /// The state.
+        /// Name of the state.
         state: Name,
-        /// What it counted and said before is forgotten.
+        /// True if the counts and messages of the state are reset.
         reset: bool,
     },
     /// A member speaks in a state, in this role.
     Speak {
-        /// The role.
+        /// The role in the state.
         role: Name,
-        /// Who plays it.
+        /// The member that plays the role.
         member: Name,
     },
-    /// A member's words, said without a model call.
+    /// Text that is said for a member without a model call.
     Say {
-        /// In which role.
+        /// The role in the state.
         role: Name,
-        /// In whose name.
+        /// The member in whose name it is said.
         member: Name,
-        /// What is said.
+        /// Text that is said.
         body: Body,
     },
-    /// A task begins; under `handoff` a member takes the floor.
+    /// A task begins. Under `handoff` a member takes the floor.
     Task {
-        /// The task, or the member.
+        /// Name of the task or of the member.
         task: Name,
-        /// Its agent.
+        /// The agent of the task.
         agent: Name,
-        /// What was asked for, if this is done on the way to it: it is kept until it is done.
+        /// The requested task, if this one must be done first. It is remembered until it is done.
         goal: Option<Name>,
     },
-    /// What is left to be done, in the user's voice; none if nothing is.
+    /// The remaining work, in words of the user. `None` if nothing is left.
     Restate(Option<Body>),
     /// The router answers itself.
     Answer(Body),
 }
 
-/// What kind of end a `Finished` is.
+/// Kinds of ends of a `Finished`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum End {
-    /// Reflection may still change it.
+    /// A draft: reflection may still change it.
     Draft,
-    /// The floor goes to whoever it talks with.
+    /// The floor goes to the one whom the agent talks with.
     Turn,
-    /// The work is over; the caller wakes.
+    /// The work is over, and the caller wakes.
     Task,
 }
 
-/// Why something finished.
+/// The cause of an end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cause {
-    /// A plain answer.
+    /// An answer without a finishing tool.
     Answer,
-    /// A finishing tool.
+    /// A call of a finishing tool.
     Tool,
     /// The floor was given back.
     Released,
-    /// The router said so.
+    /// The router decided it.
     Routed,
     /// Dry mode could not go on.
     Leaf,
     /// A limit was reached.
     Limit,
-    /// A failure nobody could mend.
+    /// A failure that could not be repaired.
     Failed,
-    /// Somebody cancelled it.
+    /// The work was cancelled.
     Cancelled,
-    /// Nothing is owed or awaited from outside.
+    /// A deadlock: no effect is out, and nothing from outside is awaited.
     Deadlock,
     /// No rule of the router held.
     NoRule,
-    /// Its draft was to be revised, and there was no room for that: the rounds of reflection were used up, or a limit was
-    /// reached (the code says which). The last draft is a good answer to whoever called.
+    /// The draft was to be revised, but there was no room: the rounds of reflection were used up, or a limit was reached (the
+    /// code says which). The caller gets the last draft as a good answer.
     Rounds,
 }

@@ -1,4 +1,4 @@
-//! When a call that waits for branches is over: all of them ended, any one, so many, or an expression over them holds.
+//! Conditions of calls that wait for branches: all ended, any ended, a number of them ended, or an expression over them holds.
 
 use crate::effect::BranchEnd;
 use crate::expression::ast::{Node, NodeKind};
@@ -8,40 +8,40 @@ use serde_json::json;
 use std::fmt;
 use std::str::FromStr;
 
-/// What a condition is made over.
+/// The names that a condition may use.
 pub const NAMES: [&str; 4] = ["done", "failed", "open", "answers"];
 
-/// When a join is over. Ends count however a branch ended; an expression tells those that did well from others.
+/// The condition on which a join is over. A branch counts as ended whatever its cause; an expression can count only good ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum JoinOn {
     /// All branches ended.
     #[default]
     All,
-    /// One of them ended.
+    /// At least one branch ended.
     Any,
-    /// So many of them ended.
+    /// At least this many branches ended.
     Count(u32),
-    /// An expression holds: over `done` (how many ended with an answer), `failed` (how many ended otherwise), `open` (how
-    /// many did not end) and `answers` (the texts of those that are done, in the order of the branches).
+    /// An expression holds. Its names are `done` (number of branches that ended with an answer), `failed` (number that ended
+    /// otherwise), `open` (number that did not end) and `answers` (texts of the done branches, in branch order).
     Holds(Expr),
 }
 
-/// How a join stands, given the branches that ended.
+/// State of a join, given the branches that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stands {
-    /// Other branches may still end it.
+    /// The condition does not hold yet. Other branches may still meet it.
     Open,
     /// Its condition holds.
     Met,
-    /// All branches ended, and it does not hold; why, for the model.
+    /// All branches ended, and the condition does not hold. The text gives the reason, for the model.
     Never(String),
 }
 
 impl JoinOn {
-    /// Whether it can hold for so many branches.
+    /// Checks that the condition can hold for this many branches.
     ///
     /// # Errors
-    /// Why it cannot, in words for people.
+    /// The reason why it cannot, in words for people.
     pub fn fits(&self, branches: usize) -> Result<(), String> {
         match self {
             Self::Count(n) if *n as usize > branches => Err(format!(
@@ -52,7 +52,7 @@ impl JoinOn {
         }
     }
 
-    /// How it stands for so many branches, of which these ended.
+    /// Returns the state of a join of this many branches, of which `ends` ended.
     pub fn stands(&self, branches: usize, ends: &[BranchEnd]) -> Stands {
         let over = ends.len();
         let need = match self {
@@ -71,7 +71,8 @@ impl JoinOn {
     }
 }
 
-/// An error is neither true nor false: while branches may still change that nothing is said, then it is the reason.
+/// Evaluates an expression. An error is neither true nor false: the join stays open until all branches ended, and the error
+/// is then the reason.
 fn holds(expr: &Expr, branches: usize, ends: &[BranchEnd]) -> Stands {
     let held = expr.holds(&names(branches, ends));
     match held {
@@ -99,14 +100,14 @@ fn names(branches: usize, ends: &[BranchEnd]) -> Names {
     }))
 }
 
-/// The texts of the branches that are done, in their order: one that failed or was cancelled gives no answer.
+/// Returns the texts of the branches that are done, in the order of `ends`. A branch that failed or was cancelled has none.
 pub fn answers(ends: &[BranchEnd]) -> Vec<&str> {
     let done = ends.iter().filter(|end| is_done(end.cause));
     let texts = done.map(|end| end.answer.as_deref());
     texts.map(Option::unwrap_or_default).collect()
 }
 
-/// Whether a branch that ended for this reason came to what it was begun for.
+/// Returns true if a branch with this cause of its end counts as done.
 pub fn is_done(cause: Cause) -> bool {
     match cause {
         Cause::Answer
@@ -133,7 +134,7 @@ impl fmt::Display for JoinOn {
 impl FromStr for JoinOn {
     type Err = String;
 
-    /// `all`, `any`, a number, or an expression.
+    /// Parses `all`, `any`, a number of branches, or an expression.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         match text {
@@ -154,7 +155,7 @@ impl FromStr for JoinOn {
                 "`{name}` is nothing here: `all`, `any`, a number, or an expression over {known}"
             ));
         }
-        // What is an error before anything ended and when all went well is one of kinds.
+        // An error both before any end and after all good ends does not depend on the ends: it is an error of kinds.
         let ended = Names::from_json(json!({
             "done": 2, "failed": 0, "open": 0, "answers": ["text", "text"],
         }));
@@ -165,7 +166,7 @@ impl FromStr for JoinOn {
     }
 }
 
-/// The first name in an expression that means nothing here.
+/// Returns the first name in an expression that is not one of [`NAMES`].
 fn unknown(node: &Node) -> Option<&str> {
     match &node.kind {
         NodeKind::Var(name) => (!NAMES.contains(&&**name)).then_some(&**name),

@@ -1,29 +1,28 @@
-//! JSON as it comes from outside, read without a loss.
+//! Reads JSON from outside without loss.
 //!
-//! A whole number takes 64 bits here. One that does not fit (an amount in the smallest unit of a chain, a serial number) would
-//! be rounded to the nearest fraction by every common reader of JSON, and nobody would notice: it is read as the text of its
-//! digits instead. Where a whole number is declared that is a misfit, which says so; everywhere else each digit is there.
-//! Numbers with a fraction or an exponent are 64-bit floating point, as they are for most who write them. Where values are
-//! compared, [`comparable`] and [`canonical`] say what is the same: the value, and not its spelling.
+//! A whole number takes 64 bits here. Common JSON parsers silently round a larger one to floating point, for example an amount
+//! in the smallest unit of a chain, or a serial number. This module reads it as the text of its digits instead. Where a whole
+//! number is declared, that text is a misfit; everywhere else no digit is lost. Numbers with a fraction or an exponent are
+//! 64-bit floating point. [`comparable`] and [`canonical`] compare values regardless of their spelling.
 
 use crate::types::canonical;
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value as Json};
 use std::borrow::Cow;
 
-/// No whole number of fewer characters is beyond 64 bits.
+/// A whole number of fewer characters always fits 64 bits.
 const SHORT: usize = 19;
 
-/// Reads JSON; whole numbers that 64 bits do not hold are texts of their digits.
+/// Parses JSON. A whole number that does not fit 64 bits becomes the text of its digits.
 pub fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(&exact(text))
 }
 
-/// No fraction is a whole number of more digits.
+/// Most digits of a whole number that a number with a fraction or an exponent may stand for.
 const LONGEST: usize = 309;
 
-/// The one value that a text of JSON has, however it is written: texts are compared by it. A whole number that is written with
-/// a fraction or an exponent is the one that its digits say.
+/// Returns a canonical value of a JSON text, so that texts can be compared whatever their spelling. A whole number that is
+/// written with a fraction or an exponent becomes the whole number that its digits mean.
 pub fn comparable(text: &str) -> serde_json::Result<Json> {
     let written = rewritten(text, |number| {
         let whole = whole(number);
@@ -32,7 +31,7 @@ pub fn comparable(text: &str) -> serde_json::Result<Json> {
     serde_json::from_str(&written).map(|json: Json| canonical(&json))
 }
 
-/// The same JSON with whole numbers that 64 bits do not hold in quotes. What is no JSON stays what it is.
+/// Returns the JSON with quotes around whole numbers that do not fit 64 bits. Invalid JSON is unchanged.
 pub fn exact(text: &str) -> Cow<'_, str> {
     rewritten(text, quoted)
 }
@@ -41,7 +40,7 @@ fn quoted(number: &str) -> Option<String> {
     is_beyond(number).then(|| format!("\"{number}\""))
 }
 
-/// The digits of a number with a fraction or an exponent that is a whole one; none of anything else.
+/// Returns the digits of a whole number that is written with a fraction or an exponent; `None` for any other number.
 fn whole(number: &str) -> Option<String> {
     if !number.contains(['.', 'e', 'E']) || serde_json::from_str::<Number>(number).is_err() {
         return None;
@@ -59,14 +58,14 @@ fn whole(number: &str) -> Option<String> {
     }
     let leading = digits.len() - significant.len();
     let digits = significant.trim_end_matches('0');
-    // Where the point stands behind these digits.
+    // Position of the decimal point, relative to these digits.
     let point = i64::try_from(before.len()).ok()? - i64::try_from(leading).ok()?;
     let point = point.checked_add(exponent.parse().ok()?)?;
     let zeros = usize::try_from(point).ok()?.checked_sub(digits.len())?;
     (digits.len() + zeros <= LONGEST).then(|| format!("{sign}{digits}{}", "0".repeat(zeros)))
 }
 
-/// The same JSON with other texts in the place of some of its numbers.
+/// Returns the JSON with some of its numbers replaced by other text.
 fn rewritten(text: &str, other: impl Fn(&str) -> Option<String>) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut out, mut copied, mut at) = (String::new(), 0, 0);
@@ -93,7 +92,7 @@ fn rewritten(text: &str, other: impl Fn(&str) -> Option<String>) -> Cow<'_, str>
     Cow::Owned(out)
 }
 
-/// Whether this text is a whole number, as JSON writes them, that 64 bits do not hold.
+/// Returns true if the text is a whole number, as JSON writes it, that does not fit 64 bits.
 pub fn is_beyond(number: &str) -> bool {
     let digits = number.strip_prefix('-').unwrap_or(number);
     digits.len() >= SHORT
@@ -107,7 +106,7 @@ fn is_of_number(byte: u8) -> bool {
     matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9')
 }
 
-/// Where it goes on behind a string whose first character is here.
+/// Returns the position after a string whose first character is at `at`.
 fn behind_string(bytes: &[u8], mut at: usize) -> usize {
     while let Some(byte) = bytes.get(at) {
         match byte {

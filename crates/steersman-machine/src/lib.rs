@@ -1,4 +1,4 @@
-//! Decides: `(network, snapshot, what came in) -> commit + wishes`. No async, clock, I/O or randomness.
+//! The state machine: `(network, snapshot, offers) -> commit + wishes`. No async, clock, I/O or randomness.
 //!
 //! ```text
 //!              offered: outcomes, messages, edits, ends of branches, cancels
@@ -10,20 +10,20 @@
 //!    stands)      +--> left: what is offered again when its time has come
 //! ```
 //!
-//! Who drives a session does this, again and again:
+//! The driver of a session repeats these steps:
 //!
-//! 1. Compiles a definition ([`definition::compile`]); a session begins with [`snapshot::Snapshot::empty`].
-//! 2. Offers what came in to [`tick::tick`], which takes, leaves or refuses each by [`table`] and moves every agent that it
-//!    wakes to rest.
-//! 3. Makes a line of the commit and the ledger entries that it decided on itself, has [`codec::encode`] make bytes of it,
-//!    and has it stored before anybody outside relies on it.
-//! 4. Performs the wishes. What a tool answered goes through [`mapping::map`] before it is offered: what the model will
-//!    see, what is written to the state, what is secret.
-//! 5. After a crash folds the stored lines ([`fold::fold`], which never runs the machine) and asks [`tick::wishes`] what
-//!    is still owed.
+//! 1. Compile a definition ([`definition::compile`]); a session begins with [`snapshot::Snapshot::empty`].
+//! 2. Pass the offers to [`tick::tick`]. It takes, leaves or refuses each of them by [`table`], and lets every agent that was
+//!    woken move until it rests.
+//! 3. Make a line of the commit and the driver's own ledger entries, encode it with [`codec::encode`], and store it before
+//!    anything outside relies on it.
+//! 4. Perform the wishes. The raw result of a tool goes through [`mapping::map`] before it is offered. Mapping decides what the
+//!    model sees, what is written to the state, and what is secret.
+//! 5. After a crash, fold the stored lines ([`fold::fold`], which never runs the machine) and ask [`tick::wishes`] for the
+//!    effects that are still owed.
 //!
-//! The same network, snapshot, time and offers give the same step, on every machine. So the log is the truth, a snapshot
-//! is a cache, and a run can be replayed and compared byte by byte ([`testing`]).
+//! The same network, snapshot, time and offers give the same step on every computer. So the log is the truth and a snapshot is
+//! only a cache. A run can be replayed and compared byte by byte ([`testing`]).
 //!
 //! ```
 //! use std::sync::Arc;

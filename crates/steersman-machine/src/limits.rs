@@ -1,4 +1,4 @@
-//! Limits of agents and sessions: each has a default and an outcome that is never silent.
+//! Limits of agents and sessions. Each has a default, and reaching it always has a visible outcome.
 
 use crate::commit::Kind;
 use crate::fold::more;
@@ -8,70 +8,70 @@ use crate::snapshot::{Agent, Counters, Snapshot, Span};
 use crate::tick::Cx;
 use std::fmt;
 
-/// Limits, each with its default.
+/// The limits of an agent or a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Model calls.
+    /// Most model calls.
     pub model_calls: Limit,
-    /// Agent calls.
+    /// Most calls of agents.
     pub agent_calls: Limit,
-    /// Calls of one exchange at once; the rest waits. An agent's is never above the session's.
+    /// Most calls of one exchange that run together; the others wait. An agent's limit is never above the session's.
     pub parallel: u32,
-    /// How deep agents may stand, the root at 1; none: as `deepest` says.
+    /// Greatest depth of agents; the root has depth 1. `None` means the default of `deepest`.
     pub depth: Option<u32>,
-    /// Commits.
+    /// Most commits that move the agent.
     pub ticks: Limit,
-    /// Same tool, arguments and result. An agent's is never above the session's.
+    /// Most repetitions of the same tool, arguments and result. An agent's limit is never above the session's.
     pub same_call: Limit,
-    /// Answers that could not be used. An agent's is never above the session's.
+    /// Most answers that could not be used. An agent's limit is never above the session's.
     pub corrections: Limit,
-    /// Milliseconds; none: no limit.
+    /// Most time, in milliseconds. `None` means no limit.
     pub wall_time: Option<Limit>,
-    /// Tokens; none: no limit. Those of the session per session are the driver's to keep: it counts them in the ledger,
-    /// whatever became of the branch that spent them.
+    /// Most tokens. `None` means no limit. The driver keeps the session's limit per session: it counts the tokens in the ledger,
+    /// whatever became of the branch that used them.
     pub tokens: Option<Limit>,
-    /// Money in millionths of the currency, kept like tokens; none: no limit.
+    /// Most money, in millionths of the currency, kept like tokens. `None` means no limit.
     pub cost: Option<Limit>,
 }
 
-/// A limit.
+/// One limit of an agent or a session.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// At most.
+    /// The allowed amount.
     pub max: u64,
-    /// Counted since.
+    /// The period that is counted.
     pub per: Per,
-    /// What happens.
+    /// The reaction when the limit is reached.
     pub then: OnLimit,
-    /// Written in the definition: it covers all that the agent started.
+    /// True if the definition sets the limit. It then covers all agents that the agent started.
     pub written: bool,
 }
 
-/// Since when a limit counts.
+/// The period that a limit counts.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Per {
     /// Since the message that is being answered.
     Answer,
-    /// Since the call that is being served; at the root as `Session`.
+    /// Since the call that is being served; for the root the same as `Session`.
     Task,
-    /// Since the agent was started: the root's session. An agent counts on the path of its branch.
+    /// Since the agent was started; for the root this is the session. Only commits on the path of its branch count.
     Session,
 }
 
-/// What happens at a limit.
+/// The reaction to a limit that is reached.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum OnLimit {
-    /// One last model call with tools off.
+    /// One last model call is made, with tools off.
     Answer,
-    /// It fails.
+    /// The agent fails.
     Fail,
-    /// It finishes with what it has.
+    /// The agent finishes with the text or result that it has.
     Finish,
     /// A person is asked for more.
     Ask,
 }
 
-/// How deep agents may stand where nothing else is written.
+/// Greatest depth of agents if the definition sets none.
 pub const DEPTH: u32 = 5;
 
 impl fmt::Display for Per {
@@ -85,7 +85,7 @@ impl fmt::Display for Per {
 }
 
 impl Limits {
-    /// The limits where a definition writes none.
+    /// Returns the limits if the definition sets none. Only a session has a limit of tokens.
     pub fn standard(session: bool) -> Self {
         let limit = |max, then| Limit {
             max,
@@ -113,19 +113,19 @@ impl Limits {
     }
 }
 
-/// A limit that is reached.
+/// A limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reached {
     key: Key,
     max: u64,
-    /// What counted against it when that was seen.
+    /// The amount that was counted at that moment.
     used: u64,
     per: Per,
-    /// What happens.
+    /// The reaction to it.
     pub(crate) then: OnLimit,
 }
 
-/// Which limit: its key in the definition, and whether it stands there for the whole session.
+/// Identifies a limit: its key in the definition, and `all` if it belongs to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     name: &'static str,
@@ -133,7 +133,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Of an agent.
+    /// Returns the key of a limit of an agent.
     pub(crate) fn own(name: &'static str) -> Self {
         Self { name, all: false }
     }
@@ -150,17 +150,17 @@ impl Reached {
         }
     }
 
-    /// Its key in the definition.
+    /// Returns the key of the limit in the definition.
     pub(crate) fn name(&self) -> &'static str {
         self.key.name
     }
 
-    /// How much it allows, in words.
+    /// Returns the allowed amount in words.
     pub(crate) fn most(&self) -> String {
         self.words(self.max)
     }
 
-    /// How much was used, in words.
+    /// Returns the used amount in words.
     pub(crate) fn used(&self) -> String {
         self.words(self.used)
     }
@@ -173,18 +173,18 @@ impl Reached {
         }
     }
 
-    /// How much it allows.
+    /// Returns the allowed amount.
     pub(crate) fn max(&self) -> u64 {
         self.max
     }
 
-    /// The name of the question for more.
+    /// Returns the name of the question for more.
     pub(crate) fn question(&self) -> Name {
         question(self.key, self.per)
     }
 
-    /// It is not this agent's own: it ends, and whose it is decides when that one moves. A router makes no model call
-    /// that could be the last: where its limit asks for one, it is that of the member at work.
+    /// Changes the reaction for an agent below the one that has the limit. The agent ends, and the owner of the limit decides
+    /// when it moves. A router makes no last model call itself; the member at work makes it instead.
     fn of_another(self, above: Kind) -> Self {
         let then = match (self.then, above) {
             (OnLimit::Answer, Kind::Routed) => OnLimit::Answer,
@@ -198,7 +198,7 @@ fn question(key: Key, per: Per) -> Name {
     more(key.name, &per.to_string(), key.all)
 }
 
-/// Milliseconds as people write them in a definition: `1h`, `90s`, `250ms`.
+/// Returns milliseconds as a definition writes them: `1h`, `90s`, `250ms`.
 fn lasting(millis: u64) -> String {
     const UNITS: [(u64, &str); 4] = [
         (86_400_000, "d"),
@@ -213,8 +213,8 @@ fn lasting(millis: u64) -> String {
     }
 }
 
-/// The limits that cover what an agent does beside its own: those above it and those of the session, each with the
-/// agent that counts for it.
+/// Returns the limits above an agent: those of its ancestors and of the session, each with the agent that counts for it. `true`
+/// marks the limits of the session.
 fn above<'a>(
     cx: &Cx<'a>,
     snapshot: &'a Snapshot,
@@ -233,9 +233,9 @@ fn above<'a>(
     agents.chain(root)
 }
 
-/// The limit that keeps an agent from owing one more step; none if there is none. Defaults count an agent's own calls;
-/// a limit that is written covers all that the agent started, so those above count, too: where one of theirs is
-/// reached, the agent ends, and they decide when they move.
+/// Returns the limit that keeps an agent from owing one more step, if there is one. A default limit counts an agent's own
+/// calls. A limit in the definition covers all that the agent started, so the limits of ancestors count, too. If one of those
+/// is reached, the agent ends, and the ancestor decides when it moves.
 pub(crate) fn reached(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, now: Time) -> Option<Reached> {
     let state = snapshot.agent(agent);
     let own = own(state, cx.network.limits_of(state), now);
@@ -245,7 +245,7 @@ pub(crate) fn reached(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, now: Time) ->
             if above.id != agent {
                 return reached.map(|reached| reached.of_another(above.kind));
             }
-            // The session's, at the root.
+            // The limit belongs to the session, and this agent is the root.
             reached
                 .or_else(|| asked_for_agents(above, limits, all))
                 .or_else(|| out_of_time(above, limits, all, now))
@@ -257,7 +257,7 @@ fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
     let c = &agent.counters;
     let model = agent.kind == Kind::Model;
     let again = c.same.map_or(0, |(_, times)| u64::from(times));
-    // The last try is still to be made.
+    // The number of corrections includes one whose answer is still to come.
     let tries = u64::from(c.corrections).saturating_sub(1);
     let over = |name: &'static str, limit: &Limit, count: u64| {
         let key = Key::own(name);
@@ -287,7 +287,7 @@ fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
     .or_else(|| out_of_time(agent, limits, false, now))
 }
 
-/// The limits of an agent, or of the session, that cover what the agent started.
+/// Returns a reached limit of an agent, or of the session, that covers all agents that the agent started.
 fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
     let c = &agent.counters;
     let key = |name| Key { name, all };
@@ -300,7 +300,7 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
         .or_else(|| over("ticks", &limits.ticks, |s| s.ticks.into()))
         .or_else(|| {
             let limit = limits.tokens.as_ref();
-            // Those that the ledger counts are kept by the driver.
+            // The driver keeps the session's limits per session, in the ledger.
             let limit = limit.filter(|l| !(all && l.per == Per::Session))?;
             over("tokens", limit, |s| s.tokens)
         })
@@ -311,7 +311,8 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
         })
 }
 
-/// One more agent than allowed was asked for and refused. That ends whose limit it is, and nobody who works below.
+/// Returns the limit of agent calls if one more call was refused. It ends only the agent that has the limit, not its
+/// descendants.
 fn asked_for_agents(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
     let name = "agent_calls";
     let (c, key, limit) = (&agent.counters, Key { name, all }, &limits.agent_calls);
@@ -328,7 +329,7 @@ fn span(counters: &Counters, per: Per) -> &Span {
     }
 }
 
-/// What a limit counts: a default, which is one of the answer, what the agent did itself.
+/// Returns the counted amount. A default limit counts the agent's own amount for this answer.
 fn count(c: &Counters, limit: &Limit, own: u32, below: impl Fn(&Span) -> u32) -> u64 {
     if limit.written {
         u64::from(below(span(c, limit.per)))
@@ -341,7 +342,7 @@ fn agent_calls(c: &Counters, limit: &Limit) -> u64 {
     count(c, limit, c.agent_calls, |s| s.agent_calls)
 }
 
-/// What a limit allows, with what a person granted above it.
+/// Returns the allowed amount, including what a person granted above it.
 fn most(c: &Counters, key: Key, limit: &Limit) -> u64 {
     let Some(said) = &span(c, limit.per).more else {
         return limit.max;
@@ -352,20 +353,20 @@ fn most(c: &Counters, key: Key, limit: &Limit) -> u64 {
     limit.max.saturating_add(granted)
 }
 
-/// Whether an answer that cannot be used was the last that may be corrected.
+/// Returns true if an answer that cannot be used was the last one that may be corrected.
 pub(crate) fn no_more_corrections(agent: &Agent, limit: &Limit) -> bool {
     let c = &agent.counters;
     u64::from(c.corrections) >= most(c, Key::own("corrections"), limit)
 }
 
-/// The limit of time of an agent or of the session is reached.
+/// Returns the time limit of an agent or of the session if it is reached.
 fn out_of_time(agent: &Agent, limits: &Limits, all: bool, now: Time) -> Option<Reached> {
     let limit = limits.wall_time.as_ref()?;
     let left = time_left(agent, limit, all, now);
     (left <= 0).then(|| of_time(agent, limit, all, now))
 }
 
-/// The key of a limit of time.
+/// Returns the key of a time limit.
 fn time(all: bool) -> Key {
     Key {
         name: "wall_time",
@@ -373,15 +374,15 @@ fn time(all: bool) -> Key {
     }
 }
 
-/// A limit of time, as it stands at a moment.
+/// Returns a time limit as reached, with the time that was used until `now`.
 pub(crate) fn of_time(agent: &Agent, limit: &Limit, all: bool, now: Time) -> Reached {
     let key = time(all);
     let used = agent.counters.used(key.name, limit.per, now);
     Reached::new(key, limit, used)
 }
 
-/// How many milliseconds an agent has left, with what a person granted. Of an answer the time does not count in which
-/// nothing but people and waits keeps it.
+/// Returns the milliseconds that an agent has left, including what a person granted. Time of an answer in which only people or
+/// waits keep the agent does not count.
 fn time_left(agent: &Agent, limit: &Limit, all: bool, now: Time) -> i64 {
     let c = &agent.counters;
     let most = i64::try_from(most(c, time(all), limit)).unwrap_or(i64::MAX);
@@ -389,7 +390,7 @@ fn time_left(agent: &Agent, limit: &Limit, all: bool, now: Time) -> i64 {
     most.saturating_sub(i64::try_from(used).unwrap_or(i64::MAX))
 }
 
-/// When an agent's limit of time will be reached if it goes on as it does; none while its clock stands.
+/// Returns the moment at which the time limit is reached if the agent goes on. `None` while its clock does not run.
 pub(crate) fn deadline(agent: &Agent, limit: &Limit, all: bool, now: Time) -> Option<Time> {
     if limit.per == Per::Answer && agent.counters.working == 0 {
         return None;
@@ -398,7 +399,7 @@ pub(crate) fn deadline(agent: &Agent, limit: &Limit, all: bool, now: Time) -> Op
     Some(Time(now.0.saturating_add(left)))
 }
 
-/// The limit that keeps an agent from calling one more agent.
+/// Returns the limit that keeps an agent from calling one more agent, if there is one.
 pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Reached> {
     let state = snapshot.agent(agent);
     let full = |agent: &Agent, limits: &Limits, key: Key| {
@@ -423,7 +424,7 @@ pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Opt
     })
 }
 
-/// How deep agents that this one starts may stand: the least of what is written for it, above it and for the session.
+/// Returns the greatest depth of agents below this one: the least of the limits of the agent, its ancestors and the session.
 pub(crate) fn deepest(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
     let state = snapshot.agent(agent);
     let own = cx.network.limits_of(state).depth;
@@ -431,7 +432,7 @@ pub(crate) fn deepest(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
     own.into_iter().chain(above).min().unwrap_or(DEPTH)
 }
 
-/// Whether a person's answer to the question of a limit is a no.
+/// Returns true if a person's answer to the question of a limit is a no.
 pub(crate) fn declines(answer: &str) -> bool {
     let answer = answer.trim();
     ["no", "n", "stop"]

@@ -1,9 +1,9 @@
-//! What MCP servers offer, as it was when a session was bound to it: the tools of each, with what only the server knows.
+//! Manifests: the tools that MCP servers offered when a session was bound, with the descriptions that only the servers have.
 //!
-//! A definition names servers and, with `SERVER.TOOL`, tools of theirs. What these take and say of themselves is asked when a
-//! session starts, stored by hash, and stays what the session runs under until a refresh: [`Network::with_manifest`] makes
-//! of the definition and a manifest the network that is meant. Without one the network is whole too: tools that are named
-//! take any arguments, which is what tests without a server need, and all tools of a server (`SERVER.*`) are none.
+//! A definition names servers and, with `SERVER.TOOL`, tools of theirs. When a session starts, each server is asked for its
+//! tools. The answer is stored by hash, and the session runs under it until a refresh. [`Network::with_manifest`] combines the
+//! definition and a manifest into the full network. A network without a manifest is complete, too: named tools take any
+//! arguments, which suits tests without a server, and all tools of a server (`SERVER.*`) are no tools.
 
 use crate::bounds::SEEN_MAX;
 use crate::ids::Name;
@@ -16,30 +16,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of `SERVER.TOOL` at most.
+/// Most bytes of `SERVER.TOOL`.
 pub const NAME_MAX: usize = crate::bounds::NAME;
-/// Tools taken of one server at most.
+/// Most tools that are taken from one server.
 pub const TOOLS_MAX: usize = 512;
-/// Bytes of what is kept of one tool at most.
+/// Most bytes that are stored of one tool.
 pub const TOOL_MAX: usize = 32 << 10;
 
-/// The tools of all servers of a definition. **Stored** as JSON under its hash. What is added has a default; a program that
+/// The tools of all servers of a definition. **Stored** as JSON under its hash. Every new field needs a default. A program that
 /// does not know a field refuses the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// By the server's name in the definition. A server that was not asked is not here.
+    /// Listings by the server's name in the definition. A server that was not asked is absent.
     pub servers: BTreeMap<Name, Listing>,
 }
 
-/// What one server offered.
+/// The tools of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listing {
-    /// How it calls itself, with its version; for people.
+    /// Name and version that the server gives itself; for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
-    /// Its tools that the definition takes, in the order in which it lists them.
+    /// The tools that the definition takes, in the order in which the server lists them.
     pub tools: Vec<Listed>,
 }
 
@@ -47,32 +47,32 @@ pub struct Listing {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
-    /// Its name there.
+    /// Name of the tool on its server.
     pub name: String,
-    /// Told to models.
+    /// Description for models.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub input: Json,
-    /// JSON Schema of its structured result.
+    /// JSON Schema of the structured result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Json>,
-    /// Its own word that it changes nothing.
+    /// True if the server claims that the tool changes nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads: bool,
-    /// Its own word that a second call with equal arguments changes nothing more.
+    /// True if the server claims that a second call with equal arguments changes nothing more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idempotent: bool,
 }
 
 impl Manifest {
-    /// From its stored text; why it cannot be read otherwise.
+    /// Parses a stored manifest. The error says in words why it cannot be read.
     pub fn read(text: &str) -> Result<Self, String> {
         serde_json::from_str(text)
             .map_err(|e| format!("the manifest of its servers cannot be read: {e}"))
     }
 
-    /// The text that is stored.
+    /// Returns the text that is stored.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("a manifest is JSON")
     }
@@ -83,8 +83,8 @@ impl Listing {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// A newer list in which these tools stay as they were in the older one: calls of them are open, and end as what they
-    /// began as. Gives back those that would not be as they were without it.
+    /// Keeps the tools in `open` as they were in the older list, because calls of them are open and must end under the same
+    /// description. Returns the names of those that the newer list changed or dropped.
     #[must_use]
     pub fn keep(&mut self, older: &Self, open: &BTreeSet<String>) -> BTreeSet<String> {
         let mut kept = BTreeSet::new();
@@ -99,7 +99,7 @@ impl Listing {
         kept
     }
 
-    /// What changed since an older list, in words, tool by tool; nothing if models are shown the same.
+    /// Describes the changes since an older list in words, tool by tool. Empty if the tools are equal.
     pub fn changes(&self, server: &Name, older: &Self) -> Vec<String> {
         let mut told = Vec::new();
         for is in &self.tools {
@@ -131,7 +131,7 @@ impl Listing {
     }
 }
 
-/// Whether a pattern of `tools:` takes a tool: `*` stands for any text.
+/// Returns true if a pattern of `tools:` matches a tool. `*` matches any text.
 pub fn matches(pattern: &str, tool: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == tool;
@@ -153,14 +153,14 @@ pub fn matches(pattern: &str, tool: &str) -> bool {
 }
 
 impl McpDef {
-    /// Whether a tool of this name is taken.
+    /// Returns true if the definition takes a tool of this name.
     pub fn takes(&self, tool: &str) -> bool {
         let patterns = self.tools.as_ref();
         patterns.is_none_or(|patterns| patterns.iter().any(|pattern| matches(pattern, tool)))
     }
 }
 
-/// A tool of which only the name is known.
+/// Returns the definition of a tool of which only the name is known.
 pub fn unasked(server: &McpDef, tool: &str) -> ToolDef {
     let listed = Listed {
         name: tool.to_owned(),
@@ -216,9 +216,9 @@ fn tool_of(server: &McpDef, listed: &Listed) -> ToolDef {
 }
 
 impl Network {
-    /// The network that is meant where its servers offer this: named tools with what the server says of them, and all tools
-    /// of a server where an agent is offered all. Otherwise everything that does not fit, in words: a named tool that the
-    /// server has not, names that a model cannot be shown.
+    /// Returns the network with the tools of this manifest. Named tools get the server's descriptions, and agents that are
+    /// offered all tools of a server get them. The errors are everything that does not fit, in words: named tools that a server
+    /// lacks, and names that a model cannot be shown.
     pub fn with_manifest(&self, manifest: &Manifest) -> Result<Self, Vec<String>> {
         let mut network = self.clone();
         let mut wrong = Vec::new();
@@ -243,7 +243,7 @@ impl Network {
                     let mut uses = Vec::new();
                     for listed in &listing.tools {
                         let tool: Name = format!("{}.{}", of.server, listed.name).into();
-                        // One that is named beside is offered as it says there.
+                        // A tool that is also named by itself keeps the settings that are written there.
                         if !named(&tool) {
                             uses.push(ToolUse {
                                 of: Offer::Tool(tool.clone()),
@@ -267,7 +267,7 @@ impl Network {
         }
     }
 
-    /// The tools of one server, with what it says of them.
+    /// Takes the tools of one server into the network, with the server's descriptions.
     fn take(&mut self, server: &McpDef, listing: &Listing, wrong: &mut Vec<String>) {
         let tools: BTreeMap<Name, ToolDef> = listing
             .tools
@@ -296,7 +296,7 @@ impl Network {
     }
 }
 
-/// Names that a provider would refuse, or that a model could not tell apart.
+/// Reports tool names that a provider would refuse, or that a model could not tell apart.
 fn seen(agent: &Name, tools: &[ToolUse], wrong: &mut Vec<String>) {
     let mut known: BTreeMap<String, &Name> = BTreeMap::new();
     for used in tools {

@@ -1,8 +1,8 @@
-//! Maps what a tool, person or wait gave to what becomes of it: what the model sees, what state it writes, which
-//! fields are secret. Pure; the driver calls it, seals what is secret, then offers the outcome.
+//! Maps the raw result of a tool, person or wait to its consequences: the text for the model, the state writes, the secret
+//! fields. Pure functions. The driver calls them, seals the secrets, and then offers the outcome.
 //!
-//! A field of a raw result that `set` writes to a secret reads `(sealed)` in everything that is shown, stored or
-//! handed on. Nothing here fails: what does not fit is an outcome with a code.
+//! If `set` writes a field of a raw result to a secret, that field reads `(sealed)` in everything that is shown, stored or
+//! handed on. Nothing here returns an error: a result that does not fit becomes an outcome with a code.
 
 mod secret;
 
@@ -25,34 +25,34 @@ use std::sync::Arc;
 
 pub use crate::view::declares;
 
-/// What is wrong with a value that is nested deeper than [`VALUE_DEPTH`].
+/// Error text for a value that is nested deeper than [`VALUE_DEPTH`].
 pub(crate) const TOO_DEEP: &str = "is nested more than 64 deep";
 const _: () = assert!(VALUE_DEPTH == 64, "the words say so");
 
-/// What a source gave, as it came.
+/// The raw outcome of a tool, person or wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Raw {
-    /// It is done; its result.
+    /// It happened, with this result.
     Done(Json),
-    /// It is done, and gave more than its result: contents, which become artifacts, or a mode.
+    /// It happened, and gave more than a result: contents, which become artifacts, or a mode.
     Made {
-        /// Its result.
+        /// Result of the tool.
         result: Json,
         /// The contents, in their order.
         made: Vec<Content>,
-        /// The mode in which its caller is to be next, where the tool says so.
+        /// The next mode of the caller, if the tool sets one.
         mode: Option<String>,
     },
     /// It is proved not to have happened.
     NotPerformed(Fault),
-    /// Nobody knows whether it happened.
+    /// It is unknown whether it happened.
     Unknown(Fault),
-    /// It ran to its end, and says itself that it failed: it is over, and nothing is in doubt.
+    /// It ran to its end and reports that it failed. It is over, and nothing is in doubt.
     Failed(Fault),
 }
 
 impl Raw {
-    /// The same with another word on why, where there is one.
+    /// Returns this outcome with its fault mapped, if it has one.
     pub fn map_fault(self, map: impl FnOnce(Fault) -> Fault) -> Self {
         match self {
             Self::NotPerformed(fault) => Self::NotPerformed(map(fault)),
@@ -63,21 +63,21 @@ impl Raw {
     }
 }
 
-/// Why.
+/// The reason why a call has no good result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Code of `on_error`: `http_404`, `timeout`, `failed`.
+    /// Code for `on_error`: `http_404`, `timeout`, `failed`.
     pub code: String,
-    /// For the model and people.
+    /// Message for the model and people.
     pub message: String,
     /// HTTP status or exit code.
     pub status: Option<i64>,
-    /// Trying again may help, after so many milliseconds at least.
+    /// A retry may help, after at least this many milliseconds. `None` means no advice.
     pub again: Option<u64>,
 }
 
 impl Fault {
-    /// With a code and a message alone.
+    /// Makes a fault with a code and a message alone.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
@@ -88,11 +88,11 @@ impl Fault {
     }
 }
 
-/// Maps what came of a call that is open.
+/// Maps the raw outcome of an open call.
 ///
-/// Codes that say more than *failed* end the call accordingly: `refused`, `rejected`, `in_doubt` of an effect that
-/// was not run: refused; `expired`, and `timeout` of a wait or person: expired; `cancelled`, `limit`,
-/// `done_before` and `not_in_this_branch` as they say.
+/// The code of a fault decides how the call ends. `refused`, `rejected`, and `in_doubt` of an effect that was not run: refused.
+/// `expired`, and `timeout` of a wait or person: expired. `cancelled`, `limit`, `done_before` and `not_in_this_branch`: as they
+/// say. Any other code: failed.
 pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> Mapped {
     let Some(open) = snapshot.call(owner, call) else {
         return Mapped::plain(How::Failed, Some("failed"), "failed: the call is not open");
@@ -110,7 +110,7 @@ pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> 
         }
         Raw::NotPerformed(fault) => at.fault(fault, at.how(fault)),
         Raw::Failed(fault) => at.fault(fault, How::Failed),
-        // Harmless effects leave no doubt behind: they failed.
+        // Harmless effects are never in doubt: they failed.
         Raw::Unknown(fault) if at.class().is_free() => at.fault(fault, How::Failed),
         Raw::Unknown(fault) => {
             let mut doubt = fault.clone();
@@ -121,11 +121,11 @@ pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> 
     }
 }
 
-/// The whole of a result, where one of its fields is named otherwise: [`needed`].
+/// Name for the whole of a result, in the list that [`needed`] returns.
 pub const WHOLE: &str = "result";
 
-/// What a tool's `set`, `result`, `mode` and `then` read of its result and have no default for: fields, in dots, or
-/// [`WHOLE`]. Somebody who says that a call happened has to give these.
+/// Returns the parts of its result that a tool's `set`, `result`, `mode` and `then` read without a default: fields, in dots, or
+/// [`WHOLE`]. A person who says that a call happened has to give these.
 pub fn needed(tool: &ToolDef) -> Vec<String> {
     let set = tool.set.iter().map(|(_, data)| data);
     let then = tool.then.iter().flat_map(|then| &then.args).flatten();
@@ -134,7 +134,7 @@ pub fn needed(tool: &ToolDef) -> Vec<String> {
     secret::needed(data.flat_map(Data::templates).chain(texts))
 }
 
-/// What another tool found out about an open call, for people: as the call's own result would read, what is secret masked.
+/// Returns the finding of another tool about an open call, for people. It reads like the call's own result, with secrets masked.
 pub fn told(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, result: &Json) -> String {
     let set = snapshot
         .call(owner, call)
@@ -145,7 +145,7 @@ pub fn told(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, result: &Json
     }))
 }
 
-/// A person answered: their words are the result.
+/// Maps the answer of a person: their words are the result.
 pub fn answer(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -159,7 +159,7 @@ pub fn answer(
     mapped
 }
 
-/// What dry mode answers in a tool's place, from its `simulate:`; none: it has none, and the block ends there.
+/// Maps the answer of dry mode in a tool's place, from its `simulate:`. `None` means that it has none, and the block ends there.
 pub fn simulate(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id) -> Option<Mapped> {
     let open = snapshot.call(owner, call)?;
     let at = At::new(cx, snapshot, open);
@@ -170,8 +170,8 @@ pub fn simulate(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id) -> Option
     })
 }
 
-/// The arguments of an open call as they run: those that a person edited, else the model's; those fixed by the
-/// definition; defaults; and null for what is optional and absent.
+/// Returns the arguments with which an open call runs: those that a person edited, or else the model's with those that the
+/// definition fixes. Defaults are added, and null for absent optional ones.
 pub fn arguments(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Map<String, Json> {
     let text = cx.bodies.text(open.edited.unwrap_or(open.call.args));
     let mut args = crate::json::read::<Map<String, Json>>(&text).unwrap_or_default();
@@ -192,8 +192,8 @@ pub fn arguments(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Map<Strin
     }
 }
 
-/// Arguments that the definition fixes for this use of a tool; one whose template fails is left out, so that it is
-/// missing where it is checked.
+/// Returns the arguments that the definition fixes for this use of a tool. If the template of one fails, it is left out, and so
+/// reported as missing by the check of arguments.
 pub fn fixed(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -215,8 +215,8 @@ pub fn fixed(
     values.collect()
 }
 
-/// What an agent's end writes: its `output: state.NAME` and its `set`, over `result`. A value that does not fit
-/// its entry is an error that names it.
+/// Returns the writes of an agent's end: its `output: state.NAME`, and its `set` over `result`. A value that does not fit its
+/// entry is an error that names the entry.
 pub fn ended(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -255,7 +255,7 @@ fn target<'a>(cx: &Cx<'a>, snapshot: &Snapshot, scope: Id, name: &str) -> Option
     declares(cx, snapshot, scope, name).map(|(_, ty)| ty)
 }
 
-/// A call and all that its mapping reads.
+/// A call, and everything that its mapping reads.
 struct At<'a> {
     cx: &'a Cx<'a>,
     snapshot: &'a Snapshot,
@@ -295,7 +295,7 @@ impl<'a> At<'a> {
         target(self.cx, self.snapshot, self.open.owner, name)
     }
 
-    // --- it is done
+    // --- calls that happened
 
     fn made(&self, result: &Json, made: &[Content]) -> Mapped {
         for content in made {
@@ -313,7 +313,7 @@ impl<'a> At<'a> {
         if mapped.how != How::Done {
             return mapped;
         }
-        // What the result does not name the model would not find.
+        // Name the artifacts that the text does not mention, so that the model can find them.
         let mut told = mapped.shown.take().unwrap_or_default();
         if result.is_null() && self.tool.is_some_and(|tool| tool.result.is_none()) {
             told.clear();
@@ -377,8 +377,8 @@ impl<'a> At<'a> {
         }
     }
 
-    /// It is done, and what it gave does not fit the definition. A model that reads of a failure tries again, so it is told
-    /// what is so.
+    /// Maps a result that does not fit the definition. A model tries again after a failure, so for an effect that may not be
+    /// repeated freely the text says that it was carried out.
     fn unfit(&self, why: &str) -> Mapped {
         let message = match self.class() {
             Class::Idempotent | Class::Unsafe => {
@@ -405,8 +405,8 @@ impl<'a> At<'a> {
         Ok(Some((then.tool.to_string(), Json::Object(args))))
     }
 
-    /// Without `args` the next tool gets the result: as its arguments if it is an object, else as its one argument, if it
-    /// has one.
+    /// Returns the arguments of the next tool where `then` has no `args`: the result itself if it is an object, else the result
+    /// as the one argument, if the tool has one.
     fn handed_on(&self, tool: &Name, result: &Json) -> Map<String, Json> {
         let parameters = self.cx.network.tools.get(tool).map(|t| &t.parameters);
         match (result, parameters) {
@@ -426,9 +426,9 @@ impl<'a> At<'a> {
         }
     }
 
-    // --- it is not
+    // --- calls that did not happen
 
-    /// How a call ends that is proved not to have happened.
+    /// Returns the end of a call that is proved not to have happened.
     fn how(&self, fault: &Fault) -> How {
         let waits = matches!(self.open.call.target, Target::Wait | Target::Person(_))
             || self
@@ -453,7 +453,7 @@ impl<'a> At<'a> {
         {
             return match template.value(&self.view()) {
                 Ok(answer) if answers => self.answered_by_time(&answer),
-                // The other side is told: that is no answer, and no error.
+                // This text tells the other side of the time-out. It is neither an answer nor an error.
                 Ok(said) => Mapped::plain(how, None, shown(&said)),
                 Err(e) => plain_fault(how, &fault.code, &format!("on_timeout: {e}")),
             };
@@ -497,9 +497,9 @@ impl<'a> At<'a> {
         }
     }
 
-    /// What is answered where the time of a wait or a person ran out.
-    /// The definition answers in somebody's place: that is done, and writes what an answer writes. An answer in the place of
-    /// an event has none of its fields: where `set`, `result` or `then` read these, it is the text alone.
+    /// Maps the answer that the definition gives in place of a wait or person that timed out. Such a call is done, and makes the
+    /// writes of an answer. An answer in place of an event has none of the event's fields. If `set`, `result` or `then` read
+    /// them, the result is the text alone.
     fn answered_by_time(&self, answer: &Json) -> Mapped {
         let mut mapped = self.done(answer, How::Done);
         let waits = matches!(self.tool.map(|t| &t.source), Some(Source::Wait(_)));
@@ -510,7 +510,7 @@ impl<'a> At<'a> {
         mapped
     }
 
-    /// What stands in the place of an answer that did not come in time, and whether that is the answer.
+    /// Returns the text in place of an answer that did not come in time, and true if that text is the answer.
     fn instead(&self) -> Option<(&'a Template, bool)> {
         let network = self.cx.network;
         match (&self.open.call.target, self.tool.map(|t| &t.source)) {
@@ -526,13 +526,13 @@ impl<'a> At<'a> {
     }
 }
 
-/// Whether the definition says what follows this code.
+/// Returns true if the definition says what follows this code.
 pub(crate) fn handles(tool: &ToolDef, code: &str) -> bool {
     entry(tool, code).is_some()
 }
 
-/// The entry of `on_error` that fits best: `http_404`, `http_4xx`, `failed`, `*`. What was done elsewhere, and an
-/// empty result, are no failures: only their own names meet them.
+/// Returns the entry of `on_error` that fits best: `http_404`, `http_4xx`, `failed`, `*`. An effect that was done elsewhere, an
+/// empty result and a call that is not in this branch are no failures: only entries with their own codes match.
 fn entry<'a>(tool: &'a ToolDef, code: &str) -> Option<&'a OnError> {
     let class = code
         .strip_prefix("http_")
@@ -567,7 +567,7 @@ fn sentence(code: &str, message: &str) -> String {
     }
 }
 
-/// A result as the model sees it where nothing else is said: text as it is, all else as compact JSON.
+/// Returns a result as the model sees it by default: text unchanged, anything else as compact JSON.
 pub fn shown(result: &Json) -> String {
     match result {
         Json::String(text) => text.clone(),
@@ -599,7 +599,7 @@ fn write_of(
     write(cx, snapshot, writer, name, value)
 }
 
-/// A write of a value that fits its entry.
+/// Checks a value and makes it a write of its entry.
 pub(crate) fn write(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -612,7 +612,7 @@ pub(crate) fn write(
         return Err(bad(format!("no state `{name}` is declared here")));
     };
     if value.is_null() {
-        // Unsetting is allowed where `none` is a value of the entry.
+        // Unsetting is allowed if `none` is a value of the entry.
         return match misfit(ty, &value) {
             Some(found) => Err(bad(found.under(&format!("state.{name}")).to_string())),
             None => Ok(NewWrite {
@@ -643,7 +643,7 @@ pub(crate) fn write(
     })
 }
 
-/// What is joined to a list may be one element of it.
+/// Returns the misfit of a value that is joined to an entry. One element of a list, or some fields of an object, may be joined.
 pub(crate) fn reduced_misfit(ty: &Type, value: &Json) -> Option<Misfit> {
     match (ty.reduce, &ty.kind) {
         (Reduce::Append, TypeKind::List(items)) if !value.is_array() => misfit(items, value),

@@ -1,5 +1,5 @@
-//! Long-term memory: texts that sessions of a store save and find by scope. Where they are kept is the store's; what the
-//! tools are, and which scope a session means, is said here.
+//! Long-term memory: texts that sessions of a store save and find by scope. Stores keep the texts. This module has their size
+//! limits and finds the scope of a session.
 
 use crate::bounds;
 use crate::network::Network;
@@ -7,22 +7,22 @@ use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::View;
 
-/// Bytes of one memory at most.
+/// Most bytes of one memory.
 pub const CONTENT: usize = 1 << 20;
-/// Tags of one memory at most.
+/// Most tags of one memory.
 pub const TAGS: usize = 16;
-/// Bytes of a tag at most.
+/// Most bytes of a tag.
 pub const TAG: usize = 64;
-/// Bytes of a scope at most.
+/// Most bytes of a scope.
 pub const SCOPE: usize = 256;
-/// Bytes of one memory that are read at once.
+/// Most bytes of one memory that one read returns.
 pub const READ: usize = 15 << 10;
 
-/// The scope whose memories a session saves and finds, as the entry of the session sees it: no other agent's state
-/// stands in its place.
+/// Returns the scope in which a session saves and finds memories. Its template is evaluated as the root agent sees state, and
+/// never as another agent does.
 ///
 /// # Errors
-/// Why there is none, for the model: a value is unset, or what comes of it is no scope. There is nothing that stands in.
+/// The reason, for the model, why there is no scope: a value is unset, or the text is not a valid scope. There is no fallback.
 pub fn scope(cx: &Cx<'_>, snapshot: &Snapshot) -> Result<String, String> {
     let Some(template) = &cx.network.memory.scope else {
         return Ok(cx.network.name.to_string());
@@ -47,7 +47,7 @@ fn said(source: &str, why: &str) -> String {
     )
 }
 
-/// Why a text is no scope; none if it is one.
+/// Returns the reason why a text is not a valid scope, or `None` if it is.
 pub fn unfit_scope(scope: &str) -> Option<String> {
     if scope.trim().is_empty() {
         return Some("nothing is left".to_owned());
@@ -61,13 +61,13 @@ pub fn unfit_scope(scope: &str) -> Option<String> {
     (scope.trim() != scope).then(|| "it begins or ends with a blank".to_owned())
 }
 
-/// How the scope of a network reads, for people: the template, or the network's name.
+/// Returns the scope of a network for people: the template, or the network's name.
 pub fn told_scope(network: &Network) -> &str {
     let template = network.memory.scope.as_ref();
     template.map_or(&network.name, |template| &template.source)
 }
 
-/// Why something may not be saved under this name with these tags; none if it may.
+/// Returns the reason why a memory may not have this name or these tags, or `None` if it may.
 pub fn unfit(name: &str, tags: &[&str]) -> Option<String> {
     if let Some(why) = crate::artifact::misnamed(name) {
         return Some(why.replace("an artifact", "a memory"));

@@ -1,5 +1,5 @@
-//! Modes: what changes that of an agent. It changes when an exchange closes, or where a model call is owed, and at no other
-//! moment: so all calls of an answer are judged in the mode in which the answer was asked for. At most once in a tick.
+//! Changes of an agent's mode. The mode changes only when an exchange closes, or where a model call is owed, and at most once
+//! in a tick. So all calls of an answer are judged in the mode in which the model was asked for the answer.
 
 use crate::commit::{Change, Fired, Turned};
 use crate::ids::{Id, Name};
@@ -10,11 +10,11 @@ use crate::tick::Tick;
 /// A call of an exchange that closes.
 pub(crate) struct Ended {
     id: Id,
-    /// The tool or agent, and what it is offered as.
+    /// The tool or agent that was called. `seen` is the name under which the model saw it.
     name: Name,
     seen: Option<Name>,
     succeeded: bool,
-    /// The mode that it asked for.
+    /// The mode that the call asked for.
     mode: Option<Name>,
 }
 
@@ -25,7 +25,7 @@ impl Ended {
 }
 
 impl Tick<'_> {
-    /// The mode that a tool said for its caller, if that has modes; otherwise what is wrong with it.
+    /// Returns the mode that a tool set for its caller, if the caller has modes. The error says that there is no such mode.
     pub(crate) fn mode_said(&self, owner: Id, said: Option<&str>) -> Result<Option<Name>, String> {
         let (Some(said), Some(modes)) = (said, &self.def(owner).modes) else {
             return Ok(None);
@@ -40,7 +40,7 @@ impl Tick<'_> {
         }
     }
 
-    /// The exchange of an agent with modes, if the end of this call closes it. To be asked before the call ends.
+    /// Returns the exchange of an agent with modes, if the end of this call closes it. Must be called before the call ends.
     pub(crate) fn closing(&self, owner: Id, call: Id, how: How) -> Option<Vec<Ended>> {
         if self.agent(owner).open != 1 || self.def(owner).modes.is_none() {
             return None;
@@ -59,7 +59,7 @@ impl Tick<'_> {
         Some(ended.collect())
     }
 
-    /// An exchange closed, and what it wrote has taken effect. What a tool said comes ahead of what the definition says.
+    /// Changes the mode after an exchange closed and its writes took effect. A mode that a tool set has priority over exits.
     pub(crate) fn exchange_closed(&mut self, owner: Id, exchange: &[Ended]) {
         let said = exchange.iter().rev().filter(|call| call.succeeded);
         let said = said
@@ -71,16 +71,16 @@ impl Tick<'_> {
             }
             return;
         }
-        // An expression that fails ends the agent where it owes its next step.
+        // An expression that fails ends the agent later, where it owes its next step.
         if let Ok(Some((to, why))) = self.exit(owner, exchange) {
             self.turn(owner, to, why);
         }
     }
 
-    /// A model call is owed: exits that hang on no exchange are looked at.
+    /// Checks the exits where a model call is owed. Exits after a tool do not fire here.
     ///
     /// # Errors
-    /// An expression that fails.
+    /// The expression of an exit failed.
     pub(crate) fn leaves_mode(&mut self, agent: Id) -> Result<(), String> {
         if let Some((to, why)) = self.exit(agent, &[])? {
             self.turn(agent, to, why);
@@ -88,19 +88,19 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// Whether an exit led to the end: nothing more is asked of a model.
+    /// Returns true if an exit led to `finish`. No model is asked any more then.
     pub(crate) fn is_leaving(&self, agent: Id) -> bool {
         self.agent(agent).mode.as_deref() == Some(FINISH)
     }
 
-    /// Whether a message came to an agent in this tick.
+    /// Returns true if a message was pushed for the agent in this tick.
     pub(crate) fn heard(&self, agent: Id) -> bool {
         let mut pushes = self.commit.pushes.iter();
         pushes
             .any(|push| push.agent == agent && matches!(push.what, Interaction::UserMessage { .. }))
     }
 
-    /// What comes next begins in the mode in which agents start.
+    /// Puts an agent back into the mode in which agents start, for its next work.
     pub(crate) fn mode_anew(&mut self, agent: Id) {
         let Some(start) = self.def(agent).mode(None) else {
             return;
@@ -110,7 +110,7 @@ impl Tick<'_> {
         }
     }
 
-    /// The name of the mode in force.
+    /// Returns the name of the mode in force.
     fn mode_of(&self, agent: Id) -> Option<&Name> {
         let mode = self.def(agent).mode(self.agent(agent).mode.as_ref());
         mode.map(|mode| &mode.name)
@@ -122,7 +122,7 @@ impl Tick<'_> {
         self.change(Change::Turned(agent, why));
     }
 
-    /// The first exit that fires: those that lead out of every mode, then those of the mode in force.
+    /// Returns the first exit that fires: first the exits of all modes, then those of the mode in force.
     fn exit(&self, agent: Id, exchange: &[Ended]) -> Result<Option<(Name, Turned)>, String> {
         let def = self.def(agent);
         let state = self.agent(agent);

@@ -1,21 +1,21 @@
-//! The name that was probably meant: the nearest one among those that are known.
+//! Suggests the name that was probably meant: the most similar known name.
 //!
-//! What is compared is bounded for each compilation and not for each name: a definition in which thousands of names are wrong
-//! gets suggestions for the first of them, and is checked as fast as one in which few are.
+//! The work is bounded per compilation, not per name. A definition with thousands of wrong names gets suggestions for the
+//! first of them only, and is checked as fast as one with few wrong names.
 
 use std::cell::Cell;
 
-/// Longest name that is compared, in characters: no name of a definition is longer, nor is one that was meant as such.
+/// Maximum length of names that are compared, in characters. Names of a definition are never longer.
 const LONGEST: usize = 64;
 
-/// Most edits between what is written and what may have been meant.
+/// Maximum number of edits between the written name and a suggestion.
 const EDITS: usize = 3;
 
-/// Work that one compilation may do for suggestions: steps over names, and cells of the tables that compare two of them.
-/// Some dozens of wrong names among thousands of known ones, and thousands among dozens.
+/// Work that one compilation may do for suggestions: names visited, plus cells of the tables that compare two names. This
+/// is enough for dozens of wrong names among thousands of known ones, and for thousands among dozens.
 pub const WORK: u64 = 5_000_000;
 
-/// Finds names, until its work is used up.
+/// Finds similar names until its work is used up.
 #[derive(Clone, Debug)]
 pub struct Nearby {
     left: Cell<u64>,
@@ -29,13 +29,13 @@ impl Default for Nearby {
     }
 }
 
-/// The nearest of a few names.
+/// Returns the most similar of a few names, if one is similar enough.
 pub fn near<'a>(name: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     Nearby::default().nearest(name, among)
 }
 
 impl Nearby {
-    /// The name in `among` that is nearest to `name`, if one is near enough to be meant.
+    /// Returns the name in `among` that is most similar to `name`, if one is similar enough.
     pub fn nearest<'a>(
         &self,
         name: &str,
@@ -70,21 +70,21 @@ impl Nearby {
         best.map(|(_, known)| known)
     }
 
-    /// Takes from what is left; false, and nothing is left, where that is too little.
+    /// Takes `work` from the remaining work. If too little is left, sets it to 0 and returns false.
     fn pays(&self, work: u64) -> bool {
         let left = self.left.get().checked_sub(work);
         self.left.set(left.unwrap_or(0));
         left.is_some()
     }
 
-    /// Work that was done so far.
+    /// Returns the work done so far.
     #[cfg(test)]
     fn done(&self) -> u64 {
         WORK - self.left.get()
     }
 }
 
-/// A name in lower case, if it is no longer than what is compared.
+/// The letters of a name in lower case; at most [`LONGEST`].
 struct Letters {
     all: [char; LONGEST],
     len: usize,
@@ -107,8 +107,8 @@ impl Letters {
     }
 }
 
-/// Edits between two names if they are at most `most`, and how many cells were computed; two letters that changed places
-/// count as one. Only cells near the diagonal can be that small.
+/// Returns the number of edits between two names if it is at most `most`, and the number of cells computed. Two swapped
+/// neighbouring letters count as one edit. Only cells near the diagonal are computed; others cannot be that small.
 fn distance(a: &[char], b: &[char], most: usize) -> (Option<usize>, u64) {
     const FAR: u8 = u8::MAX / 2;
     const EMPTY: [u8; LONGEST + 1] = [FAR; LONGEST + 1];
@@ -132,7 +132,7 @@ fn distance(a: &[char], b: &[char], most: usize) -> (Option<usize>, u64) {
             least = least.min(best);
             cells += 1;
         }
-        // letters that change places reach over one row: of two rows without a way none is left
+        // a swap reaches over one row, so the search ends only after two rows without a cell in range
         let before = old.iter().copied().min().unwrap_or(FAR);
         if usize::from(least) > most && usize::from(before) > most {
             return (None, cells);

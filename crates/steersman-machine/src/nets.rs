@@ -1,5 +1,5 @@
-//! States in Rust: how a model-driven agent's answers become steps. `chat`, `react` and `refact` are built in; others
-//! are registered under a name. And the registry of routers in Rust.
+//! States in Rust: a net turns the answers of a model-driven agent's model into steps. `chat`, `react` and `refact` are built in;
+//! other nets are registered under a name. The module also holds the registry of routers in Rust.
 
 mod built_in;
 
@@ -14,49 +14,51 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// What happened to an agent whose net is asked.
+/// An event about which an agent's net is asked.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// It owes a step: a message came, or an exchange closed. Asked before anything is wished.
+    /// The agent owes a step: a message came, or an exchange closed. The net is asked before any effect is wished.
     Owes,
     /// The model answered.
     Answered(&'a Answer),
-    /// What it wished with [`Step::Custom`] gave this text.
+    /// Text that the work of a [`Step::Custom`] gave.
     Gave(&'a str),
 }
 
-/// What a net wants done.
+/// The step that a net asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// A model call.
+    /// The agent makes a model call.
     Think,
-    /// Of an answer: its calls are opened; without calls it is the agent's answer.
+    /// For an answer of the model: opens the calls of the answer. An answer without calls is the agent's answer.
     Take,
-    /// Of an answer: its text is a thought, kept on the stack; another step is owed.
+    /// For an answer of the model: its text is a thought that the stack keeps. The agent owes another step.
     Thought,
-    /// Of an answer: the same, and the agent is told this before its next step: what the next state wants of the model.
-    /// Calls of the answer are not opened. Where a step is owed: the agent is told this, and the net is asked again.
+    /// For an answer of the model: as [`Step::Thought`], and the text given here is shown to the agent before its next step; it
+    /// says what the next state wants of the model. Calls of the answer are not opened. For an owed step: the text is shown to
+    /// the agent, and the net is asked again.
     Next(String),
-    /// Of an answer: its text is a thought; one model call with tools off follows, whose text is the answer.
+    /// For an answer of the model: its text is a thought. One model call with tools off follows, and its text is the agent's
+    /// answer.
     Conclude,
-    /// Work by a registered handler: its name and JSON for it.
+    /// Work of a registered handler: the handler's name and JSON for it.
     Custom(Name, Json),
-    /// The answer, without a model.
+    /// The agent's answer, without a model call.
     Answer(String),
-    /// It cannot go on.
+    /// The agent fails with this text.
     Fail(String),
-    /// This step, and from it on the agent is in the state of this name: [`NetView::state`] has it, the log and events
-    /// carry it, people see it.
+    /// The agent enters the state of this name and takes the step. [`NetView::state`] returns the name; the log, events and
+    /// screens show it.
     Enter(Name, Box<Step>),
 }
 
 impl Step {
-    /// This step, and the agent enters a state with it.
+    /// Returns this step together with the entry into a state.
     pub fn enters(self, state: &str) -> Self {
         Self::Enter(state.into(), Box::new(self))
     }
 
-    /// The state that is entered, if one is, and what is done.
+    /// Returns the state that the step enters, if any, and the step without it. Of nested states the innermost counts.
     pub(crate) fn split(self) -> (Option<Name>, Self) {
         let (mut state, mut step) = (None, self);
         while let Self::Enter(name, then) = step {
@@ -67,52 +69,52 @@ impl Step {
     }
 }
 
-/// What a net sees.
+/// The data that a net may read.
 pub struct NetView<'a> {
-    /// Where the branch stands.
+    /// Snapshot of the branch.
     pub snapshot: &'a Snapshot,
-    /// The agent.
+    /// The agent whose net is asked.
     pub agent: &'a Agent,
     /// Texts that the snapshot names.
     pub bodies: &'a dyn Bodies,
-    /// Its state, its calls and the rest as expressions see them; secrets are handles.
+    /// The agent's state, its calls and the other names of expressions. Secrets are handles.
     pub scope: &'a dyn crate::expression::Scope,
 }
 
 impl NetView<'_> {
-    /// The agent's newest message.
+    /// Returns the agent's newest message, empty if there is none.
     pub fn message(&self) -> Arc<str> {
         let body = self.agent.message;
         body.map_or_else(|| "".into(), |body| self.bodies.text(body))
     }
-    /// How many steps it took for this answer: what it said or did so far. The one that is being judged is not among them.
+    /// Returns the number of model calls of the agent for this answer. The call that is being judged is not counted.
     pub fn steps(&self) -> u32 {
         self.agent.counters.model_calls
     }
-    /// What it said last for this answer before what is being judged, if it said something.
+    /// Returns the last text of the agent for this answer, without the one that is being judged.
     pub fn said(&self) -> Option<Arc<str>> {
         self.agent.said.map(|body| self.bodies.text(body))
     }
-    /// The state that was entered last since the answer began.
+    /// Returns the state that was entered last since the answer began.
     pub fn state(&self) -> Option<&str> {
         self.agent.state.as_deref()
     }
-    /// One model call with tools off follows, whose text is the answer: a limit was reached, or enough was thought.
+    /// Returns true if one model call with tools off follows, whose text is the answer: a limit was reached, or a net concluded.
     pub fn is_last(&self) -> bool {
         self.agent.counters.last_call
     }
-    /// The tool or agent that was called last, where nothing that was called with it gave what it was called for.
+    /// Returns the tool or agent whose call failed last. `None` if a call of the same or a later exchange succeeded.
     pub fn missed(&self) -> Option<&str> {
         Some(&*self.agent.missed.as_ref()?.0)
     }
-    /// The value of an expression's name: `["state", "score"]`, `["calls", "search", "ok"]`; none where there is none, or it
-    /// is unset.
+    /// Returns the value of a name of expressions: `["state", "score"]`, `["calls", "search", "ok"]`. `None` means that there is
+    /// no such value, or that it is unset.
     pub fn value(&self, path: &[&str]) -> Option<Json> {
         value(self.scope, path)
     }
 }
 
-/// The value of an expression's name; none where there is none, or it is unset.
+/// Returns the value of a name of expressions. `None` means that there is no such value, or that it is unset.
 fn value(scope: &dyn crate::expression::Scope, path: &[&str]) -> Option<Json> {
     let (root, rest) = path.split_first()?;
     let (mut value, taken) = scope.path(root, rest)?;
@@ -122,46 +124,46 @@ fn value(scope: &dyn crate::expression::Scope, path: &[&str]) -> Option<Json> {
     serde_json::to_value(value).ok().filter(|v| !v.is_null())
 }
 
-/// A state machine over an agent's steps. Pure: the same view and event give the same step.
+/// A state machine over an agent's steps. Implementations must be pure: the same view and event give the same step.
 pub trait Net: Send + Sync {
-    /// Its version, part of the definition's digest.
+    /// Returns the version of the net, which is part of the definition's digest.
     fn version(&self) -> String;
-    /// What is to be done.
+    /// Returns the next step.
     fn next(&self, view: &NetView<'_>, event: &Event<'_>) -> Step;
 }
 
-/// What a router in Rust sees.
+/// The data that a router in Rust may read.
 pub struct RouteView<'a> {
-    /// Where the branch stands.
+    /// Snapshot of the branch.
     pub snapshot: &'a Snapshot,
     /// The routed agent.
     pub agent: &'a Agent,
-    /// State, calls and the rest as expressions see them; what is read here is recorded.
+    /// State, calls and the other names of expressions. Values that are read here are recorded.
     pub scope: &'a dyn crate::expression::Scope,
 }
 
 impl RouteView<'_> {
-    /// The value of an expression's name: `["calls", "search", "ok"]`, `["route", "last", "result"]`; none where there is
-    /// none, or it is unset.
+    /// Returns the value of a name of expressions: `["calls", "search", "ok"]`, `["route", "last", "result"]`. `None` means that
+    /// there is no such value, or that it is unset.
     pub fn value(&self, path: &[&str]) -> Option<Json> {
         value(self.scope, path)
     }
-    /// A state entry in a type of yours; none while it is unset.
+    /// Returns a state entry in a type of yours. `None` means that the entry is unset.
     ///
     /// # Errors
-    /// What does not fit, with the entry's name.
+    /// The value does not fit the type; the text names the entry.
     pub fn state<T: serde::de::DeserializeOwned>(&self, entry: &str) -> Result<Option<T>, String> {
         let value = self.value(&["state", entry]);
         let typed = value.map(serde_json::from_value).transpose();
         typed.map_err(|e| format!("state.{entry}: {e}"))
     }
-    /// How many decisions were taken since the message that is answered.
+    /// Returns the number of decisions since the message that is answered.
     pub fn count(&self) -> u64 {
         self.value(&["route", "count"])
             .and_then(|count| count.as_u64())
             .unwrap_or_default()
     }
-    /// Who acted last for this answer, and what it gave.
+    /// Returns the member that acted last for this answer, and its result.
     pub fn last(&self) -> Option<(String, Option<String>)> {
         let text = |name| self.value(&["route", "last", name]);
         let agent = text("agent")?.as_str()?.to_owned();
@@ -172,25 +174,26 @@ impl RouteView<'_> {
     }
 }
 
-/// A router in Rust. Called once for each decision; its answer is recorded. Pure: the same view gives the same answer.
+/// A router in Rust, called once for each decision; the log records its answer. Implementations must be pure: the same view
+/// gives the same answer.
 pub trait Router: Send + Sync {
-    /// Its version, part of the definition's digest.
+    /// Returns the version of the router, which is part of the definition's digest.
     fn version(&self) -> String;
-    /// What comes next.
+    /// Returns the next choice, or a text about why there is none.
     fn route(&self, view: &RouteView<'_>) -> Result<crate::interaction::Choice, String>;
 }
 
 /// Nets and routers in Rust by name.
 #[derive(Clone, Default)]
 pub struct Natives {
-    /// Nets by name.
+    /// Registered nets by name.
     pub nets: BTreeMap<Name, Arc<dyn Net>>,
     /// Routers by the name of their routed agent.
     pub routers: BTreeMap<Name, Arc<dyn Router>>,
 }
 
 impl Natives {
-    /// Whether these are the same nets and routers, not only others of their names.
+    /// Returns true if both hold the very same nets and routers, not only nets and routers of the same names.
     pub fn is_same(&self, other: &Self) -> bool {
         fn same<T: ?Sized>(a: &BTreeMap<Name, Arc<T>>, b: &BTreeMap<Name, Arc<T>>) -> bool {
             a.len() == b.len()
@@ -212,14 +215,14 @@ impl fmt::Debug for Natives {
 }
 
 impl Network {
-    /// Nets that its agents name and that come with no engine: they are registered in Rust.
+    /// Returns the nets of the network's agents that are not built in: they must be registered in Rust.
     pub fn nets_in_rust(&self) -> BTreeSet<&Name> {
         let agents = self.agents.values();
         let nets = agents.flat_map(|agent| agent.models().map(|model| &model.net));
         nets.filter(|net| built_in::net(net).is_none()).collect()
     }
 
-    /// Agents whose router is registered in Rust, with the version that the definition names.
+    /// Returns the agents whose router is registered in Rust, with the version that the definition names.
     pub fn routers_in_rust(&self) -> BTreeMap<&Name, &str> {
         let agents = self.agents.iter();
         agents
@@ -234,12 +237,12 @@ impl Network {
     }
 }
 
-/// What the agent's net wants where a step is owed.
+/// Returns the step that the agent's net asks for where the agent owes one.
 pub(crate) fn owes(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Step {
     next(cx, snapshot, agent, &Event::Owes)
 }
 
-/// What the agent's net makes of what it got.
+/// Returns the step that the agent's net makes of an answer.
 pub(crate) fn answered(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Event<'_>) -> Step {
     next(cx, snapshot, agent, event)
 }

@@ -1,6 +1,6 @@
-//! The network: a definition after parsing and checking. Immutable, named by a digest, cannot be built invalid.
+//! The network: a definition after parsing and checking. It is immutable, is named by a digest and cannot be built invalid.
 //!
-//! Made by the crate `steersman-definition` alone, from YAML or from the Rust builder; every name in it resolves.
+//! Only [`crate::definition`] makes one, from YAML or from the Rust builder. Every name in it resolves.
 
 mod aging;
 mod approve;
@@ -45,143 +45,143 @@ use std::sync::Arc;
 /// A checked definition.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Its name.
+    /// Name of the network.
     pub name: Name,
-    /// One line about it.
+    /// One line that describes the network.
     pub description: Option<String>,
-    /// Digest of all that shapes what sessions do, bound `config` values left out (the binding adds them).
+    /// Digest of everything that shapes what sessions do, except bound `config` values, which the binding adds.
     pub digest: Digest,
-    /// Canonical text of the definition with the files it names: what is stored, and what it is rebuilt from.
+    /// Canonical text of the definition with the files it names. This text is stored, and the network is rebuilt from it.
     pub source: Arc<str>,
-    /// IANA zone of `now`.
+    /// IANA time zone of `now`.
     pub timezone: String,
-    /// Plain values by name.
+    /// Declared plain values by name.
     pub config: BTreeMap<Name, Config>,
-    /// Handles by name.
+    /// Handles of secrets by name.
     pub secrets: BTreeMap<Name, Secret>,
-    /// Models by name; `default` is always there.
+    /// Models by name; `default` is always present.
     pub models: BTreeMap<Name, ModelDef>,
-    /// Events by name.
+    /// Messages from outside that are not chat, by name.
     pub events: BTreeMap<Name, EventDef>,
-    /// Labels by name.
+    /// Templates of the session's labels by name.
     pub labels: BTreeMap<Name, Template>,
-    /// What is said in place of the engine's own sentences.
+    /// Replacements for the engine's own sentences.
     pub texts: crate::texts::Texts,
-    /// What a session came to.
+    /// Expressions over the end of a session, by name (`outcome:`).
     pub outcome: BTreeMap<Name, Expr>,
-    /// The model whose embeddings find passages; none: full text alone.
+    /// Model whose embeddings find passages. `None` means that only full text is searched.
     pub embeddings: Option<Name>,
-    /// What the built-in set `memory` saves and finds.
+    /// Settings of what the built-in set `memory` saves and finds.
     pub memory: MemoryDef,
     /// MCP servers by name.
     pub mcp: BTreeMap<Name, McpDef>,
-    /// Tools by name, built-in ones that are used included. Of a server those that the definition names, without what only
-    /// the server knows, until [`Network::with_manifest`].
+    /// Tools by name, with the built-in ones that are used. Until [`Network::with_manifest`], a server's tools are only those
+    /// that the definition names, without the data that only the server has.
     pub tools: BTreeMap<Name, ToolDef>,
-    /// Agents by name, in order of the definition where it matters.
+    /// Agents by name.
     pub agents: BTreeMap<Name, AgentDef>,
     /// People by name (agents with `person`); `user` is not among them.
     pub people: BTreeMap<Name, PersonDef>,
-    /// Agents that may be talked to first; the first is the default.
+    /// Agents that a session may begin with; the first is the default.
     pub entry: Vec<Name>,
-    /// For each tool, agent and person those to whom it leads directly.
+    /// The edges of the network: for each tool, agent and person, the tools, agents and people that it leads to directly.
     pub leads: BTreeMap<Name, BTreeSet<Name>>,
     /// Limits of the whole session.
     pub limits: Limits,
-    /// Raw answers and requests to be kept.
+    /// The raw data that is recorded.
     pub record: Record,
     /// States and routers in Rust, registered by name.
     pub natives: crate::nets::Natives,
 }
 
 impl Network {
-    /// An agent by name. Panics if there is none: names in a network resolve.
+    /// Returns the agent of this name. Panics if there is none, because names in a network resolve.
     pub fn agent(&self, name: &str) -> &AgentDef {
         self.agents.get(name).expect("names in a network resolve")
     }
-    /// A tool by name. Panics if there is none: names in a network resolve.
+    /// Returns the tool of this name. Panics if there is none, because names in a network resolve.
     pub fn tool(&self, name: &str) -> &ToolDef {
         self.tools.get(name).expect("names in a network resolve")
     }
 }
 
-/// What is kept beside the log.
+/// Raw data that is stored in addition to the log.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Answers of tools as they came.
+    /// True if answers of tools are kept as they came.
     pub raw: bool,
-    /// Rendered requests.
+    /// True if rendered requests are kept.
     pub requests: bool,
 }
 
-/// A declared plain value.
+/// A declared plain value of `config`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// `string`, `integer`, `number` or `boolean`.
+    /// Type of the value: `string`, `integer`, `number` or `boolean`.
     pub ty: Type,
-    /// Environment variable that it comes from.
+    /// Environment variable that holds the value.
     pub env: Option<String>,
-    /// Its value otherwise; none: required.
+    /// Value used if the variable gives none. `None` means that a value is required.
     pub default: Option<Json>,
-    /// Read at each use in a transport field, outside the digest.
+    /// True if the value is read at each use in a transport field and is not part of the digest.
     pub live: bool,
 }
 
-/// A handle to a secret.
+/// Handle of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secret {
-    /// Where it is read, at each use.
+    /// Source that is read at each use.
     pub source: SecretSource,
-    /// Unset renders as an absent field.
+    /// True if the secret may be unset; a field that uses it is then absent.
     pub optional: bool,
 }
 
-/// Where a secret is.
+/// Source of a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
-    /// An environment variable.
+    /// Name of an environment variable.
     Env(String),
-    /// A file's content without its last newline.
+    /// Path of a file; the secret is its content without the last newline.
     File(String),
 }
 
-/// A model by name.
+/// A model of the definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelDef {
-    /// Wire and place.
+    /// Protocol and provider.
     pub provider: Provider,
-    /// Name at the provider.
+    /// Name of the model at the provider.
     pub model: Option<String>,
-    /// Base address.
+    /// Base address of the provider.
     pub url: Option<Template>,
-    /// Key: a template over `secrets`.
+    /// API key: a template over `secrets`.
     pub key: Option<Template>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// Longest answer in tokens.
+    /// The most tokens of an answer.
     pub max_tokens: Option<u64>,
-    /// Tokens that a request and its answer may have together, if that is known.
+    /// The most tokens of a request and its answer together, if known.
     pub window: Option<u64>,
-    /// Sent as they are.
+    /// Further parameters, sent unchanged.
     pub params: BTreeMap<String, Json>,
-    /// How tools are called.
+    /// The way in which the model is offered tools and calls them.
     pub calls: CallStyle,
-    /// Models that are asked in its place, in this order.
+    /// Fallback models, in the order in which they are asked.
     pub fallback: Vec<Name>,
-    /// How long its outages are waited for, and how often a call is tried before that.
+    /// Number of attempts of a call, and how long an outage is waited for after them.
     pub retry: ModelRetry,
-    /// How often it is asked at most.
+    /// Highest rate of requests and tokens.
     pub rate: Option<Rate>,
-    /// What it costs; none: as the built-in table says of the model that it turns out to be.
+    /// Price of the model. `None` means the price in the built-in table for the model that answers.
     pub price: Option<Price>,
 }
 
-/// What is done before a call of a model fails because nobody answers.
+/// Retries of a model call whose provider does not answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct ModelRetry {
-    /// Attempts one after the other, at most.
+    /// The most attempts in a row.
     pub times: u32,
-    /// For so many milliseconds an outage of its place is waited for then; 0: the call fails.
+    /// Milliseconds to wait, after these attempts, for an outage of the place to end. 0 means that the call fails instead.
     pub outage: u64,
 }
 
@@ -195,8 +195,8 @@ impl Default for ModelRetry {
 }
 
 impl Network {
-    /// A model and those that stand in for it, in the order in which they are asked. Each comes once; those that stand
-    /// in for one of them come behind it.
+    /// Returns a model and its fallback models in the order in which they are asked. Each model comes once. The fallback models
+    /// of a fallback model are listed after it.
     pub fn chain(&self, model: &str) -> Vec<&Name> {
         let mut chain = Vec::new();
         self.link(model, &mut chain);
@@ -215,14 +215,14 @@ impl Network {
         }
     }
 
-    /// Whether money is limited anywhere.
+    /// Returns true if a limit of the session or of an agent limits cost.
     pub fn limits_cost(&self) -> bool {
         let mut agents = self.agents.values();
         self.limits.cost.is_some()
             || agents.any(|agent| agent.all_limits().any(|limits| limits.cost.is_some()))
     }
 
-    /// The same definition for sessions that begin with this agent.
+    /// Returns the same definition for sessions that begin with this agent.
     pub fn beginning_with(&self, entry: &Name) -> Self {
         Self {
             entry: vec![entry.clone()],
@@ -230,7 +230,7 @@ impl Network {
         }
     }
 
-    /// All to which these lead, themselves included.
+    /// Returns all names that can be reached over [`Network::leads`] from these names, which are included.
     fn reached<'a>(&'a self, from: impl IntoIterator<Item = &'a Name>) -> BTreeSet<&'a Name> {
         let mut open: Vec<&Name> = from.into_iter().collect();
         let mut seen = BTreeSet::new();
@@ -242,8 +242,8 @@ impl Network {
         seen
     }
 
-    /// Models that sessions may ask that begin at `entry`: those of agents to whom it leads, and what stands in for them.
-    /// Not that of the embeddings: a session does without it, and its calls are counted nowhere.
+    /// Returns the models that sessions beginning at `entry` may ask: the models of the agents that can be reached, and their
+    /// fallback models. The model of the embeddings is not included: a session works without it, and its calls are not counted.
     pub fn used_models(&self) -> BTreeSet<&Name> {
         let reached = self.reached(&self.entry);
         let agents = self.agents.iter();
@@ -251,7 +251,7 @@ impl Network {
         self.models_of(agents.map(|(_, agent)| agent))
     }
 
-    /// Models that may be asked, wherever a session begins.
+    /// Returns the models that may be asked, whichever agent a session begins with.
     pub fn all_models(&self) -> BTreeSet<&Name> {
         self.models_of(self.agents.values())
     }
@@ -278,357 +278,356 @@ impl Network {
     }
 }
 
-/// Wire and place of a model.
+/// Protocol and provider of a model.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// Found at the start of the session.
+    /// The provider is found at the start of the session.
     Auto,
-    /// OpenAI, chat completions.
+    /// OpenAI with the chat completions protocol.
     OpenAi,
-    /// Any server with chat completions.
+    /// Any server with the chat completions protocol.
     Compatible,
-    /// Anthropic, or any server with its Messages.
+    /// Anthropic, or any server with its Messages protocol.
     Anthropic,
-    /// Answers from a script.
+    /// Answers come from a script.
     Scripted,
 }
 
-/// How a model is told of tools and calls them.
+/// The way in which a model is offered tools and calls them.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum CallStyle {
-    /// Natively unless the server says that it cannot, then structured.
+    /// [`CallStyle::Native`], or [`CallStyle::Structured`] if the server says that it does not support tools.
     #[default]
     Auto,
-    /// By the provider's own means.
+    /// Tools and calls use the provider's own protocol.
     Native,
-    /// Tools in the prompt, answer by JSON Schema.
+    /// Tools are described in the prompt; the answer follows a JSON Schema.
     Structured,
-    /// The first JSON object `{ tool, arguments }` in the text is the call.
+    /// The first JSON object `{ tool, arguments }` in the answer's text is the call.
     Text,
 }
 
-/// A type of a parameter, state entry, output or event field.
+/// Type of a parameter, state entry, output or event field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Type {
-    /// What it is.
+    /// Kind of the value.
     pub kind: TypeKind,
-    /// It may be absent, then it is `none`.
+    /// True if the value may be absent; an absent value is `none`.
     pub optional: bool,
-    /// Used where nothing is given.
+    /// Value used if none is given.
     pub default: Option<Json>,
-    /// Told to the model.
+    /// Description that the model reads.
     pub description: Option<String>,
-    /// State: becomes unset so many milliseconds after its last write.
+    /// For state: milliseconds after its last write until the entry becomes unset.
     pub expires: Option<u64>,
-    /// State: how several writes of one exchange come together.
+    /// For state: how several writes of one exchange are joined.
     pub reduce: Reduce,
-    /// Secret parameters: the question to the person.
+    /// For secret parameters: the question to the person.
     pub ask: Option<Template>,
 }
 
-/// The kinds of types.
+/// Kind of a type, with its bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TypeKind {
-    /// Text, with a regular expression for all of it.
+    /// A text, optionally with a pattern.
     String {
-        /// Regular expression.
+        /// Regular expression that the whole text must match.
         pattern: Option<String>,
     },
     /// A whole number within bounds.
     Integer {
-        /// At least.
+        /// Least value, inclusive.
         minimum: Option<f64>,
-        /// At most.
+        /// Greatest value, inclusive.
         maximum: Option<f64>,
     },
     /// A number within bounds.
     Number {
-        /// At least.
+        /// Least value, inclusive.
         minimum: Option<f64>,
-        /// At most.
+        /// Greatest value, inclusive.
         maximum: Option<f64>,
     },
-    /// True or false.
+    /// A truth value.
     Boolean,
     /// One of these texts.
     Enum(Vec<String>),
-    /// A list.
+    /// A list of values of this type.
     List(Box<Type>),
-    /// Exactly these fields.
+    /// An object with exactly these fields.
     Fields(Vec<(Name, Type)>),
     /// An object of any shape.
     Object,
-    /// Anything.
+    /// Any JSON value.
     Any,
-    /// A sealed handle.
+    /// A sealed secret handle.
     Secret,
     /// A reference to an artifact.
     Artifact,
-    /// A JSON Schema file, checked by an adapter; its text.
+    /// The text of a JSON Schema file. An adapter checks values against it.
     Schema(Arc<str>),
 }
 
-/// A message from outside that is not chat.
+/// A kind of message from outside that is not chat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventDef {
-    /// The payload.
+    /// Fields of the payload.
     pub fields: Vec<(Name, Type)>,
-    /// Each id is accepted once.
+    /// Id of a message. A message whose id was accepted before is not accepted again.
     pub id: Template,
-    /// Key of the session that it belongs to.
+    /// Key of the session that the message belongs to.
     pub session: Option<Template>,
-    /// How long one that no wait took is kept, in milliseconds.
+    /// Milliseconds for which a message that no wait took is kept.
     pub keep: u64,
-    /// It may open a session.
+    /// Present if the message may open a session.
     pub start: Option<StartDef>,
 }
 
-/// How an event opens a session.
+/// Rules by which an event opens a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartDef {
-    /// The root; none: the entry.
+    /// The root agent. `None` means the default entry.
     pub agent: Option<Name>,
-    /// Its arguments.
+    /// Arguments of the root agent.
     pub args: Vec<(Name, Data)>,
-    /// The first message.
+    /// First message of the session.
     pub message: Option<Template>,
 }
 
-/// A tool.
+/// A tool of the definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDef {
-    /// Its name.
+    /// Name of the tool.
     pub name: Name,
-    /// Told to the model.
+    /// Description that the model reads.
     pub description: String,
-    /// Its parameters.
+    /// Parameters of the tool.
     pub parameters: Parameters,
-    /// Its effect class.
+    /// Effect class of the tool.
     pub effect: Class,
-    /// What must hold before it runs.
+    /// Preconditions of a call.
     pub requires: Vec<Requires>,
-    /// Whether a person decides.
+    /// Rules by which a person approves a call; empty if no approval is needed.
     pub approve: Vec<Approve>,
-    /// What it does.
+    /// Kind of the tool and its settings.
     pub source: Source,
-    /// State writes on success.
+    /// State writes of a successful call.
     pub set: Vec<(Name, Data)>,
-    /// What the model sees on success; none: the result as JSON (text as it is).
+    /// Text for the model after a success. `None` means the result as JSON, or unchanged if it is text.
     pub result: Option<Template>,
-    /// By code, `http_4xx` and `*` included.
+    /// Reactions to errors by code; the codes may be patterns, `http_4xx` and `*`.
     pub on_error: BTreeMap<String, OnError>,
-    /// Way out of doubt; none: `ask` where a person can be reached, else `fail`.
+    /// Way out of a doubt. `None` means `ask` if a person can be reached, else `fail`.
     pub on_doubt: Option<OnDoubt>,
-    /// Result in dry mode.
+    /// Result of a call in dry mode.
     pub simulate: Option<Data>,
-    /// A call with the same arguments as an effect that was done before in the session needs no word of a person.
+    /// True if a call may repeat an equal effect that was done in the session without a person's consent.
     pub repeat_allowed: bool,
-    /// Follows with no model turn between.
+    /// Tool that is called next, without a model turn between.
     pub then: Option<Then>,
-    /// The mode in which whoever called it is next, if it succeeded; nothing: as it is.
+    /// Next mode of the caller if the call succeeds. `None` means that the mode stays.
     pub mode: Option<Template>,
-    /// How call and result look.
+    /// Rendering of the tool's calls and results.
     pub render: Render,
-    /// Of one attempt, in milliseconds.
+    /// Timeout of one attempt in milliseconds.
     pub timeout: u64,
-    /// Further attempts at most.
+    /// The most attempts after the first.
     pub retry: u32,
-    /// At once, per process.
+    /// The most calls of the tool that run at the same time in one process.
     pub parallel: u32,
-    /// Its results are judged; of an `unsafe` one the arguments, before it runs.
+    /// Judgement of the tool's results; for an `unsafe` tool, judgement of the arguments before a call begins.
     pub reflect: Option<Reflect>,
 }
 
 /// Parameters of a tool or agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parameters {
-    /// Declared one by one.
+    /// Parameters that are declared one by one.
     Fields(Vec<(Name, Type)>),
-    /// A JSON Schema file, checked by an adapter; its text.
+    /// The text of a JSON Schema file. An adapter checks arguments against it.
     Schema(Arc<str>),
 }
 
-/// What a tool does.
+/// Kind of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// It only writes state.
+    /// The tool only writes state.
     State,
-    /// A request.
+    /// The tool sends an HTTP request.
     Http(Box<Http>),
-    /// A process.
+    /// The tool starts a process.
     Command {
-        /// Program and arguments; no shell.
+        /// Program and arguments; no shell is involved.
         argv: Vec<Template>,
-        /// Environment.
+        /// Environment variables of the process.
         env: Vec<(String, Template)>,
     },
-    /// Rust, registered under its name.
+    /// A function in Rust that is registered under the tool's name.
     Native {
-        /// Its version.
+        /// Version of the function.
         version: String,
     },
-    /// It parks.
+    /// The tool waits; its call parks the session.
     Wait(Wait),
-    /// A question to this person (or `user`).
+    /// The tool asks this person (or `user`) a question.
     Ask(Name),
-    /// A message to this agent.
+    /// The tool sends a message to this agent.
     Send(Name),
-    /// Comes with the engine.
+    /// The tool is part of the engine.
     BuiltIn(BuiltIn),
-    /// A tool of an MCP server.
+    /// The tool belongs to an MCP server.
     Mcp {
-        /// The server, by its name in the definition.
+        /// Name of the server in the definition.
         server: Name,
-        /// The tool, by its name there.
+        /// Name of the tool at the server.
         tool: Arc<str>,
-        /// JSON Schema of its structured result, if the server gave one.
+        /// JSON Schema of the structured result, if the server gives one.
         output: Option<Arc<str>>,
     },
 }
 
-/// A request over HTTP. Templates here are transport fields: `secrets` and sealed state resolve.
+/// An HTTP request. Its templates are transport fields, in which `secrets` and sealed state resolve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Http {
-    /// Address.
+    /// Address of the request.
     pub url: Template,
-    /// Method.
+    /// Method of the request.
     pub method: String,
-    /// Query; `none` is left out.
+    /// Query parameters; those that are `none` are left out.
     pub query: Option<Data>,
-    /// Headers.
+    /// Request headers.
     pub headers: Vec<(String, Template)>,
-    /// JSON body.
+    /// JSON body of the request.
     pub json: Option<Data>,
-    /// Form body.
+    /// Form body of the request.
     pub form: Option<Data>,
-    /// Body: the artifact of this name.
+    /// Name of the artifact that is sent as the body.
     pub file: Option<Template>,
-    /// The artifact that the answer's body becomes; the result is its name.
+    /// Name of the artifact in which the response body is stored; the result is this name.
     pub save: Option<Template>,
-    /// Header that carries the effect id of `idempotent` tools.
+    /// Header for the effect id of `idempotent` tools.
     pub key_header: String,
-    /// Outcome by status, `502` or `5xx`.
+    /// Outcomes by status, such as `502` or `5xx`.
     pub outcomes: BTreeMap<String, HttpOutcome>,
-    /// How often it is sent at most.
+    /// Highest rate of requests.
     pub rate: Option<Rate>,
 }
 
-/// What a status means.
+/// Meaning of an HTTP status for the outcome of an effect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum HttpOutcome {
-    /// It happened.
+    /// The effect happened.
     Done,
-    /// It did not.
+    /// The effect did not happen.
     NotPerformed,
-    /// Nobody knows.
+    /// The effect may have happened.
     Unknown,
 }
 
-/// A precondition.
+/// A precondition of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Requires {
-    /// Must hold.
+    /// Expression that must hold.
     pub that: Expr,
-    /// Told to the model otherwise; none: the expression.
+    /// Text for the model if the expression does not hold. `None` means the text of the expression.
     pub otherwise: Option<Template>,
 }
 
-/// What follows an error.
+/// Reaction to an error of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnError {
-    /// State writes.
+    /// State writes after the error.
     pub set: Vec<(Name, Data)>,
-    /// What the model sees; none: code and message.
+    /// Text for the model. `None` means the code and the message of the error.
     pub result: Option<Template>,
-    /// A tool that follows.
+    /// Tool that is called next.
     pub then: Option<Then>,
 }
 
-/// A tool that follows a tool.
+/// A tool that is called after another tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Then {
-    /// Which.
+    /// Name of the tool.
     pub tool: Name,
-    /// Its arguments; none: `result`.
+    /// Arguments of the tool. `None` means `result`.
     pub args: Option<Vec<(Name, Data)>>,
 }
 
-/// A wait.
+/// A wait of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// For what.
+    /// Condition that is waited for.
     pub on: WaitOn,
-    /// In milliseconds.
+    /// The longest wait in milliseconds.
     pub timeout: Option<u64>,
-    /// The result instead; none: the error `timeout`.
+    /// Result after the timeout. `None` means the error `timeout`.
     pub on_timeout: Option<Template>,
 }
 
-/// What is waited for.
+/// Condition of a wait.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WaitOn {
-    /// An event whose fields match and, if given, whose `when` holds.
+    /// An event whose fields match and for which `when`, if given, holds.
     Event {
-        /// Its name.
+        /// Name of the event.
         event: Name,
-        /// Fields that must be equal, rendered when the wait opens.
+        /// Fields that must be equal to these templates, which are rendered when the wait opens.
         matching: Vec<(Name, Template)>,
-        /// In addition, over `event` and `args`.
+        /// Additional condition over `event` and `args`.
         when: Option<Expr>,
     },
-    /// A span of time, rendered to a duration.
+    /// A span of time; the template renders to a duration.
     Time(Template),
-    /// A date and time in the network's zone.
+    /// A date and time in the network's time zone.
     Until(Template),
-    /// Branches forked here: how many must end; none: all.
+    /// The end of branches that are forked here. The number says how many must end; `None` means all.
     Branches(Option<u32>),
-    /// Commits of this branch.
+    /// A number of commits of this branch.
     Ticks(u64),
-    /// An expression over state.
+    /// An expression over state that must hold.
     When(Expr),
-    /// One of several.
+    /// At least one of these waits.
     Any(Vec<Wait>),
-    /// All of several.
+    /// All of these waits.
     All(Vec<Wait>),
 }
 
-/// A model-driven or routed agent, or one that only runs a tool.
+/// An agent: model-driven, routed, or one that only runs a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentDef {
-    /// Its name.
+    /// Name of the agent.
     pub name: Name,
-    /// Told to models that may choose it.
+    /// Description for models that may choose the agent.
     pub description: String,
-    /// How it is called.
+    /// Parameters of a call of the agent.
     pub parameters: Parameters,
-    /// Structured answer; none: text.
+    /// Structured answer. `None` means that the answer is text.
     pub output: Option<Output>,
-    /// State writes at its end, over `result`.
+    /// State writes at the agent's end, over `result`.
     pub set: Vec<(Name, Data)>,
-    /// Opens a scope with each instance.
+    /// State entries that the agent declares; each instance opens a scope for them.
     pub state: Vec<(Name, Type)>,
-    /// A further call of the same instance begins with fresh state.
+    /// True if a further call of the same instance begins with fresh state.
     pub enter_fresh: bool,
-    /// Turns of a dialogue, a task, or one model call; none: a dialogue at the entry, of `tasks` and `handoff` and
-    /// of their members, else a task.
+    /// Unit of the agent's answers: turns of a dialogue, a task, or one model call. `None` means a dialogue for the entry, for
+    /// agents of kind `tasks` and `handoff` and for their members, else a task.
     pub turns: Option<Turns>,
-    /// What it sees of the others under a routed agent; none: what that one or its state says.
+    /// View on the other members under a routed agent. `None` means the view that the routed agent or its state sets.
     pub view: Option<ViewDef>,
-    /// State entries that are filled from each new message, ahead of everything else.
+    /// State entries that are extracted from each new message before anything else happens.
     pub extract: Vec<Name>,
-    /// Limits of it and all it started; defaults where nothing is written.
+    /// Limits of the agent and everything it started; they hold the defaults if the definition sets none.
     pub limits: Limits,
-    /// What it is. Where there are modes, one of them is in force instead of what stands here ([`AgentDef::model`]).
-    /// Its answers are judged before anybody is told.
+    /// Judgement of the agent's answers before anybody receives them.
     pub reflect: Option<Reflect>,
-    /// What it is.
+    /// Kind of the agent and its settings. An agent with modes uses the mode in force instead ([`AgentDef::model`]).
     pub does: Does,
-    /// Its modes; only of model-driven agents.
+    /// Modes of the agent; only model-driven agents have some.
     pub modes: Option<Box<Modes>>,
 }
 
 impl AgentDef {
-    /// How this agent calls a tool: `finish` takes what the agent's answer is to be.
+    /// Returns the parameters of a tool for this agent. The tool `finish` takes a value of the agent's output type.
     pub fn parameters_of<'a>(&'a self, tool: &'a ToolDef) -> Cow<'a, Parameters> {
         match (&self.output, &tool.source) {
             (Some(output), Source::BuiltIn(BuiltIn::Finish)) => Cow::Owned(Parameters::Fields(
@@ -639,22 +638,22 @@ impl AgentDef {
     }
 }
 
-/// What an agent is.
+/// Kind of an agent.
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one for each agent of a definition"
 )]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Does {
-    /// A model chooses its steps.
+    /// A model chooses the agent's steps.
     Model(Box<ModelAgent>),
-    /// A router chooses who acts.
+    /// A router chooses who acts next.
     Route(Route),
-    /// No model: one call of a tool. A tool call that a router may name.
+    /// A plain agent: one call of a tool that a router may name, without a model.
     Run {
-        /// The tool.
+        /// Name of the tool.
         tool: Name,
-        /// Its arguments; none: the agent's own.
+        /// Arguments of the call. `None` means the agent's own arguments.
         args: Option<Vec<(Name, Data)>>,
     },
 }
@@ -662,55 +661,55 @@ pub enum Does {
 /// A structured answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
-    /// Its type.
+    /// Type of the answer.
     pub ty: Type,
-    /// The state entry that it is written to (`output: state.NAME`).
+    /// State entry that the answer is written to (`output: state.NAME`).
     pub into: Option<Name>,
 }
 
-/// How an agent ends.
+/// Unit that a plain answer of an agent ends.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Turns {
     /// A plain answer ends a turn.
     Dialogue,
     /// A plain answer ends the task.
     Task,
-    /// One model call and its tools.
+    /// The agent makes one model call and runs its tools.
     Once,
 }
 
 /// A model-driven agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelAgent {
-    /// The system prompt.
+    /// Template of the system prompt.
     pub system: Option<Template>,
-    /// Model by name.
+    /// Name of the model.
     pub model: Name,
-    /// Over the model's parameters.
+    /// Parameters that override those of the model.
     pub params: BTreeMap<String, Json>,
-    /// What it is offered, in order; order is frozen.
+    /// Tools, agents and people that the model is offered. Their order is frozen.
     pub tools: Vec<ToolUse>,
-    /// Servers of which it is offered all tools (`SERVER.*`). A network that knows its manifest has none of these.
+    /// Servers of which all tools are offered (`SERVER.*`). A network that has its manifest has none of these.
     pub servers: Vec<ServerUse>,
-    /// `auto`, `any`, `none` or a tool.
+    /// Requirement on the model to call tools: `auto`, `any`, `none` or the name of a tool.
     pub tool_choice: ToolChoice,
-    /// Begins the answer.
+    /// Text that begins the model's answer.
     pub prefill: Option<Template>,
-    /// Tools that run ahead of every turn, together. Where there are documents, one of them searches these.
+    /// Tools that run before every turn, in parallel. If there are documents, one of these tools searches them.
     pub before: Vec<Before>,
-    /// Text and Markdown that can be searched: files and folders, relative to the definition's folder. They are read when
-    /// something is searched, so their content is no part of the digest.
+    /// Files and folders with text and Markdown that can be searched, relative to the definition's folder. They are read by each
+    /// search, so their content is not part of the digest.
     pub knowledge: Vec<Arc<str>>,
-    /// How its model calls make steps: `chat`, `react`, or one registered in Rust.
+    /// Name of the net that turns model answers into steps: `chat`, `react`, `refact`, or one registered in Rust.
     pub net: Name,
-    /// How its context is rendered.
+    /// Rendering of the agent's context.
     pub context: Context,
-    /// It answers by a search over branches.
+    /// Present if the agent answers by a search over branches.
     pub search: Option<Box<crate::search::Plan>>,
 }
 
 impl ModelAgent {
-    /// The models that it asks: its own, and the one that compacts its context.
+    /// Returns the models that the agent asks: its own, and the one that compacts its context.
     fn asks(&self) -> impl Iterator<Item = &Name> {
         let compact = self.context.compact.as_ref();
         let compact = compact.map(|compact| &compact.model);
@@ -718,30 +717,30 @@ impl ModelAgent {
     }
 }
 
-/// Whether a model must call.
+/// Requirement on a model to call tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model is free to call or not.
     #[default]
     Auto,
-    /// It must.
+    /// The model must call a tool.
     Any,
-    /// It must not.
+    /// The model must not call a tool.
     None,
-    /// It must call this one.
+    /// The model must call this tool.
     Tool(Name),
 }
 
-/// How a context is put together.
+/// Layout of a context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Context {
-    /// Order of parts.
+    /// The parts of the context, in order.
     pub parts: Vec<Part>,
-    /// Volatile facts.
+    /// Template of the volatile facts.
     pub now: Option<Template>,
-    /// Exchanges kept in view.
+    /// Number of newest exchanges that are rendered in full.
     pub keep_exchanges: u32,
-    /// When what lies further back is summed up; none: never.
+    /// Settings by which older parts are summarized. `None` means that they never are.
     pub compact: Option<Box<Compact>>,
 }
 
@@ -752,21 +751,21 @@ pub enum Part {
     System,
     /// The tools offered.
     Tools,
-    /// The conversation.
+    /// The conversation on the agent's stack.
     History,
-    /// Volatile facts.
+    /// Volatile facts at the end of the context.
     Now,
 }
 
-/// A tool that runs ahead of every turn.
+/// A tool that runs before every turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Before {
-    /// The tool, `pure` or `read`.
+    /// Name of the tool; its class is `pure` or `read`.
     pub tool: Name,
-    /// Its arguments; none: the message, where it takes one text.
+    /// Arguments of the tool. `None` means the message, if the tool takes one text.
     pub args: Option<Vec<(Name, Data)>>,
-    /// The name of what it gives (`before.NAME`).
+    /// Name of the result in templates (`before.NAME`).
     pub named: Name,
-    /// It is shown without being named.
+    /// True if the result is shown even if no template names it.
     pub show: bool,
 }

@@ -1,7 +1,7 @@
-//! Passages that are found for a query: what the tool `notes_search` gives, and how it is shown.
+//! Passages that a search finds: the result of the tool `notes_search`, and its rendering.
 //!
-//! `knowledge` and `relevant` are calls of this tool that the engine opens ahead of a turn; the built-in set `notes` offers
-//! it to the model. Who searches is the runtime's; what was found is the call's result, so a replay reads the same.
+//! `knowledge` and `relevant` are calls of this tool that the engine opens before a turn. The built-in set `notes` offers the
+//! tool to the model. The runtime searches; the findings are the call's result, so a replay reads the same.
 
 use crate::bounds;
 use crate::network::BuiltIn;
@@ -9,51 +9,52 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 
-/// The tool.
+/// Name of the tool that searches.
 pub const SEARCH: &str = BuiltIn::NotesSearch.name();
-/// Its `source`: the documents of the agent alone.
+/// Value of the tool's `source`: search only the documents of the agent.
 pub const DOCUMENTS: &str = "documents";
-/// Its `source`: what was said alone.
+/// Value of the tool's `source`: search only the transcript.
 pub const TRANSCRIPT: &str = "transcript";
-/// What `before` calls the passages of an agent's documents.
+/// Name under `before` of the passages from an agent's documents.
 pub const KNOWLEDGE: &str = "knowledge";
-/// What `before` calls the passages that a view asks for.
+/// Name under `before` of the passages that a view asks for.
 pub const RELEVANT: &str = "relevant";
-/// How the engine calls the tool for a view.
+/// Name under which the engine calls the tool for a view.
 pub const AHEAD_RELEVANT: &str = "before/relevant";
-/// Passages that are given where nothing else is said.
+/// Number of passages if the definition or call names none.
 pub const FEW: u32 = 5;
-/// Passages that are given at most.
+/// Most passages of one search.
 pub const MOST: u32 = 20;
 
-/// Shown where the search failed that the engine made ahead of a turn: an answer without it would look like one with it.
+/// Shown if a search that the engine makes before a turn failed. Otherwise an answer without passages would look like one with
+/// them.
 pub(crate) const FAILED: &str = "The documents could not be searched.";
-/// Shown where there is no passage.
+/// Shown if the search found no passage.
 pub(crate) const NOTHING: &str = "No passage was found.";
 
-/// What a search found: the raw result of the tool.
+/// Findings of a search: the raw result of the tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// The best first.
+    /// The passages, the best first.
     pub passages: Vec<Passage>,
-    /// What people should know of how it was searched: that embeddings could not be had.
+    /// A note for people about the search, for example that embeddings were not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A piece of a document, or something that was said.
+/// A piece of a document or of the transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Passage {
-    /// Where it stands: file and heading, or who said it, and which message it was.
+    /// Origin: file and heading, or the speaker and the number of the message.
     pub from: String,
-    /// Its words.
+    /// Text of the passage.
     pub text: String,
 }
 
-/// Findings as a model sees them: each line of a passage is marked as quoted, so none can pass for words of the engine.
+/// Renders findings for a model. Each line of a passage is marked as quoted, so that no passage can pass for words of the engine.
 pub(crate) fn quoted(raw: &Json) -> String {
     let Ok(found) = Findings::deserialize(raw) else {
-        // Scripts of tests may give whatever they like.
+        // Scripts of tests may give any value.
         return match raw {
             Json::Null => NOTHING.to_owned(),
             Json::String(text) => text.clone(),

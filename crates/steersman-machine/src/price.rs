@@ -1,44 +1,45 @@
-//! What models cost: prices as data, costs as whole millionths of the currency.
+//! Prices of models as data, and costs as whole millionths of the currency.
 
 use serde::{Deserialize, Serialize};
 
-/// Prices by provider and model, in US dollars for a million tokens: lists that change, so they are data with a date.
+/// Prices by provider and model, in US dollars per million tokens. Price lists change, so the table names its date.
 static TABLE: &str = include_str!("prices.csv");
 
 /// Millionths of one unit of the currency.
 const MICROS: u64 = 1_000_000;
-/// Tokens that a price is for.
+/// Number of tokens that a price is for.
 const PER: u128 = 1_000_000;
 
-/// What a million tokens cost, in millionths of the currency. **Stored** as JSON in the binding of a session.
+/// Price of a million tokens, in millionths of the currency. **Stored** as JSON in the binding of a session.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Tokens in.
+    /// Price of input tokens that are not in a cache.
     pub input: u64,
-    /// Tokens in that the provider had cached.
+    /// Price of input tokens that the provider read from its cache.
     pub cached: u64,
-    /// Tokens in that the provider was asked to keep, and kept.
+    /// Price of input tokens that the provider wrote to its cache on request.
     pub cache_write: u64,
-    /// Tokens out.
+    /// Price of output tokens.
     pub output: u64,
 }
 
-/// Tokens of one model call, as they are paid.
+/// Tokens of one model call, as they are billed.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// In, all.
+    /// All input tokens.
     pub input: u64,
-    /// Of these, what the provider had cached.
+    /// The part of the input that the provider read from its cache.
     pub cached: u64,
-    /// Of these, what the provider was asked to keep, and kept.
+    /// The part of the input that the provider wrote to its cache on request.
     pub cache_write: u64,
-    /// Out.
+    /// Output tokens.
     pub output: u64,
 }
 
-/// Tokens that requests and answers of well-known models may have together, by how their names begin; the first that fits. As
-/// their providers publish it for late 2025; a definition that knows better writes `window`.
+/// Context windows of well-known models, in tokens for a request and its answer together, by prefix of the model's name. The
+/// first prefix that matches counts. The numbers are those that the providers publish for late 2025; a definition overrides them
+/// with `window`.
 const WINDOWS: [(&str, u64); 7] = [
     ("claude-", 200_000),
     ("gpt-5", 400_000),
@@ -49,16 +50,16 @@ const WINDOWS: [(&str, u64); 7] = [
     ("gemini-2.5", 1_048_576),
 ];
 
-/// Tokens that a request to this model and its answer may have together, if that is known.
+/// Returns the most tokens that a request to this model and its answer may have together, if known.
 pub fn window(model: &str) -> Option<u64> {
     let known = WINDOWS.iter().find(|(name, _)| model.starts_with(name));
     known.map(|(_, window)| *window)
 }
 
 impl Price {
-    /// What these tokens cost, in millionths of the currency, rounded up; stays at the greatest number.
+    /// Returns the cost of these tokens in millionths of the currency, rounded up. An overflow gives the greatest number.
     pub fn of(&self, tokens: Tokens) -> u64 {
-        // A server that claims more cached tokens than it was sent is paid for what it was sent.
+        // If a server claims more cached tokens than were sent, only those that were sent are billed.
         let cached = tokens.cached.min(tokens.input);
         let written = tokens.cache_write.min(tokens.input - cached);
         let plain = tokens.input - cached - written;
@@ -75,7 +76,7 @@ impl Price {
         u64::try_from(sum.div_ceil(PER)).unwrap_or(u64::MAX)
     }
 
-    /// The most that a call can cost that sends `input` tokens and gets `output` back.
+    /// Returns the highest possible cost of a call that sends `input` tokens and receives `output` tokens.
     pub fn at_most(&self, input: u64, output: u64) -> u64 {
         let dearest = self.input.max(self.cached).max(self.cache_write);
         let bound = Self {
@@ -89,8 +90,8 @@ impl Price {
         })
     }
 
-    /// The price that the table knows of a provider's model. A date behind the name, as providers put it to name one
-    /// release (`-20251001`, `-2025-08-07`), does not count.
+    /// Returns the table's price of a provider's model. A date at the end of the name, which names one release (`-20251001`,
+    /// `-2025-08-07`), is ignored.
     pub fn known(provider: &str, model: &str) -> Option<Self> {
         let exact = |model: &str| {
             let row = rows().find(|row| row[0] == provider && row[1] == model)?;
@@ -113,7 +114,7 @@ fn rows() -> impl Iterator<Item = [&'static str; 6]> {
     })
 }
 
-/// A name without the date at its end, if it has one.
+/// Returns the name without the date at its end. `None` means that the name ends in no date.
 fn undated(model: &str) -> Option<&str> {
     let digits = model
         .bytes()
@@ -123,7 +124,7 @@ fn undated(model: &str) -> Option<&str> {
     let (name, date) = model.split_at(at);
     let count = date.bytes().filter(u8::is_ascii_digit).count();
     let date = date.starts_with('-').then_some(count)?;
-    // What stands before the date may end in digits of its own: `claude-haiku-4-5-20251001`.
+    // The name before the date may end in digits, too: `claude-haiku-4-5-20251001`.
     match date {
         8 => Some(name),
         9.. => {
@@ -139,7 +140,8 @@ fn undated(model: &str) -> Option<&str> {
     }
 }
 
-/// An amount of money in millionths, from its decimal text; what is smaller is rounded up. None if it is no amount.
+/// Parses a decimal amount of money into millionths. Smaller parts are rounded up. `None` means that the text is no amount or
+/// too large.
 pub fn micros(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let all = |text: &str| text.bytes().all(|c| c.is_ascii_digit());
@@ -158,14 +160,14 @@ pub fn micros(text: &str) -> Option<u64> {
     whole.checked_mul(MICROS)?.checked_add(part + up)
 }
 
-/// Millionths as people write them: at least two places, no more than needed.
+/// Writes millionths as people do, with at least two decimal places and no more than needed.
 pub fn money(micros: u64) -> String {
     let part = format!("{:06}", micros % MICROS);
     let kept = part.trim_end_matches('0').len().max(2);
     format!("{}.{}", micros / MICROS, &part[..kept])
 }
 
-/// `9,100`.
+/// Writes a number with commas between thousands: `9,100`.
 pub fn digits(n: u64) -> String {
     let text = n.to_string();
     let mut out = String::new();
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!(of(1, 0, 0, 0), 1);
         assert_eq!(of(0, 0, 0, 0), 0);
         assert_eq!(of(1_000, 400, 200, 10), 100 + 10 + 63 + 20);
-        // more cached than sent
+        // More cached tokens than were sent.
         assert_eq!(of(1_000, 5_000, 9, 0), 25);
         assert_eq!(of(u64::MAX, 0, 0, u64::MAX), u64::MAX);
         assert!(price.at_most(1_000, 10) >= of(1_000, 0, 1_000, 10));

@@ -1,28 +1,29 @@
-//! How often something may be asked for: `5/s`, `100/min`, `100/min, 40000 tokens/min`.
+//! Rates, the most requests or tokens in a span of time: `5/s`, `100/min`, `100/min, 40000 tokens/min`.
 
-/// How many requests, and of a model how many tokens, within how long.
+/// A rate: quotas of requests and, for a model, of tokens.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate {
-    /// Requests.
+    /// Quota of requests.
     pub requests: Option<Quota>,
-    /// Tokens, in and out.
+    /// Quota of tokens, input and output together.
     pub tokens: Option<Quota>,
 }
 
-/// At most so many within any span of so many milliseconds.
+/// At most `most` units within any span of `within` milliseconds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quota {
-    /// So many.
+    /// The most units of a span.
     pub most: u64,
-    /// Milliseconds.
+    /// Length of the span in milliseconds.
     pub within: u64,
 }
 
-/// The most that one quota may allow: each that is under way is remembered.
+/// The most requests that one quota may allow. The limiter remembers each request of the span.
 pub const MOST_REQUESTS: u64 = 100_000;
 
 impl Rate {
-    /// From its text: parts with commas, each `N/UNIT` or `N tokens/UNIT` with the units `s`, `min`, `h` and `d`.
+    /// Parses a rate: parts with commas between them, each `N/UNIT` or `N tokens/UNIT`, with the units `s`, `min`, `h` and `d`.
+    /// `None` means that the text is no rate, that a number is 0 or too large, or that a quota comes twice.
     pub fn parse(text: &str) -> Option<Self> {
         let mut rate = Self::default();
         for part in text.split(',') {

@@ -1,10 +1,9 @@
-//! Ratings of artifacts: how good a version is, said by an agent or by a person.
+//! Ratings of artifacts: the judgement of an agent or a person on a version.
 //!
-//! A rating is a write of state, in the scope in which the artifact lies. Its entry has a name that no declared entry can
-//! have, so nothing declared collides with it and no list of state shows it. Whatever holds for writes holds for ratings:
-//! they take effect when an exchange closes, follow branches, are given back by a rewind, conflict in an adoption and are
-//! erased with the line that brought them. The entry names the version by its content, as a number is a label within a
-//! branch alone.
+//! A rating is a write of state, in the scope of the artifact. The name of its entry cannot be declared, so a rating collides
+//! with no declared entry, and lists of state do not show it. All rules of writes hold for ratings: they take effect when an
+//! exchange closes, follow branches, are undone by a rewind, conflict in an adoption and are erased with the line that brought
+//! them. The entry names the version by its content, because the number of a version is a label within one branch.
 
 use crate::bounds::cut;
 use crate::effect::NewWrite;
@@ -16,22 +15,22 @@ use serde_json::{Value as Json, json};
 
 /// The lowest rating.
 pub const WORST: u8 = 1;
-/// The highest.
+/// The highest rating.
 pub const BEST: u8 = 5;
-/// Bytes of a reason at most; the rest is left out.
+/// The most bytes of a reason; the rest is cut off.
 pub const REASON: usize = 1 << 10;
 
-/// What a rating's entry begins with. Names of declared entries begin with a letter.
+/// First character of a rating's entry. Names of declared entries begin with a letter.
 const SIGN: char = '@';
-/// Digits of a content's hash that name it.
+/// Number of hexadecimal digits of the content's hash in an entry's name.
 const DIGITS: usize = 16;
 
-/// Who says it.
+/// The kind of party that rates.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Rater {
-    /// An agent.
+    /// An agent of the session.
     Agent,
-    /// A person: outranks every agent.
+    /// A person, who outranks every agent.
     Person,
 }
 
@@ -44,27 +43,27 @@ impl Rater {
     }
 }
 
-/// A rating.
+/// The rating of one version of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rating {
-    /// From [`WORST`] to [`BEST`].
+    /// The rating, from [`WORST`] to [`BEST`].
     pub rating: u8,
-    /// Why.
+    /// Reason for the rating.
     pub reason: Option<String>,
-    /// The agent, by its definition, or the person.
+    /// The agent, by the name of its definition, or the person.
     pub by: String,
-    /// What that is.
+    /// The kind of party that `by` names.
     pub rater: Rater,
 }
 
 impl Rating {
-    /// What it does to a place in a list of what was found: 3 leaves it as it is.
+    /// Returns the factor for the rank of a found item: 1 for a rating of 3 and for no rating, 0.5 to 1.5 for the others.
     pub fn weight(rating: Option<u8>) -> f64 {
         // 0.5, 0.75, 1, 1.25, 1.5
         f64::from(rating.unwrap_or(3) + 1) / 4.0
     }
 
-    /// In words: `rated 4 of 5 by ann: well sourced`.
+    /// Returns the rating in words: `rated 4 of 5 by ann: well sourced`.
     pub fn told(&self) -> String {
         let reason = self.reason.as_deref().map_or_else(String::new, |reason| {
             format!(": {}", reason.replace(char::is_control, " "))
@@ -74,24 +73,25 @@ impl Rating {
     }
 }
 
-/// A reason as it is kept; none if it says nothing.
+/// Returns a reason as it is stored: trimmed and cut to [`REASON`]. `None` means that it is blank.
 pub fn reason_of(reason: &str) -> Option<String> {
     let reason = reason.trim();
     (!reason.is_empty()).then(|| cut(reason, REASON).into_owned())
 }
 
-/// Whether an entry of state is a rating.
+/// Returns true if an entry of state is a rating.
 pub fn is_rating(entry: &str) -> bool {
     entry.starts_with(SIGN)
 }
 
-/// The artifact that an entry of state rates, if it is a rating.
+/// Returns the name of the artifact that an entry of state rates. `None` means that the entry is no rating.
 pub fn rated(entry: &str) -> Option<&str> {
     let rates = is_rating(entry).then(|| entry.splitn(3, '/').nth(2));
     rates.flatten()
 }
 
-/// What a rating's entry rates, told from its other ratings: `report.md`, `report.md, version 1`.
+/// Names the artifact that an entry rates, so that the entries of an artifact can be told apart: `report.md`,
+/// `report.md, version 1`. `None` means that the entry is no rating or that no stored version has its hash.
 pub fn told_in(snapshot: &Snapshot, scope: Id, entry: &str) -> Option<String> {
     let mut parts = entry.strip_prefix(SIGN)?.splitn(3, '/');
     let (rater, digits, name) = (parts.next()?, parts.next()?, parts.next()?);
@@ -109,7 +109,7 @@ pub fn told_in(snapshot: &Snapshot, scope: Id, entry: &str) -> Option<String> {
     Some(format!("{name}{version}{by}"))
 }
 
-/// A rating as it is kept, in words: `2 of 5: thin`.
+/// Returns a stored rating in words: `2 of 5: thin`.
 pub fn told_value(value: &Json) -> Option<String> {
     let rating = read(value, Rater::Agent)?;
     let reason = rating.reason.map_or_else(String::new, |reason| {
@@ -118,7 +118,7 @@ pub fn told_value(value: &Json) -> Option<String> {
     Some(format!("{} of {BEST}{reason}", rating.rating))
 }
 
-/// An entry of state in words.
+/// Returns an entry of state in words.
 pub fn told_entry(entry: &str) -> String {
     rated(entry).map_or_else(
         || format!("state.{entry}"),
@@ -131,7 +131,7 @@ fn entry(rater: Rater, hash: &[u8; 32], name: &str) -> String {
     format!("{SIGN}{}/{digits}/{name}", rater.word())
 }
 
-/// The write that rates a version of an artifact.
+/// Returns the write that rates a version of an artifact.
 pub fn write(artifact: &Artifact, rating: &Rating) -> NewWrite {
     let Rating {
         rating: stars,
@@ -142,14 +142,14 @@ pub fn write(artifact: &Artifact, rating: &Rating) -> NewWrite {
     let entry = entry(*rater, &artifact.hash, &artifact.name);
     let reason = reason.as_deref().and_then(reason_of);
     NewWrite {
-        // Which scope is said by name: the writer sees artifacts of others, too.
+        // The name includes the scope, because a writer also sees artifacts of other scopes.
         name: format!("{SIGN}{}{entry}", artifact.scope),
         value: Some(json!({ "rating": stars, "reason": reason, "by": by })),
         seal: false,
     }
 }
 
-/// The rating of a version: that of a person, or else that of an agent, each the last that was given.
+/// Returns the rating of a version: the last rating by a person, or else the last by an agent.
 pub fn of(snapshot: &Snapshot, artifact: &Artifact) -> Option<Rating> {
     let of = |rater| {
         let entry = Name::from(entry(rater, &artifact.hash, &artifact.name));
@@ -171,7 +171,7 @@ fn read(value: &Json, rater: Rater) -> Option<Rating> {
     })
 }
 
-/// Where a rating is written: the scope and the entry. `name` is what [`write`] called it.
+/// Returns the scope and the entry to which a rating is written. `name` is the name that [`write`] made.
 pub(crate) fn place(
     snapshot: &Snapshot,
     name: &str,

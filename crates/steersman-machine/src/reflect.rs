@@ -1,7 +1,7 @@
-//! Reflection: an answer, a result or the arguments of an unsafe call are judged before they count.
+//! Reflection: an answer, a result, or the arguments of an unsafe call are judged before they count.
 //!
-//! Who judges is the agent itself, by one model call a round, or a reviewer, a child that the engine calls with what it is
-//! to judge. Each judgement names what it is about: the draft by the model call that gave it, a call by its id.
+//! The judge is the agent itself, with one model call per round, or a reviewer: a child that the engine calls with the material
+//! to judge. Each judgement names its subject: a draft by the model call that gave it, a call by its id.
 
 mod answer;
 mod calls;
@@ -23,35 +23,35 @@ use crate::tick::Cx;
 use crate::view::View;
 use serde_json::{Value as Json, json};
 
-/// Begins the name under which the engine calls whoever judges. No name of a definition has a `/`.
+/// Prefix of the name under which the engine calls a judge. Names of a definition contain no `/`.
 const REVIEW: &str = "review/";
 
-/// What was judged has nothing said against it.
+/// The judge has no objection.
 pub const ACCEPT: &str = "accept";
-/// What was judged is to be revised; the text says how.
+/// The subject must be revised; the text says how.
 pub const REVISE: &str = "revise";
-/// The judgement could not be used, so what was judged stands.
+/// The judgement could not be used, so the subject is accepted.
 pub const UNUSABLE: &str = "unusable";
-/// It was sent back as often as it may be.
+/// The subject was sent back as often as allowed.
 pub const ROUNDS: &str = "rounds";
 
-/// What was said of calls of tools in a tick.
+/// Result of the judgements on an agent's tool calls in one tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reviewed {
-    /// One at least is to be made again.
+    /// At least one call must be made again.
     Revise,
-    /// Nothing is said against them; the tool whose call was looked at last.
+    /// No call has an objection. Names the tool whose call was judged last.
     Stands(Name),
 }
 
-/// What is judged.
+/// Subject of a judgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// The draft that this model call gave.
+    /// The draft of this model call.
     Draft(Id),
-    /// What this call of a tool gave.
+    /// The result of this call of a tool.
     Result(Id, Name),
-    /// The arguments of this call of a tool, which has not begun.
+    /// The arguments of this call of a tool. The call has not begun.
     Args(Id, Name),
 }
 
@@ -65,7 +65,7 @@ impl Judged {
         .into()
     }
 
-    /// The tool whose call is judged.
+    /// Returns the tool whose call is judged.
     pub fn tool(&self) -> Option<&Name> {
         match self {
             Self::Draft(_) => None,
@@ -73,7 +73,7 @@ impl Judged {
         }
     }
 
-    /// What it is, for people: `the draft`, `what search gave`, `the arguments of pay`.
+    /// Names the subject for people: `the draft`, `what search gave`, `the arguments of pay`.
     pub fn words(&self) -> String {
         match self {
             Self::Draft(_) => "the draft".to_owned(),
@@ -83,7 +83,7 @@ impl Judged {
     }
 }
 
-/// What a call of the engine is to judge; none: it is no judgement.
+/// Returns the subject that a call of the engine must judge. `None` means that the call is no judgement.
 pub fn judged(call: &Call) -> Option<Judged> {
     let name = call.seen.as_ref().unwrap_or(&call.name);
     let (what, of) = name.strip_prefix(REVIEW)?.split_once('/')?;
@@ -97,18 +97,18 @@ pub fn judged(call: &Call) -> Option<Judged> {
     }
 }
 
-/// Whether a call is a judgement.
+/// Returns true if a call is a judgement.
 pub fn is_review(call: &Call) -> bool {
     let name = call.seen.as_ref().unwrap_or(&call.name);
     name.starts_with(REVIEW)
 }
 
-/// Whether a call asks the agent's own model to judge: a call of the engine that no agent serves.
+/// Returns true if a call asks the agent's own model to judge: a judgement that no agent serves.
 pub fn asks_itself(call: &Call) -> bool {
     is_review(call) && matches!(call.target, Target::Tool(_))
 }
 
-/// The judgement of arguments by the agent itself that is out. There is one at most.
+/// Returns the agent's open judgement of arguments by itself. There is at most one.
 pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
     if snapshot.agent(agent).open == 0 {
         return None;
@@ -118,7 +118,7 @@ pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
         .map(|c| &**c)
 }
 
-/// Whether the model call that an agent owes judges its own draft.
+/// Returns true if the model call that an agent owes judges its own draft.
 pub(crate) fn judges_itself(snapshot: &Snapshot, agent: Id) -> bool {
     let agent = snapshot.agent(agent);
     let draft = agent.draft.as_ref();
@@ -132,7 +132,7 @@ pub fn is_judging(snapshot: &Snapshot, agent: Id) -> bool {
         || serves_review(snapshot, agent)
 }
 
-/// Whether an agent serves a call that wants a judgement of it.
+/// Returns true if an agent serves a call that asks it for a judgement.
 pub(crate) fn serves_review(snapshot: &Snapshot, agent: Id) -> bool {
     let agent = snapshot.agent(agent);
     let call = agent.parent.zip(agent.serving);
@@ -140,7 +140,7 @@ pub(crate) fn serves_review(snapshot: &Snapshot, agent: Id) -> bool {
     open.is_some_and(|open| is_review(&open.call))
 }
 
-/// JSON Schema of the judgement that is wanted of an agent's next answer, where one is.
+/// Returns the JSON Schema of the judgement that the agent's next answer must be. `None` means that no judgement is expected.
 pub(crate) fn wanted(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Json> {
     let def = cx.network.agent(&snapshot.agent(agent).def);
     if judges_itself(snapshot, agent) {
@@ -179,12 +179,12 @@ fn schema(revise: &str, revised: Option<Type>) -> Json {
     ])
 }
 
-/// What judges the answers of an agent, or the calls of a tool.
+/// Returns the reflection settings of a tool.
 fn reflection<'n>(cx: &Cx<'n>, tool: &Name) -> Option<&'n Reflect> {
     cx.network.tools.get(tool)?.reflect.as_ref()
 }
 
-/// What the agent's own model is asked about the arguments of one of its calls.
+/// Returns the question to the agent's own model about the arguments of one of its calls.
 pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> String {
     let Some(Judged::Args(call, tool)) = judged(&open.call) else {
         return String::new();
@@ -200,7 +200,7 @@ pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Str
     with_form(cx, snapshot, open.owner, own, texts::REFLECT_ARGS, &values)
 }
 
-/// The definition's words with the form of the answer behind them; else the engine's.
+/// Returns the definition's prompt followed by the form of the answer, or the engine's sentence if the definition has no prompt.
 fn with_form(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -221,7 +221,7 @@ fn with_form(
     format!("{own}\n{form}")
 }
 
-/// What a reviewer said of it, as whoever is to revise reads it: bound to what it is about.
+/// Returns a reviewer's text for the agent that must revise, with a reference to its subject.
 pub(crate) fn told(call: &Call, text: &str) -> String {
     let by = &call.name;
     match judged(call) {
@@ -234,17 +234,17 @@ pub(crate) fn told(call: &Call, text: &str) -> String {
     }
 }
 
-/// A judgement with nothing against it, as a model gives it.
+/// Returns a judgement without objection, in the form in which a model gives it.
 pub fn accept() -> String {
     json!({ ACCEPT: true }).to_string()
 }
 
-/// A judgement that something is to be revised, as a model gives it.
+/// Returns a judgement that asks for a revision, in the form in which a model gives it.
 pub fn revise(text: &str) -> String {
     json!({ ACCEPT: false, REVISE: text }).to_string()
 }
 
-/// A judgement in words, where a text is one as models give them: `accept`, `revise: ..`.
+/// Returns a judgement in words, `accept` or `revise: ..`. `None` means that the text is no judgement of a model.
 pub fn in_words(text: &str) -> Option<String> {
     let json: Json = crate::json::read(text.trim()).ok()?;
     let known = |name: &String| [ACCEPT, REVISE].contains(&&**name);

@@ -1,5 +1,4 @@
-//! What a branch is worth to whoever trains on it: a value of the definition's `outcome:`, or an expression over what the
-//! branch came to.
+//! The worth of a branch for training: a value of the definition's `outcome:`, or an expression over the end of the branch.
 
 use crate::expression::ast::{Node, NodeKind};
 use crate::expression::{Expr, Scope, from_json, to_json};
@@ -11,21 +10,21 @@ use crate::view::View;
 use minijinja::Value;
 use serde_json::{Value as Json, json};
 
-/// Names that mean something in a reward, beside those of `outcome:`.
+/// Names that a reward may use in addition to those of `outcome:`.
 const NAMES: &[&str] = &[
     "outcome", "answer", "state", "calls", "config", "now", "agent", "mode", "session", "branch",
 ];
 
-/// An expression that says what a branch is worth, checked against a network.
+/// An expression for the worth of a branch, checked against a network.
 #[derive(Clone, Debug)]
 pub struct Reward(Expr);
 
 impl Reward {
-    /// Reads it: the name of a value of `outcome:`, or an expression over those names, `outcome`, `answer`, `state` and
+    /// Parses a reward: the name of a value of `outcome:`, or an expression over those names, `outcome`, `answer`, `state` and
     /// `calls` (and `config`, `now`, `agent`, `mode`, `session`, `branch`).
     ///
     /// # Errors
-    /// What is wrong with it, with the names that there are.
+    /// The first fault of the text. For an unknown outcome the message lists the outcomes that exist.
     pub fn read(source: &str, network: &Network) -> Result<Self, String> {
         let expr = Expr::parse(source).map_err(|e| format!("`{source}` is no expression: {e}"))?;
         let mut wrong = Vec::new();
@@ -36,10 +35,11 @@ impl Reward {
         }
     }
 
-    /// What a branch is worth; `outcome` is what it came to, as the definition names it. True is 1, false is 0.
+    /// Returns the worth of a branch. `outcome` holds the values of the definition's `outcome:` for the branch. True counts as 1,
+    /// false as 0.
     ///
     /// # Errors
-    /// Why that is no number, in words for people.
+    /// The evaluation failed, or its value is no finite number; the text is for people.
     pub fn of(&self, cx: &Cx<'_>, snapshot: &Snapshot, outcome: &Json) -> Result<f64, String> {
         let answer = search::answer(cx, snapshot);
         let view = View::new(cx, snapshot, snapshot.top()).at(snapshot.now);
@@ -63,7 +63,7 @@ impl Reward {
     }
 }
 
-/// The names of a view, and of what a branch came to.
+/// The names of a view, with the outcomes of a branch in addition.
 struct Came<'a> {
     view: &'a View<'a>,
     outcome: Json,
@@ -113,7 +113,7 @@ fn check(node: &Node, network: &Network, wrong: &mut Vec<String>) {
         (name, _) if NAMES.contains(&name) => {}
         (name, _) => wrong.push(missing(name, network)),
     }
-    // a key in brackets that is worked out reads names of its own
+    // A computed key in brackets reads names of its own.
     if let NodeKind::Item { key, .. } = &node.kind {
         check(key, network, wrong);
     }

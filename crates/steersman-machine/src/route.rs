@@ -1,4 +1,5 @@
-//! Routed agents: who acts next. Each kind says what it chooses and why; here the choice is recorded and carried out.
+//! Routed agents: the choice of who acts next. Each kind of router decides and gives its reasons; this module records the choice
+//! and carries it out.
 
 mod ask;
 pub(crate) mod floor;
@@ -33,32 +34,32 @@ use crate::types::arguments_misfit;
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};
 
-/// The same choice over unchanged state: at most so often in a row.
+/// The most times in a row for the same choice over unchanged state, unless the definition sets `same_call`.
 const SAME_CHOICE: u64 = 2;
 
-/// Code of an end that no routing model gave.
+/// Code of an end that was chosen because the routing model gave no usable answer.
 const UNUSABLE: &str = "unusable";
 
-/// What a router decided.
+/// Decision of a router.
 pub(crate) enum Decision {
-    /// A choice and the values that led to it.
+    /// The choice, and the values that led to it.
     Chosen(Choice, Map<String, Json>),
-    /// These words are said in a role, in a member's name.
+    /// A text that is said in a role and in a member's name, without a model call.
     Say(Name, Name, String),
-    /// What was asked for before is taken up again.
+    /// An earlier request is taken up again: the choice, the text of the request, and the values that led to the choice.
     Resume(Choice, Body, Map<String, Json>),
-    /// A model is asked.
+    /// A model is asked this question.
     Ask(Question),
-    /// It is over, for these reasons.
+    /// The route ends; the values that led to the end.
     Over(Map<String, Json>),
-    /// Nothing it knows holds.
+    /// No rule holds.
     NoRule,
-    /// It could not decide.
+    /// The router could not decide.
     Failed(String),
 }
 
 impl Decision {
-    /// Whether anybody acts or is asked after it.
+    /// Returns true if a member acts or a model is asked after the decision.
     fn goes_on(&self) -> bool {
         match self {
             Self::Chosen(choice, _) => !matches!(choice, Choice::Finish | Choice::Answer(_)),
@@ -68,8 +69,8 @@ impl Decision {
     }
 }
 
-/// What a routed agent that owes a decision does next: a function of the snapshot, so that what a model is asked can be
-/// asked again by whoever takes the session over.
+/// Returns the next decision of a routed agent that owes one. It depends only on the snapshot, so an owner that takes the
+/// session over can ask a model the same question again.
 pub(crate) fn decide(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Decision {
     let state = snapshot.agent(agent);
     let Does::Route(route) = &cx.network.agent(&state.def).does else {
@@ -95,7 +96,7 @@ pub(crate) fn decide(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Decision {
     }
 }
 
-/// The question that a routed agent asks a model, if it asks one: for a summary that is due, else for its decision.
+/// Returns the question that a routed agent asks a model, if it asks one: for a summary that is due, else for its decision.
 pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Question> {
     if let Some((question, _)) = summary::question(cx, snapshot, agent) {
         return Some(question);
@@ -106,7 +107,7 @@ pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Qu
     }
 }
 
-/// What is chosen where a model gave nothing that can be used.
+/// Returns the decision that replaces unusable answers of a routing model.
 fn fallback(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, about: &About) -> Decision {
     let state = snapshot.agent(agent);
     let why = state
@@ -118,7 +119,7 @@ fn fallback(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, about: &
         ("why".to_owned(), json!(&why)),
     ]);
     match (&route.asks.unusable.to, about) {
-        // What is left to be done is left to the user to say.
+        // The user says what is left to be done.
         (_, About::Left) => Decision::Over(read),
         (Fallback::Member(member), _) => {
             Decision::Chosen(Choice::Agents(vec![member.clone()]), read)
@@ -147,7 +148,7 @@ fn fallback(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, about: &
 }
 
 impl Tick<'_> {
-    /// One move of a routed agent that owes a decision.
+    /// Makes one move of a routed agent that owes a decision.
     pub(crate) fn route(&mut self, agent: Id) {
         let def = self.def(agent);
         let Does::Route(route) = &def.does else {
@@ -168,7 +169,7 @@ impl Tick<'_> {
         if state.phase != Phase::Routing || state.owed.is_some() {
             return;
         }
-        // It keeps the router from calling one more, and not from being done.
+        // A reached limit keeps the router from calling another member, but not from ending.
         let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
         if reached.is_none() && self.extracts(agent) {
             return;
@@ -228,7 +229,7 @@ impl Tick<'_> {
         }
     }
 
-    /// A person who ran out of time, and who acts instead.
+    /// Returns the person whose question timed out last, and the member that acts instead.
     fn acts_instead(&self, agent: Id) -> Option<(Name, Name)> {
         let routing = &self.agent(agent).routing;
         routing.over.as_ref()?;
@@ -241,10 +242,10 @@ impl Tick<'_> {
         }
     }
 
-    /// A model answered what the router asked: that is a choice, or it is refused.
+    /// Takes a model's answer to the router's question: the answer is a choice, or it is refused.
     pub(crate) fn routed(&mut self, agent: Id, effect: Id, answer: &Answer) {
         let Some(question) = question(&self.cx(), &self.snapshot, agent) else {
-            // What it was asked for is decided by now, by a person's edit or by time.
+            // The decision was made in the meantime, by a person's edit or by time.
             return self.refuse_route(agent, effect, Choice::Stay, "Nobody asks this any more.");
         };
         if let About::Summary(policy) = question.about {
@@ -274,7 +275,7 @@ impl Tick<'_> {
         }
     }
 
-    /// What an answer of a routing model means here.
+    /// Returns the decision that an answer of a routing model means here, or the reason why the answer is refused.
     fn meant(
         &mut self,
         agent: Id,
@@ -330,7 +331,7 @@ impl Tick<'_> {
         self.wake(agent);
     }
 
-    /// What was asked for is taken up again, in the user's words.
+    /// Takes up an earlier request again, in the user's words.
     fn take_up(&mut self, agent: Id, asked: Body) {
         let text = self.text(asked);
         let said = words(&text);
@@ -343,15 +344,15 @@ impl Tick<'_> {
         self.push(agent, Interaction::UserMessage { from, body });
     }
 
-    /// The router says that it is over.
+    /// Ends the route as the router decided.
     fn over(&mut self, agent: Id, effect: Option<Id>, read: &Map<String, Json>) {
         let code = read.contains_key(UNUSABLE).then_some(UNUSABLE);
         self.push_route(agent, effect, Choice::Finish, read);
         self.end_route(agent, Cause::Routed, code);
     }
 
-    /// A member failed. Whether the route goes on by its own rules.
-    /// A member ended because a limit of the router was reached: that is the router's end, and no failure of the member.
+    /// Ends the route if its last member ended because a limit of the router is reached. That is no failure of the member.
+    /// Returns true if the limit was applied.
     fn member_was_limited(&mut self, agent: Id) -> bool {
         let last = self.agent(agent).routing.last.as_ref();
         if last.is_none_or(|(_, how, _)| *how != How::Limit) {
@@ -364,13 +365,14 @@ impl Tick<'_> {
         })
     }
 
+    /// Reacts to a member that failed. Returns true if the route goes on to its next decision.
     fn goes_on(&mut self, agent: Id, route: &Route) -> bool {
         match &route.on_failed {
             OnFailed::Continue => true,
             OnFailed::To(member) => {
                 let last = self.agent(agent).routing.last.as_ref();
                 if last.is_some_and(|(name, ..)| name == member) {
-                    // The one who mends failed, too.
+                    // The member that was called after a failure failed, too.
                     self.fail_as_member(agent);
                     return false;
                 }
@@ -392,7 +394,7 @@ impl Tick<'_> {
         let last = self.agent(agent).routing.last.clone();
         let (name, body) = last.map_or((None, None), |(name, _, body)| (Some(name), body));
         let why = body.map_or_else(|| "it gave no reason".into(), |b| self.text(b));
-        // That it failed is said once.
+        // Keep the word `failed` once, not once for each layer.
         let mut why = &*why;
         while let Some(rest) = ["failed: ", "ended_failed: "]
             .iter()
@@ -464,7 +466,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Whether this choice would make no progress, or one call too many.
+    /// Returns the limit that forbids this choice: one agent call too many, or the same choice too often over unchanged state.
     fn too_often(
         &mut self,
         agent: Id,
@@ -474,7 +476,7 @@ impl Tick<'_> {
         if let Some(reached) = limits::no_more_agents(&self.cx(), &self.snapshot, agent) {
             return Some(reached);
         }
-        // In a graph it is the number of messages that changes.
+        // In a graph each choice adds a message, so the same choice is progress.
         if self.agent(agent).routing.at.is_some() {
             return None;
         }
@@ -518,7 +520,8 @@ impl Tick<'_> {
         self.push(agent, Interaction::Route(route));
     }
 
-    /// What is unset where a task begins: only what is set.
+    /// Returns the writes that unset the entries that a task clears at its beginning. Entries that are unset already are left
+    /// out.
     fn cleared(&mut self, agent: Id, choice: &Choice) -> Vec<Write> {
         let (Choice::Task { task, .. }, Does::Route(route)) = (choice, &self.def(agent).does)
         else {
@@ -534,13 +537,13 @@ impl Tick<'_> {
             seal: false,
         });
         let unset: Vec<NewWrite> = unset.collect();
-        // What cannot be unset was refused by `check`.
+        // `check` refuses definitions that clear an entry that cannot be unset.
         let mut writes = self.writes(agent, &unset).unwrap_or_default();
         writes.retain(|write| self.snapshot.cell(write.scope, &write.name).is_some());
         writes
     }
 
-    /// The route is over: it gives what the last member gave.
+    /// Ends the route with the result of its last member.
     fn end_route(&mut self, agent: Id, cause: Cause, code: Option<&'static str>) {
         let last = self.agent(agent).routing.last.clone();
         let count = self.agent(agent).routing.count;
@@ -619,7 +622,8 @@ impl Tick<'_> {
         }
     }
 
-    /// What a person is told who speaks in a graph: what was said last, with who said it.
+    /// Returns the last message with the name of its speaker, for a person who speaks in a graph. `None` if the person spoke
+    /// last.
     fn said_before(&self, agent: Id, person: &Name) -> Option<String> {
         let routing = &self.agent(agent).routing;
         routing.places.get(routing.at.as_ref()?)?;
@@ -670,8 +674,8 @@ impl Tick<'_> {
         self.wake(agent);
     }
 
-    /// Arguments for a member: what the routed agent itself was called with, by name; `message` is what is to be
-    /// answered, in a sequence what the one before gave.
+    /// Returns the arguments for a member: those of the routed agent's own call, by name. `message` is the message to answer; in
+    /// a sequence it is the result of the member before.
     fn member_args(&self, agent: Id, def: &AgentDef, parameters: &Parameters) -> Map<String, Json> {
         let state = self.agent(agent);
         let text = state.message.map(|body| self.text(body));
@@ -722,7 +726,7 @@ fn sequence_len(def: &AgentDef) -> usize {
     }
 }
 
-/// The parameter that takes what is to be answered: `message`, or the only text that must be given.
+/// Returns true if this parameter takes the message to answer: it is `message`, or it is a text and the only required parameter.
 fn takes_message(name: &Name, ty: &Type, fields: &[(Name, Type)]) -> bool {
     let required = |ty: &Type| !ty.optional && ty.default.is_none();
     let text = matches!(ty.kind, TypeKind::String { .. });
@@ -730,7 +734,7 @@ fn takes_message(name: &Name, ty: &Type, fields: &[(Name, Type)]) -> bool {
         || (text && required(ty) && fields.iter().filter(|(_, t)| required(t)).count() == 1)
 }
 
-/// What a message says: its `message`, where it is the arguments of a call.
+/// Returns the `message` of a text that is the arguments of a call, else the text itself.
 fn words(text: &str) -> String {
     let args = crate::json::read::<Map<String, Json>>(text);
     let message = args
@@ -749,7 +753,7 @@ fn routed(chosen: Choice, read: Option<Body>) -> Routed {
     }
 }
 
-/// Asks a scope, and keeps what it said: the values that led to a choice.
+/// A scope that passes on the reads of another scope and records their values, which led to a choice.
 pub(crate) struct Reads<'a> {
     scope: &'a dyn Scope,
     read: std::cell::RefCell<Map<String, Json>>,
@@ -763,7 +767,7 @@ impl<'a> Reads<'a> {
         }
     }
 
-    /// What was read, by path.
+    /// Returns the recorded values by path.
     pub(crate) fn into_values(self) -> Map<String, Json> {
         self.read.into_inner()
     }

@@ -1,40 +1,40 @@
-//! JSON Schemas and patterns that come from outside: how large they may be, before anybody judges by them.
+//! JSON Schemas and patterns from outside: bounds on their size, checked before anything is validated with them.
 //!
-//! A schema of a kilobyte can ask for more work than there is time: each of its references stands for all that it refers
-//! to. So the references are followed here, each once, and what they come to when they are written out is counted. What
-//! has too many, or leads back to itself without looking at a part of the value, is refused where it comes in: in `check`,
-//! and in the list of an MCP server. Judging itself has a limit of its own, which is whoever judges'.
+//! A small schema can demand endless work, because each of its references stands for everything that it refers to. So this module
+//! follows each reference once and counts the schemas as if all references were written out. A schema with too many, or one that
+//! leads back to itself without looking at a part of the value, is refused where it enters: in `check`, and in the tool list of
+//! an MCP server. The validation itself has a limit of its own, which the validator sets.
 
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most bytes of a schema.
+/// The most bytes of a schema.
 pub const BYTES: usize = 128 << 10;
-/// Most schemas within one, references written out.
+/// The most schemas within one schema, counted with all references written out.
 pub const EXPANDED: u64 = 10_000;
-/// Deepest way through schemas within schemas and the references between them.
+/// Longest path through nested schemas and the references between them.
 pub const DEPTH: u32 = 200;
-/// Longest row of schemas that judge the same value, each by the next: references, `allOf` and the like.
+/// Longest path of schemas that judge the same value, each through the one before: references, `allOf` and the like.
 pub const ROW: u32 = 32;
-/// Most patterns of a schema.
+/// The most distinct patterns of a schema.
 pub const PATTERNS: usize = 64;
-/// Longest pattern, in bytes.
+/// The most bytes of a pattern.
 pub const PATTERN: usize = 1_000;
-/// Most bytes of a pattern that is compiled, and of what is kept to match by it.
+/// The most bytes of a compiled pattern, and of the cache for matching it.
 pub const COMPILED: usize = 512 << 10;
 
-/// The places of the schemas within a schema that passes: JSON Pointers, the schema itself first.
+/// A schema that is within the bounds, as the places of all schemas in it: JSON Pointers, the schema itself first.
 #[derive(Clone, Debug)]
 pub struct Bounded {
     places: Vec<String>,
 }
 
 impl Bounded {
-    /// Looks at a schema.
+    /// Checks a schema against the bounds.
     ///
     /// # Errors
-    /// Why it cannot be used, and what to do, in words.
+    /// The reason why the schema cannot be used, and what to do, in words.
     pub fn of(schema: &Json) -> Result<Self, String> {
         let bytes = crate::bounds::size(schema);
         if bytes > BYTES {
@@ -52,18 +52,18 @@ impl Bounded {
         })
     }
 
-    /// The places of all schemas within it.
+    /// Returns the places of all schemas within it, itself included.
     pub fn places(&self) -> impl Iterator<Item = &str> {
         self.places.iter().map(String::as_str)
     }
 }
 
-/// Compiles a pattern that must hold for a whole text.
+/// Compiles a pattern that must match a whole text.
 ///
 /// # Errors
-/// Why it cannot be used, in words.
+/// The reason why the pattern cannot be used, in words.
 pub fn pattern(pattern: &str) -> Result<Regex, String> {
-    // alone first: what closes a group that it did not open would fit into the frame
+    // The pattern is compiled alone first: one like `a)|(b` would be valid only inside the group that is put around it.
     not_long(pattern)?;
     let compiled = match compile(pattern)? {
         Ok(_) => compile(&format!("^(?:{pattern})$"))?,
@@ -84,7 +84,7 @@ fn not_long(pattern: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What is too large is refused; whether the rest is a pattern is the second question.
+/// Compiles a pattern. The outer error says that it is too large, the inner one that it is no pattern.
 fn compile(pattern: &str) -> Result<Result<Regex, regex::Error>, String> {
     let mut builder = RegexBuilder::new(pattern);
     builder.size_limit(COMPILED).dfa_size_limit(COMPILED);
@@ -96,16 +96,16 @@ fn compile(pattern: &str) -> Result<Result<Regex, regex::Error>, String> {
     }
 }
 
-/// What stands under a keyword.
+/// Kind of the value of a keyword.
 #[derive(Copy, Clone)]
 enum Holds {
-    /// A schema, or a list of them.
+    /// A schema, or a list of schemas.
     Schemas,
-    /// Schemas by name.
+    /// An object of schemas by name.
     Named,
 }
 
-/// The keywords under which schemas stand; whether they judge the same value, and not a part of it.
+/// The keywords that hold schemas. The flag is true if the schemas judge the same value and not a part of it.
 const KEYWORDS: [(&str, Holds, bool); 22] = [
     ("allOf", Holds::Schemas, true),
     ("anyOf", Holds::Schemas, true),
@@ -131,19 +131,19 @@ const KEYWORDS: [(&str, Holds, bool); 22] = [
     ("definitions", Holds::Named, false),
 ];
 
-/// The keywords of a reference.
+/// The keywords of references.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// The schemas within a schema, and where they lead.
+/// The schemas within a schema, and the edges between them.
 struct Graph {
     places: Vec<String>,
-    /// For each what is judged by on the way: to which, and whether of the same value.
+    /// For each schema the schemas that it applies. The flag is true if they judge the same value.
     leads: Vec<Vec<(usize, bool)>>,
-    /// Those that look twice at what others judged.
+    /// Schemas that apply each of their edges twice, because of an `unevaluated..` keyword.
     twice: BTreeSet<usize>,
 }
 
-/// Finds the schemas within a schema.
+/// Collects the schemas within a schema.
 struct Finder<'a> {
     known: BTreeMap<String, usize>,
     found: Vec<(String, &'a Json)>,
@@ -159,7 +159,7 @@ impl<'a> Finder<'a> {
         self.found.len() - 1
     }
 
-    /// The schemas under one keyword.
+    /// Adds the schemas under one keyword and returns their indexes.
     fn under(&mut self, place: &str, holds: Holds, value: &'a Json) -> Vec<usize> {
         let is_schema = |value: &Json| value.is_object() || value.is_boolean();
         let within: Vec<(String, &'a Json)> = match (holds, value) {
@@ -193,7 +193,7 @@ impl Graph {
         let anchors = anchors(root);
         let mut leads: Vec<Vec<(usize, bool)>> = Vec::new();
         let mut twice = BTreeSet::new();
-        // what is found on the way is looked at in its turn
+        // Schemas that are found in the loop are visited later in it.
         while let Some((place, schema)) = finder.found.get(leads.len()).cloned() {
             let mut to = Vec::new();
             for (word, value) in schema.as_object().into_iter().flatten() {
@@ -229,7 +229,8 @@ impl Graph {
         })
     }
 
-    /// Whether no pattern is too large. Whether each is one says who judges: schemas write them in a dialect of their own.
+    /// Checks that there are not too many patterns and that none is too large. A text that is no pattern passes: schemas use a
+    /// dialect of their own, so the validator decides.
     fn patterns(&self, root: &Json) -> Result<(), String> {
         let mut all: BTreeSet<&str> = BTreeSet::new();
         for place in &self.places {
@@ -257,11 +258,11 @@ impl Graph {
         Ok(())
     }
 
-    /// What it comes to with its references written out.
+    /// Checks the numbers of schemas with references written out, and the longest paths.
     fn measure(&self) -> Result<(), String> {
         let same = self.measured(true)?;
         let all = self.measured(false)?;
-        // of what only stands there each is prepared once
+        // Each schema is also prepared once, even if nothing refers to it.
         let total = all[0].all.saturating_add(all.len() as u64);
         if all.iter().any(|size| size.depth > DEPTH) {
             return Err(too_deep());
@@ -280,8 +281,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Measures each schema with all that it leads to, or with what judges the `same` value alone: then nothing may lead back.
-    /// Else what leads back counts as one.
+    /// Measures each schema together with all that it leads to. With `same`, only edges to schemas that judge the same value
+    /// count, and a cycle of them is an error. Otherwise an edge back into the current path is not counted.
     fn measured(&self, same: bool) -> Result<Vec<Size>, String> {
         let mut measured: Vec<Option<Size>> = vec![None; self.places.len()];
         for first in 0..self.places.len() {
@@ -298,7 +299,7 @@ impl Graph {
         same: bool,
         measured: &mut [Option<Size>],
     ) -> Result<(), String> {
-        // which, how many of those that it leads to were looked at, and what they come to
+        // Index of the schema, number of its edges that were followed, and its size so far.
         let mut stack = vec![(first, 0, Size::ONE)];
         let mut open = BTreeSet::from([first]);
         while let Some((at, next, size)) = stack.last_mut() {
@@ -334,12 +335,12 @@ impl Graph {
     }
 }
 
-/// What a schema comes to.
+/// Size of a schema with all that it leads to.
 #[derive(Copy, Clone, Debug)]
 struct Size {
-    /// Schemas, references written out.
+    /// Number of schemas, with references written out.
     all: u64,
-    /// The longest way.
+    /// Length of the longest path.
     depth: u32,
 }
 
@@ -376,7 +377,7 @@ fn shown(place: &str) -> &str {
     if place.is_empty() { "#" } else { place }
 }
 
-/// Names of schemas within a schema, and where they stand.
+/// Returns the named schemas (anchors) within a schema, with their places.
 fn anchors(root: &Json) -> BTreeMap<&str, (String, &Json)> {
     let mut anchors = BTreeMap::new();
     let mut open: Vec<(String, &Json)> = vec![(String::new(), root)];
@@ -406,7 +407,7 @@ fn anchors(root: &Json) -> BTreeMap<&str, (String, &Json)> {
     anchors
 }
 
-/// What a reference refers to within the schema.
+/// Returns the schema within `root` that a reference refers to, and its place.
 fn referred<'a>(
     root: &'a Json,
     anchors: &BTreeMap<&str, (String, &'a Json)>,
@@ -417,7 +418,7 @@ fn referred<'a>(
     let within = name.strip_prefix(own).unwrap_or(name);
     let within = match within.strip_prefix('#') {
         Some(within) => within,
-        // the schema by its own name
+        // The reference is the `$id` of the whole schema.
         None if within.is_empty() => "",
         None => return None,
     };
@@ -429,7 +430,7 @@ fn referred<'a>(
     anchors.get(&*within).cloned()
 }
 
-/// A fragment of an address without its `%..`.
+/// Decodes the `%` escapes of a URL fragment. `None` means that an escape or the result is invalid.
 fn decoded(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());
@@ -457,7 +458,7 @@ mod tests {
         Bounded::of(schema).map_or_else(|why| why, |_| "it is taken".to_owned())
     }
 
-    /// Definitions each of which refers twice to the next one.
+    /// Returns definitions of which each refers to the next one twice.
     fn doubled(n: usize, word: &str) -> Json {
         let mut defs = Map::new();
         for k in 0..n {
@@ -543,7 +544,7 @@ mod tests {
                 "{unknown}"
             );
         }
-        // what stands in a place of no keyword is followed where something refers to it
+        // A schema under an unknown keyword is followed if something refers to it.
         let odd = json!({ "x-more": { "s": { "items": { "$ref": "#/x-more/s" } } }, "$ref": "#/x-more/s" });
         let places = Bounded::of(&odd).unwrap();
         assert!(places.places().any(|place| place == "/x-more/s/items"));

@@ -1,9 +1,9 @@
-//! Search over branches: what is tried next is a pure function of the plan and of the tree so far.
+//! Search over branches. The next step is a pure function of the plan and of the tree so far.
 //!
 //! A node of the tree is a commit at the end of a block: an agent owes its next model call, or the branch came to its end.
-//! The driver opens branches at nodes, lets each go on for one block, writes down where they stand and what they are worth,
-//! and asks [`next`] again. Nothing else decides, so whoever reads the log plans the same: a search goes on after a crash as
-//! if nothing had happened, and the same seed makes the same tree.
+//! The driver opens branches at nodes, lets each run for one block, records the reached commits and their scores, and calls
+//! [`next`] again. Nothing else decides. So every reader of the log makes the same plan: after a crash a search continues
+//! unchanged, and the same seed gives the same tree.
 
 mod tree;
 
@@ -19,22 +19,22 @@ use crate::view::View;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 
-/// How branches are tried.
+/// Method of a search.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// Independent branches, each to its end.
+    /// Independent branches, each run to its end.
     #[default]
     BestOf,
-    /// Level by level; of each level the best are gone on with.
+    /// Level by level; only the best branches of each level are continued.
     Beam,
-    /// Some first blocks, each tried to the end more than once.
+    /// Some first blocks, each of them run to the end more than once.
     Rollouts,
-    /// Monte Carlo tree search: each branch begins where it promises most, by what came of those before.
+    /// Monte Carlo tree search: each branch begins at the most promising node, judged by the earlier branches.
     Mcts,
 }
 
 impl Method {
-    /// As people write it.
+    /// Returns the word that people write for the method.
     pub fn word(self) -> &'static str {
         match self {
             Self::BestOf => "best_of",
@@ -44,7 +44,7 @@ impl Method {
         }
     }
 
-    /// The method of a word.
+    /// Returns the method for a word.
     pub fn of(word: &str) -> Option<Self> {
         [Self::BestOf, Self::Beam, Self::Rollouts, Self::Mcts]
             .into_iter()
@@ -52,52 +52,52 @@ impl Method {
     }
 }
 
-/// Who says what a branch is worth.
+/// Judge of the branches.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scorer {
-    /// An expression over `answer`, `state`, `calls`.
+    /// An expression over `answer`, `state` and `calls`.
     Expr(Expr),
-    /// A tool that only looks and answers a number.
+    /// A tool of class `pure` or `read` that returns a number.
     Tool(Name),
-    /// An agent that answers a number, on a branch of its own.
+    /// An agent that answers with a number, on a branch of its own.
     Agent(Name),
 }
 
-/// What a search is to do.
+/// Plan of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// How.
+    /// Method of the search.
     pub method: Method,
-    /// Branches in all; of `beam` those of a level.
+    /// Number of all branches; for `beam` the number per level.
     pub n: u32,
-    /// Of `beam`: how many of a level are gone on with. Of `rollouts`: how many first blocks. Of `mcts`: how often it
+    /// For `beam`: number of branches of a level that are continued. For `rollouts`: number of first blocks. For `mcts`: the most
     /// branches at one node.
     pub width: u32,
-    /// Blocks of a branch at most; there it is judged as it stands.
+    /// The most blocks of a branch. A branch that reaches them is judged as it is.
     pub depth: u32,
-    /// Who judges; none: every branch that comes to an answer is worth 1.
+    /// Judge of the branches. `None` means that every branch with an answer is worth 1.
     pub score: Option<Scorer>,
-    /// A branch that is worth as much ends the search.
+    /// Score that ends the search as soon as a branch reaches it.
     pub enough: Option<f64>,
-    /// Model calls at most, those of agents below included.
+    /// The most model calls, those of agents below included.
     pub calls: Option<u64>,
-    /// Tokens at most.
+    /// The most tokens.
     pub tokens: Option<u64>,
-    /// Money at most, in millionths of the currency.
+    /// The most money, in millionths of the currency.
     pub micros: Option<u64>,
-    /// What sampling begins from; none: the session's.
+    /// Seed of the sampling. `None` means the session's seed.
     pub seed: Option<u64>,
-    /// Effects that touch the world run on the branches, too.
+    /// True if effects that touch the world run on the branches, too.
     pub live: bool,
 }
 
-/// Blocks of a branch, if nothing else is said.
+/// Default number of blocks of a branch.
 pub const DEPTH: u32 = 32;
-/// Branches, if nothing else is said.
+/// Default number of branches.
 pub const BRANCHES: u32 = 4;
 
 impl Plan {
-    /// The plan of a method with its usual numbers.
+    /// Returns the plan of a method with default values.
     pub fn of(method: Method, n: u32) -> Self {
         Self {
             method,
@@ -114,7 +114,7 @@ impl Plan {
         }
     }
 
-    /// The width that a method has where none is given: of `beam` half of a level, else three.
+    /// Returns the default width of a method: half of a level for `beam`, at most three for the others.
     pub fn usual_width(method: Method, n: u32) -> u32 {
         match method {
             Method::Beam => n.div_ceil(2),
@@ -122,7 +122,7 @@ impl Plan {
         }
     }
 
-    /// As the log keeps it.
+    /// Returns the plan as JSON for the log.
     pub fn to_json(&self) -> Json {
         let (score, by) = match &self.score {
             None => (None, None),
@@ -145,10 +145,10 @@ impl Plan {
         })
     }
 
-    /// From the log, or as a person wants it; what is absent is as usual.
+    /// Reads a plan from the log or from a person's request. Absent values get their defaults.
     ///
     /// # Errors
-    /// What does not fit, in words for people.
+    /// The first value that does not fit, in words for people.
     pub fn read(json: &Json, network: &Network) -> Result<Self, String> {
         let whole = |key: &str| json[key].as_u64();
         let few = |key: &str, usual: u32, most: u32| match &json[key] {
@@ -197,11 +197,11 @@ impl Plan {
 }
 
 impl Plan {
-    /// From what a person or a program typed, checked to the last name before anything is spent: amounts, who judges, and
-    /// the types of what the expression reads.
+    /// Reads a plan that a person or a program wrote, and checks all of it before anything is spent: amounts, the judge, and the
+    /// types that the expression reads.
     ///
     /// # Errors
-    /// What does not fit, in words for people.
+    /// The first value that does not fit, in words for people.
     pub fn checked(json: &Json, network: &Network) -> Result<Self, String> {
         for (key, value) in json.as_object().into_iter().flatten() {
             let fits = match (&**key, value) {
@@ -240,7 +240,7 @@ impl Plan {
     }
 }
 
-/// Whether a tool runs somewhere and answers something of its own.
+/// Returns true if a tool runs outside of the engine and gives a result of its own.
 pub fn answers(tool: &ToolDef) -> bool {
     matches!(
         tool.source,
@@ -248,7 +248,7 @@ pub fn answers(tool: &ToolDef) -> bool {
     )
 }
 
-/// A parameter of who judges that must have a value and gets none.
+/// Returns a required parameter of the judge for which the search has no value.
 fn not_given<'n>(network: &'n Network, by: &Scorer) -> Option<&'n Name> {
     use crate::network::{Parameters, TypeKind};
     let Parameters::Fields(fields) = parameters(network, by)? else {
@@ -274,7 +274,7 @@ fn parameters<'n>(network: &'n Network, by: &Scorer) -> Option<&'n crate::networ
     }
 }
 
-/// Who a name says that judges.
+/// Returns the judge of this name, or the reason why it cannot judge.
 fn scorer(name: &str, network: &Network) -> Result<Scorer, String> {
     if let Some(tool) = network.tools.get(name) {
         if !tool.effect.is_free() {
@@ -299,7 +299,7 @@ fn scorer(name: &str, network: &Network) -> Result<Scorer, String> {
     }
 }
 
-/// The search by which an agent answers, where it owes the first model call of an answer.
+/// Returns the search plan of an agent that owes the first model call of an answer.
 pub fn policy<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<&'n Plan> {
     let agent = snapshot.agents.get(&agent)?;
     let Does::Model(model) = &cx.network.agents.get(&agent.def)?.does else {
@@ -309,8 +309,8 @@ pub fn policy<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<&'n Pla
     model.search.as_deref().filter(|_| first)
 }
 
-/// Whether a model call of this agent begins a block: it is the top of the branch's scope, or stands below it under routed
-/// agents only. What an agent with a model started is inside the blocks of that.
+/// Returns true if a model call of this agent begins a block: the agent is the top of the branch's scope, or only routed agents
+/// are between it and the top. Calls of agents that a model-driven agent started belong to the blocks of that agent.
 pub fn begins_block(snapshot: &Snapshot, agent: Id) -> bool {
     let Some(top) = snapshot.top() else {
         return false;
@@ -330,8 +330,8 @@ pub fn begins_block(snapshot: &Snapshot, agent: Id) -> bool {
     false
 }
 
-/// What an agent and all that it started spent on the path of a branch. Of one place to be compared with another the agent
-/// must be the same: the root of a tree lies on a branch of a wider scope than those that begin there.
+/// Returns the cost of an agent and everything it started, on the path of a branch. To compare two places, pass the same agent
+/// for both: the root of a tree is on a branch with a wider scope than the branches that begin there.
 pub fn spent(snapshot: &Snapshot, agent: Option<Id>) -> Cost {
     let agent = agent.and_then(|agent| snapshot.agents.get(&agent));
     agent.map_or_else(Cost::default, |agent| {
@@ -344,13 +344,14 @@ pub fn spent(snapshot: &Snapshot, agent: Option<Id>) -> Cost {
     })
 }
 
-/// What the agents of a branch spent between a place on its path and where it stands.
+/// Returns the cost of a branch's top agent and everything it started since an earlier snapshot on its path.
 pub fn spent_since(snapshot: &Snapshot, before: &Snapshot) -> Cost {
     let top = snapshot.top();
     spent(snapshot, top).less(spent(before, top))
 }
 
-/// The answer that a branch came to, as far as it did: of its top agent, else of whoever has the floor below it.
+/// Returns the answer of a branch: that of its top agent, or else of the agent that has the floor below it. `None` if neither
+/// rests with an answer.
 pub fn answer(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<Arc<str>> {
     let top = snapshot.top()?;
     let who = [top, floor(cx.network, snapshot, top)];
@@ -362,10 +363,10 @@ pub fn answer(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<Arc<str>> {
     Some(cx.bodies.text(body))
 }
 
-/// What a branch is worth by an expression over `answer`, `state` and `calls` of its top agent. True is 1, false is 0.
+/// Returns the score of a branch by an expression over `answer`, `state` and `calls` of its top agent. True is 1, false is 0.
 ///
 /// # Errors
-/// Why that is no number, in words for people.
+/// The reason why the result is no number, in words for people.
 pub fn score(cx: &Cx<'_>, snapshot: &Snapshot, now: Time, expr: &Expr) -> Result<f64, String> {
     let answer = answer(cx, snapshot);
     let view = View::new(cx, snapshot, snapshot.top()).at(now);
@@ -374,11 +375,11 @@ pub fn score(cx: &Cx<'_>, snapshot: &Snapshot, now: Time, expr: &Expr) -> Result
     worth(&to_json(&value)?)
 }
 
-/// A number that somebody answered, as what a branch is worth: a number, a truth value, a text that is one or begins with
-/// one, or an object with the field `score`.
+/// Reads a judge's answer as a score: a number, a truth value, a text that is a number or begins with one, or an object with the
+/// field `score`.
 ///
 /// # Errors
-/// Why it is none.
+/// The answer is none of these, or not finite.
 pub fn worth(value: &Json) -> Result<f64, String> {
     let number = match value {
         Json::Bool(yes) => Some(f64::from(u8::from(*yes))),
@@ -405,8 +406,8 @@ pub fn worth(value: &Json) -> Result<f64, String> {
     })
 }
 
-/// Arguments for who judges a branch, by the names of its parameters: `answer`, `state` and `branch`; any other text gets
-/// all of it in words.
+/// Returns the arguments for the judge of a branch, by the names of its parameters: `answer`, `state`, and set state entries. Any
+/// other required text gets answer and state in words.
 pub fn judged(network: &Network, by: &Scorer, answer: Option<&str>, state: &Json) -> Json {
     use crate::network::{Parameters, TypeKind};
     let Some(parameters) = parameters(network, by) else {
@@ -437,7 +438,7 @@ pub fn judged(network: &Network, by: &Scorer, answer: Option<&str>, state: &Json
     Json::Object(args)
 }
 
-/// State entries that the top agent of a branch sees, those that are set and are no secrets, with their values.
+/// Returns the set state entries that the top agent of a branch sees, with their values. Secrets are left out.
 pub fn state(snapshot: &Snapshot) -> Json {
     let mut found = serde_json::Map::new();
     let mut at = snapshot.top();
@@ -452,7 +453,7 @@ pub fn state(snapshot: &Snapshot) -> Json {
     Json::Object(found)
 }
 
-/// A number that is drawn for one model call: the same for the same seed, branch and place, whatever happened between.
+/// Draws a number for one model call. It depends only on seed, agent, branch and position.
 pub fn draw(seed: u64, agent: &str, branch: &str, position: u32) -> u64 {
     let digest = Digest::of(format!("{seed}\n{agent}\n{branch}\n{position}").as_bytes());
     let mut head = [0; 8];
@@ -460,10 +461,10 @@ pub fn draw(seed: u64, agent: &str, branch: &str, position: u32) -> u64 {
     u64::from_le_bytes(head)
 }
 
-/// The place of one of several weights that a number draws; none only where there are none.
+/// Returns the index of the weight that a drawn number picks. `None` only if there are no weights.
 pub fn pick(weights: impl Iterator<Item = f64> + Clone, drawn: u64) -> Option<usize> {
     let all: f64 = weights.clone().sum();
-    // 53 bits are as many as a number has.
+    // An `f64` holds 53 bits.
     let mut at = (drawn >> 11) as f64 / (1_u64 << 53) as f64 * all;
     let mut last = None;
     for (k, weight) in weights.enumerate() {

@@ -1,4 +1,4 @@
-//! The snapshot: all that a step may depend on. Carried forward by [`mod@crate::fold`] alone.
+//! The snapshot: everything that a step may depend on. Only [`mod@crate::fold`] carries it forward.
 
 mod uses;
 
@@ -12,186 +12,188 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// Where a branch of a session stands. Cloning it costs a few counts.
+/// The state of one branch after a line. Cloning it only increments a few reference counts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The last commit folded in.
+    /// The last commit that was folded in.
     pub line: Line,
     /// The recorded time of that commit.
     pub now: Time,
-    /// The branch.
+    /// Id of the branch.
     pub branch: Id,
-    /// Only this agent and its descendants act here; none: everybody.
+    /// The agent that may act here, with its descendants. `None` means that all agents may act.
     pub scope: Option<Id>,
-    /// Effects that touch the world are answered from the recording or simulated.
+    /// True if effects that touch the world are answered from the recording or simulated.
     pub dry: bool,
-    /// Where the branch was forked; `Line::NONE` on `main`.
+    /// The commit at which the branch was forked; `Line::NONE` on `main`.
     pub forked_at: Line,
-    /// Index and number of siblings, from 1.
+    /// Index of the branch among its siblings and their number, both from 1.
     pub of: Option<(u32, u32)>,
-    /// The first line that took a simulated outcome or ended in a leaf: an adoption goes up to the line before.
+    /// The first line that took a simulated outcome or ended in a leaf. An adoption takes only the lines before it.
     pub first_simulated: Option<Line>,
-    /// The agent that talks first; none before the first commit.
+    /// The agent that a session begins with. `None` before the first commit.
     pub root: Option<Id>,
-    /// All agents that were ever started here.
+    /// All agents that were ever started on this branch's path.
     pub agents: OrdMap<Id, Arc<Agent>>,
     /// Calls of open exchanges by caller and id, closed ones included until their exchange closes.
     pub calls: OrdMap<(Id, Id), Arc<OpenCall>>,
-    /// Those of them that have not begun: no effect was wished, no called agent serves them. Of calls to one agent only
-    /// the oldest, while it serves none: the others are in its queue.
+    /// The calls that have not begun: no effect was wished, and no called agent serves them. Of the calls to one agent only the
+    /// oldest is listed, and only while the agent serves no call; the others are in its queue.
     pub unbegun: OrdSet<(Id, Id)>,
-    /// Those of them that wait for an event, a time or a predicate.
+    /// The calls that wait for an event, a time or a predicate.
     pub waits: OrdSet<(Id, Id)>,
-    /// Those of them that wait for branches, or for whoever chooses among these.
+    /// The calls that wait for branches, or for the agent that chooses among them.
     pub forks: OrdSet<(Id, Id)>,
     /// Effects that are out.
     pub effects: OrdMap<Id, Effect>,
-    /// State by declaring agent instance and entry; unset entries are absent.
+    /// State by declaring agent instance and entry. Unset entries are absent.
     pub state: OrdMap<(Id, Name), Cell>,
-    /// Entries that were set once and are unset now, with the line that unset them: an adoption must know.
+    /// Entries that were set once and are unset now, with the line that unset them. Adoptions need this.
     pub unset: OrdMap<(Id, Name), Line>,
-    /// Entries that expire, by moment.
+    /// Entries that expire, in order of time.
     pub expiring: OrdSet<(Time, Id, Name)>,
-    /// Writes of closed calls whose exchange is open, where their entry's reducer joins them with what is there: declaring
-    /// instance, entry, caller and call.
+    /// Writes of closed calls that wait for their exchange to close, for entries whose reducer joins writes with the stored
+    /// value: declaring instance, entry, caller and call.
     pub waiting: OrdSet<(Id, Name, Id, Id)>,
-    /// Boundaries of rendering by agent and policy, in exchanges.
+    /// Boundaries of rendering by agent and policy, as numbers of exchanges.
     pub watermarks: OrdMap<(Id, Name), u32>,
     /// Versions of artifacts by scope and name, oldest first.
     pub artifacts: OrdMap<(Id, Name), Vector<Artifact>>,
-    /// Labels as last rendered.
+    /// Texts of the labels, as last rendered.
     pub labels: OrdMap<Name, Body>,
-    /// What the next commit runs under.
+    /// The binding of the next commit.
     pub binding: Option<Arc<Binding>>,
-    /// Commits on this branch's path, for waits that count them.
+    /// Number of commits on this branch's path, for waits that count them.
     pub ticks: u64,
 }
 
 /// The phase of an agent: a function of its kind and stack.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Phase {
-    /// Nothing is owed: the stack is empty, or a final `Finished` is on top.
+    /// The agent owes nothing: its stack is empty, or a final `Finished` is on top.
     Resting,
-    /// A model is owed.
+    /// The agent owes a model call.
     Thinking,
-    /// A decision of the router is owed.
+    /// The agent owes a decision of its router.
     Routing,
-    /// Calls are open.
+    /// The agent has open calls.
     Calling,
 }
 
 /// An instance of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
-    /// Its id.
+    /// Id of the instance.
     pub id: Id,
-    /// Its name in the definition.
+    /// Name of the agent in the definition.
     pub def: Name,
-    /// Who chooses its steps.
+    /// Kind of the agent: model-driven or routed.
     pub kind: Kind,
-    /// Who started it, and so is the only one to call it.
+    /// The agent that started this one. Only the parent calls it.
     pub parent: Option<Id>,
-    /// Birth numbers from the root down.
+    /// Birth numbers from the root down to this agent.
     pub path: Path,
-    /// How many it started.
+    /// Number of agents that it started.
     pub births: u32,
-    /// The name its caller gave it.
+    /// Name that its caller gave to the instance.
     pub named: Option<Name>,
-    /// Where it stands.
+    /// Phase of the agent.
     pub phase: Phase,
-    /// The effect that is out for its step. `Thinking` without it: a step is owed, nothing wished yet. What else is
-    /// wanted for the agent ([`Want`]) is no step, and stands beside it.
+    /// The effect that is out for its step. `Thinking` without it means that a step is owed and not wished yet. Other effects of
+    /// the agent ([`Want`]) are no steps and are not stored here.
     pub owed: Option<Id>,
-    /// The call it works on, over turns.
+    /// The call that the agent serves, over all turns.
     pub serving: Option<Id>,
-    /// Calls that it made over its life, without those that follow in a chain: the next one is numbered behind them.
+    /// Highest number of its calls over its life. Calls that follow in a chain get no number of their own.
     pub calls: u32,
-    /// Calls of its exchange that are still open.
+    /// Number of open calls of its exchange.
     pub open: u32,
-    /// Those of them that have begun: an effect was wished, or the called agent serves it.
+    /// Number of these calls that have begun: an effect was wished, or the called agent serves the call.
     pub running: u32,
-    /// Exchanges closed so far.
+    /// Number of exchanges that are closed.
     pub exchanges: u32,
-    /// Calls of its parent that wait for it: the lowest is the oldest.
+    /// Calls of its parent that wait for it. The lowest id is the oldest call.
     pub queue: OrdSet<Id>,
-    /// Children to be continued, by `agent` (routed) or `agent/name` (`named: true`).
+    /// Children that further calls continue, by `agent` (routed) or `agent/name` (`named: true`).
     pub children: OrdMap<Name, Id>,
-    /// Arguments of the call it serves: JSON; none for the root of a plain message.
+    /// JSON arguments of the call that it serves. `None` for the root of a plain message.
     pub args: Option<Body>,
     /// The newest message.
     pub message: Option<Body>,
-    /// What the tools that run ahead of every turn gave for the newest message, by name; none: they failed.
+    /// Results of the tools that run before every turn, for the newest message, by name. `None` means that the tool failed.
     pub before: OrdMap<Name, Option<Body>>,
-    /// They were called for it.
+    /// True if those tools were called for the newest message.
     pub prepared: bool,
     /// Messages since its last final `Finished`.
     pub unanswered: Vec<Body>,
-    /// Those of them that state was not filled from yet, where that is wanted.
+    /// The unanswered messages that no extraction has read yet.
     pub unread: Vec<Body>,
-    /// The text of its newest assistant message of this answer, if that had one.
+    /// Text of the newest assistant message of this answer. `None` if there is no such message or it had no text.
     pub said: Option<Body>,
-    /// Its last draft or answer.
+    /// Text of the last `Finished` that ended a turn or a task.
     pub answer: Option<Body>,
-    /// Its last `Finished`.
+    /// End and cause of the last `Finished` that ended a turn or a task.
     pub ended: Option<(End, Cause)>,
     /// The model call of its newest assistant message.
     pub spoke: Option<Id>,
-    /// The draft of its answer that is judged, or was.
+    /// The draft of its answer that is being judged or was judged.
     pub draft: Option<Draft>,
-    /// Tools whose calls were sent back in this answer, each with how often in a row.
+    /// Tools whose calls were sent back in this answer, with the number of times in a row.
     pub sent_back: Vec<(Name, u32)>,
-    /// The line of its last push: head of the chain that is its stack.
+    /// The line of its last push, which is the head of the chain that forms its stack.
     pub last: Line,
-    /// How many interactions lie on its stack.
+    /// Number of interactions on its stack.
     pub height: u32,
     /// Its mode, if its definition has modes.
     pub mode: Option<Name>,
-    /// The state in which its net is since the answer began, if that names its states.
+    /// State that its net entered last since the answer began, if the net names its states.
     pub state: Option<Name>,
-    /// None of what it called last in this answer gave what it was called for: the last of these, and what was told of it.
+    /// The last call that failed in this answer, with the text of its result. `None` if a call of the same or a later exchange
+    /// succeeded.
     pub missed: Option<(Name, Option<Body>)>,
-    /// Routed agents: where the routing stands. Shared by the branches of an agent that none of them routes.
+    /// For routed agents: the state of the routing. Branches share it until one of them routes.
     pub routing: Arc<Routing>,
-    /// What limits and triggers count.
+    /// Counts for limits and triggers.
     pub counters: Counters,
-    /// `calls.NAME` as seen from here, descendants included, since the task (root: the session) began.
+    /// `calls.NAME` as this agent sees it, descendants included, since its task began (for the root: the session).
     pub counts: OrdMap<Name, Arc<Count>>,
-    /// Its newest answer had no call so far: with whatever comes above it, it is an exchange of its own.
+    /// True if its newest answer has no call so far. The next interaction that is no call makes that answer an exchange of its
+    /// own.
     pub bare: bool,
-    /// Exchanges in which it called a tool, by tool.
+    /// Number of exchanges in which it called a tool, by tool.
     pub used: Uses,
-    /// Summaries of what lies further back in its context, by policy.
+    /// Summaries of the older part of its context, by policy.
     pub sums: OrdMap<Name, Sum>,
-    /// How large its context is.
+    /// Size of its context.
     pub weight: Arc<Weight>,
 }
 
-/// What became of the summaries of one policy. Counted as the boundaries of this policy are.
+/// State of the summaries of one policy, in exchanges as the boundaries of the policy count them.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
-    /// The newest one, or the try, was wanted for all before this.
+    /// Boundary for which the newest summary was written or tried.
     pub tried: u32,
-    /// All before this is covered.
+    /// Boundary before which everything is covered.
     pub covered: u32,
-    /// The text that covers it.
+    /// Text of the summary that covers it.
     pub body: Option<Body>,
-    /// The last try failed or was no use: how many exchanges its agent had then.
+    /// Number of the agent's exchanges when the last try failed or was of no use. `None` if the last try succeeded.
     pub failed: Option<u32>,
 }
 
-/// How large an agent's context is, as far as that is known: in tokens as its provider counted, and in bytes where commits say
-/// how it grew.
+/// Size of an agent's context, as far as it is known: in tokens as its provider counted them, and in bytes where commits record
+/// the growth.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weight {
-    /// Tokens of a model call that has been paid for and pushed nothing yet.
+    /// Input tokens of a model call whose usage is counted and whose answer is not pushed yet.
     pub asked: u64,
-    /// Tokens that its newest own model call sent; 0: nobody said.
+    /// Input tokens of its newest own model call; 0 if they are unknown.
     pub tokens: u64,
-    /// Bytes that were pushed since that was sent.
+    /// Bytes that were pushed since that call.
     pub since: u64,
-    /// Bytes of its newest closed exchanges, with what was said ahead of each, oldest first.
+    /// Bytes of its newest closed exchanges, each with the messages ahead of it, oldest first.
     pub exchanges: Vec<u32>,
-    /// Bytes behind the newest of these.
+    /// Bytes after the newest of these exchanges.
     pub open: u64,
     /// The last line in which an exchange closed.
     pub closed: Line,
@@ -200,144 +202,144 @@ pub struct Weight {
 /// A draft of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draft {
-    /// Its text.
+    /// Text of the draft.
     pub body: Option<Body>,
-    /// What gave it: a plain answer or a finishing tool.
+    /// Origin of the draft: a plain answer or a finishing tool.
     pub cause: Cause,
-    /// Where it stands.
+    /// State of its judgement.
     pub stands: Stands,
 }
 
-/// Where a draft stands.
+/// State of the judgement of a draft.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stands {
-    /// It is judged.
+    /// The draft is being judged.
     Open,
-    /// A reviewer has nothing against it, or could not say so.
+    /// The reviewer has no objection, or its judgement could not be used.
     Accepted,
-    /// It is to be revised, and the model was not asked yet.
+    /// The draft must be revised, and the model has not answered since.
     Revise,
-    /// It was to be revised, and the model went on.
+    /// The draft had to be revised, and the model has answered since.
     Criticised,
 }
 
-/// What a router decides upon, and what it must remember.
+/// State of a routed agent's routing: the input of its decisions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Routing {
-    /// Decisions taken since the answer began.
+    /// Number of decisions since the answer began.
     pub count: u32,
-    /// Members chosen together that have not begun.
+    /// Members that were chosen together and have not begun.
     pub pending: Vec<Name>,
-    /// Who acted last, how it ended and what it gave.
+    /// The member that acted last, how its call ended, and its result.
     pub last: Option<(Name, How, Option<Body>)>,
-    /// Refusals in a row.
+    /// Number of refused answers of the routing model in a row.
     pub refused: u32,
-    /// Why the last of them could not be used.
+    /// Reason of the last refusal.
     pub why: Option<Body>,
-    /// The state of a graph, the task at work.
+    /// The current state of a graph, or the current task.
     pub at: Option<Name>,
-    /// Where each state of a graph stands that was entered.
+    /// Counters of each state of a graph that was entered.
     pub places: OrdMap<Name, Place>,
-    /// Nothing was said in the state since its exits were looked at.
+    /// True if nothing was said in the state since it was entered or its exits were last checked.
     pub settled: bool,
-    /// Who ended, or whose task, and was not followed by a decision yet.
+    /// The member that ended, or whose task ended, if no decision has followed yet.
     pub over: Option<Name>,
-    /// Tasks that are to be done, oldest first, each with the message that asked for it.
+    /// Tasks still to be done, oldest first, each with the message that asked for it.
     pub goals: Vec<(Name, Option<Body>)>,
-    /// Tasks that were done.
+    /// Tasks that are done.
     pub done: OrdSet<Name>,
-    /// What was said last in a state was not looked at for state entries yet.
+    /// True if no extraction has read the last message of a graph's state yet.
     pub unread: bool,
-    /// How often a member said something.
+    /// Number of messages of members.
     pub said: u32,
-    /// The summaries that were written, or tried, by policy: what had been said by then.
+    /// For each summary policy, the value of `said` when its last summary was written or tried.
     pub summed: OrdMap<Name, u32>,
 }
 
-/// Where a state of a graph stands.
+/// Counters of a state of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// What was said in it.
+    /// Number of messages in the state.
     pub messages: u32,
-    /// The role in which somebody was chosen to speak last.
+    /// Role that was chosen to speak last.
     pub last: Option<Name>,
-    /// The line that entered it.
+    /// The line in which the state was entered.
     pub entered: Line,
 }
 
-/// Counters; those of the answer begin anew with the message above a final `Finished`.
+/// Counters for limits. Those of the answer start again with the first message after a final `Finished`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Its own model calls of this answer.
+    /// Own model calls of this answer.
     pub model_calls: u32,
     /// Model calls of this instance, failed ones included.
     pub model_calls_all: u32,
     /// Model calls of this instance that said what is left to be done.
     pub restated: u32,
-    /// Model calls of this instance that filled state from what was said, failed ones included.
+    /// Model calls of this instance for extractions, failed ones included.
     pub extracted: u32,
     /// Model calls of this instance that wrote summaries, failed ones included.
     pub summed: u32,
     /// Model calls of this instance that compacted its context, failed ones included.
     pub compacted: u32,
-    /// Its own agent calls of this answer.
+    /// Own agent calls of this answer.
     pub agent_calls: u32,
     /// Corrections of this answer.
     pub corrections: u32,
-    /// Commits in which it moved, this answer.
+    /// Commits of this answer in which the agent moved.
     pub ticks: u32,
-    /// Digest of tool, arguments and result of the last exchanges, and how often it came.
+    /// Digest of the last exchange (tools, arguments, results) or choice, and how often it came in a row.
     pub same: Option<(Digest, u32)>,
     /// Rounds of reflection of this answer.
     pub rounds: u32,
     /// Model calls since the mode began.
     pub mode_calls: u32,
-    /// A limit was reached and one last model call with tools off was asked for.
+    /// True if one last model call with tools off was asked for.
     pub last_call: bool,
-    /// It was asked for because of a limit, and not by the net.
+    /// True if a limit asked for that last call. False if the net did.
     pub limited: bool,
-    /// It and all it started, since the message that it answers.
+    /// Counts of the agent and everything it started since the message that it answers.
     pub answer: Span,
-    /// It and all it started, since the call that it serves; of the root: since the session began.
+    /// Counts of the agent and everything it started since the call that it serves; for the root since the session began.
     pub task: Span,
-    /// It and all it started, since it was started.
+    /// Counts of the agent and everything it started since it was started.
     pub session: Span,
-    /// The last line that moved it or one of those that it started.
+    /// The last line that moved the agent or a descendant.
     pub moved: Line,
-    /// Effects that are out for it and all it started, but those that wait for people or are waits.
+    /// Number of effects that are out for the agent and everything it started, without questions to people and waits.
     pub working: u32,
-    /// The clock of the answer stands while nothing works. While something does: for how many milliseconds it stood.
-    /// While nothing does: the moment from which it would have stood as long as it did. So to go and to stop are the
-    /// same step, and doing both within one commit changes nothing.
+    /// The clock of the answer is stopped while `working` is 0. While it runs, this is the number of milliseconds for which it
+    /// was stopped. While it is stopped, this is the moment `now` minus that number. So starting and stopping are the same
+    /// operation, and both within one commit change nothing.
     pub stood: i64,
 }
 
-/// What an agent and all it started did since something began.
+/// Counts of an agent and everything it started, since some event.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// When it began.
+    /// Time of that event.
     pub began: Time,
-    /// Model calls.
+    /// Number of model calls.
     pub model_calls: u32,
-    /// Agent calls, those that a limit refused included.
+    /// Number of agent calls, those that a limit refused included.
     pub agent_calls: u32,
-    /// Commits that moved one of them.
+    /// Number of commits that moved one of the agents.
     pub ticks: u32,
     /// Tokens, as far as providers report them.
     pub tokens: u64,
-    /// Money, in millionths of the currency.
+    /// Cost in millionths of the currency.
     pub micros: u64,
-    /// How much above a limit a person allowed, by the name of the question. Hardly ever, so it lies apart.
+    /// Amounts above a limit that people allowed, by the name of the question. They are rare, so they are stored apart.
     pub more: Option<Arc<Vec<(Name, u64)>>>,
 }
 
 impl Counters {
-    /// What counts anew with answer, task and session.
+    /// Returns the counts of answer, task and session.
     pub(crate) fn spans(&mut self) -> [&mut Span; 3] {
         [&mut self.answer, &mut self.task, &mut self.session]
     }
 
-    /// For how many milliseconds of this answer nothing worked.
+    /// Returns the milliseconds of this answer in which nothing worked.
     pub fn stood(&self, now: Time) -> i64 {
         if self.working == 0 {
             now.0.saturating_sub(self.stood)
@@ -346,7 +348,7 @@ impl Counters {
         }
     }
 
-    /// Nothing of it is out any more: from `at` on its clock stands.
+    /// Returns the counters with nothing at work: the clock of the answer is stopped at `at`.
     pub(crate) fn stopped(mut self, at: Time) -> Self {
         if std::mem::take(&mut self.working) > 0 {
             self.stood = at.0.saturating_sub(self.stood);
@@ -356,7 +358,7 @@ impl Counters {
 }
 
 impl Span {
-    /// Nothing was done yet.
+    /// Returns empty counts that begin at this time.
     pub(crate) fn since(began: Time) -> Self {
         Self {
             began,
@@ -364,12 +366,12 @@ impl Span {
         }
     }
 
-    /// What people allowed.
+    /// Returns the amounts that people allowed, for changes.
     pub(crate) fn allowed(&mut self) -> &mut Vec<(Name, u64)> {
         Arc::make_mut(self.more.get_or_insert_default())
     }
 
-    /// Adds what another one counts more than it did before.
+    /// Adds the difference between two states of another span.
     pub(crate) fn add(&mut self, now: &Self, before: &Self) {
         let sum = |sum: &mut u32, now: u32, before: u32| {
             *sum = sum.saturating_add(now.saturating_sub(before));
@@ -384,117 +386,118 @@ impl Span {
     }
 }
 
-/// `calls.NAME`.
+/// Counts of a name of `calls`: `calls.NAME`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// Ended well.
+    /// Number of calls that ended well.
     pub ok: u32,
-    /// Ended otherwise.
+    /// Number of calls that ended otherwise.
     pub failed: u32,
-    /// Arguments of the last that ended well.
+    /// Arguments of the last call that ended well.
     pub args: Option<Body>,
-    /// Its result as the model saw it.
+    /// Result of that call, as the model saw it.
     pub result: Option<Body>,
 }
 
 /// A call of an open exchange.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenCall {
-    /// The call as pushed.
+    /// The call as it was pushed.
     pub call: Call,
-    /// Whose exchange.
+    /// The agent that made the call.
     pub owner: Id,
-    /// The effect that is out for it.
+    /// The effect that is out for the call.
     pub effect: Option<Id>,
     /// Arguments that a person edited; they replace the call's.
     pub edited: Option<Body>,
-    /// When it was opened; of a wait on a branch that began later by as much later.
+    /// Time at which the call was opened. A wait on a forked or adopted branch is moved by the time in which the branch did not
+    /// run.
     pub opened: Time,
-    /// When its effect is due or its wait ends.
+    /// Time at which its effect is due or its wait ends.
     pub due: Option<Time>,
-    /// It has begun: an effect was wished, or the called agent serves it. Always true of a closed one.
+    /// True if the call has begun: an effect was wished, or the called agent serves it. Always true for a closed call.
     pub begun: bool,
-    /// A person approved it with the arguments in `edited`.
+    /// True if a person approved the call with the arguments in `edited`.
     pub approved: bool,
-    /// Who was to approve it and gave the arguments with which it runs: so approved just these.
+    /// The approver whose question was answered with the arguments in `edited`, and so counts as having approved these.
     pub approver: Option<Name>,
-    /// Of a wait: parts that are over, and what came of them (JSON); none: nothing can come.
+    /// For a wait: the parts that are over, with the JSON of their results. `None` means that nothing can come of the part.
     pub met: Vec<(u32, Option<Body>)>,
-    /// Of a wait: keys of its events that do not follow from its arguments, by part (JSON).
+    /// For a wait: keys of its events that do not follow from its arguments, by part (JSON).
     pub keys: Vec<(u32, Body)>,
-    /// Commits on the branch's path when it was opened: what a wait for ticks counts from.
+    /// Number of commits on the branch's path when the call was opened. A wait for ticks counts from there.
     pub opened_at: u64,
-    /// The agent that chooses among its branches.
+    /// The agent that chooses among the call's branches.
     pub chooser: Option<Id>,
-    /// JSON of how its branches ended, once somebody chooses among them.
+    /// JSON of the ends of its branches, once they are chosen among.
     pub ends: Option<Body>,
-    /// The branch that was chosen and is to be adopted, as it stood at that line.
+    /// The chosen branch and the line up to which it is to be adopted.
     pub chosen: Option<(Id, Line)>,
     /// Digest of tool and arguments, for the limit `same_call`.
     pub digest: Digest,
-    /// The mode in which its caller is to be when the exchange closes.
+    /// The mode that its caller enters when the exchange closes.
     pub mode: Option<Name>,
-    /// What its result carried, once it is closed.
+    /// Data of the call's result, once the call is closed.
     pub closed: Option<Closed>,
 }
 
-/// What lies between a result and the close of its exchange.
+/// Data that is kept between a result and the close of its exchange.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Closed {
-    /// How it ended.
+    /// The way in which the call ended.
     pub how: How,
-    /// Digest of what the model sees of it, for the limit `same_call`.
+    /// Digest of the result that the model sees, for the limit `same_call`.
     pub digest: Digest,
-    /// What the model sees of it.
+    /// Text of the result that the model sees.
     pub gave: Option<Body>,
-    /// Writes that wait, with their values.
+    /// Writes that wait for the close, with their values.
     pub writes: Vec<(Write, Option<Value>)>,
-    /// Versions of artifacts that wait.
+    /// Versions of artifacts that wait for the close.
     pub artifacts: Vec<Artifact>,
 }
 
-/// An effect that is out.
+/// An effect that is out: it was wished, and its outcome has not been taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
-    /// Whose.
+    /// The agent for which the effect is wished.
     pub agent: Id,
-    /// What for.
+    /// Purpose of the effect: a step or a call.
     pub what: Want,
-    /// Not before, or ends by itself then.
+    /// Time before which the effect does not begin, or at which it ends by itself.
     pub due: Option<Time>,
 }
 
 /// A state entry that is set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Its value.
+    /// Value of the entry.
     pub value: Value,
     /// The line that wrote it.
     pub line: Line,
-    /// When it becomes unset.
+    /// Time at which the entry becomes unset.
     pub expires: Option<Time>,
 }
 
-/// A JSON value, shared. A sealed secret is an object with the one field `$sealed`. Stored as JSON text, since
-/// positional encodings cannot hold a value of any type.
+/// A shared JSON value. A sealed secret is an object whose only field is `$sealed`. Stored as JSON text, because positional
+/// encodings cannot hold a value of any type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value(pub Arc<Json>);
 
 impl Value {
-    /// Wraps a value.
+    /// Wraps a JSON value.
     pub fn new(json: Json) -> Self {
         Self(Arc::new(json))
     }
-    /// Whether it is a sealed secret.
+    /// Returns true if the value is a sealed secret.
     pub fn is_sealed(&self) -> bool {
         is_sealed(&self.0)
     }
 }
 
-/// The one field of a sealed secret.
+/// Name of the only field of a sealed secret.
 pub const SEALED: &str = "$sealed";
 
-/// Whether this JSON is a sealed secret.
+/// Returns true if this JSON is a sealed secret.
 pub fn is_sealed(json: &Json) -> bool {
     json.as_object()
         .is_some_and(|o| o.len() == 1 && o.contains_key(SEALED))
@@ -516,13 +519,13 @@ impl<'de> Deserialize<'de> for Value {
 }
 
 impl Agent {
-    /// Whether a draft of its answer is judged just now.
+    /// Returns true if a draft of its answer is being judged.
     pub(crate) fn draft_is_judged(&self) -> bool {
         let draft = self.draft.as_ref();
         draft.is_some_and(|draft| draft.stands == Stands::Open)
     }
 
-    /// Whether a draft of its answer was accepted, and is not its answer yet.
+    /// Returns true if a draft of its answer was accepted and is not its answer yet.
     pub(crate) fn draft_is_accepted(&self) -> bool {
         let draft = self.draft.as_ref();
         draft.is_some_and(|draft| draft.stands == Stands::Accepted)
@@ -530,7 +533,7 @@ impl Agent {
 }
 
 impl Snapshot {
-    /// Before the first commit of `main`.
+    /// Returns the snapshot before the first commit of `main`.
     pub fn empty() -> Self {
         Self {
             line: Line::NONE,
@@ -560,19 +563,19 @@ impl Snapshot {
         }
     }
 
-    /// An agent that exists. Panics if it does not: ids of agents come from this snapshot.
+    /// Returns an agent. Panics if there is none with this id, because ids of agents come from this snapshot.
     pub fn agent(&self, id: Id) -> &Arc<Agent> {
         self.agents
             .get(&id)
             .expect("ids of agents come from the snapshot")
     }
 
-    /// The root agent, once there is one.
+    /// Returns the root agent, once there is one.
     pub fn root_agent(&self) -> Option<&Arc<Agent>> {
         self.root.map(|id| self.agent(id))
     }
 
-    /// The open exchange of an agent: its calls in call order, closed ones included.
+    /// Returns the open exchange of an agent: its calls in call order, closed ones included.
     pub fn exchange(&self, agent: Id) -> impl Iterator<Item = &Arc<OpenCall>> {
         let (low, high) = (Id::MAIN, Id::new(Line::MAX, (1 << 20) - 1));
         self.calls
@@ -580,7 +583,7 @@ impl Snapshot {
             .map(|(_, call)| call)
     }
 
-    /// The first call of an agent's exchange, behind `after`, that is open and has not begun.
+    /// Returns the first call of an agent's exchange after `after` that is listed in `unbegun`.
     pub fn next_unbegun(&self, agent: Id, after: Option<Id>) -> Option<Id> {
         use std::ops::Bound::{self, Excluded, Included};
         let low = after.map_or(Included((agent, Id::MAIN)), |id| Excluded((agent, id)));
@@ -588,24 +591,24 @@ impl Snapshot {
         (*owner == agent).then_some(*call)
     }
 
-    /// An open call by caller and id.
+    /// Returns a call of an open exchange by caller and id.
     pub fn call(&self, agent: Id, call: Id) -> Option<&Arc<OpenCall>> {
         self.calls.get(&(agent, call))
     }
 
-    /// The call that an effect is for.
+    /// Returns the call that an effect is for.
     pub fn call_of(&self, effect: Id) -> Option<&Arc<OpenCall>> {
         let effect = self.effects.get(&effect)?;
         self.call(effect.agent, effect.what.call()?)
     }
 
-    /// Whether an agent may act on this branch.
+    /// Returns true if an agent may act on this branch.
     pub fn in_scope(&self, agent: Id) -> bool {
         self.scope.is_none_or(|scope| self.is_under(agent, scope))
     }
 
-    /// Whether an agent is `top` or descends from it. Paths do not say so: who was born here and who came by an adoption
-    /// may have the same birth number.
+    /// Returns true if an agent is `top` or descends from it. Paths cannot say this: an agent that was born here and one that
+    /// came with an adoption may have the same birth number.
     pub(crate) fn is_under(&self, agent: Id, top: Id) -> bool {
         let mut at = Some(agent);
         while let Some(id) = at {
@@ -617,17 +620,17 @@ impl Snapshot {
         false
     }
 
-    /// The top agent of this branch's scope: the branch ends when it rests.
+    /// Returns the top agent of this branch's scope. The branch ends when this agent rests.
     pub fn top(&self) -> Option<Id> {
         self.scope.or(self.root)
     }
 
-    /// How deep an agent stands; the root is at 1.
+    /// Returns the depth of an agent; the root has 1.
     pub fn depth(&self, agent: Id) -> u32 {
         self.agent(agent).path.len() as u32 + 1
     }
 
-    /// Values that wait to be joined to a state entry, in no order that means anything.
+    /// Returns the values that wait to be joined to a state entry, in no meaningful order.
     pub fn waiting_for<'a>(&'a self, scope: Id, name: &'a Name) -> impl Iterator<Item = &'a Value> {
         let from = (scope, name.clone(), Id::MAIN, Id::MAIN);
         let of_entry = self.waiting.range(from..);
@@ -639,7 +642,8 @@ impl Snapshot {
         of_entry.filter_map(|(_, value)| value.as_ref())
     }
 
-    /// Maps whose last entry was taken out keep room for others. Each branch that is held would have that of its own.
+    /// Replaces empty maps with new ones. A map keeps memory after its last entry is removed, and every snapshot in memory would
+    /// keep its own.
     pub(crate) fn let_go(&mut self) {
         fn map<K: Ord + Clone, V: Clone>(map: &mut OrdMap<K, V>) {
             if map.is_empty() {
@@ -660,8 +664,8 @@ impl Snapshot {
         set(&mut self.expiring);
     }
 
-    /// The value of a state entry as an agent sees it: its own scope first, then outward. The instance that
-    /// declares the entry is found by whoever knows the network; here an entry counts where it is set.
+    /// Returns the entry of this scope, if it is set there. The caller finds the scope, which is the instance that declares the
+    /// entry; that needs the network.
     pub fn cell(&self, scope: Id, name: &Name) -> Option<&Cell> {
         self.state.get(&(scope, name.clone()))
     }

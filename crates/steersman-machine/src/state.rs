@@ -1,4 +1,4 @@
-//! State: whether what is written fits, in whose scope, and how it is recorded.
+//! State: checks of writes against their types, the scope of a write, and its recorded form.
 
 use crate::bounds::{self, VALUE, VALUES};
 use crate::effect::NewWrite;
@@ -12,7 +12,7 @@ use crate::types::{Misfit, misfit};
 use crate::view::declares;
 use serde_json::Value as Json;
 
-/// A write that fits, its value not yet among the texts.
+/// A write that fits. Its value is not among the line's texts yet.
 struct Fits<'a> {
     scope: Id,
     name: Name,
@@ -22,8 +22,8 @@ struct Fits<'a> {
 }
 
 impl Tick<'_> {
-    /// The writes as they are recorded, their values among this line's texts; or the first that does not fit. What
-    /// fitted when it was mapped is judged again: the writer may stand elsewhere by now.
+    /// Returns the writes in their recorded form, with their values among this line's texts, or the first misfit. Writes that
+    /// fitted when they were mapped are checked again, because the writer's state may have changed since.
     pub(crate) fn writes(&mut self, writer: Id, new: &[NewWrite]) -> Result<Vec<Write>, Misfit> {
         let (fit, bytes) = self.all_fit(writer, new)?;
         self.values = bytes;
@@ -37,12 +37,12 @@ impl Tick<'_> {
         Ok(fit.into_iter().map(write).collect())
     }
 
-    /// Whether these writes fit together; else the first that does not.
+    /// Checks that these writes fit together. Returns the first misfit otherwise.
     pub(crate) fn may_write(&self, writer: Id, new: &[NewWrite]) -> Result<(), Misfit> {
         self.all_fit(writer, new).map(|_| ())
     }
 
-    /// The writes that fit, and the bytes of all values that this tick writes with them.
+    /// Returns the writes that fit, and the bytes of all values that this tick writes with them.
     fn all_fit<'w>(
         &self,
         writer: Id,
@@ -64,7 +64,7 @@ impl Tick<'_> {
         Ok((fit, bytes))
     }
 
-    /// Whether one write fits, beside those before it that are written together with it; else why not.
+    /// Checks one write, together with the writes before it (`beside`) that are made with it.
     fn fits<'w>(
         &self,
         writer: Id,
@@ -113,7 +113,7 @@ impl Tick<'_> {
         })
     }
 
-    /// The same of a rating, which nobody declares.
+    /// Checks a rating, which is a write to an undeclared entry.
     fn rating_fits<'w>(&self, write: &'w NewWrite) -> Result<Fits<'w>, Misfit> {
         let value = write.value.as_ref().filter(|v| !v.is_null());
         let (scope, name) = rating::place(&self.snapshot, &write.name, value)?;
@@ -130,7 +130,7 @@ impl Tick<'_> {
         })
     }
 
-    /// The defaults of the state that an agent declares, as writes into its own scope.
+    /// Returns the defaults of the state that an agent declares, as writes into its own scope.
     pub(crate) fn defaults(&mut self, scope: Id, def: &AgentDef) -> Vec<Write> {
         let mut writes = Vec::new();
         for (name, ty) in &def.state {
@@ -140,7 +140,7 @@ impl Tick<'_> {
                     name: name.clone(),
                     value: Some(self.default_text(&def.name, name, default)),
                     reduce: Reduce::Last,
-                    // It is what is left when a value has expired.
+                    // A default never expires; it replaces a value that expired.
                     expires: None,
                 });
             }
@@ -148,7 +148,7 @@ impl Tick<'_> {
         writes
     }
 
-    /// The text of a default: one for all instances that this tick makes.
+    /// Returns the text of a default. All instances that this tick makes share one text.
     pub(crate) fn default_text(&mut self, def: &Name, entry: &Name, default: &Json) -> Body {
         let key = (def.clone(), entry.clone());
         if let Some(body) = self.defaults.get(&key) {
@@ -159,7 +159,7 @@ impl Tick<'_> {
         body
     }
 
-    /// Writes that make an instance's scope fresh: defaults again, everything else unset.
+    /// Returns the writes that reset an instance's scope: entries with a default get it, all others are unset.
     pub(crate) fn fresh(&mut self, scope: Id, def: &AgentDef) -> Vec<Write> {
         let mut writes = self.defaults(scope, def);
         for (name, ty) in &def.state {
@@ -177,14 +177,14 @@ impl Tick<'_> {
     }
 }
 
-/// Whether a value may be joined with `others`: what is there, what waits until its exchange closes, and what is written
-/// with it. In which order they meet is not known yet, so all of it has to fit together.
+/// Checks that a value may be joined with `others`: the stored value, values that wait until their exchange closes, and values
+/// written together with it. The order in which they are joined is not known yet, so all of them must fit together.
 fn joined_fits(ty: &Type, value: &Json, others: &[&Json]) -> Result<(), String> {
     let all = || others.iter().copied().chain([value]);
     match ty.reduce {
         Reduce::Last | Reduce::Max => Ok(()),
         Reduce::Append | Reduce::Merge => {
-            // The brackets of a list around one element.
+            // The 2 bytes are the brackets of a list around one element.
             let bytes: usize = all().map(|value| bounds::size(value) + 2).sum();
             if !others.is_empty() && bytes > VALUE {
                 return Err(format!("would have more than {} KiB", VALUE >> 10));
@@ -197,7 +197,7 @@ fn joined_fits(ty: &Type, value: &Json, others: &[&Json]) -> Result<(), String> 
                 .filter_map(serde_json::Number::as_i128)
                 .map(i128::unsigned_abs);
             let fraction: f64 = all().filter_map(Json::as_f64).map(f64::abs).sum();
-            // One number beside no other is no sum, but the next one would be.
+            // A single number that is too large is no sum yet, but the next write would make it one.
             if whole.sum::<u128>() > i64::MAX as u128 || !fraction.is_finite() {
                 return Err("would be larger than a number can be".to_owned());
             }

@@ -1,57 +1,58 @@
-//! **The table**: phase x event -> take, leave or refuse, before anything acts. Total over both; one page; a test
-//! prints it.
+//! **The table**: phase x event -> take, leave or refuse, before anything acts. It is total over both and fits on one page; a
+//! test prints it.
 //!
-//! What a phase decides upon is an event. Of what may be offered ([`Offered`]) that is about one half; the other half
-//! is not about an agent's phase, and [`judge`] says for each kind who judges it. The one event that nobody offers is a
-//! parent's call, which comes about within a tick.
+//! An event is something that the phase of an agent decides about. About half of the offers ([`Offered`]) are such events; the
+//! others do not depend on a phase, and [`judge`] says for each kind of offer which check applies. A parent's call is the only
+//! event that is never offered: it happens within a tick.
 
 use crate::effect::Offered;
 use crate::snapshot::Phase;
 
-/// What may come to an agent.
+/// An event for an agent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A message.
+    /// A message to the agent.
     Message,
-    /// The outcome of its model or router.
+    /// The outcome of the agent's model call or router.
     Decision,
-    /// The outcome of one of its calls, or the end of a called agent.
+    /// The outcome of one of the agent's calls, or the end of a called agent.
     CallOutcome,
-    /// A call from its parent.
+    /// A call by the agent's parent.
     ParentCall,
-    /// A person joins branches at it.
+    /// A person joins branches at the agent.
     Join,
-    /// A person edited the arguments of one of its calls.
+    /// A person edited the arguments of one of the agent's calls.
     CallChanged,
-    /// A cancel.
+    /// A cancel of one call or of everything.
     Cancel,
     /// A message that cancels what is open.
     Interrupt,
 }
 
-/// What the table says.
+/// Rule of the table for a phase and an event.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// Taken.
+    /// The event is taken.
     Take,
-    /// Taken unless it ended in this very tick: no message lies above a `Finished` of the same tick.
+    /// The event is taken unless the agent ended in this same tick: no message is pushed above a `Finished` of the same tick.
     TakeUnlessEnded,
-    /// Taken if no model or router was asked yet, so that one call sees all; else left until it answered.
+    /// The message is taken if no model or router has been asked yet, so that one call sees all messages. Otherwise it is left
+    /// until the answer arrives.
     TakeIfNothingWished,
-    /// Taken if it names an open question, or if a dialogue below rests at the end of a turn; else left until the
-    /// exchange closes.
+    /// The message is taken if it names an open question, or if a dialogue below rests at the end of a turn. Otherwise it is left
+    /// until the exchange closes.
     TakeIfAddressed,
     /// The call stays open in the agent's queue until its task ends.
     Queue,
-    /// Left until the router decided.
+    /// The message is left until the router has decided.
     Leave,
-    /// Refused: nobody waits for it any more.
+    /// The event is refused: nothing waits for it any more.
     Stale,
     /// There is nothing to do.
     Nothing,
 }
 
-/// The table.
+/// Returns the rule for a phase and an event.
 #[expect(
     clippy::match_same_arms,
     reason = "rows and columns as on the page, not as short as can be"
@@ -82,18 +83,18 @@ pub fn rule(phase: Phase, event: Event) -> Rule {
     }
 }
 
-/// Who says whether an offer is taken.
+/// Check that decides whether an offer is taken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Judge {
     /// The kind of offer.
     pub offer: &'static str,
-    /// The events by which the table judges it, with the phase of the agent that it is for; none: it is about no phase.
+    /// Events under which the table looks the offer up, with the phase of the agent that it is for. Empty if no phase matters.
     pub events: &'static [Event],
-    /// What is asked beside or instead, in the file of that name in `take/`.
+    /// Further conditions, checked in the file of the same name in `take/`.
     pub asked: &'static str,
 }
 
-/// Who judges a kind of offer.
+/// Returns the check for a kind of offer.
 pub fn judge(offered: &Offered) -> Judge {
     let (offer, events, asked): (_, &'static [Event], _) = match offered {
         Offered::Start(_) => ("Start", &[], "there is no root yet"),

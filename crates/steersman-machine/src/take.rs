@@ -1,4 +1,4 @@
-//! What each kind of offer does to the snapshot, one file each. [`crate::table`] answers first, for those that it judges.
+//! Effects of each kind of offer on the snapshot, one file each. Offers that the table judges go through [`crate::table`] first.
 
 mod adopt;
 pub(crate) mod cancel;
@@ -17,5 +17,5 @@ pub use message::floor;
 
 use crate::effect::Until;
 
-/// An offer was taken, or left and why.
+/// `Ok` if an offer was taken, else the reason why it was left.
 pub(crate) type Taken = Result<(), Until>;

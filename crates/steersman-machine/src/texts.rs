@@ -1,5 +1,5 @@
-//! The engine's own sentences: what people and models read that no definition says. A definition may put others in
-//! their place (`texts`), by the language that `state.language` names.
+//! The engine's own sentences for people and models, which no definition contains. A definition may replace them (`texts`),
+//! depending on the language that `state.language` names.
 
 use crate::expression::{Names, Scope, Template};
 use crate::ids::{Id, Name};
@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 /// A sentence of the engine.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sentence {
-    /// By what name a definition replaces it.
+    /// Key under which a definition replaces the sentence.
     pub key: &'static str,
-    /// As it is built in; what stands in `{{ }}` is filled in.
+    /// The built-in words; the names in `{{ }}` are filled in.
     pub words: &'static str,
-    /// Who reads it, and when.
+    /// The reader of the sentence, and the occasion.
     pub doc: &'static str,
 }
 
@@ -185,27 +185,27 @@ pub const ALL: &[&Sentence] = &[
 ];
 
 impl Sentence {
-    /// The names of what is filled in.
+    /// Returns the names that are filled in.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let pieces = self.words.split("{{ ").skip(1);
         pieces.filter_map(|piece| piece.split_once(" }}").map(|(name, _)| name))
     }
 }
 
-/// What a definition says in place of the engine's sentences.
+/// A definition's replacements for sentences of the engine, by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Texts(pub BTreeMap<Name, Words>);
 
-/// A sentence in the definition's words.
+/// A sentence in the words of the definition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Words {
-    /// Whatever the language.
+    /// The same words in every language.
     Plain(Template),
-    /// By language; one that is missing is as built in.
+    /// Words by language. A missing language uses the built-in words.
     By(BTreeMap<String, Template>),
 }
 
-/// What an agent of this session, or a person who deals with it, reads.
+/// Returns a sentence for an agent of this session, or for a person who deals with the agent.
 pub(crate) fn say(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -217,7 +217,7 @@ pub(crate) fn say(
     say_in(&cx.network.texts, &view, sentence, values)
 }
 
-/// The same, where what is seen is at hand.
+/// Returns a sentence for a reader with this scope. The words of the definition come first, if they can be rendered.
 pub(crate) fn say_in(
     texts: &Texts,
     scope: &dyn Scope,
@@ -239,7 +239,7 @@ pub(crate) fn say_in(
     })
 }
 
-/// The words with these values; none where the template cannot be rendered with them.
+/// Renders words with these values. `None` means that the template cannot be rendered with them.
 pub fn fill(words: &Template, values: &[(&str, &str)]) -> Option<String> {
     let values: Map<String, Json> = values
         .iter()
@@ -248,7 +248,7 @@ pub fn fill(words: &Template, values: &[(&str, &str)]) -> Option<String> {
     words.render(&Names::from_json(Json::Object(values))).ok()
 }
 
-/// The language that is spoken: `state.language`, as it is seen.
+/// Returns the language of the scope: its `state.language`.
 fn language(scope: &dyn Scope) -> Option<String> {
     let (value, taken) = scope.path("state", &["language"])?;
     let value = if taken == 1 {

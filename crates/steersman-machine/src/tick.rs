@@ -1,9 +1,9 @@
-//! The tick: takes or leaves what is offered, lets every woken agent move to rest in path order, and returns the step.
+//! The tick: takes or leaves the offers, lets every woken agent move in path order until it rests, and returns the step.
 //!
-//! `Tick` is the working form. It pushes by folding: each push goes through the fold's own functions and into the
-//! commit, in the same order. The fold applies a commit's parts in a fixed order (opening, adoption, binding, edits,
-//! usage, made, pushes, wished, modes), so: edits come before anything is pushed, and a wish that is withdrawn again
-//! in the same tick does not stay in the commit.
+//! `Tick` is the working form. It pushes by folding: each push goes through the fold's own functions and into the commit, in
+//! the same order. The fold applies the parts of a commit in a fixed order (opening, adoption, binding, edits, usage, made,
+//! pushes, branching, wished, changes). So edits come before all pushes, and a wish that is withdrawn in the same tick is removed
+//! from the commit.
 
 use crate::artifact::Content;
 use crate::bounds::{self, LABEL, MOVES, PUSH, TICK, VALUES};
@@ -22,7 +22,7 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What every decision may read beside the snapshot.
+/// Data that every decision may read in addition to the snapshot.
 #[derive(Clone, Copy)]
 pub struct Cx<'a> {
     /// The checked definition.
@@ -31,10 +31,10 @@ pub struct Cx<'a> {
     pub bodies: &'a dyn Bodies,
 }
 
-/// Takes or leaves each offer, moves to rest, and says what is wanted from the outside.
+/// Takes or leaves each offer, lets the agents move until they rest, and returns the step with everything wanted from outside.
 ///
-/// `line` is the number that the line will have, `now` its recorded time. If nothing is taken, the step holds the
-/// snapshot as it came and no commit.
+/// `line` is the number that the line will have, `now` its recorded time. If no offer is taken, the step has no commit and holds
+/// the snapshot unchanged.
 pub fn tick(cx: &Cx<'_>, snapshot: Snapshot, line: Line, now: Time, offered: &[Offered]) -> Step {
     let mut tick = Tick::new(cx, snapshot, line, now);
     tick.take_all(offered);
@@ -45,7 +45,7 @@ pub fn tick(cx: &Cx<'_>, snapshot: Snapshot, line: Line, now: Time, offered: &[O
     tick.close()
 }
 
-/// All effects that are out, rebuilt: for an owner that takes a session over.
+/// Rebuilds the wishes of all effects that are out, for an owner that takes a session over.
 pub fn wishes(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Wish> {
     snapshot
         .effects
@@ -54,16 +54,16 @@ pub fn wishes(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Wish> {
         .collect()
 }
 
-/// Why a call may not run.
+/// Reason why a call may not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Code of `on_error`.
+    /// Error code, as in `on_error`.
     pub code: &'static str,
-    /// For the model.
+    /// Text for the model.
     pub text: String,
 }
 
-/// Whether a call may run with these arguments: asked again after a hold, which may have lasted for days.
+/// Checks whether a call may run with these arguments. The driver asks again after a hold, which may have lasted for days.
 pub fn allowed(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -94,7 +94,7 @@ pub fn allowed(
     }
 }
 
-/// Texts of this tick above those of the log.
+/// The texts of this tick, together with those of the log.
 pub(crate) struct Texts<'a> {
     below: &'a dyn Bodies,
     line: Line,
@@ -102,18 +102,18 @@ pub(crate) struct Texts<'a> {
 }
 
 impl Texts<'_> {
-    /// The texts that came in with this tick so far.
+    /// Returns the texts that this tick has made so far.
     pub(crate) fn came_in(&self) -> &[Text] {
         &self.new
     }
 
-    /// Takes the newest text back: it was needed for a comparison alone.
+    /// Removes the newest text, which was needed only for a comparison.
     pub(crate) fn forget(&mut self, newest: Body) {
         debug_assert_eq!(newest.k() as usize + 1, self.new.len());
         self.new.pop();
     }
 
-    /// Takes all texts but the first `n` back: nothing names them.
+    /// Removes all texts after the first `n`, which nothing names.
     pub(crate) fn forget_behind(&mut self, n: usize) {
         self.new.truncate(n);
     }
@@ -141,46 +141,46 @@ pub(crate) struct Tick<'a> {
     pub(crate) line: Line,
     pub(crate) now: Time,
     pub(crate) commit: Commit,
-    /// Effects that are wanted no longer.
+    /// Effects that are no longer wanted.
     pub(crate) stop: Vec<Id>,
-    /// What the driver is to do to branches.
+    /// Requests to the driver about branches.
     pub(crate) requests: Vec<Request>,
     /// Contents of artifacts that this tick made.
     pub(crate) contents: Vec<Content>,
     /// Offers that were left.
     pub(crate) left: Vec<(usize, Until)>,
-    /// While it is above zero, nothing begins: something is being cancelled.
+    /// While this is above zero, something is being cancelled and no call begins.
     pub(crate) cancelling: u32,
-    /// State, counts or artifacts changed in this tick: waits over state are looked at again.
+    /// True if state changed in this tick.
     pub(crate) changed: bool,
-    /// What the newest result of this tick gave each of these callers, and whether it is a failure that the definition
-    /// says nothing about.
+    /// For each caller, the text of its newest result in this tick, and whether that result is a failure for which the definition
+    /// sets no reaction.
     pub(crate) closed: BTreeMap<Id, (Option<Body>, bool)>,
-    /// Agents whose mode changed in this tick: once is enough.
+    /// Agents whose mode changed in this tick. A mode changes at most once in a tick.
     pub(crate) turned: BTreeSet<Id>,
-    /// What the exchange of each of these callers gave that is to be judged.
+    /// For each caller, the results of its exchange that are to be judged.
     pub(crate) reflecting: BTreeMap<Id, Vec<JudgedResult>>,
-    /// What was said in this tick of the calls of each of these.
+    /// For each agent, the judgements on its calls in this tick.
     pub(crate) reviewed: BTreeMap<Id, Reviewed>,
-    /// Agents to whom a person refused more where a limit asked.
+    /// Agents whose limit asked a person for more, and the person refused.
     pub(crate) declined: BTreeSet<Id>,
     /// Bytes that were pushed onto stacks of agents whose context may be compacted.
     grown: BTreeMap<Id, usize>,
-    /// Agents whose own context was summed up in this tick, or could not be: what they owe is the step that they owed before.
+    /// Agents whose own context was summarized in this tick, or could not be. They owe the step that they owed before.
     pub(crate) summed: BTreeSet<Id>,
     /// Agents that owe a model call at the end of this tick.
     pub(crate) thinkers: BTreeSet<(Path, Id)>,
     /// Bytes of state values that this tick writes.
     pub(crate) values: usize,
-    /// Where the defaults of definitions lie among the texts of this line.
+    /// The texts of the definitions' defaults in this line, by agent definition and state entry.
     pub(crate) defaults: BTreeMap<(Name, Name), Body>,
     woken: BTreeSet<(Path, Id)>,
     moves: u32,
     pub(crate) next: u32,
     top_rested: bool,
-    /// The time of the commit before.
+    /// Time of the commit before.
     was: Time,
-    /// A branch begins here that nobody has numbered.
+    /// True if a branch begins here that has no id yet; it gets the next id of this line.
     pub(crate) names_branch: bool,
 }
 
@@ -232,7 +232,7 @@ impl<'a> Tick<'a> {
 
     // ---- what is known -------------------------------------------------------------------------------------
 
-    /// What decisions of this tick may read: the texts that came in with it, too.
+    /// Returns the data that decisions of this tick may read, with the texts of this tick.
     pub(crate) fn cx(&self) -> Cx<'_> {
         Cx {
             network: self.network,
@@ -254,26 +254,26 @@ impl<'a> Tick<'a> {
 
     // ---- what is made: each goes through the fold and into the commit ----------------------------------------
 
-    /// The number of the next thing that this line makes.
+    /// Returns the id for the next thing that this line makes.
     pub(crate) fn id(&mut self) -> Id {
         let id = Id::new(self.line, self.next);
         self.next += 1;
         id
     }
 
-    /// A text that comes in with this line.
+    /// Adds a text to this line.
     pub(crate) fn body(&mut self, text: impl Into<Arc<str>>) -> Body {
         let body = Body::new(self.line, self.texts.new.len() as u32);
         self.texts.new.push(Text::Here(text.into()));
         body
     }
 
-    /// Records what was taken.
+    /// Records an offer that was taken.
     pub(crate) fn admit(&mut self, admission: Admission) {
         self.commit.admitted.push(admission);
     }
 
-    /// Records what was taken, in short: its kind, the effect or call it names, and the digest of its text.
+    /// Records an offer that was taken in short: its kind, the effect or call that it names, and the digest of its text.
     pub(crate) fn admit_as(&mut self, kind: Admitted, id: Option<Id>, text: &[u8]) {
         self.admit(Admission {
             kind,
@@ -297,14 +297,14 @@ impl<'a> Tick<'a> {
         self.commit.pushes.push(push);
     }
 
-    /// Makes an agent.
+    /// Makes an agent instance.
     pub(crate) fn make(&mut self, made: Made) {
         self.snapshot
             .make(self.line, self.now, &made, &self.texts.new);
         self.commit.made.push(made);
     }
 
-    /// Edits state. Only before anything is pushed, or where nothing pushed in this tick wrote the same scope.
+    /// Edits state. Allowed only before anything is pushed, or if no push of this tick wrote the same scope.
     pub(crate) fn edit(&mut self, write: Write) {
         self.snapshot
             .edit(self.line, self.now, &write, &self.texts.new);
@@ -318,35 +318,35 @@ impl<'a> Tick<'a> {
         self.commit.wished.push(wished);
     }
 
-    /// Changes something beside stacks, calls and state.
+    /// Applies a change other than one of stacks, calls or state.
     pub(crate) fn change(&mut self, change: Change) {
         self.snapshot.change(&change);
         self.commit.changes.push(change);
     }
 
-    /// This agent has something new to deal with; it moves before the tick ends.
+    /// Marks an agent that has something new to deal with. It moves before the tick ends.
     pub(crate) fn wake(&mut self, agent: Id) {
         let place = self.place(agent);
         self.woken.insert(place);
     }
 
-    /// Where an agent stands in the order of moves.
+    /// Returns the place of an agent in the order of moves.
     pub(crate) fn place(&self, agent: Id) -> (Path, Id) {
         (self.snapshot.agent(agent).path.clone(), agent)
     }
 
-    /// What an agent sees now.
+    /// Returns the view of an agent at the time of this tick.
     pub(crate) fn view(&self, agent: Id) -> View<'_> {
         View::new(&self.cx(), &self.snapshot, Some(agent)).at(self.now)
     }
 
-    /// An effect that was out is wanted no longer. What closes its call or pushes onto its agent withdraws it.
+    /// Stops an effect that is no longer wanted. The caller closes its call or pushes onto its agent, which withdraws the effect.
     pub(crate) fn stop(&mut self, effect: Id) {
         self.stop.push(effect);
     }
 
-    /// Whether an offer may still be taken by this tick: the first always, later ones while the line has room for what
-    /// may come of them.
+    /// Returns true if this tick may still take an offer: always for the first offer, for later ones if the line has room for
+    /// everything that may come of them.
     fn has_room_for(&self, offer: &Offered) -> bool {
         let writes = match offer {
             Offered::Outcome {
@@ -368,8 +368,8 @@ impl<'a> Tick<'a> {
 
     // ---- the three parts of a tick ---------------------------------------------------------------------------
 
-    /// All that is offered is taken or left before any agent moves. Edits and expired entries come first, since
-    /// the fold applies them ahead of all pushes; where a branch begins or is adopted they wait for the next tick.
+    /// Takes or leaves all offers before any agent moves. Edits and expired entries come first, because the fold applies them
+    /// before all pushes. In a tick that opens or adopts a branch they are left for the next tick.
     fn take_all(&mut self, offered: &[Offered]) {
         let opens = offered.iter().any(|o| {
             matches!(
@@ -404,7 +404,8 @@ impl<'a> Tick<'a> {
             }
         }
         for (index, offer) in offered.iter().enumerate() {
-            // Where a branch begins, what was out had its time from the commit before; from then on it is now.
+            // A branch that begins or is adopted counts its effects up to the time of the commit before; all other offers happen
+            // now.
             let begins = matches!(offer, Offered::Opened(_) | Offered::Adopt { .. });
             if !begins {
                 self.snapshot.now = self.now;
@@ -459,7 +460,7 @@ impl<'a> Tick<'a> {
         self.snapshot.now = self.now;
     }
 
-    /// Everyone who was woken moves, first by path, until nobody is left who can move.
+    /// Lets every woken agent move, in path order, until no agent can move.
     pub(crate) fn run(&mut self) {
         loop {
             while let Some((_, agent)) = self.woken.pop_first() {
@@ -476,8 +477,8 @@ impl<'a> Tick<'a> {
         }
     }
 
-    /// Waits over state are looked at again if state changed; and where nothing is owed or awaited any more, what
-    /// waits has waited in vain. Whether somebody woke.
+    /// Checks the waits for state and commits again. If nothing is owed or awaited any more, ends waits for commits or the top
+    /// agent. Returns true if an agent may have been woken.
     fn look_again(&mut self) -> bool {
         if self.look_at_waits() {
             return true;
@@ -500,7 +501,7 @@ impl<'a> Tick<'a> {
         true
     }
 
-    /// Whether the top agent is at work, and yet nothing that is open can ever end.
+    /// Returns true if the top agent is at work although nothing that is open can ever end.
     fn is_deadlock(&self) -> bool {
         let Some(top) = self.snapshot.top() else {
             return false;
@@ -508,7 +509,8 @@ impl<'a> Tick<'a> {
         !self.snapshot.effects.values().any(|e| self.may_end(e))
             && self.agent(top).phase != Phase::Resting
             && !self.thinkers.iter().any(|(_, id)| self.owes_thought(*id))
-            // A person's next message goes to who has the floor; on the branches of an agent's fork nobody speaks.
+            // A person's next message would go to the agent that has the floor. On the branches of an agent's fork no person
+            // speaks.
             && (self.snapshot.of.is_some() || self.agent(self.floor(top)).phase != Phase::Resting)
             && (self.snapshot.waits.is_empty() || self.snapshot.expiring.is_empty())
             && !self.awaits_branches()
@@ -523,9 +525,9 @@ impl<'a> Tick<'a> {
         matches!(agent.phase, Phase::Thinking | Phase::Routing) && agent.owed.is_none()
     }
 
-    /// Counts what is pushed onto the stack of an agent whose context may be compacted.
+    /// Counts the bytes that are pushed onto the stack of an agent whose context may be compacted.
     fn weigh(&mut self, agent: Id, what: &Interaction) {
-        // In whichever mode it was pushed, another one may look at it.
+        // All modes count: another mode than the one of the push may have to render it.
         let mut models = self.def(agent).models();
         if models.any(|model| model.context.compact.is_some()) {
             let bytes = what
@@ -536,7 +538,7 @@ impl<'a> Tick<'a> {
         }
     }
 
-    /// Who owes a model call has one wished, in path order.
+    /// Wishes a model call for each agent that owes one, in path order.
     fn wish_models(&mut self) {
         for (_, agent) in std::mem::take(&mut self.thinkers) {
             if self.owes_thought(agent) {
@@ -555,7 +557,7 @@ impl<'a> Tick<'a> {
         }
     }
 
-    /// Labels are rendered again in every commit of a network that has some; those that changed are recorded.
+    /// Renders the labels again, in every commit of a network that has labels, and records those that changed.
     fn render_labels(&mut self) {
         for (name, template) in &self.network.labels {
             let Some(root) = self.snapshot.root else {
@@ -575,7 +577,7 @@ impl<'a> Tick<'a> {
         }
     }
 
-    /// What stays as it came.
+    /// Returns the step of a tick that took nothing.
     fn nothing(self) -> Step {
         Step {
             commit: None,
@@ -639,7 +641,7 @@ impl<'a> Tick<'a> {
         }
     }
 
-    /// The top agent of the scope rests since this tick.
+    /// Returns the end of the branch, if the top agent of its scope has come to rest in this tick.
     fn branch_end(&self) -> Option<BranchEnd> {
         let top = self.agent(self.snapshot.top()?);
         if top.phase != Phase::Resting || (self.top_rested && top.last != self.line) {

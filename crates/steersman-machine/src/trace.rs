@@ -1,9 +1,9 @@
-//! Prints lines of a log and stacks in letters: one page for case files, for `show` and for the documentation.
+//! Prints lines of a log, and stacks as letters: one format for case files, for `show` and for the documentation.
 //!
-//! `U` message, `UR` message above a final end, `A` model's answer; calls `TC` tool, `AC` agent, `UI` person, `W`
-//! wait or branches, and their results `TR`, `AR`, `UR`, `WR`; `Ro` route, `S` summary, `F` finished. The format
-//! is stable and hides no id. It needs a line and its texts alone; what a line refers to (the target of a call
-//! that closes, the name of an agent) is learnt from the lines printed before it, and without these a result is `R`.
+//! `U` message, `UR` message above a final end, `A` model's answer; calls `TC` tool, `AC` agent, `UI` person, `W` wait or
+//! branches, and their results `TR`, `AR`, `UR`, `WR`; `Ro` route, `S` summary, `F` finished. The format is stable and hides no
+//! id. It needs only a line and its texts. References of a line (the target of a call that closes, the name of an agent) are
+//! resolved with the lines that were printed before; without these a result is `R`.
 
 mod routes;
 mod searching;
@@ -26,29 +26,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use words::{cut, of_limits, usage_of};
 
-/// Texts longer than this are cut, with `..` behind them.
+/// Longer texts are cut to this many characters, with `..` at the end.
 const SHOWN: usize = 60;
 
-/// Whether a line must be on disk before what follows it leaves the process.
+/// Relation of a line to the disk: whether its consequences may leave the process before it is on disk.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Sync {
-    /// It must.
+    /// The line must be on disk first.
     Before,
-    /// It may run ahead.
+    /// The consequences may leave earlier.
     Ahead,
 }
 
-/// Prints the lines of one session, in order, and remembers what later lines refer to.
+/// Prints the lines of one session, in order, and remembers the names that later lines refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     agents: BTreeMap<Id, (Name, Kind)>,
     calls: BTreeMap<Id, (Letter, Name)>,
     branches: BTreeMap<Id, Name>,
-    /// Where a final `Finished` was on top after a line, so that the next message is an `UR`.
+    /// Agents and lines after which a final `Finished` was on top, so that the next message is an `UR`.
     rested: BTreeSet<(Id, Line)>,
 }
 
-/// Whom a call addresses, as the letters tell it.
+/// Target of a call, as far as the letters distinguish it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Letter {
     Tool,
@@ -84,7 +84,7 @@ impl Letter {
     }
 }
 
-/// The letters of a stack, oldest first: `U A AC AR A F`.
+/// Returns the letters of a stack, oldest first: `U A AC AR A F`.
 pub fn letters<'a>(stack: impl IntoIterator<Item = &'a Interaction>) -> String {
     let mut calls = BTreeMap::new();
     let mut rests = false;
@@ -99,7 +99,7 @@ pub fn letters<'a>(stack: impl IntoIterator<Item = &'a Interaction>) -> String {
     out.join(" ")
 }
 
-/// A stack with what its interactions say, one a line: number from the bottom, then as in [`Trace::line`].
+/// Prints a stack with the content of its interactions, one per row: number from the bottom, then as in [`Trace::line`].
 pub fn stack<'a>(stack: impl IntoIterator<Item = &'a Interaction>, bodies: &dyn Bodies) -> String {
     let mut trace = Trace::default();
     let mut rests = false;
@@ -136,7 +136,7 @@ fn letter(
     }
 }
 
-/// Whether a message above this one would be an `UR`.
+/// Returns true if a message above this interaction would be an `UR`.
 fn rests_above(interaction: &Interaction, before: bool) -> bool {
     match interaction {
         Interaction::Finished { end, .. } => *end != End::Draft,
@@ -150,7 +150,7 @@ fn rests_above(interaction: &Interaction, before: bool) -> bool {
 }
 
 impl Trace {
-    /// Takes note of a line without printing it.
+    /// Reads a line without printing it.
     pub fn learn(&mut self, line: &LogLine) {
         let Some(commit) = &line.commit else { return };
         self.learn_opening(line, commit);
@@ -160,7 +160,7 @@ impl Trace {
         self.learn_wishes(commit);
     }
 
-    /// An effect goes by the name of the call that it is for.
+    /// Gives each wished effect the name of the call that it is for.
     fn learn_wishes(&mut self, commit: &Commit) {
         for wished in &commit.wished {
             let call = wished.what.call().and_then(|call| self.calls.get(&call));
@@ -196,10 +196,10 @@ impl Trace {
             .insert(call.id, (Letter::of(&call.target), call.name.clone()));
     }
 
-    /// Prints a line, and takes note of it. The first row has number, branch and what was admitted, and at its end
-    /// `!` or `.` where `sync` is known; the rows below what was made, edited, pushed, wished and entered into the
-    /// ledger, each only if there is something to tell. Of a binding the digest is left out: it tells nothing that can
-    /// be read, and changes with every word of the definition.
+    /// Prints a line, and remembers it. The first row has the number, the branch and the admitted offers, and ends with `!` or
+    /// `.` if `sync` is known. The rows below show what was made, edited, pushed, wished and entered into the ledger, each only
+    /// if it is not empty. The digest of a binding is left out: it means nothing to a reader and changes with every word of the
+    /// definition.
     pub fn line(&mut self, line: &LogLine, bodies: &dyn Bodies, sync: Option<Sync>) -> String {
         let mut out = String::new();
         if let Some(commit) = &line.commit {
@@ -345,7 +345,7 @@ impl Trace {
         }
     }
 
-    /// Pushes in the order made; those of one agent in a row share a row.
+    /// Prints pushes in their order. Consecutive pushes of one agent share a row.
     fn pushes(&mut self, out: &mut String, line: &LogLine, commit: &Commit, bodies: &dyn Bodies) {
         let mut at = None;
         for push in &commit.pushes {
@@ -367,7 +367,7 @@ impl Trace {
         }
     }
 
-    /// The id of an agent and, once known, its name: `2.1 child`.
+    /// Returns the id of an agent with its name, once known: `2.1 child`.
     fn agent(&self, id: Id) -> String {
         match self.agents.get(&id) {
             Some((name, _)) => format!("{id} {name}"),
@@ -777,7 +777,7 @@ fn quoted(bodies: &dyn Bodies, body: Body) -> String {
     format!("{:?}", cut(&bodies.text(body)))
 }
 
-/// A text that is JSON already: not quoted again.
+/// Returns a text that is JSON already, without quotes around it.
 fn plain(bodies: &dyn Bodies, body: Body) -> String {
     cut(&bodies.text(body)).replace('\n', "\\n")
 }

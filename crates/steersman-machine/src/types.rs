@@ -1,4 +1,4 @@
-//! Declared types: whether a JSON value fits, with the path of what does not.
+//! Declared types: checks whether a JSON value fits a type, and names the path of the part that does not.
 
 use crate::ids::Name;
 use crate::json;
@@ -10,8 +10,8 @@ use serde_json::{Map, Number, Value as Json};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The one form of a JSON value by which values are compared: the fields of every object in order, and whole numbers as such,
-/// however they are written. Values are equal where this is; texts of JSON are compared by [`json::comparable`].
+/// Returns the form of a JSON value by which values are compared: fields sorted by name, and floats without a fraction as whole
+/// numbers. Two values are equal if their forms are. For JSON in text form, use [`json::comparable`].
 pub fn canonical(json: &Json) -> Json {
     match json {
         Json::Object(map) => {
@@ -25,18 +25,18 @@ pub fn canonical(json: &Json) -> Json {
     }
 }
 
-/// Whether two JSON values are the same value.
+/// Returns true if two JSON values are the same value.
 pub fn equal(a: &Json, b: &Json) -> bool {
     a == b || canonical(a) == canonical(b)
 }
 
-/// The whole number that a fraction is, where 64 bits hold it.
+/// Returns a float without a fraction as a whole number, if 64 bits hold it.
 fn whole(number: &Number) -> Option<Number> {
     let float = number.as_f64().filter(|_| number.is_f64())?;
     if float.fract() != 0.0 {
         return None;
     }
-    // Beyond its range a cast gives the nearest number.
+    // A cast of a value beyond the range gives the nearest number.
     let whole = float as i128;
     let signed = i64::try_from(whole).map(Number::from);
     signed
@@ -44,12 +44,12 @@ fn whole(number: &Number) -> Option<Number> {
         .ok()
 }
 
-/// What does not fit, and where.
+/// A part of a value that does not fit, with its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit {
-    /// `items[2].price`; empty: the value itself.
+    /// Path of the part, such as `items[2].price`; empty for the value itself.
     pub path: String,
-    /// `is text, must be an integer`.
+    /// Explanation, such as `is text, must be an integer`.
     pub why: String,
 }
 
@@ -60,7 +60,7 @@ impl Misfit {
             why: why.into(),
         }
     }
-    /// The same, seen from further out.
+    /// Returns the misfit with its path prefixed by a step.
     pub fn under(mut self, step: &str) -> Self {
         let dot = if self.path.is_empty() || self.path.starts_with('[') {
             ""
@@ -81,18 +81,18 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// What of this value does not fit the type; none if all does. `null` fits an optional type alone. A JSON Schema is an
-/// adapter's to judge.
+/// Returns the first part of a value that does not fit the type. `null` fits only an optional type. A JSON Schema accepts every
+/// value here; an adapter checks it.
 pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
     misfit_by(ty, value, &mut Patterns::default())
 }
 
-/// Patterns, each compiled once for all of a value.
+/// Compiled patterns; each pattern is compiled once per value.
 #[derive(Default)]
 struct Patterns<'a>(BTreeMap<&'a str, Option<Regex>>);
 
 impl<'a> Patterns<'a> {
-    /// A pattern that is no regular expression matches nothing; `check` says so before.
+    /// Returns true if the pattern matches the whole text. An invalid pattern matches nothing; `check` reports it earlier.
     fn match_whole(&mut self, pattern: &'a str, text: &str) -> bool {
         let compiled = self.0.entry(pattern);
         let compiled = compiled.or_insert_with(|| schemas::pattern(pattern).ok());
@@ -107,7 +107,7 @@ fn misfit_by<'a>(ty: &'a Type, value: &Json, patterns: &mut Patterns<'a>) -> Opt
     }
     let wrong = |wanted: &str| Some(Misfit::new(format!("is {}, must be {wanted}", word(value))));
     let no_number = |wanted: &str| match value.as_str() {
-        // Whoever wrote it meant a number: it is text because no number holds it.
+        // The writer meant a number, but no number type holds it, so it was read as text.
         Some(text) if json::is_beyond(text) => Some(Misfit::new(format!(
             "is {text}: 64 bits do not hold that, so it can only be text"
         ))),
@@ -159,7 +159,7 @@ fn misfit_by<'a>(ty: &'a Type, value: &Json, patterns: &mut Patterns<'a>) -> Opt
     }
 }
 
-/// What of these arguments does not fit; none if all does. What is left out is absent, whatever its default.
+/// Returns the first argument that does not fit. An argument may be missing if it is optional or has a default.
 pub fn arguments_misfit(parameters: &Parameters, args: &Map<String, Json>) -> Option<Misfit> {
     match parameters {
         Parameters::Fields(fields) => fields_misfit(fields, args, &mut Patterns::default()),

@@ -1,7 +1,7 @@
-//! What names mean in expressions and templates: `state`, `config`, `calls`, `now` and the others, seen from one agent.
+//! Names in expressions and templates: `state`, `config`, `calls`, `now` and the others, as one agent sees them.
 //!
-//! A view is lazy: nothing is read, parsed or copied before an expression asks for it. With a [`Trace`] it notes
-//! what was read, which is what incremental rendering relies on.
+//! A view is lazy: nothing is read, parsed or copied before an expression reads it. With a [`Trace`] the view records its reads;
+//! incremental rendering relies on these.
 
 use crate::artifact;
 use crate::expression::{EvalError, Expr, Scope, from_json, shared};
@@ -17,18 +17,18 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Resolves what only transport fields (URL, header, body, environment) may read. The driver's, never the machine's.
+/// Resolves names that only transport fields (URL, header, body, environment) may read. The driver implements it, never the
+/// machine.
 pub trait Transport {
-    /// The secret of this name; none if it is optional and unset. What it is otherwise that it cannot be had is an
-    /// error where it is read.
+    /// Returns the secret of this name. `None` means that it is optional and unset. An error makes the field that reads it fail.
     fn secret(&self, name: &str) -> Result<Option<String>, String>;
-    /// The value of a `config` entry that is `live`, as it is now.
+    /// Returns the current value of a `live` entry of `config`.
     fn live(&self, name: &str) -> Option<Json>;
-    /// What a sealed handle holds; none if it cannot be opened, then using it is an error.
+    /// Returns the content of a sealed handle. `None` means that it cannot be opened; using the handle is then an error.
     fn open(&self, sealed: &Json) -> Option<Json>;
 }
 
-/// What names mean, seen from one agent.
+/// The names of expressions, as one agent sees them.
 pub struct View<'a> {
     cx: Cx<'a>,
     snapshot: &'a Snapshot,
@@ -42,27 +42,27 @@ pub struct View<'a> {
     args: OnceCell<Option<Arc<Json>>>,
 }
 
-/// What was read while a trace was attached: by root and entry, with a digest of what was found there.
+/// Records the reads of a view, by root and entry, with a digest of each value.
 #[derive(Debug, Default)]
 pub struct Trace {
     reads: RefCell<Vec<Read>>,
-    /// Digests are worked out once per view, however many templates read the entry.
+    /// Digests of the current values. Each is computed once, however many templates read the entry.
     known: RefCell<BTreeMap<(Name, Option<Name>), Digest>>,
 }
 
-/// One read.
+/// A recorded read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// `state`, `now`, `calls`, ..
+    /// Root that was read: `state`, `now`, `calls`, ..
     pub root: Name,
-    /// The entry; none: all of it.
+    /// Entry that was read. `None` means the whole root.
     pub entry: Option<Name>,
-    /// Of what was found.
+    /// Digest of the value.
     pub digest: Digest,
 }
 
 impl Trace {
-    /// What was read since the last call, each entry once.
+    /// Returns the reads since the last call of this method, each entry once.
     pub fn take(&self) -> Vec<Read> {
         std::mem::take(&mut self.reads.borrow_mut())
     }
@@ -91,7 +91,7 @@ impl Trace {
 }
 
 impl<'a> View<'a> {
-    /// What `agent` sees; none: the root agent, if there is one.
+    /// Returns the view of `agent`. `None` means the root agent, if there is one.
     pub fn new(cx: &Cx<'a>, snapshot: &'a Snapshot, agent: Option<Id>) -> Self {
         let agent = agent.or(snapshot.root);
         Self {
@@ -108,42 +108,42 @@ impl<'a> View<'a> {
         }
     }
 
-    /// One more name, or another meaning of one: `args`, `result`, `error`, `event`, `session`, ..
+    /// Adds a name, or replaces the meaning of one: `args`, `result`, `error`, `event`, `session`, ..
     pub fn with(self, name: &str, value: Json) -> Self {
         self.with_shared(name, Arc::new(value))
     }
 
-    /// As [`View::with`], without a copy.
+    /// Does the same as [`View::with`], without a copy of the value.
     pub fn with_shared(mut self, name: &str, value: Arc<Json>) -> Self {
         self.names.retain(|(n, _)| &**n != name);
         self.names.push((name.into(), value));
         self
     }
 
-    /// The recorded time, while the snapshot still holds that of the commit before.
+    /// Sets the recorded time, for use while the snapshot still has the time of the commit before.
     pub fn at(mut self, now: Time) -> Self {
         self.now = now;
         self
     }
 
-    /// Secrets, sealed values and live addresses resolve: for transport fields only.
+    /// Lets secrets, sealed values and live entries resolve. Only for transport fields.
     pub fn transport(mut self, transport: &'a dyn Transport) -> Self {
         self.transport = Some(transport);
         self
     }
 
-    /// Notes what is read.
+    /// Records the reads of this view in `trace`.
     pub fn traced(mut self, trace: &'a Trace) -> Self {
         self.trace = Some(trace);
         self
     }
 
-    /// Whether an expression holds here.
+    /// Returns true if an expression holds in this view.
     pub fn holds(&self, expr: &Expr) -> Result<bool, EvalError> {
         expr.holds(self)
     }
 
-    /// Whether what was read then reads the same now.
+    /// Returns true if all recorded reads would give the same values now.
     pub fn unchanged(&self, reads: &[Read], trace: &Trace) -> bool {
         reads.iter().all(|read| {
             let key = (read.root.clone(), read.entry.clone());
@@ -157,7 +157,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// What lies at a root, or at one entry of it.
+    /// Returns the value of a root, or of one entry of it, without recording the read.
     fn untraced(&self, root: &str, entry: Option<&str>) -> Option<Value> {
         match entry {
             None => self.whole(root),
@@ -179,7 +179,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// One entry of a root. None: this root is looked at as a whole.
+    /// Returns one entry of a root, and the number of path steps that it took. `None` means that the root is read as a whole.
     fn entry(&self, root: &str, entry: &str, rest: &[&str]) -> Option<(Value, usize)> {
         if self.named(root).is_some() {
             return None;
@@ -209,7 +209,7 @@ impl<'a> View<'a> {
         cell.map_or(Value::from(()), |cell| self.shared(&cell.value.0))
     }
 
-    /// Who declares a state entry: the nearest that is this agent or above it.
+    /// Returns the instance that declares a state entry: the nearest one from this agent upward.
     fn declares(&self, name: &str) -> Option<Id> {
         let mut at = self.agent;
         while let Some(agent) = at {
@@ -221,7 +221,7 @@ impl<'a> View<'a> {
         None
     }
 
-    /// The line of the log that a variable has its value from, where one line gave it.
+    /// Returns the line of the log that gave a variable its value, if a single line did.
     pub(crate) fn written(&self, root: &str, entry: Option<&str>) -> Option<Line> {
         let agent = self.agent?;
         match (root, entry) {
@@ -258,7 +258,7 @@ impl<'a> View<'a> {
         from_json(value.unwrap_or_default())
     }
 
-    /// The values that the session is bound to.
+    /// Returns the values that the session is bound to.
     fn bound(&self) -> &Arc<Json> {
         self.bound.get_or_init(|| {
             let values = self
@@ -279,14 +279,14 @@ impl<'a> View<'a> {
             Some(transport) => match transport.secret(name) {
                 Ok(Some(secret)) => Value::from(secret),
                 Ok(None) => Value::from(()),
-                // Nothing is sent in the place of a secret that must be there, or that is there and cannot be read.
+                // A secret that is missing or unreadable is undefined, so rendering fails and nothing is sent in its place.
                 Err(_) => Value::UNDEFINED,
             },
             None => from_json(json!({ SEALED: name })),
         }
     }
 
-    /// `calls.NAME`, or one field of it. Seeded for all that is declared.
+    /// Returns `calls.NAME`, or one field of it. Declared names without calls have zero counts.
     fn calls(&self, name: &str, field: Option<&str>) -> (Value, usize) {
         let network = self.cx.network;
         let count = self.agent.and_then(|agent| agent.counts.get(name));
@@ -317,7 +317,7 @@ impl<'a> View<'a> {
         body.map_or(Value::from(()), |b| Value::from(&*self.cx.bodies.text(b)))
     }
 
-    /// JSON in a body; a text that is none stands as it is (it was erased).
+    /// Returns the JSON of a body. A text that is no JSON (because it was erased) is returned unchanged.
     fn parsed(&self, body: Option<Body>) -> Value {
         let Some(body) = body else {
             return Value::from(());
@@ -329,7 +329,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The recorded time in the network's zone.
+    /// Returns the recorded time in the network's time zone.
     fn moment(&self) -> Json {
         let at = zoned(self.now, &self.cx.network.timezone);
         json!({
@@ -340,7 +340,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The agent's arguments as an object, with defaults, and null for what is optional and absent.
+    /// Returns the agent's arguments as an object, with defaults, and null for optional arguments that are absent.
     fn arguments(&self) -> Option<Arc<Json>> {
         let agent = self.agent?;
         let def = self.cx.network.agents.get(&agent.def)?;
@@ -354,7 +354,7 @@ impl<'a> View<'a> {
             let given = crate::json::read::<Map<String, Json>>(&text).ok();
             let known = |name: &String| fields.is_none_or(|f| f.iter().any(|(n, _)| **n == **name));
             match given {
-                // The root of a plain message has no call: its text is an object only by chance.
+                // The root of a plain message serves no call, so its text is an object only by chance.
                 Some(given) if agent.parent.is_some() || given.keys().all(known) => args = given,
                 _ if fields.is_some_and(|f| f.iter().any(|(n, _)| &**n == "message")) => {
                     args.insert("message".to_owned(), Json::from(&*text));
@@ -406,7 +406,7 @@ impl<'a> View<'a> {
 
     fn branch(&self) -> Json {
         let of = self.snapshot.of;
-        // Never its id: prompts read this, and ids are others after a takeover.
+        // Never the id: prompts read this name, and ids differ after a takeover.
         let name = match of {
             Some((index, _)) => format!("b{index}"),
             None if self.snapshot.branch == Id::MAIN => "main".to_owned(),
@@ -419,7 +419,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// A root as a whole.
+    /// Returns the value of a whole root.
     fn whole(&self, root: &str) -> Option<Value> {
         if let Some(json) = self.named(root) {
             return Some(self.shared(json));
@@ -485,19 +485,19 @@ impl<'a> View<'a> {
         self.cx.network
     }
 
-    /// Whether the agent is offered this tool of the floor.
+    /// Returns true if the agent is offered this tool of the floor.
     pub(crate) fn has_floor(&self, kind: crate::network::BuiltIn) -> bool {
         let cx = &self.cx;
         self.agent
             .is_some_and(|agent| crate::route::floor::offers(cx, self.snapshot, agent.id, kind))
     }
 
-    /// The session's seed.
+    /// Returns the session's seed.
     pub(crate) fn seed(&self) -> u64 {
         self.bound().get("seed").and_then(Json::as_u64).unwrap_or(1)
     }
 
-    /// Whether there is an artifact to be read.
+    /// Returns true if the agent sees an artifact.
     pub(crate) fn sees_artifacts(&self) -> bool {
         let agent = self.agent.or_else(|| self.snapshot.root_agent());
         agent.is_some_and(|agent| artifact::sees_any(self.snapshot, agent.id))
@@ -520,10 +520,10 @@ impl<'a> View<'a> {
     }
 }
 
-/// A time with its offset from UTC.
+/// Format of a time with its offset from UTC.
 const ISO: &str = "%Y-%m-%dT%H:%M:%S%:z";
 
-/// A time as templates see it (`now.iso`), in a zone.
+/// Formats a time in a zone as templates see it (`now.iso`).
 pub fn iso(at: Time, zone: &str) -> String {
     zoned(at, zone).strftime(ISO).to_string()
 }
@@ -561,12 +561,12 @@ impl Scope for View<'_> {
     }
 }
 
-/// An object of these names with their values.
+/// Returns an object of these names with their values.
 fn all(names: Vec<Name>, value: impl Fn(&str) -> Value) -> Value {
     Value::from_pairs(names.iter().map(|name| (name.to_string(), value(name))))
 }
 
-/// Arguments with the defaults of their declaration, and null for what is optional and absent.
+/// Returns the arguments with declared defaults, and null for optional arguments that are absent.
 pub fn complete(mut args: Map<String, Json>, fields: &[(Name, Type)]) -> Map<String, Json> {
     for (name, ty) in fields {
         if !args.contains_key(&**name) && (ty.optional || ty.default.is_some()) {
@@ -576,7 +576,7 @@ pub fn complete(mut args: Map<String, Json>, fields: &[(Name, Type)]) -> Map<Str
     args
 }
 
-/// The instance that declares a state entry, and its type: the agent's own scope first, then outward.
+/// Returns the instance that declares a state entry, and the entry's type: the nearest one from the agent upward.
 pub fn declares<'a>(
     cx: &Cx<'a>,
     snapshot: &Snapshot,
@@ -596,7 +596,7 @@ pub fn declares<'a>(
     None
 }
 
-/// Whether a type is a secret.
+/// Returns true if a type is a secret.
 pub fn is_secret(ty: &Type) -> bool {
     matches!(ty.kind, TypeKind::Secret)
 }

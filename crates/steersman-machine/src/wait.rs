@@ -1,8 +1,8 @@
-//! Waits: for an event, a time, a predicate over state, commits, branches; and the machine's own deadlines.
+//! Waits for events, times, predicates over state, commits and branches; and the machine's own deadlines.
 //!
-//! What waits for the outside (an event, a time) is an effect with a moment at which it is due. What waits for state or
-//! for commits is no effect: it is looked at again when state changed, and with each commit. A wait of several parts is
-//! one effect for all of them; what has come of it is recorded with the call, and the same effect goes on for the rest.
+//! A wait for something outside (an event, a time) is an effect with a due time. A wait for state or commits is no effect; it is
+//! checked again in each tick. A wait of several parts is one effect for all of them. Results of parts are recorded with the
+//! call, and the same effect continues for the rest.
 
 mod parts;
 
@@ -22,8 +22,8 @@ use crate::view::View;
 use parts::Look;
 use serde_json::Value as Json;
 
-/// When the driver is to offer [`crate::effect::Offered::Clock`]: a state entry expires, or a limit of time is reached.
-/// What effects wait for is in their `due`.
+/// Returns the time at which the driver must offer [`crate::effect::Offered::Clock`], because a state entry expires or a limit of
+/// time is reached. The times of effects are in their `due`.
 pub fn deadline(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<Time> {
     let expires = snapshot.expiring.get_min().map(|(at, _, _)| *at);
     [expires, limit_of_time(cx, snapshot).map(|(at, ..)| at)]
@@ -32,7 +32,7 @@ pub fn deadline(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<Time> {
         .min()
 }
 
-/// The first agent at work whose limit of time will be reached, when, and what happens then.
+/// Returns the agent at work whose limit of time will be reached first, with that time and the limit.
 pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, Id, Reached)> {
     let limited = cx.network.limits.wall_time.is_some()
         || cx
@@ -74,24 +74,24 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
     first
 }
 
-/// Whether a person was asked for more, and has not answered.
+/// Returns true if a person was asked for more and has not answered.
 fn is_asking(snapshot: &Snapshot, agent: Id) -> bool {
     let mut open = snapshot.exchange(agent);
     open.any(|c| c.closed.is_none() && crate::fold::is_more(&c.call.name))
 }
 
-/// What something that came means to an effect that waits.
+/// Meaning of an event or of a due time for a waiting effect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meets {
-    /// Nothing: the effect does not wait for it.
+    /// The effect does not wait for it.
     Nothing,
-    /// A part of it: [`crate::effect::Outcome::Came`] is to be offered.
+    /// A part of the wait is met: [`crate::effect::Outcome::Came`] must be offered.
     Part,
-    /// It is over; this is to be mapped and offered.
+    /// The wait is over; this must be mapped and offered.
     Over(Raw),
 }
 
-/// What it means to an effect that its time came.
+/// Returns the meaning of an effect's due time, once it has come.
 pub fn due(cx: &Cx<'_>, snapshot: &Snapshot, effect: Id) -> Meets {
     let Some(due) = snapshot.effects.get(&effect).and_then(|e| e.due) else {
         return Meets::Nothing;
@@ -105,7 +105,7 @@ pub fn due(cx: &Cx<'_>, snapshot: &Snapshot, effect: Id) -> Meets {
     })
 }
 
-/// What an event means to an effect: its name, its fields, and the expression over it.
+/// Returns the meaning of an event for an effect, by its name, its fields and the expression over them.
 pub fn event(cx: &Cx<'_>, snapshot: &Snapshot, effect: Id, event: &str, payload: &Json) -> Meets {
     let open = snapshot.call_of(effect).filter(|c| c.closed.is_none());
     let Some(mut look) = open.and_then(|open| Look::new(cx, snapshot, open, snapshot.now)) else {
@@ -118,7 +118,7 @@ pub fn event(cx: &Cx<'_>, snapshot: &Snapshot, effect: Id, event: &str, payload:
     look.stands().over().map_or(Meets::Part, Meets::Over)
 }
 
-/// What the outside is asked to wait for.
+/// Returns the work that the driver does for a wait.
 pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
     let Some(look) = Look::new(cx, snapshot, open, snapshot.now) else {
         return Work::Timer;
@@ -150,7 +150,7 @@ fn view<'a>(cx: &Cx<'a>, snapshot: &'a Snapshot, open: &OpenCall) -> View<'a> {
     View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(args))
 }
 
-/// `250ms 30s 15m 4h 3d`, or plain seconds, in milliseconds.
+/// Parses a duration (`250ms 30s 15m 4h 3d`, or plain seconds) into milliseconds.
 pub(crate) fn duration(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text
@@ -168,7 +168,7 @@ pub(crate) fn duration(text: &str) -> Option<u64> {
     number.checked_mul(factor)
 }
 
-/// A date and time, in its own zone or in the network's.
+/// Parses a date and time, in its own zone or in the network's.
 fn date(text: &str, zone: &str) -> Option<Time> {
     let text = text.trim();
     if let Ok(at) = text.parse::<jiff::Timestamp>() {
@@ -179,13 +179,13 @@ fn date(text: &str, zone: &str) -> Option<Time> {
     Some(Time(at.to_zoned(zone).ok()?.timestamp().as_millisecond()))
 }
 
-/// Whether state or commits can end the wait that a tool is.
+/// Returns true if a tool is a wait that state or commits can end.
 fn is_watched(tool: &ToolDef) -> bool {
     matches!(&tool.source, Source::Wait(wait) if parts::is_watched(&wait.on))
 }
 
 impl Tick<'_> {
-    /// A wait opens: what holds already is over at once; what waits for the outside is wished.
+    /// Opens a wait. A wait that is met already ends immediately; a wait for something outside is wished.
     pub(crate) fn begin_wait(&mut self, open: &OpenCall) {
         let cx = self.cx();
         let Some(look) = Look::new(&cx, &self.snapshot, open, self.now) else {
@@ -208,17 +208,17 @@ impl Tick<'_> {
         self.wish_call(open, due);
     }
 
-    /// Whether a call waits for nothing outside: state, commits or the ends of branches end it.
+    /// Returns true if a call waits only for state, commits or the ends of branches, and for no event or time.
     pub(crate) fn is_parked(&self, open: &OpenCall) -> bool {
         parts::wait_of(&self.cx(), open).is_some_and(parts::parks)
     }
 
-    /// Waits over state and commits are looked at again. Whether one of them ended.
+    /// Checks the waits for state and commits again. Returns true if one of them ended.
     pub(crate) fn look_at_waits(&mut self) -> bool {
         self.look_at(false)
     }
 
-    /// Ends waits for commits where nothing else can make one. Whether there was one.
+    /// Ends waits for commits if nothing else can make a commit. Returns true if a wait ended.
     pub(crate) fn end_tick_waits(&mut self) -> bool {
         self.look_at(true)
     }
@@ -227,7 +227,7 @@ impl Tick<'_> {
         if self.snapshot.waits.is_empty() || !self.network.tools.values().any(is_watched) {
             return false;
         }
-        // What waits for events and times is not looked at, however much of it there is.
+        // Waits for events and times alone are skipped, because there may be many of them.
         let waits = self.snapshot.waits.iter().copied();
         let waits: Vec<(Id, Id)> = waits
             .filter(|(owner, call)| {
@@ -256,7 +256,7 @@ impl Tick<'_> {
         ended
     }
 
-    /// Whether an effect waits for something that may come: an event, or time.
+    /// Returns true if an effect can still end. Only a wait that is for no event and has no due time cannot.
     pub(crate) fn may_end(&self, effect: &Effect) -> bool {
         let open = effect
             .what
@@ -269,18 +269,18 @@ impl Tick<'_> {
         matches!(work(&self.cx(), &self.snapshot, open), Work::Event { .. })
     }
 
-    /// Whether an open wait is to hear of branches.
+    /// Returns true if an open wait waits for branches.
     pub(crate) fn waits_for_branches(&self) -> bool {
         !for_branches(&self.cx(), &self.snapshot).is_empty()
     }
 
-    /// The part of a wait that an event is for.
+    /// Returns the part of a wait that an event meets.
     pub(crate) fn part_of(&self, open: &OpenCall, event: &str, fields: &Json) -> Option<u32> {
         let cx = self.cx();
         Look::new(&cx, &self.snapshot, open, self.now)?.part_of(event, fields)
     }
 
-    /// A part of a wait was met: it is recorded, and the wait ends or goes on with the rest.
+    /// Records that a part of a wait was met. The wait then ends, or continues with the rest.
     pub(crate) fn part_met(&mut self, open: &OpenCall, part: Option<u32>, gave: Option<&Json>) {
         let (owner, call) = (open.owner, open.call.id);
         if let Some(part) = part {
@@ -300,12 +300,12 @@ impl Tick<'_> {
                 self.end_wait(&open, &raw);
             }
             (None, Some(effect)) => self.wish_rest(&open, effect, due),
-            // It waits for nothing outside.
+            // The rest waits for nothing outside.
             (None, None) => {}
         }
     }
 
-    /// The same effect goes on, for what is left of the wait.
+    /// Wishes the same effect again, for the rest of the wait.
     fn wish_rest(&mut self, open: &OpenCall, effect: Id, due: Option<Time>) {
         self.wish(Wished {
             id: effect,
@@ -316,7 +316,8 @@ impl Tick<'_> {
         });
     }
 
-    /// A wait is over. What is to be sealed goes through the driver: its effect is due at once. Whether it ended here.
+    /// Ends a wait. If a write must be sealed, the driver has to do that first: the effect is then due now, and stays open.
+    /// Returns true if the wait ended here.
     fn end_wait(&mut self, open: &OpenCall, raw: &Raw) -> bool {
         let mapped = mapping::map(&self.cx(), &self.snapshot, open.owner, open.call.id, raw);
         if !mapped.writes.iter().any(|w| w.seal) {

@@ -1,6 +1,6 @@
-//! What a store keeps beside the log of a session, so that it is found: timers, waits for events, labels, how it stands, the
-//! ids that were accepted. All of it follows from the log; here it is compared with that. A session that is driven goes by
-//! its log alone, but one whose timer is gone is not driven when its time has come.
+//! Checks the tables that a store keeps next to the log of a session: timers, waits for events, labels, the state shown in
+//! lists, and the ids of accepted messages. All of them follow from the log, and this module compares them with it. A driven
+//! session relies on its log alone. But a session whose timer is missing is not woken when its time has come.
 
 use crate::engine::{EngineError, Inspection};
 use crate::feed::Feed;
@@ -14,21 +14,21 @@ use steersman_machine::ids::{Id, Name, Time};
 use steersman_machine::tick::{Cx, wishes};
 use steersman_machine::types::canonical;
 
-/// What a store keeps of a session beside its log and its place in lists.
+/// Entries that a store keeps for a session in addition to its log and its place in lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Effects, and when they are due.
+    /// Effects, and the times when they are due.
     pub timers: BTreeMap<Id, Time>,
-    /// Calls that wait for a place: which, and since when.
+    /// Calls that wait for a place: effect, place, and the time since when they wait.
     pub outages: BTreeMap<Id, (Name, Time)>,
     /// Waits for events: effect, event, canonical JSON of the key.
     pub waits: BTreeSet<(Id, Name, Arc<str>)>,
-    /// Ids of messages that were accepted or lie there.
+    /// Ids of messages that were accepted or are in the inbox.
     pub ids: BTreeSet<Name>,
 }
 
-/// What is kept otherwise than the log says, in words. `inspection`, `feed` from the first line on and `kept` are of one
-/// moment in which nobody drives the session.
+/// Returns each difference between the log and the kept entries, in words. `inspection`, `feed` (from the first line on) and
+/// `kept` must be of the same moment, and nobody may drive the session at that moment.
 pub async fn differs(
     inspection: &Inspection,
     mut feed: Feed,
@@ -48,7 +48,7 @@ pub async fn differs(
 }
 
 impl Kept {
-    /// What the log says is to be kept, but for ids of messages: those stand in lines.
+    /// Returns the entries that should be kept according to the log. Ids of messages are left out, because they are in lines.
     pub(crate) fn meant(inspection: &Inspection) -> Self {
         let mut meant = Self::default();
         for pending in &inspection.pending {
@@ -73,7 +73,7 @@ impl Kept {
         meant
     }
 
-    /// All of it as a change of a store that keeps nothing of it yet.
+    /// Returns all entries as one change, for a store that keeps none of them yet.
     pub(crate) fn into_batch(self) -> Batch {
         let mut waits: BTreeMap<Id, WaitChange> = BTreeMap::new();
         for (effect, event, key) in self.waits {
@@ -93,7 +93,7 @@ impl Kept {
 }
 
 impl Inspection {
-    /// What lists are to show of it, read from its log, as of `updated`.
+    /// Returns the state that lists should show for this session, read from its log, with the time `updated`.
     pub(crate) fn listed(&self, updated: Time) -> SessionState {
         let (Some(_), Some(branch)) = (&self.network, self.current_branch()) else {
             return SessionState {
@@ -115,10 +115,10 @@ impl Inspection {
     }
 }
 
-/// When a session is to be woken for something that it waits for.
+/// Returns the time when the session must be woken for a pending effect.
 fn due(inspection: &Inspection, pending: &Pending) -> Option<Time> {
     let own = pending.due.filter(|_| pending.kind != PendingKind::Hold);
-    // A tool that tells somebody of it later, and the probe of a doubt, have the same timer.
+    // A later `reach` attempt for the effect and the probe of a doubt use the same timer.
     let told = inspection.ledger.reaches_again();
     let told = told.filter(|(_, reach)| reach.of == pending.effect);
     own.into_iter()
@@ -127,7 +127,8 @@ fn due(inspection: &Inspection, pending: &Pending) -> Option<Time> {
         .min()
 }
 
-/// What is open on branches that have ticks. Those that were left may know names that the definition of now does not.
+/// Returns the open wishes of the branches that have ticks. Superseded branches are skipped: they may use names that the
+/// current definition does not have.
 fn waiting(inspection: &Inspection) -> Vec<Wish> {
     let Some(network) = &inspection.network else {
         return Vec::new();
@@ -225,7 +226,7 @@ fn messages(inspection: &Inspection, lines: &[Arc<LogLine>], kept: &Kept, found:
     }
 }
 
-/// What lists show.
+/// Compares the state and the labels that lists show with the log.
 fn listed(inspection: &Inspection, lines: &[Arc<LogLine>], found: &mut Vec<String>) {
     let state = &inspection.info.state;
     let binding = inspection
@@ -243,7 +244,7 @@ fn listed(inspection: &Inspection, lines: &[Arc<LogLine>], found: &mut Vec<Strin
             binding.digest.short()
         ));
     }
-    // Of one whose process died in the middle lists show that, until it is taken over.
+    // Lists show `running` for a session whose process died, until another process takes the session over.
     let stands = inspection.settled.word();
     let at_work = matches!(&*state.status, "" | "running");
     if !at_work && inspection.network.is_some() && *state.status != *stands {
@@ -255,7 +256,7 @@ fn listed(inspection: &Inspection, lines: &[Arc<LogLine>], found: &mut Vec<Strin
     if !at_work && inspection.network.is_some() && is_misread(&state.waits, &inspection.pending) {
         found.push("lists show something else than what it waits for".to_owned());
     }
-    // Erasing takes labels away, and no line says which.
+    // Erasing removes labels, and no line says which.
     let is_erased = |text: &Text| matches!(text, Text::Erased { .. });
     if lines.iter().any(|line| line.bodies.iter().any(is_erased)) {
         return;

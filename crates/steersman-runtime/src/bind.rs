@@ -1,4 +1,4 @@
-//! Binding: what a session's definition means here is decided once, when it starts, and recorded.
+//! Binding: the meaning of a session's definition on this machine. It is decided once, when the session starts, and recorded.
 
 use crate::Env;
 use crate::engine::EngineError;
@@ -14,38 +14,38 @@ use steersman_machine::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::network::{Config, Network, TypeKind};
 use steersman_machine::snapshot::Snapshot;
 
-/// The values of a binding. **Stored** as JSON; holds no secret. What is added has a default; a program that does not
+/// The values of a binding. **Stored** as JSON; contains no secret. Every added field has a default. A program that does not
 /// know a field refuses the values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Values {
     /// `config` values that are not `live`.
     pub config: BTreeMap<Name, Json>,
-    /// What each model's name was resolved to.
+    /// The model that each model name was resolved to.
     pub models: Vec<BoundModel>,
-    /// Seed of all that is random here.
+    /// Seed of all randomness in the session.
     pub seed: u64,
-    /// The folder of the definition: what its relative paths mean, and where its commands run. No part of the digest: a session may move.
+    /// Folder of the definition. Relative paths start there, and commands run there. Not part of the digest: a session may move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// The file of the definition in that folder, where it is not `steersman.yaml`. No part of the digest.
+    /// File of the definition in that folder, if it is not `steersman.yaml`. Not part of the digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Hash of the stored manifest: what its MCP servers offered. None where there are no servers, or nobody asked them.
+    /// Hash of the stored manifest, which lists what the MCP servers offered. `None` if there are no servers or none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<ManifestHash>,
-    /// Nets in Rust that its agents name, each with the version that it was begun under.
+    /// The nets in Rust that the agents name, each with the version under which the session began.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nets: BTreeMap<Name, String>,
 }
 
-/// blake3 of a manifest's text, under which it lies in the blob store. **Stored** in hexadecimal digits.
+/// blake3 hash of a manifest's text, and the key of that text in the blob store. **Stored** in hexadecimal digits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ManifestHash(pub [u8; 32]);
 
 impl ManifestHash {
-    /// Of this text.
+    /// Returns the hash of a manifest's text.
     pub fn of(text: &str) -> Self {
         Self(*blake3::hash(text.as_bytes()).as_bytes())
     }
@@ -68,86 +68,86 @@ impl TryFrom<String> for ManifestHash {
 }
 
 impl Values {
-    /// From their stored text; why they cannot be read otherwise. Nothing is made up for what is not there.
+    /// Parses values from their stored text. The error says why they cannot be read. Missing values are never invented.
     pub fn read(text: &str) -> Result<Self, String> {
         serde_json::from_str(text)
             .map_err(|e| format!("the values of its binding cannot be read: {e}"))
     }
 
-    /// The folder of the definition; that of the process for a definition that lies nowhere.
+    /// Returns the folder of the definition, or `.` if the definition is not in a folder.
     pub fn folder(&self) -> Arc<Path> {
         Path::new(self.folder.as_deref().unwrap_or(".")).into()
     }
 }
 
-/// Why a session cannot be bound. Nothing was written.
+/// Reasons for which a session cannot be bound. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
-    /// A required value is missing.
+    /// A required `config` value is missing.
     #[error("config `{name}` needs a value: set the environment variable {env}")]
     Missing {
-        /// Name in `config`.
+        /// Name of the value in `config`.
         name: Name,
-        /// The variable.
+        /// The environment variable that can set the value.
         env: String,
     },
     /// A value does not have the declared type.
     #[error("config `{name}`: `{value}` is not {wanted} (from {place})")]
     Misfit {
-        /// Name in `config`.
+        /// Name of the value in `config`.
         name: Name,
-        /// The text.
+        /// The text that was given.
         value: String,
-        /// The declared type.
+        /// The declared type, in words.
         wanted: &'static str,
-        /// Where it came from.
+        /// Origin of the value: the command line or an environment variable.
         place: String,
     },
     /// A value was given for a name that the definition does not declare.
     #[error("config `{0}` is not declared by this definition")]
     Undeclared(Name),
-    /// A value is not bound, but read at each use.
+    /// The value is not bound, because it is read at each use.
     #[error(
         "config `{name}` is `live`: it is read at each use, from the environment variable {env}"
     )]
     Live {
-        /// Name in `config`.
+        /// Name of the value in `config`.
         name: Name,
-        /// The variable.
+        /// The environment variable that the value is read from.
         env: String,
     },
-    /// A model cannot be had.
+    /// A model cannot be resolved.
     #[error(transparent)]
     Model(#[from] crate::model::ModelsError),
-    /// Money is limited, and it is not known what a model costs.
+    /// The definition limits money, and the price of a model is not known.
     #[error(
         "money is limited, and nobody knows what the model `{name}` ({label}) costs: give it a `price`"
     )]
     NoPrice {
-        /// The definition's name.
+        /// Name of the model in the definition.
         name: Name,
-        /// What it was resolved to.
+        /// The model that the name was resolved to.
         label: Name,
     },
     /// A tool written in Rust is not registered in this program.
     #[error("tool `{0}` is implemented in Rust and not registered in this program")]
     NoTool(Name),
-    /// States in Rust that an agent names are not registered in this program.
+    /// A net in Rust that an agent names is not registered in this program.
     #[error(
         "the net `{0}` comes with no engine and is not registered in this program: `Builder::net`, or is its name misspelt?"
     )]
     NoNet(Name),
-    /// They are, in other versions.
+    /// This program has the net, but in other versions.
     #[error(
         "the session was begun under version {version} of the net `{name}`, of which this program has {here}; it goes on \
          where that version is registered"
     )]
     NetVersion {
-        /// The net.
+        /// Name of the net.
         name: Name,
-        /// The version that is wanted.
+        /// The version under which the session began.
         version: String,
-        /// What there is.
+        /// The versions that this program has.
         here: String,
     },
     /// A router in Rust is not registered in this program.
@@ -155,25 +155,25 @@ pub enum BindError {
         "version {version} of the router in Rust of agent `{agent}` is not registered in this program"
     )]
     NoRouter {
-        /// The routed agent.
+        /// The routed agent that uses the router.
         agent: Name,
-        /// The version that its definition names.
+        /// The version that the definition names.
         version: String,
     },
-    /// An MCP server cannot be asked what it offers.
+    /// An MCP server cannot be asked for its tools.
     #[error("MCP server `{server}`: {why}")]
     Server {
-        /// Its name in the definition.
+        /// Name of the server in the definition.
         server: Name,
-        /// What happened, and what to do.
+        /// The cause, and what to do about it.
         why: String,
     },
-    /// What MCP servers offer does not fit the definition.
+    /// The tools of the MCP servers do not fit the definition. Holds one message for each problem.
     #[error("the tools of its MCP servers do not fit the definition: {}", .0.join("; "))]
     Tools(Vec<String>),
 }
 
-/// Reads and checks all `config` values that are bound. `given` goes before the environment.
+/// Reads and checks all `config` values, and returns those that are bound. `given` takes precedence over the environment.
 pub fn config(
     network: &Network,
     env: &Env,
@@ -184,7 +184,7 @@ pub fn config(
     }
     let mut values = BTreeMap::new();
     for (name, config) in &network.config {
-        // A live value is read again at each use; reading it here only checks that it is there.
+        // A live value is read again at each use. Reading it here only checks that it is present and valid.
         let value = match given.get(name) {
             Some(value) if fits(config, value) => value.clone(),
             Some(value) => {
@@ -199,10 +199,10 @@ pub fn config(
     Ok(values)
 }
 
-/// Whether a value may be bound to a name of `config` in a session that goes on.
+/// Checks that a value may be bound to a name of `config` in a session that has already begun.
 ///
 /// # Errors
-/// The definition does not declare the name, reads it anew at each use (`live`), or the value does not have its type.
+/// The definition does not declare the name, the name is `live` (read at each use), or the value does not have the type.
 pub fn fits_bound(network: &Network, name: &Name, value: &Json) -> Result<(), BindError> {
     let config = network.config.get(name);
     let config = config.ok_or_else(|| BindError::Undeclared(name.clone()))?;
@@ -218,7 +218,7 @@ pub fn fits_bound(network: &Network, name: &Name, value: &Json) -> Result<(), Bi
     Err(misfit(name, config, &value.to_string(), "the command line"))
 }
 
-/// One `config` value as it is now: of the environment, parsed to its type, else its default.
+/// Returns the present value of one `config` name: the environment variable, parsed to its type, or else the default.
 pub fn read(name: &Name, config: &Config, env: &Env) -> Result<Json, BindError> {
     let from_env = config.env.as_ref().and_then(|v| Some((v, env(v)?)));
     match (from_env, &config.default) {
@@ -238,8 +238,8 @@ pub fn read(name: &Name, config: &Config, env: &Env) -> Result<Json, BindError> 
     }
 }
 
-/// What each model costs: as the definition says, else as whoever knows models did. With a limit of money each that may
-/// be asked has a price.
+/// Sets the price of each model. A price in the definition takes precedence over the one that came with the resolved model.
+/// If the definition limits money, each model that may be used must have a price.
 pub fn prices(network: &Network, models: &mut [BoundModel]) -> Result<(), BindError> {
     for bound in &mut *models {
         let def = network.models.get(&bound.name);
@@ -261,7 +261,7 @@ pub fn prices(network: &Network, models: &mut [BoundModel]) -> Result<(), BindEr
     }
 }
 
-/// The binding of a session that starts under this network with these values.
+/// Returns the binding of a session that starts under this network with these values.
 pub fn binding(network: &Network, entry: Name, values: &Values) -> Binding {
     let mut named = network.digest.0.to_vec();
     named.extend(serde_json::to_vec(&values.config).expect("JSON values can be written as JSON"));
@@ -281,8 +281,8 @@ pub fn binding(network: &Network, entry: Name, values: &Values) -> Binding {
     }
 }
 
-/// The manifest that a session is bound to, from the stored text of its values, if this program takes its binding: no
-/// newer machine wrote it.
+/// Returns the manifest that a session is bound to. `text` is the stored text of its values. A binding of a newer machine is
+/// refused.
 pub fn manifest(
     session: &SessionId,
     bound: &Binding,
@@ -304,8 +304,8 @@ fn read_values(session: &SessionId, text: &str) -> Result<Values, EngineError> {
     })
 }
 
-/// The values that a session runs under, if `network` compiles to what it is bound to. `text` is the stored text of the
-/// values.
+/// Returns the values that a session runs under. Fails unless `network` compiles to the digest that the session is bound to.
+/// `text` is the stored text of the values.
 pub fn open(
     session: &SessionId,
     network: &Network,
@@ -327,8 +327,8 @@ pub fn open(
     Ok(values)
 }
 
-/// The binding that all branches of a session run under; none where none has begun. A session whose branches are bound
-/// otherwise is refused: this version runs it under one.
+/// Returns the binding that all branches of a session share, or `None` if no branch has begun. A session whose branches have
+/// different bindings is refused: this version supports one binding per session.
 pub fn common<'a>(
     session: &SessionId,
     branches: impl IntoIterator<Item = (Id, &'a Snapshot)>,
@@ -357,7 +357,7 @@ pub fn common<'a>(
     Ok(common.map(|(_, binding)| binding))
 }
 
-/// Changes when the same network, snapshot and offers would give another commit.
+/// Version of the machine. It changes when the same network, snapshot and offers would give another commit.
 pub const MACHINE_VERSION: u16 = 1;
 
 fn parse(config: &Config, text: &str) -> Option<Json> {

@@ -1,4 +1,4 @@
-//! What can be said of branches by whoever looks: what moved, and whether one can be taken over.
+//! Facts about branches, for callers that look at a session: what moved, and whether a branch can be adopted.
 
 use crate::engine::Inspection;
 use crate::inbox::Message;
@@ -15,8 +15,8 @@ use steersman_machine::tick::Cx;
 use steersman_machine::wait::for_branches;
 
 impl Inspection {
-    /// Whether an effect may have happened that no branch waits for any more (it was left behind, or cancelled), and no
-    /// process runs it.
+    /// Returns true if the effect may have happened, no process runs it, and no branch waits for it any more (its branch was
+    /// superseded, or the effect was cancelled).
     pub fn is_left_in_doubt(&self, effect: Id) -> bool {
         let driven = self.info.owner.is_some();
         let epoch = self.ledger.epoch + u64::from(!driven);
@@ -25,7 +25,7 @@ impl Inspection {
             && !live.any(|branch| branch.snapshot.effects.contains_key(&effect))
     }
 
-    /// Whether something that was said to a branch lies in the inbox.
+    /// Returns true if the inbox holds a message or an interrupt for this branch.
     pub fn is_spoken_to(&self, branch: Id) -> bool {
         let read = self.inbox.iter().filter_map(|m| Message::decode(m).ok());
         let mut opened = read.map(|message| message.opened().0);
@@ -39,8 +39,8 @@ impl Inspection {
     }
 }
 
-/// Why what somebody wants of branches would be refused, as far as the log tells now. Asked before it is put into the
-/// inbox, so that what is refused leaves nothing; what changes in between is refused by whoever takes it.
+/// Returns why a request about branches would be refused, as far as the log says now. Callers ask this before they put the
+/// message into the inbox, so that a refused request leaves no trace. The owner checks again when it takes the message.
 pub fn refusal(seen: &Inspection, message: &Message) -> Option<String> {
     match message {
         Message::Fork { label, .. } => taken_label(&seen.ledger, label.as_ref()),
@@ -71,8 +71,8 @@ pub fn refusal(seen: &Inspection, message: &Message) -> Option<String> {
     }
 }
 
-/// Why a branch cannot be taken over or left behind by a person: a search that goes on opened it, or stands on it, and
-/// decides itself what becomes of its branches.
+/// Returns why a person cannot adopt or leave this branch: an open search created it, or runs from it. The search itself
+/// decides which of its branches stay.
 pub(crate) fn searched(ledger: &Ledger, branch: Id) -> Option<String> {
     let open = ledger
         .searches()
@@ -84,7 +84,7 @@ pub(crate) fn searched(ledger: &Ledger, branch: Id) -> Option<String> {
     })
 }
 
-/// Why a branch on which one agent acts, with those below it, cannot become current: nobody would go on with the rest.
+/// Returns why a branch whose scope is one agent cannot become current: nobody would continue the rest of the session.
 pub(crate) fn not_all_act(branch: Id) -> String {
     format!("on branch {branch} one agent acts, and not the whole session: adopt it instead")
 }
@@ -95,8 +95,8 @@ pub(crate) fn taken_label(ledger: &Ledger, label: Option<&Name>) -> Option<Strin
     unfit_label(label).or_else(|| ledger.find_branch(label).map(|_| taken()))
 }
 
-/// Why the current branch, which stands so, cannot go on with another, which stands so: it has done that already, or it came
-/// to something since the fork that would be lost.
+/// Returns why the current branch (`here`) cannot adopt another one (`from`): the other branch was adopted already, or the
+/// current branch has changed since the fork, and the change would be lost.
 pub(crate) fn not_adoptable(ledger: &Ledger, here: &Snapshot, from: &Snapshot) -> Option<String> {
     let (target, branch) = (here.branch, from.branch);
     if branch == target {
@@ -108,7 +108,7 @@ pub(crate) fn not_adoptable(ledger: &Ledger, here: &Snapshot, from: &Snapshot) -
     let Some(forked) = ledger.common(branch, target) else {
         return Some("these branches have no line in common".to_owned());
     };
-    // Values that were bound anew were so on both.
+    // A new binding of values is on both branches, so it is no difference.
     let moved = match from.scope {
         None => !moved_since(here, forked).is_empty(),
         Some(_) => adoptable(here, from).is_err(),
@@ -116,7 +116,7 @@ pub(crate) fn not_adoptable(ledger: &Ledger, here: &Snapshot, from: &Snapshot) -
     moved.then(|| lost(here, from, forked))
 }
 
-/// A branch is adopted once: what it came to is a part of another since.
+/// Returns the message for a branch that was adopted already. A branch can be adopted only once.
 pub(crate) fn adopted_already(ledger: &Ledger, branch: Id) -> Option<String> {
     let known = ledger.branch(branch)?;
     let adopted = known.adopted?;
@@ -129,8 +129,8 @@ pub(crate) fn adopted_already(ledger: &Ledger, branch: Id) -> Option<String> {
     ))
 }
 
-/// What would be lost with an adoption: how far the current branch has come since the fork, and what both wrote, with the lines
-/// that wrote it.
+/// Describes what an adoption would lose: the current line of this branch, and everything that both branches wrote since the
+/// fork, with the lines that wrote it.
 fn lost(here: &Snapshot, from: &Snapshot, forked: Line) -> String {
     let both = Both::wrote(here, from, forked);
     let lines = |path: String, (ours, theirs): (Line, Line)| {
@@ -160,8 +160,8 @@ fn lost(here: &Snapshot, from: &Snapshot, forked: Line) -> String {
     text
 }
 
-/// Why the current branch cannot wait for these: one of them is not there, or it waits itself for the current one, over
-/// however many branches, and none of them would ever end. `stand`: the branches that have ticks.
+/// Returns why the current branch cannot wait for these branches: one does not exist, or one waits for the current branch,
+/// directly or through others, so that neither would ever end. `stand` holds the snapshots of the branches that have ticks.
 pub(crate) fn unjoinable(
     cx: &Cx<'_>,
     ledger: &Ledger,
@@ -235,8 +235,8 @@ fn not_joined(seen: &Inspection, branches: &[Id], on: &str, then: Option<&Name>)
     (root.phase != Phase::Resting).then(|| "the session is at work; join when it rests".to_owned())
 }
 
-/// What changed on a branch behind a line, by path: agents that moved (`desk/policy`) and entries of state that were
-/// written (`state.mood`, `rating of report.md`; of an agent below the root `desk/policy.state.mood`). Sorted.
+/// Returns the paths of everything that changed on a branch after a line, sorted: agents that moved (`desk/policy`) and entries
+/// of state that were written (`state.mood`, `rating of report.md`; for an agent below the root `desk/policy.state.mood`).
 pub fn moved_since(snapshot: &Snapshot, line: Line) -> Vec<String> {
     let agents = snapshot.agents.values().filter(|agent| agent.last > line);
     let mut paths: Vec<String> = agents.map(|agent| path(snapshot, agent.id)).collect();
@@ -249,7 +249,7 @@ pub fn moved_since(snapshot: &Snapshot, line: Line) -> Vec<String> {
     paths
 }
 
-/// A state entry as people name it.
+/// Returns the name of a state entry as people write it.
 fn entry(snapshot: &Snapshot, (scope, name): &(Id, Name)) -> String {
     if let Some(artifact) = rated(name) {
         format!("rating of {artifact}")
@@ -260,7 +260,7 @@ fn entry(snapshot: &Snapshot, (scope, name): &(Id, Name)) -> String {
     }
 }
 
-/// Names from the root down: `desk/policy`, with the name its caller gave where there is one.
+/// Returns the names from the root down to an agent: `desk/policy`. An instance name given by the caller takes precedence.
 pub fn path(snapshot: &Snapshot, agent: Id) -> String {
     let mut names = Vec::new();
     let mut at = Some(agent);

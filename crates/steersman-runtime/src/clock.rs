@@ -6,13 +6,13 @@ use std::time::Duration;
 use steersman_machine::ids::Time;
 use tokio::sync::Notify;
 
-/// Tells the time and waits for it.
+/// A source of time that can also wait.
 pub trait Clock: Send + Sync + 'static {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> Time;
-    /// Ends at or after that time by this clock (a clock that jumps forward ends it early).
+    /// Completes at or after that time by this clock. If the clock is set forward, it completes early.
     fn sleep_until(&self, until: Time) -> Boxed<'static, ()>;
-    /// Ends after so many milliseconds have passed, however the clock is set meanwhile.
+    /// Completes after this many milliseconds, even if the clock is set in the meantime.
     fn sleep(&self, millis: u64) -> Boxed<'static, ()>;
 }
 
@@ -20,7 +20,7 @@ pub trait Clock: Send + Sync + 'static {
 #[derive(Copy, Clone, Debug, Default)]
 pub struct System;
 
-/// A wall clock may be set at any time, so a long sleep looks again this often.
+/// Longest single sleep. A wall clock may be set at any time, so a long sleep checks it again this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Clock for System {
@@ -48,19 +48,19 @@ impl Clock for System {
     }
 }
 
-/// A clock that stands still until it is told to move: for tests.
+/// A clock for tests. It stands still until a test moves it.
 #[derive(Clone, Debug)]
 pub struct Virtual(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    /// The time shown, and the milliseconds that have passed.
+    /// The time that the clock shows, and the milliseconds that have passed since it was made.
     at: Mutex<(Time, u64)>,
     moved: Notify,
 }
 
 impl Virtual {
-    /// Shows this time.
+    /// Creates a clock that shows this time.
     pub fn at(now: Time) -> Self {
         Self(Arc::new(State {
             at: Mutex::new((now, 0)),
@@ -68,7 +68,7 @@ impl Virtual {
         }))
     }
 
-    /// Time passes.
+    /// Lets this many milliseconds pass.
     pub fn advance(&self, millis: u64) {
         {
             let mut at = self.lock();
@@ -78,7 +78,7 @@ impl Virtual {
         self.0.moved.notify_waiters();
     }
 
-    /// Somebody sets the clock: it shows another time, and no time has passed.
+    /// Sets the clock to another time. No time passes.
     pub fn set(&self, now: Time) {
         self.lock().0 = now;
         self.0.moved.notify_waiters();
@@ -111,7 +111,7 @@ impl Virtual {
         loop {
             let moved = self.0.moved.notified();
             tokio::pin!(moved);
-            // Registered before looking, so a move in between is not missed.
+            // Registered before the check, so that a move between the check and the wait is not missed.
             moved.as_mut().enable();
             if done(&self.lock()) {
                 return;

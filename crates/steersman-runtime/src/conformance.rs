@@ -1,6 +1,6 @@
-//! What every store must do, as one suite: call [`suite`] from a test of your store.
+//! The test suite that every store must pass. Call [`suite`] from a test of your store.
 //!
-//! Checks panic with what is wrong, as tests do. Each gets a place of its own.
+//! Checks panic with a description of the error, as tests do. Each check gets its own place.
 
 mod begin;
 mod bounds;
@@ -19,19 +19,19 @@ use crate::store::{
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line, Time};
 
-/// Where a store lies, so that it can be closed, opened again and damaged.
+/// A place in which a store is kept, so that the suite can close, reopen and damage the store.
 pub trait Place: Send + Sync + 'static {
-    /// Opens the store; several handles may be open at once.
+    /// Opens the store. Several handles may be open at the same time.
     fn open(&self) -> Result<Arc<dyn Store>, StoreError>;
-    /// Flips the lowest bit of a byte of a row behind the back of the store, which is closed. False if it cannot.
+    /// Flips the lowest bit of one byte of a row while the store is closed. Returns false if the place does not support this.
     fn damage(&self, session: &str, n: Line, byte: usize) -> bool;
-    /// Makes it look as if a newer version had written it. False if it cannot.
+    /// Makes the store look as if a newer version had written it. Returns false if the place does not support this.
     fn make_newer(&self) -> bool {
         false
     }
 }
 
-/// Everything that every store must do.
+/// Runs every check. `make` returns a new, empty place.
 pub async fn suite<P: Place>(make: impl Fn() -> P) {
     begin::sessions_are_made_once(&make()).await;
     begin::sessions_begin_with_their_message(&make()).await;
@@ -112,7 +112,7 @@ async fn rows_come_back_in_order(place: &impl Place) {
     let (a, b) = (claimed(&store, "a").await, claimed(&store, "b").await);
     assert_eq!((a.first, a.head, a.epoch), (Line(1), Line::NONE, 1));
     assert_eq!(a.salt, SALT);
-    // Queued in the moment of the call: what is awaited later was queued before.
+    // Batches are queued when `append` is called, so the order of the awaits does not matter.
     let first = store.append(&a, rows(vec![row(1, b"one"), row(2, b"two")]));
     let other = store.append(&b, rows(vec![row(1, b"other")]));
     let second = store.append(&a, rows(vec![row(5, b"five")]));
@@ -217,7 +217,7 @@ async fn one_owner_at_a_time(place: &impl Place) {
         .await
         .expect("written");
     drop(next);
-    // 130 and 64 lines that may have run ahead of the disk.
+    // Line 130, and 64 lines that the owner may have been ahead of the disk.
     let next = store.claim("a").await.expect("granted at once");
     assert_eq!(
         (next.epoch, next.head, next.first),
@@ -231,7 +231,7 @@ async fn one_owner_at_a_time(place: &impl Place) {
     assert_eq!(listed[0].owner, None);
 }
 
-/// The claim of an owner that lost its lock (it was stopped and thought dead, or its file deleted).
+/// Returns the claim of an owner that lost its lock: it was stopped and thought dead, or its lock file was deleted.
 fn stale(claim: Claim) -> Claim {
     Claim {
         lock: Arc::new(()),
@@ -278,8 +278,8 @@ async fn an_old_epoch_writes_nothing(place: &impl Place) {
     );
 }
 
-/// Threads that claim, write and let go: every line that was acknowledged is there, epochs never fall, and no line was
-/// written by two.
+/// Lets several threads claim, write and release one session. Every acknowledged line must be there, epochs must not fall, and no
+/// line may be written twice.
 async fn two_writers_never_both_succeed<P: Place>(place: P) {
     let store = open(&place);
     store.create(new("a")).await.expect("made");
@@ -354,7 +354,7 @@ fn everything() -> Batch {
             waits: "[]".into(),
             outcome: "{}".into(),
         }),
-        // Beside what it notes elsewhere it is a batch like any other.
+        // The flag has no effect on the other parts of the batch.
         begins_unsafe: true,
         ..rows(vec![row(1, b"one")])
     }
@@ -439,7 +439,7 @@ async fn messages_are_accepted_once(place: &impl Place) {
         ..rows(vec![row(1, b"x")])
     };
     store.append(&claim, consumed).await.expect("written");
-    // A late duplicate of m2 may be shown; the ledger knows better.
+    // A late duplicate of m2 may be shown; the ledger decides.
     let left: Vec<String> = ids(other.inbox("a").await.expect("read"));
     let left: Vec<&str> = left
         .iter()
@@ -476,7 +476,7 @@ fn event(id: &str, fields: &str) -> BoxedEvent {
     }
 }
 
-/// Whoever looks changes nothing, whatever their clock says, and an event whose clock is far ahead makes no id new.
+/// Reads change nothing, for any clock of the reader. An event whose clock is far ahead makes no remembered id new again.
 async fn no_clock_changes_what_is_kept(place: &impl Place) {
     let store = open(place);
     let short = BoxedEvent {
@@ -505,7 +505,7 @@ async fn events_find_their_waits(place: &impl Place) {
     let effect = Id::new(Line(1), 0);
     let mut claims = Vec::new();
     for (id, key) in [
-        // 7 and 7.0 are one value.
+        // 7 and 7.0 are the same value.
         ("a", r#"{"order":7.0}"#),
         ("b", r#"{"order":8}"#),
         ("c", r#"{"from":"x","order":7}"#),
@@ -538,7 +538,7 @@ async fn events_find_their_waits(place: &impl Place) {
     for (session, met) in [("a", true), ("b", false), ("c", true), ("d", true)] {
         assert_eq!(has("e8", session).await, met, "{session}");
     }
-    // The waits of a and d close; another name, another network, another value meet nothing.
+    // The waits of a, c and d close. Another event name, network or value meets no wait.
     for claim in [&claims[0], &claims[2], &claims[3]] {
         let closed = Batch {
             waits: vec![WaitChange {
@@ -772,7 +772,7 @@ async fn batches_nobody_waits_for_are_written(place: &impl Place) {
         .append(&claim, calm(1))
         .await
         .expect("written though nobody urges");
-    // Dropped futures: the batches were queued in the moment of the call.
+    // The futures are dropped: the batches were queued when `append` was called.
     for n in 2..50 {
         drop(store.append(&claim, calm(n)));
     }

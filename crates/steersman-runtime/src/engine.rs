@@ -36,67 +36,67 @@ use steersman_machine::types::arguments_misfit;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Networks that an engine remembers beside those in use.
+/// Most networks that an engine remembers in addition to those in use.
 const NETWORKS: usize = 64;
 
-/// So many sessions are taken up at once.
+/// Number of locks for opening sessions. At most this many sessions are opened at the same time.
 const OPENING: usize = 64;
 
-/// What an engine is put together from.
+/// The parts from which an engine is built.
 pub struct Parts {
-    /// Where sessions are kept.
+    /// The store that keeps the sessions.
     pub store: Arc<dyn Store>,
-    /// What tells the time.
+    /// Source of time for everything that the engine does.
     pub clock: Arc<dyn Clock>,
-    /// Who knows models.
+    /// Resolves the names of models and calls them.
     pub models: Arc<dyn Models>,
-    /// Who runs tools; the first that has one runs it.
+    /// The toolsets. A tool is run by the first toolset that has it.
     pub toolsets: Vec<Arc<dyn Toolset>>,
-    /// Seals secrets.
+    /// Seals and opens secrets.
     pub sealer: Sealer,
-    /// How it behaves.
+    /// Further options.
     pub options: Options,
 }
 
-/// A network by the hash of its definition's source and of the manifest that it was completed with.
+/// Key of a network: the hash of its definition's source, and the hash of the manifest that it was completed with.
 pub(crate) type NetworkKey = ([u8; 32], Option<ManifestHash>);
 
-/// How a session starts.
+/// Options of a new session.
 #[derive(Clone, Debug, Default)]
 pub struct StartOptions {
-    /// Its id; none: a random one.
+    /// Id of the session. `None` means a random id.
     pub id: Option<SessionId>,
-    /// The agent that talks first; none: the first of `entry`.
+    /// The root agent. `None` means the first agent of `entry`.
     pub agent: Option<Name>,
-    /// Arguments for its parameters: a JSON object.
+    /// Arguments for the agent's parameters: a JSON object.
     pub args: Option<Json>,
-    /// The first message.
+    /// Text of the first message.
     pub say: Option<String>,
-    /// The id of the first message, accepted once; none: a random one.
+    /// Id of the first message, accepted once. `None` means a random id.
     pub message_id: Option<Name>,
-    /// The event that begins it, which has that id: what comes under the id again is compared with it.
+    /// The event that begins the session. Its id is `message_id`; a later event with this id is compared with it.
     pub event: Option<Message>,
-    /// The speaker's role, if it is not the user.
+    /// Role of the speaker, if it is not the user.
     pub by: Option<Name>,
-    /// Contents that come with the arguments or, without any, with the first message: they are artifacts from the
+    /// Contents that come with the arguments or, if there are none, with the first message. They are artifacts from the
     /// beginning.
     pub files: Vec<Content>,
-    /// `config` values that go before the environment.
+    /// Values of `config` that take precedence over the environment.
     pub config: BTreeMap<Name, Json>,
-    /// Key by which events find it: one session of a network has it.
+    /// Key by which events find the session. Only one session of a network can have it.
     pub key: Option<Name>,
-    /// Seed of all that is random; none: a random one.
+    /// Seed of all randomness. `None` means a random seed.
     pub seed: Option<u64>,
-    /// The folder of the definition: what its relative paths mean, and where its commands run.
+    /// Folder of the definition. Relative paths start there, and commands run there.
     pub folder: Option<String>,
-    /// The file of the definition in that folder, where it is not `steersman.yaml`.
+    /// File of the definition in that folder, if it is not `steersman.yaml`.
     pub file: Option<String>,
 }
 
-/// Why an engine refuses or stopped.
+/// Reasons for which an engine refuses a request or stops driving a session.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The store refuses.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The session cannot be bound here.
@@ -108,31 +108,31 @@ pub enum EngineError {
     /// The definition that the session is bound to cannot be compiled by this version.
     #[error("session `{session}` is bound to a definition that this version does not take: {why}")]
     Definition {
-        /// The session.
+        /// Id of the session.
         session: SessionId,
-        /// What does not fit.
+        /// Description of the misfit.
         why: String,
     },
-    /// What is stored does not fit together; nothing was changed.
+    /// Stored data does not fit together. Nothing was changed.
     #[error("session `{session}`: {what}; nothing was changed")]
     Broken {
-        /// The session.
+        /// Id of the session.
         session: SessionId,
-        /// What does not fit.
+        /// Description of the misfit.
         what: String,
     },
     /// The session is not driven any more, for this reason.
     #[error("the session is not driven any more: {0}")]
     Gone(Arc<EngineError>),
-    /// The session does not take what was wanted, for this reason. Nothing was changed.
+    /// The session refuses the request, for this reason. Nothing was changed.
     #[error("{0}")]
     Refused(String),
-    /// It was stopped.
+    /// The session was stopped.
     #[error("it was stopped")]
     Stopped,
 }
 
-/// Starts, opens, inspects and drives sessions. Cloning shares it.
+/// Starts, opens, inspects and drives sessions. A clone shares the same engine.
 #[derive(Clone)]
 pub struct Engine(pub(crate) Arc<Inner>);
 
@@ -146,24 +146,24 @@ pub(crate) struct Inner {
     /// Sessions that this process drives.
     driven: Mutex<HashMap<SessionId, Session>>,
     pub(crate) mail: Mail,
-    /// Held by whoever takes a session up: of two who want the same one, the second gets the first one's handle.
+    /// Locks for opening sessions. If two callers open the same session, the second one gets the handle of the first.
     opening: [tokio::sync::Mutex<()>; OPENING],
-    /// Networks as handed in or compiled: those with tools in Rust come from `start`.
+    /// Networks that were passed in or compiled. Networks with tools in Rust come from `start`.
     networks: Mutex<HashMap<NetworkKey, Arc<Network>>>,
-    /// States and routers in Rust that this program has.
+    /// Nets and routers in Rust that this program has.
     pub(crate) natives: Arc<crate::natives::Registered>,
-    /// Slots of tools, by network and tool: how many run at once in this process.
+    /// Permits for tools, by network and tool: they limit how many calls run at the same time in this process.
     pub(crate) slots: Mutex<HashMap<(Digest, Name), Arc<tokio::sync::Semaphore>>>,
-    /// What was indexed of transcripts and documents: derived, in memory only.
+    /// Indexes of transcripts and documents. Derived, and kept in memory only.
     pub(crate) indexed: Kept,
-    /// What answers in the world's place, where this engine reruns a session.
+    /// Answers from a recording, if this engine reruns a session.
     pub(crate) recorded: Option<Arc<crate::rerun::Recorded>>,
     /// Cancelled by [`Engine::kill`].
     pub(crate) alive: CancellationToken,
 }
 
 impl Inner {
-    /// Whether this process drives no session.
+    /// Returns true if this process drives no session.
     pub(crate) fn drives_nothing(&self) -> bool {
         let mut driven = self.driven.lock().expect("nobody panics while holding it");
         driven.retain(|_, session| !session.to.is_closed());
@@ -182,7 +182,7 @@ impl Inner {
 }
 
 impl Engine {
-    /// Puts an engine together. Nothing runs until a session is started or opened; needs a tokio runtime then.
+    /// Builds an engine. Nothing runs until a session is started or opened; that needs a tokio runtime.
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(Inner {
             store: parts.store,
@@ -207,7 +207,8 @@ impl Engine {
         }))
     }
 
-    /// An engine beside this one over the same ports, whose sessions are answered from a recording first.
+    /// Returns an engine with the ports of this one, but another store and clock. If there is a recording, its sessions are
+    /// answered from the recording first.
     pub(crate) fn beside(
         &self,
         store: Arc<dyn Store>,
@@ -234,25 +235,25 @@ impl Engine {
         }))
     }
 
-    /// Its store.
+    /// Returns the store of this engine.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.0.store
     }
 
-    /// Its clock.
+    /// Returns the clock of this engine.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.0.clock
     }
 
-    /// What seals its secrets.
+    /// Returns the sealer of this engine.
     pub fn sealer(&self) -> &Sealer {
         &self.0.sealer
     }
 
     /// Starts a session: binds it, stores its definition, makes it durable, owns it and drives it.
     ///
-    /// A session is made together with the message that begins it. So whoever starts one under an id or key of its own
-    /// may try again after whatever failed: [`StoreError::Conflict`] says that it was begun, and names it.
+    /// A session is stored together with the message that begins it. A caller that chose the id or key may therefore try again
+    /// after any failure: [`StoreError::Conflict`] means that the session exists, and names it.
     pub async fn start(
         &self,
         network: Arc<Network>,
@@ -262,7 +263,7 @@ impl Engine {
         self.open(&id).await
     }
 
-    /// The same without driving it: whoever opens it next does.
+    /// Creates a session as [`Engine::start`] does, without driving it. It is driven once somebody opens it.
     pub async fn create(
         &self,
         network: Arc<Network>,
@@ -276,7 +277,7 @@ impl Engine {
         let mut values = Values {
             config: bind::config(&network, &inner.options.env, &options.config)?,
             models: Vec::new(),
-            // Kept below 2^53, so that every JSON reader gives it back as it was.
+            // Kept below 2^53, so that every JSON reader returns it unchanged.
             seed: options.seed.unwrap_or(u64::from_le_bytes(seed) >> 11),
             folder: options.folder,
             file: options.file,
@@ -289,7 +290,7 @@ impl Engine {
             .clone()
             .or_else(|| network.entry.first().cloned())
             .expect("a network has an entry");
-        // What no agent uses to whom this entry leads need not be there.
+        // Models that no agent reachable from this entry uses need not exist.
         let begun = network.beginning_with(&entry);
         let models = inner.models.resolve(&begun, &inner.options.env, &folder);
         values.models = models.await.map_err(BindError::Model)?;
@@ -313,7 +314,7 @@ impl Engine {
         }))
         .with(&options.files);
         let message = options.message_id.unwrap_or_else(random_id);
-        // Looked at first: a session that cannot begin is not made.
+        // Everything is checked before anything is stored: a session that cannot begin is not created.
         let said = options.event.as_ref().map(|event| {
             let event = event.encode(message.clone(), Time::default());
             SaidHash::of(&event.bytes)
@@ -339,10 +340,10 @@ impl Engine {
         Ok(id)
     }
 
-    /// Puts contents into the store, before anything names them: what comes with a message ([`Message::with`]).
+    /// Puts contents into the store. Call this before a message names them ([`Message::with`]).
     ///
     /// # Errors
-    /// [`EngineError::Refused`] if one may not be an artifact: then none is stored.
+    /// [`EngineError::Refused`] if a content may not be an artifact. Then none is stored.
     pub async fn keep(&self, contents: &[Content]) -> Result<(), EngineError> {
         if let Some(why) = artifact::unfit(contents) {
             return Err(EngineError::Refused(why));
@@ -354,15 +355,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Owns a session and drives it; a handle to it if this process does already. What a dead owner left in doubt is
-    /// settled as its tools declare.
+    /// Owns a session and drives it. Returns a handle if this process drives it already. Effects that a dead owner left in doubt
+    /// are settled in the way that their tools declare.
     pub async fn open(&self, id: &str) -> Result<Session, EngineError> {
         self.opened(id, false).await
     }
 
-    /// The same of a session that stands after each line ([`crate::step`]): nothing begins before somebody lets it
-    /// [`go`](Session::go) on. One that has not begun makes its first line before it stands. A session that this process
-    /// drives already goes on as it does.
+    /// Opens a session that stops after each line ([`crate::step`]): nothing begins before a caller lets it [`go`](Session::go)
+    /// on. A session that has not begun writes its first line before it stops. A session that this process drives already is not
+    /// changed.
     pub async fn open_stepping(&self, id: &str) -> Result<Session, EngineError> {
         self.opened(id, true).await
     }
@@ -384,8 +385,8 @@ impl Engine {
         &self.0.opening[usize::from(blake3::hash(id.as_bytes()).as_bytes()[0]) % OPENING]
     }
 
-    /// The same for the sake of something that was put into its inbox: also what becomes of that, once it is taken,
-    /// waits visibly or is refused.
+    /// Opens a session for a message that was put into its inbox. Waits until the message is taken, visibly waits, or is refused,
+    /// and returns this fate too.
     pub async fn open_for(&self, id: &str, message: &Name) -> Result<(Session, Fate), EngineError> {
         let opening = self.opening(id).lock().await;
         if let Some(session) = self.driven(id) {
@@ -411,25 +412,25 @@ impl Engine {
         self.0.mail.is_carried(&self.0);
     }
 
-    /// The handle of a session that this process drives.
+    /// Returns the handle of a session that this process drives.
     pub fn driven(&self, id: &str) -> Option<Session> {
         self.0.driven(id)
     }
 
-    /// Handles to all sessions that this process drives.
+    /// Returns handles to all sessions that this process drives.
     pub fn all_driven(&self) -> Vec<Session> {
         let driven = self.0.driven.lock();
         let driven = driven.expect("nobody panics while holding it");
         driven.values().cloned().collect()
     }
 
-    /// Puts something into a session's inbox, durably, and wakes its owner if it is this process. If nobody owns the
-    /// session the receipt says `Lies`: open it to have it driven.
+    /// Puts a message into a session's inbox, durably. If this process owns the session, its driver is woken. If nobody owns it,
+    /// the receipt says `Lies`; open the session to have it driven.
     pub async fn deliver(&self, id: &str, message: Message) -> Result<Receipt, EngineError> {
         self.deliver_as(id, random_id(), message).await
     }
 
-    /// The same under an id of the caller's, accepted once for as long as the session lives.
+    /// Delivers a message under an id of the caller. The id is accepted once in the life of the session.
     pub async fn deliver_as(
         &self,
         id: &str,
@@ -447,31 +448,31 @@ impl Engine {
         Ok(Receipt { id: name, fate })
     }
 
-    /// Offers an event that names no session to the waits of a network. False if its id was accepted before.
+    /// Offers an event that names no session to the waits of a network. Returns false if its id was accepted before.
     pub async fn deliver_event(&self, event: BoxedEvent) -> Result<bool, EngineError> {
         let accepted = self.0.store.deliver_event(event).await?;
         self.0.mail.look();
         Ok(accepted)
     }
 
-    /// Looks at a session without owning it: whoever drives it is not disturbed.
+    /// Reads a session without owning it. Does not disturb the process that drives it.
     pub async fn inspect(&self, id: &str) -> Result<Inspection, EngineError> {
         crate::driver::inspect(self, id).await
     }
 
-    /// Follows a session from a cursor on, whoever drives it; streamed pieces only if this process does.
+    /// Follows a session from a cursor on, also if another process drives it. Streamed items come only if this process drives it.
     pub fn feed(&self, id: &str, cursor: Line) -> Feed {
         let live = self.driven(id).map(|s| s.live.subscribe());
         self.feed_of(id.into(), cursor, live)
     }
 
-    /// Owns and drives every session of the store that has something to do (inbox, timers, events), until `stop`.
+    /// Owns and drives every session of the store that has something to do (inbox, timers, events), until `stop` is cancelled.
     pub async fn run_all(&self, stop: CancellationToken) -> Result<(), EngineError> {
         self.run_all_told(stop, |_| {}).await
     }
 
-    /// The same, and whoever wants to know is told what happens. `told` is called between two looks at the store: it is
-    /// to be quick.
+    /// Does the same as [`Engine::run_all`], and calls `told` with everything that happens. `told` is called between two reads of
+    /// the store, so it must be quick.
     pub async fn run_all_told(
         &self,
         stop: CancellationToken,
@@ -480,9 +481,9 @@ impl Engine {
         crate::driver::run_all(self, stop, &told).await
     }
 
-    /// Puts something into a session's inbox that is to take effect at once and to begin nothing: an order. If nobody
-    /// owns the session it is taken here, read as far as its inbox goes, and let go of again; nothing of it runs
-    /// meanwhile. A process that owns it takes it by itself: then the receipt says `Lies`.
+    /// Puts an order into a session's inbox: a message that takes effect immediately and begins nothing. If nobody owns the
+    /// session, this process opens it, lets it read its inbox, and releases it; no effect runs meanwhile. If another process owns
+    /// it, that process takes the order, and the receipt says `Lies`.
     pub async fn order(&self, id: &str, message: Message) -> Result<Receipt, EngineError> {
         if let Some(session) = self.driven(id) {
             return session.send(message).await;
@@ -510,7 +511,7 @@ impl Engine {
         Ok(Receipt { id: name, fate })
     }
 
-    /// Lets go of all sessions in order.
+    /// Stops all sessions that this process drives, as [`Session::stop`] does.
     pub async fn stop(&self) {
         let sessions: Vec<Session> = {
             let mut driven = self
@@ -523,7 +524,7 @@ impl Engine {
         futures::future::join_all(sessions.into_iter().map(Session::stop)).await;
     }
 
-    /// Drops all sessions at once and writes nothing more, as if the process had died. For tests of what is left then.
+    /// Drops all sessions immediately and writes nothing more, as if the process had died. For tests of recovery.
     pub async fn kill(&self) {
         self.0.alive.cancel();
         let sessions: Vec<Session> = {
@@ -562,13 +563,13 @@ impl Engine {
     ) -> Result<bool, EngineError> {
         let encoded = message.encode(id, self.0.clock.now());
         match self.0.store.deliver(session, encoded).await {
-            // What is sealed is another text each time.
+            // An answer is sealed to another text each time, so a repeated answer never has equal bytes.
             Err(StoreError::Repeated(_)) if matches!(message, Message::Answer { .. }) => Ok(false),
             delivered => Ok(delivered?),
         }
     }
 
-    /// The toolset that runs a tool.
+    /// Returns the toolset that runs a tool.
     pub(crate) fn toolset(&self, network: &Network, tool: &str) -> Option<&Arc<dyn Toolset>> {
         self.0.toolsets.iter().find(|t| t.has(network, tool))
     }
@@ -579,15 +580,15 @@ impl Engine {
             .networks
             .lock()
             .expect("nobody panics while holding it");
-        // One that nobody uses is compiled again from what is stored.
+        // Networks that nothing uses are dropped. They are compiled again from the store when needed.
         if networks.len() >= NETWORKS && !networks.contains_key(&key) {
             networks.retain(|_, network| Arc::strong_count(network) > 1);
         }
         networks.insert(key, network);
     }
 
-    /// The network that a session is bound to: its definition, handed in by its owner, else compiled from what is stored; with
-    /// what its servers offered when it was bound. No server is asked.
+    /// Returns the network that a session is bound to. The definition comes from the owner or is compiled from the store, and is
+    /// completed with the stored manifest. No server is asked.
     pub(crate) async fn bound_network(
         &self,
         session: &SessionId,
@@ -622,11 +623,10 @@ impl Engine {
         Ok(network)
     }
 
-    /// The network that is meant by a binding that a session has or had; `values` is the stored text of its values. No
-    /// server is asked.
+    /// Returns the network of a binding that a session has or had. `values` is the stored text of its values. No server is asked.
     ///
     /// # Errors
-    /// What is stored cannot be read, or a newer program wrote it.
+    /// The stored data cannot be read, or a newer program wrote it.
     pub async fn network_of(
         &self,
         session: &SessionId,
@@ -637,7 +637,7 @@ impl Engine {
         self.bound_network(session, &binding.source, manifest).await
     }
 
-    /// A stored manifest.
+    /// Reads a stored manifest.
     pub(crate) async fn manifest(
         &self,
         session: &SessionId,
@@ -653,7 +653,7 @@ impl Engine {
         })
     }
 
-    /// A stored text; in words why it cannot be had.
+    /// Reads a stored text. The inner error says in words why there is no text.
     async fn blob_text(
         &self,
         hash: &[u8; 32],
@@ -676,7 +676,7 @@ impl Engine {
     }
 }
 
-/// Whether a session can begin so: its arguments fit, and the artifacts that they name come with them.
+/// Checks that a session can begin with these options: its arguments fit, and the artifacts that they name come with them.
 fn begins(network: &Network, options: &StartOptions) -> Result<(), String> {
     if let Some(why) = artifact::unfit(&options.files) {
         return Err(why);
@@ -696,40 +696,40 @@ fn begins(network: &Network, options: &StartOptions) -> Result<(), String> {
     artifact::missing(&def.parameters, args, &there).map_or(Ok(()), Err)
 }
 
-/// What happens while all sessions of a store are driven.
+/// Events that [`Engine::run_all_told`] reports.
 #[derive(Clone)]
 pub enum Happened {
-    /// It is owned and driven from here on.
+    /// The session is owned and driven from now on.
     Taken(Session),
-    /// Nothing of it goes on by itself any more, and it was let go of.
+    /// Nothing in the session goes on by itself any more, and it was released.
     Settled(Session, Arc<Settled>),
-    /// It cannot be driven, or is not any more. Others go on.
+    /// The session cannot be driven, or is not driven any more. Other sessions go on.
     Failed(SessionId, Arc<EngineError>),
-    /// Something by which sessions are found is damaged: some may not be found. Others go on.
+    /// A list by which sessions are found is damaged, so some may not be found. Other sessions go on.
     Damaged(String),
 }
 
 /// A session as it is on disk, read without owning it.
 pub struct Inspection {
-    /// What lists show of it.
+    /// The entry of the session in lists.
     pub info: SessionInfo,
-    /// The network that it is bound to; none before its first line.
+    /// The network that it is bound to. `None` before its first line.
     pub network: Option<Arc<Network>>,
     /// The values that it is bound to.
     pub values: Values,
-    /// Its branches in the order in which they were opened, `main` first.
+    /// The branches in the order in which they were opened, `main` first.
     pub branches: Vec<BranchView>,
-    /// The branch that what names none goes to.
+    /// The current branch, to which messages without a branch go.
     pub current: Id,
-    /// What it waits for, on all branches, oldest first.
+    /// Everything that the session waits for, on all branches, oldest first.
     pub pending: Vec<Pending>,
-    /// What the log says of the world.
+    /// The ledger as of the last line.
     pub ledger: Ledger,
-    /// What lies in its inbox, oldest first.
+    /// Messages in the inbox, oldest first.
     pub inbox: Vec<InboxMessage>,
-    /// Those of them that this program cannot read, and why. They stay, and nothing waits for them.
+    /// Messages in the inbox that this program cannot read, and why. They stay there, and nothing waits for them.
     pub unread: Vec<DecodeError>,
-    /// How things stand, as far as the log tells.
+    /// The state of the current branch, as far as the log says.
     pub settled: Settled,
     /// Reads stacks and texts of any branch.
     pub history: Arc<dyn History + Send + Sync>,
@@ -738,34 +738,34 @@ pub struct Inspection {
 /// A branch as it is on disk.
 #[derive(Clone, Debug)]
 pub struct BranchView {
-    /// Its id.
+    /// Id of the branch.
     pub id: Id,
-    /// What people call it.
+    /// Name that people gave the branch.
     pub label: Option<Name>,
-    /// The branch and line where it began; none: `main`.
+    /// The branch and line at which this branch began. `None` for `main`.
     pub from: Option<(Id, Line)>,
-    /// Its last line.
+    /// Last line of the branch.
     pub head: Line,
-    /// Its top agent rests.
+    /// True if its top agent rests.
     pub ended: bool,
-    /// It has no more ticks.
+    /// True if the branch has no more ticks.
     pub superseded: bool,
-    /// Where it stands.
+    /// Snapshot as of the last line.
     pub snapshot: Snapshot,
 }
 
 impl Inspection {
-    /// The branch that what names none goes to.
+    /// Returns the current branch, to which messages without a branch go.
     pub fn current_branch(&self) -> Option<&BranchView> {
         self.branches.iter().find(|b| b.id == self.current)
     }
 
-    /// How one branch stands, as far as the log tells. Of the current one: [`Inspection::settled`].
+    /// Returns the state of one branch, as far as the log says. For the current branch see [`Inspection::settled`].
     pub fn settled_on(&self, branch: &BranchView) -> Settled {
         crate::driver::settled_on(self, branch)
     }
 
-    /// The stack of an agent on a branch, oldest first, with the line of each push.
+    /// Returns the stack of an agent on a branch, oldest first, with the line of each push.
     pub fn stack(&self, branch: &BranchView, agent: Id) -> Vec<(Line, Interaction)> {
         let mut stack = Vec::new();
         let mut at = branch

@@ -1,4 +1,4 @@
-//! Erasing: what was said is replaced by tombstones, and everything still verifies.
+//! Erasing: texts of a session are replaced by tombstones, and all hashes still verify.
 
 use crate::engine::{Engine, EngineError};
 use crate::inbox::Message;
@@ -11,37 +11,37 @@ use steersman_machine::commit::{LedgerEntry, LogLine, Probing, Text};
 use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::interaction::Interaction;
 
-/// What is to be erased.
+/// The part of a session that is to be erased.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// All that was said, called, answered and written in the session.
+    /// Everything that was said, called, answered and written in the session.
     All,
-    /// All that came in with one line.
+    /// All texts of one line.
     Line(Line),
     /// Arguments and outcomes of one effect.
     Effect(Id),
 }
 
-/// What was erased.
+/// The result of [`Engine::erase`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Erased {
-    /// Texts that are tombstones now.
+    /// Number of texts that are tombstones now.
     pub texts: u64,
-    /// Those of them that lay in blobs: another session may hold the same text. What nothing names any more goes with
-    /// the store's next collection.
+    /// Number of those texts that were in blobs. Another session may hold the same text. The next collection of the store removes
+    /// blobs that nothing names any more.
     pub blobs: u64,
-    /// Contents of artifacts, by their hashes: they are meant, and are no texts of the log. Whoever has the store to
+    /// Hashes of the artifact contents that are to be erased. They are not texts of the log. The program that has the store to
     /// itself deletes those that nothing else names (`steersman_adapters::sqlite::forget`).
     pub contents: Vec<[u8; 32]>,
 }
 
 impl Engine {
-    /// Erases, in a session that nobody drives and of which nothing is open: what an effect is about to run with, and what
-    /// a person is about to approve, is never erased. What the session is bound to stays. If `apply` is false nothing is
-    /// written, and it says what would be.
+    /// Erases texts of a session. Nobody may drive the session, and nothing in it may be open: the input of an effect that is
+    /// about to run, or that a person is about to approve, is never erased. The values that the session is bound to stay. If
+    /// `apply` is false, nothing is written, and the result says what would be erased.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] if something of it is open, with what; the store's.
+    /// [`EngineError::Refused`] if something is open, with what it is; errors of the store.
     pub async fn erase(&self, id: &str, what: What, apply: bool) -> Result<Erased, EngineError> {
         let seen = self.inspect(id).await?;
         if let Some(open) = open(&seen) {
@@ -92,8 +92,8 @@ impl Engine {
         Ok(erased)
     }
 
-    /// Lists show texts of the session, too: what it still waits for is read anew from what is left of its log. `events` lay in its
-    /// inbox, and nothing waited for them; what came in since is kept.
+    /// Updates the lists, because they show texts of the session too. The texts are read again from what is left of the log.
+    /// `events` are the messages that were in the inbox before erasing. Messages that arrived since are kept.
     async fn list_anew(
         &self,
         claim: &Claim,
@@ -117,7 +117,7 @@ impl Engine {
     }
 }
 
-/// What keeps a session from being erased, in words; none if nothing of it is open.
+/// Returns why a session cannot be erased, or `None` if nothing in it is open.
 fn open(seen: &crate::engine::Inspection) -> Option<String> {
     let is_event = |message| matches!(Message::decode(message), Ok(Message::Event { .. }));
     if !seen.inbox.iter().all(is_event) {
@@ -166,15 +166,15 @@ async fn read(
     Ok(rows)
 }
 
-/// Values that sessions are bound to: without them no version could load one.
+/// Returns the values that sessions are bound to. They are kept, because no program could load a session without them.
 fn kept(rows: &[(Row, LogLine)]) -> BTreeSet<Body> {
     let commits = rows.iter().filter_map(|(_, line)| line.commit.as_ref());
     let bindings = commits.filter_map(|commit| commit.binding.as_ref());
     bindings.map(|binding| binding.values).collect()
 }
 
-/// Contents of the artifacts that are meant. What the session is bound to stays, and so does what an artifact that is not
-/// meant consists of, too.
+/// Returns the artifact contents to delete. Contents stay if the session is bound to them, or if an artifact that is not to be
+/// erased has the same content.
 fn contents(rows: &[(Row, LogLine)], what: What) -> Vec<[u8; 32]> {
     let commits = || {
         let lines = rows.iter().map(|(_, line)| line);
@@ -207,7 +207,7 @@ fn contents(rows: &[(Row, LogLine)], what: What) -> Vec<[u8; 32]> {
     hashes.into_iter().filter(|hash| !stays(hash)).collect()
 }
 
-/// The effect's own call, if it is for one.
+/// Returns the id of the effect, and the id of the call that the effect is for, if there is one.
 fn calls_of(rows: &[(Row, LogLine)], effect: Id) -> BTreeSet<Id> {
     let commits = rows.iter().filter_map(|(_, line)| line.commit.as_ref());
     let wished = commits.flat_map(|commit| &commit.wished);
@@ -216,19 +216,19 @@ fn calls_of(rows: &[(Row, LogLine)], effect: Id) -> BTreeSet<Id> {
     std::iter::once(effect).chain(calls).collect()
 }
 
-/// What lines of a session name of artifacts, and texts of them were erased: the contents may be gone.
+/// The artifacts that are named by lines with erased texts. Their contents may be gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErasedArtifacts {
-    /// The artifacts, by call and name.
+    /// The artifacts, each by call and name.
     pub artifacts: BTreeSet<(Id, Name)>,
-    /// The lines.
+    /// The lines that name these artifacts.
     pub lines: BTreeSet<Line>,
 }
 
-/// Looks for lines of a session that name artifacts and were erased.
+/// Finds the lines of a session that name artifacts and have erased texts.
 ///
 /// # Errors
-/// What the store says, and what does not verify.
+/// Errors of the store, and lines that do not verify.
 pub async fn erased_artifacts(
     store: &Arc<dyn Store>,
     info: &SessionInfo,
@@ -250,7 +250,7 @@ pub async fn erased_artifacts(
     Ok(erased)
 }
 
-/// Arguments, results and what was kept of an effect or its call.
+/// Returns the arguments, results and kept outcomes of an effect, of its call and of its probes.
 fn of_effect(rows: &[(Row, LogLine)], effect: Id) -> Result<BTreeSet<Body>, EngineError> {
     let calls = calls_of(rows, effect);
     let mut bodies = BTreeSet::new();

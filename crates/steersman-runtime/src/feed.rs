@@ -1,8 +1,8 @@
-//! The live feed of a session: its lines as they reach the disk, and between them what streams in.
+//! The live feed of a session: its lines as they reach the disk, and streamed items between them.
 //!
-//! A cursor is the number of a line on disk, so a reader that comes back, in any process, goes on without a gap or a
-//! repetition. Lines come from the store alone; what streams is provisional, marked with effect and attempt, and
-//! withdrawn when another attempt takes its place.
+//! A cursor is the number of a line on disk. A reader that comes back with a cursor, in any process, continues without a gap
+//! or a repetition. Lines come from the store alone. Streamed items are provisional: they carry effect and attempt, and are
+//! withdrawn when another attempt replaces theirs.
 
 use crate::clock::Clock;
 use crate::load::{Hashes, Load};
@@ -15,76 +15,76 @@ use std::sync::{Arc, OnceLock};
 use steersman_machine::ids::{Id, Line};
 use tokio::sync::broadcast;
 
-/// How often a reader in another process looks, in milliseconds.
+/// Milliseconds between two reads of the store, for a reader that is not in the process of the owner.
 const LOOK: u64 = 50;
-/// Rows read at once.
+/// Most rows that one request reads.
 const PAGE: usize = 256;
 
-/// Something that a session's followers see.
+/// One item of a session's feed.
 #[derive(Clone, Debug)]
 pub enum FeedItem {
-    /// A line that is on disk; its number is the cursor behind it.
+    /// A line that is on disk. Its number is the cursor for the items after it.
     Line(Arc<steersman_machine::commit::LogLine>),
-    /// A piece of what a model says. Provisional.
+    /// A piece of a model's answer. Provisional.
     Delta {
-        /// The model call.
+        /// Effect of the model call.
         effect: Id,
-        /// The attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// Whose.
+        /// The agent that called the model.
         agent: Id,
-        /// The branch.
+        /// The branch of the call.
         branch: Id,
-        /// The piece.
+        /// The piece of the answer.
         delta: Delta,
     },
-    /// How far an attempt of a tool has come. Provisional.
+    /// Progress of one attempt of a tool. Provisional.
     Progress {
-        /// The call.
+        /// Effect of the tool call.
         effect: Id,
-        /// The attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// Whose.
+        /// The agent that called the tool.
         agent: Id,
-        /// The branch.
+        /// The branch of the call.
         branch: Id,
-        /// How far.
+        /// The progress that the tool reported.
         progress: Progress,
     },
-    /// What streamed of this attempt counts no longer.
+    /// The items that streamed for this attempt are no longer valid.
     Withdrawn {
-        /// The model call.
+        /// Effect of the model call.
         effect: Id,
-        /// The attempt.
+        /// Number of the attempt.
         attempt: u32,
     },
-    /// Everything is at rest, or waits.
+    /// The whole session is at rest, or waits.
     Settled(Arc<Settled>),
-    /// The reader was too slow for what streamed; lines are complete all the same.
+    /// The reader was too slow, and this many notices were dropped. The lines are complete all the same.
     Skipped(u64),
-    /// The owner in this process let go; lines go on to come if another process drives the session.
+    /// The owner in this process released the session. Further lines follow if another process drives it.
     Closed,
 }
 
-/// What the owner tells its followers; lines are read from the store.
+/// A message from the owner to its followers. Lines are not sent; followers read them from the store.
 #[derive(Clone, Debug)]
 pub(crate) enum Notice {
     Durable,
     Item(FeedItem),
 }
 
-/// Where the owner in this process tells its followers. Room for them is made when the first comes: a session that nobody
-/// follows costs nothing for it.
+/// Channel from the owner in this process to its followers. The first follower creates it, so a session without followers
+/// pays nothing for it.
 #[derive(Clone, Default)]
 pub(crate) struct Live(Arc<OnceLock<broadcast::Sender<Notice>>>);
 
-/// How far a follower may be behind with what streams.
+/// Number of notices that a follower may lag behind.
 const BEHIND: usize = 1_024;
 
 impl Live {
     pub(crate) fn tell(&self, notice: Notice) {
         if let Some(followers) = self.0.get() {
-            // nobody may be there any more
+            // Fails only if no follower is left.
             followers.send(notice).ok();
         }
     }
@@ -107,9 +107,9 @@ pub struct Feed {
     cursor: Line,
     ready: VecDeque<FeedItem>,
     live: Option<broadcast::Receiver<Notice>>,
-    /// There may be lines on disk that were not read: the owner in this process tells of new ones.
+    /// True if there may be lines on disk that were not read. The owner in this process reports new ones.
     look: bool,
-    /// Checks what is read; none before the first line.
+    /// Checks the rows that are read. `None` until the first row is read.
     load: Option<Load>,
     hashes: Hashes,
 }
@@ -135,12 +135,12 @@ impl Feed {
         }
     }
 
-    /// The last line that was given out: where a later reader goes on.
+    /// Returns the number of the last line that was read. A later reader continues from it.
     pub fn cursor(&self) -> Line {
         self.cursor
     }
 
-    /// The next item; waits for it. Lines come in order and complete.
+    /// Waits for the next item and returns it. Lines come in order and without gaps.
     pub async fn next(&mut self) -> Result<FeedItem, StoreError> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -156,7 +156,7 @@ impl Feed {
         }
     }
 
-    /// The lines that are on disk and were not given out yet; does not wait.
+    /// Returns the lines that are on disk and were not given out yet. Does not wait for new ones.
     pub async fn lines(
         &mut self,
     ) -> Result<Vec<Arc<steersman_machine::commit::LogLine>>, StoreError> {
@@ -178,7 +178,7 @@ impl Feed {
             return Ok(());
         };
         match live.recv().await {
-            // Whoever owns it tells of what is on disk before what came after it.
+            // The owner reports a line on disk before any item that came after the line.
             Ok(Notice::Durable) => self.look = true,
             Ok(Notice::Item(FeedItem::Closed)) | Err(broadcast::error::RecvError::Closed) => {
                 self.live = None;
@@ -195,7 +195,7 @@ impl Feed {
     }
 
     async fn read(&mut self) -> Result<bool, StoreError> {
-        // Rows above the head may be seen while they are written; they do not count yet.
+        // Rows above the head may be visible while they are written. They do not count yet.
         let head = self.store.head(&self.session).await?;
         if head <= self.cursor {
             return Ok(false);

@@ -1,8 +1,8 @@
-//! What lies in an inbox: everything that people and programs want of a session. **Stored**: enums grow at their end, a
-//! struct that changes is a new version.
+//! Messages of an inbox: every request that people and programs send to a session. **Stored**: enums grow at their end, and a
+//! struct that changes becomes a new version.
 //!
-//! Every act goes through the inbox, whoever owns the session: so it is durable before it is acknowledged, it is
-//! accepted once, and it waits there, outside every branch, until a tick takes it.
+//! Every request goes through the inbox, whether or not somebody owns the session. So each request is durable before it is
+//! acknowledged and is accepted once. It stays in the inbox, outside every branch, until a tick takes it.
 
 use crate::pending::PendingId;
 use crate::store::InboxMessage;
@@ -13,209 +13,210 @@ use steersman_machine::effect::{NewArtifact, NewWrite};
 use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::join::JoinOn;
 
-/// Version of the encoding: the first byte of a stored message.
+/// Version of the encoding. It is the first byte of a stored message.
 const VERSION: u8 = 1;
 
-/// Something wanted of a session.
+/// A request to a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     /// The session begins.
     Start(Box<Begin>),
-    /// Something is said to whoever has the floor, or to an agent or question.
+    /// A text for the agent that has the floor, or for a named agent or question.
     Say {
-        /// The text.
+        /// Text of the message.
         text: String,
-        /// The agent or question; none: the floor.
+        /// The agent or question that is meant. `None` means the agent that has the floor.
         to: Option<Id>,
-        /// The speaker's role if it is not the user.
+        /// Role of the speaker, if it is not the user.
         by: Option<Name>,
-        /// The branch; none: the current one.
+        /// The branch. `None` means the current one.
         branch: Option<Id>,
     },
-    /// An agent says something to another agent (`send`).
+    /// A text from one agent to another (`send`).
     Sent {
-        /// The text.
+        /// Text of the message.
         text: String,
-        /// To this agent.
+        /// The agent that receives it.
         to: Id,
-        /// From this agent.
+        /// The agent that sent it.
         from: Id,
-        /// On this branch.
+        /// The branch of both agents.
         branch: Id,
     },
-    /// The same as `Say`, but what is open is cancelled first.
+    /// A text, like `Say`, that first cancels everything that is open.
     Interrupt {
-        /// The text.
+        /// Text of the message.
         text: String,
-        /// The speaker's role if it is not the user.
+        /// Role of the speaker, if it is not the user.
         by: Option<Name>,
-        /// The branch; none: the current one.
+        /// The branch. `None` means the current one.
         branch: Option<Id>,
     },
-    /// The answer to a question, or a secret that was asked for (`input`). Sealed, since it may be either.
+    /// The answer to a question, or a secret that was asked for (`input`). Sealed, because it may be a secret.
     Answer {
         /// The question, or the hold that asks for the secret.
         of: PendingId,
         /// The sealed text ([`crate::seal`]).
         sealed: String,
-        /// Who answers.
+        /// The person who answers.
         by: Name,
     },
-    /// An approval, a repetition or more budget is granted.
+    /// Grants an approval, a repetition or more budget.
     Approve {
-        /// The hold that was seen.
+        /// The hold that the person saw.
         of: PendingId,
-        /// Who decides.
+        /// The person who decides.
         by: Name,
-        /// A JSON object of arguments that replace those of the call; none: exactly as asked.
+        /// JSON object of arguments that replace those of the call. `None` keeps the call's arguments.
         args: Option<String>,
     },
-    /// The same is refused.
+    /// Refuses an approval, a repetition or more budget.
     Reject {
-        /// The hold that was seen.
+        /// The hold that the person saw.
         of: PendingId,
-        /// Who decides.
+        /// The person who decides.
         by: Name,
-        /// The reason, told to the model.
+        /// The reason, which the model can read.
         reason: Option<String>,
     },
     /// A person settles a doubt.
     Resolve {
-        /// The doubt that was seen; without a line, of an effect that no branch waits for any more.
+        /// The doubt that the person saw. Without a line it is of an effect that no branch waits for any more.
         of: PendingId,
-        /// Who knows.
+        /// The person who knows.
         by: Name,
-        /// What is the case.
+        /// Statement about the effect.
         how: Resolution,
     },
-    /// Something is cancelled.
+    /// Cancels work of the session.
     Cancel {
-        /// What.
+        /// The work that is cancelled.
         what: CancelWhat,
-        /// Who wants it.
+        /// The person who cancels.
         by: Name,
-        /// The branch; none: the current one.
+        /// The branch. `None` means the current one.
         branch: Option<Id>,
     },
-    /// An event came in for this session.
+    /// An event for this session.
     Event {
-        /// Its name.
+        /// Name of the event.
         event: Name,
-        /// Its fields: a JSON object.
+        /// Fields of the event: a JSON object.
         fields: String,
     },
-    /// A person pauses (true) or resumes the session: nothing new begins while it is paused.
+    /// Pauses (true) or resumes the session. Nothing new begins while it is paused.
     Pause(bool),
     /// A branch begins at a line.
     Fork {
-        /// The branch that is forked; none: the current one.
+        /// The branch that is forked. `None` means the current one.
         branch: Option<Id>,
-        /// The line; none: its last.
+        /// The line. `None` means the branch's last line.
         at: Option<Line>,
-        /// What people call the new branch.
+        /// Label of the new branch.
         label: Option<Name>,
-        /// The first message there.
+        /// First message on the new branch.
         say: Option<String>,
-        /// Effects that touch the world run there, too.
+        /// True if effects that touch the world run on the new branch too.
         live: bool,
     },
-    /// A branch begins at an earlier line and becomes current; what is left behind is superseded.
+    /// A branch begins at an earlier line and becomes current. The branch that it replaces is superseded.
     Rewind {
-        /// The branch that is rewound; none: the current one.
+        /// The branch that is rewound. `None` means the current one.
         branch: Option<Id>,
-        /// The line.
+        /// The line to go back to.
         at: Line,
-        /// What people call the new branch.
+        /// Label of the new branch.
         label: Option<Name>,
-        /// The first message there.
+        /// First message on the new branch.
         say: Option<String>,
     },
-    /// The root waits for branches, all of them.
+    /// The root waits for all of these branches.
     Join {
-        /// Which.
+        /// The branches to wait for.
         branches: Vec<Id>,
-        /// A tool that follows.
+        /// A tool that is called next.
         then: Option<Name>,
-        /// Its arguments, a JSON object whose texts are templates over `result`; none: what the tool reads of it.
+        /// Arguments of the tool: a JSON object whose texts are templates over `result`. `None` means what the tool reads from
+        /// it.
         args: Option<String>,
     },
-    /// A branch is taken over.
+    /// The current branch adopts another branch.
     Adopt {
-        /// Which.
+        /// The branch that is adopted.
         branch: Id,
-        /// Up to this line of it; none: its last, or its first simulated effect.
+        /// The last line that is adopted. `None` means the branch's last line, or the line before its first simulated effect.
         at: Option<Line>,
     },
     /// A branch becomes current.
     Current(Id),
-    /// State is edited by a person: entry and JSON value; none unsets.
+    /// A person edits state: entries and JSON values. `None` unsets an entry.
     Edit {
-        /// The writes.
+        /// Entries and their new values.
         writes: Vec<(Name, Option<String>)>,
-        /// Who edits.
+        /// The person who edits.
         by: Name,
     },
-    /// Effects of a tool are kept from beginning, or may begin again.
+    /// Keeps effects of a tool from beginning, or lets them begin again.
     Hold {
-        /// The tool; none: every one that may change the world.
+        /// The tool. `None` means all tools that may change the world.
         tool: Option<Name>,
-        /// Whether they are kept.
+        /// True to hold the effects, false to release them.
         held: bool,
-        /// Who orders it.
+        /// The person who orders it.
         by: Name,
     },
-    /// What failed is tried again: an effect that waits for another attempt now, a model call whose failure ended the
-    /// session from the line before.
+    /// Tries again now what failed: an effect that waits for its next attempt, or a model call whose failure ended the session. A
+    /// model call is tried again from the line before.
     Retry {
-        /// The effect; none: whatever failed.
+        /// The effect. `None` means everything that waits or, if nothing does, the model call whose failure ended the session.
         effect: Option<Id>,
-        /// Who wants it.
+        /// The person who wants it.
         by: Name,
     },
-    /// Values of `config` are bound anew.
+    /// Binds new values of `config`.
     Rebind {
         /// Names and JSON values.
         config: Vec<(Name, String)>,
-        /// Who binds them.
+        /// The person who binds them.
         by: Name,
     },
-    /// Something that comes with contents: one of `Start`, `Say`, `Interrupt` and `Event`.
+    /// A message that comes with contents: one of `Start`, `Say`, `Interrupt` and `Event`.
     With {
-        /// The contents. Each is a blob before this is put into an inbox.
+        /// The contents. Each is stored as a blob before the message is put into an inbox.
         files: Vec<File>,
-        /// What they come with.
+        /// The message that they come with.
         message: Box<Message>,
     },
-    /// The session goes on under another definition.
+    /// The session continues under another definition.
     Redefine(Box<Redefinition>),
     /// A search over branches begins.
     Search {
-        /// The branch; none: the current one.
+        /// The branch to start from. `None` means the current one.
         branch: Option<Id>,
-        /// The line; none: its last.
+        /// The line to start from. `None` means the branch's last line.
         at: Option<Line>,
-        /// What is said there first.
+        /// First message on the root branch of the search.
         say: Option<String>,
         /// JSON of the plan ([`steersman_machine::search::Plan`]).
         plan: String,
     },
-    /// A search ends with the best so far; none: all that go on.
+    /// Ends a search with the best result so far. `None` means all open searches.
     StopSearch(Option<Id>),
-    /// The root waits for branches, until a condition holds of them.
+    /// The root waits for branches until a condition is met.
     JoinOn {
-        /// Which.
+        /// The branches to wait for.
         branches: Vec<Id>,
-        /// The condition, as [`steersman_machine::join::JoinOn`] reads it.
+        /// The condition, in the form that [`steersman_machine::join::JoinOn`] parses.
         on: String,
-        /// A tool that follows.
+        /// A tool that is called next.
         then: Option<Name>,
-        /// Its arguments, as of `Join`.
+        /// Arguments of the tool, as in `Join`.
         args: Option<String>,
     },
 }
 
 impl Message {
-    /// A person joins branches; `args` is a JSON object whose texts are templates over `result`.
+    /// Returns the message with which a person joins branches. `args` is a JSON object whose texts are templates over `result`.
     pub fn join(branches: Vec<Id>, on: &JoinOn, then: Option<Name>, args: Option<String>) -> Self {
         match on {
             JoinOn::All => Self::Join {
@@ -232,7 +233,7 @@ impl Message {
         }
     }
 
-    /// What somebody said with it.
+    /// Returns the text that the message says, if it says any.
     pub(crate) fn said(&self) -> Option<&str> {
         match self {
             Self::Say { text, .. } | Self::Sent { text, .. } | Self::Interrupt { text, .. } => {
@@ -247,7 +248,7 @@ impl Message {
         }
     }
 
-    /// A person rates an artifact: an edit of state by what [`crate::artifact::Artifacts::rated`] gave.
+    /// Returns the edit of state with which a person rates an artifact. `write` comes from [`crate::artifact::Artifacts::rated`].
     pub fn rating(write: &NewWrite, by: Name) -> Self {
         let value = write.value.as_ref().map(ToString::to_string);
         Self::Edit {
@@ -257,32 +258,32 @@ impl Message {
     }
 }
 
-/// What a session is to be bound to: a definition, which is a blob, as is what its servers offered.
+/// A new binding of a session. Its definition is a blob, and so is the manifest of its MCP servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redefinition {
-    /// Its new binding, `values` aside.
+    /// The new binding, except for its `values`.
     pub binding: steersman_machine::commit::Binding,
     /// JSON of the bound values ([`crate::bind`]).
     pub values: String,
-    /// Who binds it.
+    /// The person who binds it.
     pub by: Name,
 }
 
-/// A content that comes with a message, and is an artifact once it is taken.
+/// A content that comes with a message. It becomes an artifact when the message is taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
-    /// Its name.
+    /// Name of the artifact.
     pub name: Name,
-    /// Media type.
+    /// Media type, such as `text/plain`.
     pub media: Name,
-    /// blake3 of its content, which is a blob.
+    /// blake3 hash of the content, which is a blob.
     pub hash: [u8; 32],
-    /// Bytes.
+    /// Length of the content, in bytes.
     pub len: u64,
 }
 
 impl File {
-    /// As the machine takes it.
+    /// Returns the artifact in the form that the machine takes.
     pub(crate) fn version(self) -> NewArtifact {
         NewArtifact {
             name: self.name.to_string(),
@@ -294,52 +295,52 @@ impl File {
     }
 }
 
-/// How a session begins. What it is bound to is decided when it is started, not when it is first driven.
+/// The beginning of a session. Its binding is decided when the session is created, not when it is first driven.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begin {
-    /// Its binding, `values` aside.
+    /// The binding, except for its `values`.
     pub binding: steersman_machine::commit::Binding,
     /// JSON of the bound values ([`crate::bind`]).
     pub values: String,
-    /// The root agent; none: the entry.
+    /// The root agent. `None` means the first agent of `entry`.
     pub agent: Option<Name>,
-    /// Arguments for its parameters: a JSON object.
+    /// Arguments for the agent's parameters: a JSON object.
     pub args: Option<String>,
-    /// The first message.
+    /// Text of the first message.
     pub say: Option<String>,
-    /// The speaker's role if it is not the user.
+    /// Role of the speaker, if it is not the user.
     pub by: Option<Name>,
 }
 
-/// What a person knows of an effect in doubt.
+/// A person's statement about an effect in doubt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Resolution {
-    /// It happened. JSON of its result, as the tool would have given it.
+    /// The effect happened. Holds JSON of its result, in the form that the tool would have returned.
     Done {
         /// The result; `null` if it is not known.
         result: String,
     },
-    /// It did not happen: it may run again, under the same key and approval.
+    /// The effect did not happen. It may run again, under the same key and approval.
     NotPerformed,
-    /// Nobody will know: the model is told that it may have happened.
+    /// Nobody will find out whether the effect happened. The model reads that it may have happened.
     Fail,
 }
 
-/// What is to be cancelled.
+/// Work that is to be cancelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CancelWhat {
-    /// The call that this effect is for, or the model call itself.
+    /// The call that an effect is for, or a model call itself.
     Effect(Id),
-    /// An agent with all it started.
+    /// An agent and everything that it started.
     Agent(Id),
-    /// All that acts on the branch.
+    /// Everything that acts on the branch.
     Branch,
-    /// All that acts on any branch.
+    /// Everything that acts on any branch.
     Session,
 }
 
 impl Message {
-    /// The same with contents: they are to be put into the store before it is ([`crate::engine::Engine::keep`]).
+    /// Returns the message together with contents. The contents must be stored first ([`crate::engine::Engine::keep`]).
     #[must_use]
     pub fn with(self, contents: &[Content]) -> Self {
         if contents.is_empty() {
@@ -354,7 +355,7 @@ impl Message {
                 hash: version.hash,
                 len: version.len,
             };
-            // The same content may be named twice in what it comes with.
+            // One message may name the same content twice.
             if !files.contains(&file) {
                 files.push(file);
             }
@@ -365,7 +366,7 @@ impl Message {
         }
     }
 
-    /// What it is, and what came with it.
+    /// Returns the message itself, and the artifacts that came with it.
     pub(crate) fn opened(self) -> (Self, Vec<NewArtifact>) {
         match self {
             Self::With { files, message } => {
@@ -375,8 +376,8 @@ impl Message {
         }
     }
 
-    /// As it is stored: a version byte, then positionally, then eight bytes over the id and all of it, so that what is
-    /// damaged is told from what a newer program wrote.
+    /// Returns the stored form: a version byte, the positional encoding, and eight bytes of hash over the id and all of it. The
+    /// hash distinguishes damaged messages from those of a newer program.
     pub fn encode(&self, id: Name, at: Time) -> InboxMessage {
         let mut bytes = postcard::to_extend(self, vec![VERSION])
             .expect("a message holds nothing that cannot be encoded");
@@ -398,7 +399,7 @@ impl Message {
                 postcard::from_bytes(rest).map_err(|e| newer(e.to_string()))
             }
             Some((&version, rest)) if version > VERSION => {
-                // A damaged version byte is no newer version.
+                // If the hash matches under our own version, only the version byte is damaged.
                 let ours = [&[VERSION], rest].concat();
                 if *of == sum(&message.id, &ours) {
                     return Err(corrupt());
@@ -420,13 +421,13 @@ fn sum(id: &str, said: &[u8]) -> [u8; 8] {
     sum
 }
 
-/// Why a stored message cannot be read. It stays where it is, and the session goes on without it.
+/// Reasons for which a stored message cannot be read. The message stays in the inbox, and the session goes on without it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// It is not what was written.
+    /// The message is damaged. Holds its id.
     #[error("inbox message `{0}` is damaged and not heard; it stays where it is")]
     Corrupt(Name),
-    /// A newer program wrote it.
+    /// A newer program wrote the message. Holds its id and the reason.
     #[error(
         "inbox message `{0}` was written by a newer program ({1}) and is not heard; it stays where it is"
     )]
@@ -434,7 +435,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// The message that cannot be read.
+    /// Returns the id of the message that cannot be read.
     pub fn message(&self) -> &Name {
         match self {
             Self::Corrupt(id) | Self::Newer(id, _) => id,
@@ -442,20 +443,20 @@ impl DecodeError {
     }
 }
 
-/// Why messages of an inbox cannot be read, where they cannot.
+/// Returns an error for each message of an inbox that cannot be read.
 pub fn unread(inbox: &[InboxMessage]) -> Vec<DecodeError> {
     let errors = inbox.iter().filter_map(|m| Message::decode(m).err());
     errors.collect()
 }
 
-/// A random id: 16 characters of base 32, lower case.
+/// Returns a random id: 16 characters of base 32, lower case.
 pub fn random_id() -> Name {
     let mut bytes = [0_u8; 10];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     base32(&bytes)
 }
 
-/// Five bits a character, without letters that are mistaken for digits.
+/// Encodes bytes with five bits a character, without letters that look like digits.
 pub(crate) fn base32(bytes: &[u8]) -> Arc<str> {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let (mut out, mut bits, mut held) = (String::new(), 0_u32, 0_u32);

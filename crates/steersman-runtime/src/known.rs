@@ -1,8 +1,8 @@
-//! The secrets that a session knows: to take their values out of what leaves its log for others to read.
+//! The secrets that a session knows, for removing their values from everything that leaves its log for others to read.
 //!
-//! A log holds secrets sealed. Their values may stand in it in clear all the same, where a user or a model said them.
-//! Nobody can know that of a secret that was never given as one; of all others this does: what is sealed anywhere in the
-//! log or the inbox is opened, what the definition declares is read, and every occurrence is written as `(secret)`.
+//! A log holds secrets sealed. But their values may also occur in clear, if a user or a model said them. A secret that was never
+//! given as a secret cannot be found. For all others this module opens every sealed text of the log and the inbox, reads the
+//! secrets that the definition declares, and replaces each occurrence with `(secret)`.
 
 use crate::driver::transport::encoded;
 use crate::engine::{Engine, EngineError, Inspection};
@@ -18,21 +18,21 @@ use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::interaction::{Artifact, Interaction};
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
 
-/// What stands in the place of a secret.
+/// Text that replaces a secret.
 pub const PLACEHOLDER: &str = "(secret)";
-/// A text of so many bytes is a secret wherever it stands.
+/// Fewest bytes of a secret that is searched for anywhere in a text.
 pub const ANYWHERE: usize = 6;
-/// A text of so many bytes is a secret where it stands as a word of its own. A shorter one is not searched for: it would
-/// hit by chance.
+/// Fewest bytes of a secret that is searched for as a word of its own. A shorter secret is not searched for, because it would be
+/// found by chance.
 pub const AS_WORD: usize = 4;
 
-/// The secrets that a session knows, opened. Lives as long as something is written with it; never stored, never logged.
+/// The opened secrets of a session. The value lives only while something is written with it. It is never stored and never logged.
 #[derive(Clone)]
 pub struct Known {
     sealer: Sealer,
-    /// Sealed texts that were opened, or could not be.
+    /// Sealed texts that were seen before, whether or not they could be opened.
     seen: BTreeSet<String>,
-    /// The longest first, since one may be part of another.
+    /// Secrets in every encoding, the longest first, because one may be part of another.
     texts: Vec<String>,
     unopened: usize,
     unread: Vec<Name>,
@@ -45,21 +45,21 @@ impl std::fmt::Debug for Known {
 }
 
 impl Engine {
-    /// The secrets that a session knows, as they are now: what is sealed in its log and its inbox, on whatever branch, and
-    /// what its definition declares.
+    /// Returns the secrets that a session knows at present: all that are sealed in its log and its inbox, on any branch, and all
+    /// that its definition declares.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub async fn secrets_of(&self, id: &str) -> Result<Known, EngineError> {
         let seen = self.inspect(id).await?;
         let lines = self.feed(id, Line::NONE).lines().await?;
         self.secrets_in(&seen, &lines).await
     }
 
-    /// The same, of a session that was read already.
+    /// Returns the secrets that a session knows, for a session that was read already.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub async fn secrets_in(
         &self,
         seen: &Inspection,
@@ -94,10 +94,10 @@ impl Engine {
 }
 
 impl Known {
-    /// Takes note of the secrets that are sealed in a line.
+    /// Adds the secrets that are sealed in a line.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub async fn learn_line(&mut self, line: &LogLine, engine: &Engine) -> Result<(), EngineError> {
         let before = self.texts.len();
         for text in &line.bodies {
@@ -117,7 +117,7 @@ impl Known {
         Ok(())
     }
 
-    /// Takes note of what one session knows, beside another.
+    /// Adds the secrets of another session.
     pub fn and(&mut self, other: &Self) {
         self.texts.extend(other.texts.iter().cloned());
         self.unopened += other.unopened;
@@ -173,12 +173,12 @@ impl Known {
         self.unread.dedup();
     }
 
-    /// Whether the value of a secret stands in a text.
+    /// Returns true if a text contains the value of a secret.
     pub fn occurs_in(&self, text: &str) -> bool {
         self.texts.iter().any(|secret| find(text, secret).is_some())
     }
 
-    /// A text with [`PLACEHOLDER`] in the place of each secret. What was JSON is JSON afterwards.
+    /// Returns a text with [`PLACEHOLDER`] in place of each secret. JSON stays valid JSON.
     pub fn masked(&self, text: &str) -> String {
         let meant: Vec<&str> = self
             .texts
@@ -195,18 +195,18 @@ impl Known {
             self.mask_data(&mut json);
             return json.to_string();
         }
-        // What was masked before stays as it is, also where a secret is the word `secret`.
+        // Placeholders of an earlier masking stay as they are, even if a secret is the word `secret`.
         let parts = text.split(PLACEHOLDER).map(|part| without(part, &meant));
         parts.collect::<Vec<_>>().join(PLACEHOLDER)
     }
 
-    /// Takes the secrets out of all texts of a document, and out of its keys. Numbers stay: those of a document are counts,
-    /// lines and prices.
+    /// Masks the secrets in all texts and keys of a document. Numbers stay, because those of a document are counts, lines and
+    /// prices.
     pub fn mask(&self, json: &mut Json) {
         self.mask_in(json, false);
     }
 
-    /// The same of data that somebody said or wrote: a number may be a secret as well.
+    /// Masks the secrets in data that somebody said or wrote. Numbers are masked too, because they may be secrets.
     pub fn mask_data(&self, json: &mut Json) {
         self.mask_in(json, true);
     }
@@ -239,7 +239,7 @@ impl Known {
         }
     }
 
-    /// Takes the secrets out of the state of a branch.
+    /// Masks the secrets in the state of a branch.
     pub fn veil(&self, snapshot: &mut Snapshot) {
         let changed = snapshot.state.iter().filter_map(|(key, cell)| {
             let mut value = (*cell.value.0).clone();
@@ -262,7 +262,7 @@ impl Known {
         }
     }
 
-    /// A line as it may be shown: the names of its artifacts without secrets. Its texts are read elsewhere.
+    /// Masks the secrets in the names of a line's artifacts. The texts of the line are read and masked elsewhere.
     pub fn veil_line(&self, line: &mut Arc<LogLine>) {
         let named = |commit: &Commit| commit.artifacts().any(|made| self.occurs_in(&made.name));
         if !line.commit.as_ref().is_some_and(named) {
@@ -284,8 +284,8 @@ impl Known {
         }
     }
 
-    /// Why something may be missed: sealed values that the key at hand does not open, declared secrets that are not set
-    /// here. None: nothing that was given as a secret is missed.
+    /// Returns why secrets may be missed: sealed values that the present key does not open, or declared secrets that cannot be
+    /// read here. `None` means that nothing that was given as a secret is missed.
     pub fn misses(&self) -> Option<String> {
         let mut why = Vec::new();
         match self.unopened {
@@ -302,7 +302,7 @@ impl Known {
     }
 }
 
-/// A text without these secrets, the longest of which come first.
+/// Replaces these secrets in a text. They must be sorted with the longest first.
 fn without(text: &str, secrets: &[&str]) -> String {
     let Some((secret, rest)) = secrets.split_first() else {
         return text.to_owned();
@@ -318,7 +318,7 @@ fn without(text: &str, secrets: &[&str]) -> String {
     out
 }
 
-/// Where a secret stands in a text; a short one as a word of its own only.
+/// Returns the position of a secret in a text. A short secret is found only as a word of its own.
 fn find(text: &str, secret: &str) -> Option<usize> {
     if secret.len() >= ANYWHERE {
         return text.find(secret);
@@ -332,7 +332,7 @@ fn find(text: &str, secret: &str) -> Option<usize> {
     found.map(|(at, _)| at)
 }
 
-/// A history whose texts are shown without secrets.
+/// A history whose texts are masked.
 struct Veiled {
     under: Arc<dyn History + Send + Sync>,
     known: Arc<Known>,
@@ -356,8 +356,8 @@ impl History for Veiled {
 }
 
 impl Inspection {
-    /// The same session as it may be shown to others: texts and state without the values of these secrets. What a model
-    /// was sent cannot be told from it.
+    /// Returns the session as it may be shown to others: texts and state are masked. The requests that a model received cannot be
+    /// reconstructed from it.
     #[must_use]
     pub fn veiled(mut self, known: &Arc<Known>) -> Self {
         if known.texts.is_empty() {

@@ -1,5 +1,5 @@
-//! The ledger: what the log says about the world. Folded from the lines of a session in their order, whatever branch
-//! they belong to; nothing rewinds it, and the machine never reads it.
+//! The ledger: everything that the log says about the world. It is folded from the lines of a session in their order, on all
+//! branches. Nothing rewinds it, and the machine never reads it.
 
 mod equal;
 mod limits;
@@ -18,156 +18,156 @@ use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Rel
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::interaction::Class;
 
-/// Version of the form of ledgers in checkpoints, and of what the fold means. One of another version is discarded.
+/// Version of the form of ledgers in checkpoints, and of the meaning of the fold. Checkpoints of other versions are discarded.
 pub const VERSION: u8 = 14;
 
-/// What is known of the world behind a line.
+/// Everything that is known of the world after a line.
 ///
-/// It holds what a decision may still need: an effect that never touched the world is forgotten with its outcome, one
-/// that did is kept in a few words for the repeat guard.
+/// The ledger holds what a decision may still need. An effect that never touched the world is forgotten once it has an outcome.
+/// An effect that did is kept as a short record for the repeat guard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// The last line folded in.
+    /// The last line that was folded in.
     pub line: Line,
-    /// The newest owner; 0 before the first.
+    /// Epoch of the newest owner. 0 before the first owner.
     pub epoch: u64,
-    /// Its random mark.
+    /// Random mark of the newest owner.
     pub mark: u64,
-    /// The marks of all owners, each with its first line: an effect keeps the mark under which it was wished.
+    /// The marks of all owners, each with its first line. An effect keeps the mark of the owner that recorded its wish.
     marks: Vec<(Line, u64)>,
-    /// What was paid, and what counts as paid because nobody knows.
+    /// Amount that was paid, or that counts as paid because the real amount is unknown.
     pub spent: Amount,
     /// Model calls that were paid, or were made on a branch of a search.
     pub calls: u64,
-    /// Drawn ahead of use and not yet settled.
+    /// Budget that was drawn ahead of use and is not settled yet.
     pub slice: Amount,
-    /// Of what was paid, what no answer came of that anybody used: calls that were cut or broke off, and the slices of
-    /// owners that died.
+    /// The part of the paid amount that gave no used answer: calls that were cut or broke off, and the slices of owners that
+    /// died.
     pub lost: Amount,
-    /// What people granted above the limits of the session.
+    /// Amount that people granted above the limits of the session.
     pub granted: Amount,
-    /// Calls for which providers told numbers that cannot be.
+    /// Number of calls for which a provider reported impossible numbers.
     pub unbelievable: u64,
-    /// A person paused the session.
+    /// True while a person has paused the session.
     pub paused: bool,
-    /// Tools whose effects a person keeps from beginning; none: all that may change the world.
+    /// Tools whose effects a person keeps from beginning. `None` means all tools that may change the world.
     barred: BTreeSet<Option<Name>>,
-    /// What names no branch goes here.
+    /// The current branch, to which messages without a branch go.
     pub current: Id,
     branches: BTreeMap<Id, Branch>,
     accepted: BTreeSet<Name>,
     effects: BTreeMap<Id, Record>,
     listed: BTreeSet<Id>,
-    /// Who was told that something waits for them, by the effect that told them.
+    /// Notifications of people about waiting holds, by the effect that notifies.
     reaches: BTreeMap<Id, Reach>,
     /// Probes of effects that are in doubt now.
     probes: BTreeMap<Id, Probe>,
     searches: BTreeMap<Id, Search>,
-    /// What the session did that this one reruns, by tool and arguments.
+    /// Effects of the session that this one reruns, by tool and arguments.
     recorded: BTreeMap<Digest, Equal>,
     hash: Hash,
-    /// Effects that were started, by tool and arguments. Worked out anew when a ledger is decoded.
+    /// Effects that were started, by tool and arguments. Computed again when a ledger is decoded.
     #[serde(skip)]
     started: BTreeMap<Digest, BTreeSet<Id>>,
 }
 
-/// Whether a line takes the answer of an effect.
+/// Returns true if a line takes the answer of an effect.
 pub(crate) fn answers(line: &LogLine, effect: Id) -> bool {
     let commit = line.commit.as_ref();
     let mut used = commit.into_iter().flat_map(|commit| &commit.usage);
     used.any(|usage| usage.effect == Some(effect))
 }
 
-/// Tokens and money.
+/// An amount of tokens and money.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
-    /// Tokens.
+    /// Number of tokens.
     pub tokens: u64,
-    /// Millionths of the currency.
+    /// Money, in millionths of the currency.
     pub micros: u64,
 }
 
 impl Amount {
-    /// Both.
+    /// Returns an amount of these tokens and this money.
     pub fn new(tokens: u64, micros: u64) -> Self {
         Self { tokens, micros }
     }
-    /// The sum; stays at the greatest number.
+    /// Returns the sum. Saturates at the greatest number.
     pub fn plus(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_add(other.tokens),
             micros: self.micros.saturating_add(other.micros),
         }
     }
-    /// What is left of it, nothing if more was taken.
+    /// Returns the difference, or zero if `other` is greater. Tokens and money are handled separately.
     pub fn less(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.saturating_sub(other.tokens),
             micros: self.micros.saturating_sub(other.micros),
         }
     }
-    /// The greater of both, of each.
+    /// Returns the greater number of tokens and the greater amount of money.
     pub fn at_least(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.max(other.tokens),
             micros: self.micros.max(other.micros),
         }
     }
-    /// The smaller of both, of each.
+    /// Returns the smaller number of tokens and the smaller amount of money.
     pub fn at_most(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.min(other.tokens),
             micros: self.micros.min(other.micros),
         }
     }
-    /// So many times as much; stays at the greatest number.
+    /// Returns a multiple of the amount. Saturates at the greatest number.
     pub fn times(self, times: u64) -> Self {
         Self {
             tokens: self.tokens.saturating_mul(times),
             micros: self.micros.saturating_mul(times),
         }
     }
-    /// Whether there is as much of each.
+    /// Returns true if both the tokens and the money are at least those of `other`.
     pub fn covers(self, other: Self) -> bool {
         self.tokens >= other.tokens && self.micros >= other.micros
     }
-    /// Whether it is nothing.
+    /// Returns true if both the tokens and the money are zero.
     pub fn is_zero(self) -> bool {
         self == Self::default()
     }
 }
 
-/// A branch as the ledger knows it.
+/// Facts about a branch in the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
-    /// The branch and the commit where it was forked; none for `main`.
+    /// The branch and the commit at which this branch was forked. `None` for `main`.
     pub from: Option<(Id, Line)>,
-    /// What its first commit says of it; none before that, and for `main`.
+    /// Opening data from its first commit. `None` before that commit, and for `main`.
     pub opening: Option<Opening>,
-    /// Its last line; where it has none yet, the line that was forked.
+    /// The last line of the branch. If it has no line yet, the line at which it was forked.
     pub head: Line,
-    /// The hash of that line, which the next one of the branch covers; none where it has no line of its own yet and
-    /// the forked one was not the last of its branch.
+    /// Hash of `head`, which the next line of the branch covers. `None` if the branch has no line yet and the forked line was not
+    /// the last of its branch.
     pub hash: Option<Hash>,
     /// The line of its last commit.
     pub commit: Line,
-    /// The line in which it ended, if nothing was committed to it since.
+    /// The line in which the branch ended. `None` if something was committed to it since.
     pub ended: Option<Line>,
-    /// No ticks any more; its last line that counts.
+    /// Set if the branch has no more ticks: its last line that counts.
     pub superseded: Option<Line>,
-    /// Its adoption, the last one.
+    /// The last adoption of this branch.
     pub adopted: Option<Adopted>,
-    /// The search that tries it, and its number there.
+    /// The search that tries this branch, and the number of the branch in it.
     pub search: Option<(Id, u32)>,
 }
 
 impl Branch {
-    /// What people call it.
+    /// Returns the name that people gave the branch.
     pub fn label(&self) -> Option<&Name> {
         self.opening.as_ref()?.label.as_ref()
     }
 
-    /// Which of the branches of an agent's fork or of a search it is, from 1.
+    /// Returns the number of the branch, from 1, in the fork of an agent or in a search.
     pub fn index(&self) -> Option<u32> {
         let of = self.opening.as_ref().and_then(|opening| opening.of);
         let searched = self.search.map(|(_, number)| number);
@@ -175,51 +175,51 @@ impl Branch {
     }
 }
 
-/// A branch was adopted.
+/// Adoption of a branch by another one.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adopted {
-    /// Up to this line of it.
+    /// The last line of the branch that was adopted.
     pub upto: Line,
-    /// With this line,
+    /// The line that adopted it.
     pub at: Line,
-    /// into this branch.
+    /// The branch that adopted it.
     pub into: Id,
 }
 
-/// What is known of an effect.
+/// Facts about an effect in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The branch that wished it.
+    /// The branch that wished the effect.
     pub branch: Id,
-    /// The first line that speaks of it.
+    /// The first line that mentions the effect.
     pub since: Line,
-    /// Of tool and arguments, where it was held or started.
+    /// Digest of tool and arguments, if the effect was held or started.
     pub digest: Option<Digest>,
-    /// The last attempt that was started; 0: none.
+    /// Number of the last attempt that was started. 0 means none.
     pub attempt: u32,
-    /// The owner that started it.
+    /// Epoch of the owner that started the last attempt.
     pub epoch: u64,
-    /// The strictest class that its tool had when an attempt began; none: no attempt began.
+    /// The strictest class that the tool had when an attempt began. `None` means that no attempt began.
     pub class: Option<Class>,
-    /// How far it came.
+    /// Progress of the effect.
     pub progress: Progress,
-    /// What keeps it from running or from closing, by the lines that opened it.
+    /// Open holds, by the lines that opened them.
     pub holds: BTreeMap<Line, Hold>,
-    /// How the holds before ended; they cover all attempts.
+    /// Reasons and releases of earlier holds. They cover all attempts.
     pub ended: Vec<(Why, Release)>,
-    /// Whose approval it has: the `by` of these holds.
+    /// The approvers of the effect: the `by` of its approval holds that were released.
     pub approved: Vec<Name>,
-    /// Somebody let it repeat what they were told of: equal effects as they stood at this line.
+    /// Set if a person allowed the effect to repeat equal effects. The person was told how these were at this line.
     pub word: Option<Line>,
-    /// Not to be tried before.
+    /// Time before which the effect must not be tried again.
     pub again: Option<Time>,
-    /// Its place does not answer since then.
+    /// Time since which the place of the effect has not answered.
     pub down: Option<Time>,
-    /// Of a call that is held because it may cost more than is left: so much is asked for.
+    /// For a call that is held because it may cost more than is left: the amount that is asked for.
     pub wants: Amount,
 }
 
-/// How far an effect came.
+/// Progress of an effect.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Progress {
     /// No attempt was started.
@@ -227,24 +227,24 @@ pub enum Progress {
     Wished,
     /// The last attempt may be running, or its owner died.
     Started {
-        /// One before it may have happened: nobody knows.
+        /// True if an earlier attempt may have happened.
         doubtful: bool,
     },
     /// All attempts are proved not to have happened.
     NotPerformed,
-    /// Nobody knows whether one of the attempts happened.
+    /// It is unknown whether one of the attempts happened.
     Unknown {
-        /// One before the last may have.
+        /// True if an attempt before the last may have happened.
         doubtful: bool,
     },
-    /// It happened.
+    /// The effect happened.
     Done {
         /// The line that says so.
         at: Line,
-        /// The outcome as JSON, where no commit of that line admits it.
+        /// The outcome as JSON, if no commit of that line admits it.
         kept: Option<Body>,
     },
-    /// Nobody will know; the model was told that it may have happened.
+    /// Nobody will find out whether the effect happened. The model was told that it may have happened.
     GivenUp {
         /// The line that says so.
         at: Line,
@@ -282,7 +282,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// Carries it over one line; `hash` is that line's.
+    /// Folds one line into the ledger. `hash` is the hash of that line.
     pub fn fold(&mut self, line: &LogLine, hash: &Hash) {
         if line.commit.is_some() {
             self.branch_mut(line.branch).ended = None;
@@ -433,9 +433,9 @@ impl Ledger {
         let record = self.record(line, hold.effect);
         record.digest.get_or_insert(hold.digest);
         record.holds.insert(line.n, hold.clone());
-        // It waits for a person now, and no more for a time.
+        // The effect waits for a person now, and no longer for a time.
         record.again = None;
-        // It is another question: whoever was told of one before is told of this one.
+        // A new hold asks a new question, so people who were notified of an earlier hold must be notified again.
         let told = self.reaches.values_mut();
         for reach in told.filter(|reach| reach.of == hold.effect) {
             reach.earlier = true;
@@ -464,7 +464,7 @@ impl Ledger {
         record.epoch = epoch;
         record.class = record.class.max(Some(class));
         record.progress = record.progress.begun();
-        // It is tried again under its key: how that ends, ends the doubt.
+        // The effect is tried again under its key, so the outcome of this attempt settles the doubt.
         record.holds.retain(|_, hold| hold.why != Why::Doubt);
         record.again = None;
         if first {
@@ -480,7 +480,7 @@ impl Ledger {
             return;
         };
         if (why, how) == (Why::Repeat, Release::Go) {
-            // An approval whose question told of the repetition is still open here: it is the word for it.
+            // An approval whose question mentioned the repetition is still open here. Its release allows the repetition too.
             let (repeat, approval) = (record.opened(why), record.opened(Why::Approval));
             record.word = record.word.max(repeat.or(approval));
         }
@@ -528,13 +528,13 @@ impl Ledger {
         })
     }
 
-    /// The mark of the owner that wrote a line: with session and effect id it makes a key that is unique in the world.
+    /// Returns the mark of the owner that wrote a line. With session and effect id it makes a key that is unique in the world.
     pub fn mark_at(&self, line: Line) -> Option<u64> {
         let upto = self.marks.partition_point(|(first, _)| *first <= line);
         upto.checked_sub(1).map(|i| self.marks[i].1)
     }
 
-    /// Whether a person keeps effects of this tool from beginning.
+    /// Returns true if a person keeps effects of this tool from beginning.
     pub fn bars(&self, tool: &Name, class: Class) -> bool {
         let all = !class.is_free() && self.bars_all();
         all || self
@@ -543,44 +543,44 @@ impl Ledger {
             .any(|barred| barred.as_ref() == Some(tool))
     }
 
-    /// Whether a person keeps all from beginning that may change the world.
+    /// Returns true if a person keeps all effects from beginning that may change the world.
     pub fn bars_all(&self) -> bool {
         self.barred.contains(&None)
     }
 
-    /// Tools whose effects a person keeps from beginning; none: all that may change the world.
+    /// Returns the tools whose effects a person keeps from beginning. `None` means all tools that may change the world.
     pub fn barred(&self) -> impl Iterator<Item = Option<&Name>> {
         self.barred.iter().map(Option::as_ref)
     }
 
-    /// Whether a message of this id was accepted, ever.
+    /// Returns true if a message with this id was ever accepted.
     pub fn accepted(&self, id: &str) -> bool {
         self.accepted.contains(id)
     }
 
-    /// What is known of an effect; none where nothing ever held or started it, and of one that never touched the
-    /// world and has ended.
+    /// Returns the record of an effect. `None` if nothing ever held or started the effect, or if it never touched the world and
+    /// has ended.
     pub fn effect(&self, effect: Id) -> Option<&Record> {
         self.effects.get(&effect)
     }
 
-    /// All effects of which something is known, by id.
+    /// Returns all effects that have a record, by id.
     pub fn effects(&self) -> impl Iterator<Item = (Id, &Record)> {
         self.effects.iter().map(|(id, record)| (*id, record))
     }
 
-    /// All open holds, by effect.
+    /// Returns all open holds, by effect.
     pub fn holds(&self) -> impl Iterator<Item = &Hold> {
         self.effects.values().flat_map(|r| r.holds.values())
     }
 
-    /// An open hold.
+    /// Returns an open hold of an effect.
     pub fn hold(&self, effect: Id, why: Why) -> Option<&Hold> {
         let mut holds = self.effects.get(&effect)?.holds.values();
         holds.find(|h| h.why == why)
     }
 
-    /// Whether it may have happened, and nobody runs it. What began before this epoch, nobody runs.
+    /// Returns true if an effect may have happened and nobody runs it. Attempts of earlier epochs than `epoch` are run by nobody.
     pub fn may_have_happened(&self, effect: Id, epoch: u64) -> bool {
         let Some(record) = self.effects.get(&effect) else {
             return false;
@@ -592,28 +592,28 @@ impl Ledger {
         }
     }
 
-    /// Effects of abandoned futures that were shown to whoever rewound.
+    /// Returns the effects of abandoned futures that were listed for the person who rewound.
     pub fn listed(&self) -> impl Iterator<Item = Id> {
         self.listed.iter().copied()
     }
 
-    /// A branch.
+    /// Returns the record of a branch.
     pub fn branch(&self, id: Id) -> Option<&Branch> {
         self.branches.get(&id)
     }
 
-    /// Whether anything goes on there. The current branch always has ticks.
+    /// Returns true if a branch has ticks. The current branch always has.
     pub fn has_ticks(&self, id: Id) -> bool {
         let branch = self.branches.get(&id);
         id == self.current || branch.is_some_and(|branch| branch.superseded.is_none())
     }
 
-    /// All branches, `main` first.
+    /// Returns all branches, `main` first.
     pub fn branches(&self) -> impl Iterator<Item = (Id, &Branch)> {
         self.branches.iter().map(|(id, branch)| (*id, branch))
     }
 
-    /// The branch of this label, of this id as people write it, or of this number in the newest fork of an agent.
+    /// Returns the branch with this label or this id, or with this number in the newest fork or search that has it.
     pub fn find_branch(&self, name: &str) -> Option<Id> {
         let mut labelled = self.branches.iter();
         let labelled = labelled.find(|(_, branch)| branch.label().is_some_and(|l| **l == *name));
@@ -633,19 +633,19 @@ impl Ledger {
             .or_else(|| by_index().map(|(id, _)| *id))
     }
 
-    /// The hash of the last line folded in.
+    /// Returns the hash of the last line that was folded in.
     pub fn hash(&self) -> Hash {
         self.hash
     }
 
-    /// The hash of a line, where it is the last of its branch.
+    /// Returns the hash of a line, if the line is the last of its branch.
     pub fn hash_of(&self, branch: Id, line: Line) -> Option<Hash> {
         let branch = self.branches.get(&branch)?;
         branch.hash.filter(|_| branch.head == line)
     }
 
-    /// Whether a line of one branch lies on the path of another: on it, or before where it or what it was forked from
-    /// was forked.
+    /// Returns true if a line of one branch is on the path of another: on that branch itself, or on a branch from which it
+    /// descends, at or before the fork.
     pub fn on_path(&self, of: Id, branch: Id, line: Line) -> bool {
         let (mut at, mut upto) = (of, Line::MAX);
         loop {
@@ -659,7 +659,7 @@ impl Ledger {
         }
     }
 
-    /// The last line that lies on the paths of two branches.
+    /// Returns the last line that is on the paths of both branches.
     pub fn common(&self, one: Id, other: Id) -> Option<Line> {
         let mut places = Vec::new();
         let (mut at, mut upto) = (one, Line::MAX);
@@ -684,12 +684,12 @@ impl Ledger {
         }
     }
 
-    /// As a checkpoint.
+    /// Encodes the ledger as a checkpoint.
     pub fn encode(&self, salt: &[u8; 16]) -> Vec<u8> {
         codec::encode_checkpoint(VERSION, self.line, &self.hash, salt, self)
     }
 
-    /// From a checkpoint; none if anything about it is odd.
+    /// Decodes a checkpoint. Returns `None` if anything in it is not as expected.
     pub fn decode(bytes: &[u8], salt: &[u8; 16]) -> Option<Self> {
         let (at, _, mut ledger): (Line, Hash, Self) =
             codec::decode_checkpoint(VERSION, bytes, salt)?;
@@ -706,23 +706,23 @@ impl Ledger {
 }
 
 impl Record {
-    /// What keeps it from running or from closing, with the line that opened it.
+    /// Returns the oldest open hold, with the line that opened it.
     pub fn open_hold(&self) -> Option<(Line, &Hold)> {
         self.holds.iter().next().map(|(at, hold)| (*at, hold))
     }
 
-    /// The line that opened a hold of this kind.
+    /// Returns the line that opened a hold of this kind.
     fn opened(&self, why: Why) -> Option<Line> {
         let found = self.holds.iter().find(|(_, hold)| hold.why == why);
         found.map(|(at, _)| *at)
     }
 
-    /// Whether nobody knows if it happened, and somebody still may say.
+    /// Returns true if it is unknown whether the effect happened, and a probe or a person may still find out.
     pub fn in_doubt(&self) -> bool {
         matches!(self.progress, Progress::Unknown { .. })
     }
 
-    /// Whether an attempt may begin, as far as those before go: none runs, as far as the log tells.
+    /// Returns true if earlier attempts allow another one to begin. According to the log, no attempt is running then.
     pub(crate) fn may_begin(&self, class: Class, epoch: u64) -> bool {
         match self.progress {
             Progress::Wished | Progress::NotPerformed => true,
@@ -742,7 +742,7 @@ impl Record {
 }
 
 impl Progress {
-    /// Whether an attempt may be running.
+    /// Returns true if an attempt may be running.
     pub fn is_started(self) -> bool {
         matches!(self, Self::Started { .. })
     }
@@ -754,7 +754,7 @@ impl Progress {
         }
     }
 
-    /// The last attempt is proved not to have happened: that says nothing of those before it.
+    /// The last attempt is proved not to have happened. This says nothing of the attempts before it.
     fn not_performed(self) -> Self {
         match self {
             Self::Started { doubtful: true } | Self::Unknown { doubtful: true } => {
@@ -764,7 +764,7 @@ impl Progress {
         }
     }
 
-    /// Nobody knows whether the last attempt happened.
+    /// It is unknown whether the last attempt happened.
     fn unknown(self) -> Self {
         let doubtful = matches!(
             self,

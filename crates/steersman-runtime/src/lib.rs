@@ -17,19 +17,19 @@
 //!                              Feed: lines on disk, by cursor --> whoever follows
 //! ```
 //!
-//! What it promises, in the order in which it happens:
+//! The runtime promises, in the order in which things happen:
 //!
-//! 1. **One owner.** [`engine::Engine::open`] claims a session; a claim that was lost writes nothing any more.
-//! 2. **Once.** A message has an id and is accepted once, in the line that takes it, whoever delivers it how often.
-//! 3. **Output commit.** An `idempotent` or `unsafe` effect begins when the line that says so is on disk; answers,
-//!    questions and acknowledgements leave the process after theirs. Other calls run ahead of the disk, within bounds.
-//! 4. **In doubt.** Of an effect that began and whose outcome is lost, a probe or a person says what became of it; an
-//!    `unsafe` one never runs again on a guess.
-//! 5. **Money.** What calls may cost is granted in the log before they begin and counts as spent until it is settled.
-//! 6. **Going on.** Killed anywhere, the next owner folds the log, asks the machine what is owed, and goes on.
+//! 1. **One owner.** [`engine::Engine::open`] claims a session. An owner that lost its claim can write nothing any more.
+//! 2. **Once.** A message has an id and is accepted once, in the line that takes it, however often it is delivered.
+//! 3. **Output commit.** An `idempotent` or `unsafe` effect begins after the line that says so is on disk. Answers, questions and
+//!    acknowledgements leave the process after their lines are. Other calls may run ahead of the disk, within bounds.
+//! 4. **In doubt.** If the outcome of an effect that began is lost, a probe or a person says whether it happened. An `unsafe`
+//!    effect never runs again on a guess.
+//! 5. **Money.** The most that a call may cost is reserved in the log before it begins, and counts as spent until it is settled.
+//! 6. **Going on.** If a process is killed, the next owner folds the log, asks the machine what is owed, and goes on.
 //!
-//! The ports are small traits; [`store::memory`] and [`model::scripted`] serve tests and offline runs,
-//! [`conformance`] is what every store must pass. A complete session:
+//! The ports are small traits. [`store::memory`] and [`model::scripted`] serve tests and offline runs, and every store must pass
+//! [`conformance`]. A complete session:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -115,13 +115,13 @@ pub mod step;
 pub mod store;
 pub mod toolset;
 
-/// A future behind a pointer: the ports are object-safe.
+/// A boxed future, which keeps the ports object-safe.
 pub type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Reads environment variables: the process's own ([`process_env`]) or a test's.
+/// A function that reads environment variables, of the process ([`process_env`]) or of a test.
 pub type Env = std::sync::Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// The environment of this process.
+/// Returns the environment of this process.
 pub fn process_env() -> Env {
     std::sync::Arc::new(|name| std::env::var(name).ok())
 }

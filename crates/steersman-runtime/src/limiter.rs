@@ -1,20 +1,20 @@
-//! How often the outside is asked: one limiter for each place, shared by all sessions of a process.
+//! Rate limits for outside calls: one limiter for each place, shared by all sessions of a process.
 //!
-//! A place is a provider with an address and a key, or the host of a tool over HTTP. At a place there are
+//! A place is a provider with an address and a key, or the host of a tool over HTTP. A limiter has
 //!
-//! * **windows**, one for each declared [`Rate`]: at most so many requests and tokens within any span of its length. What
-//!   a call will take is estimated; what it took is put in the estimate's place afterwards;
-//! * what the **server said** is left, for each model of its own, and for how long it wants to be left alone;
-//! * a **circuit breaker**: after [`FAILURES`] calls in a row that did not get through, nobody is let through for a while,
-//!   then one, and the others when that one got through.
+//! * **windows**, one for each declared [`Rate`]: at most this many requests and tokens within any span of its length. The
+//!   tokens of a call are estimated before it, and corrected to the real number afterwards;
+//! * what the **server said** is left, for each model separately, and for how long it wants no calls;
+//! * a **circuit breaker**: after [`FAILURES`] failed calls in a row no call is let through for a while. Then one call probes
+//!   the place, and the others follow if it gets through.
 //!
-//! Who has to wait stands in a lane, of its rate and model. Only the first of a lane looks at the clock, so nothing wakes
-//! many at once, and sessions take turns in it, however much one of them asks. Behind a pause that a server asked for the
-//! lane begins slowly. All time is the [`Clock`]'s.
+//! A caller that has to wait stands in the lane of its rate and model. Only the first in a lane reads the clock, so a change
+//! does not wake many callers. Sessions take turns in a lane, however many calls one of them makes. After a pause that a
+//! server asked for, the lane starts slowly. All times come from the [`Clock`].
 //!
-//! Who is parked by an outage stands in the lane ahead of the others, in the order in which it was parked, and is never
-//! sent away ([`Limiter::wait`]). While the breaker is open one of them at a time is let through when its time is over, the
-//! one who tried least often first: a call that would always fail keeps no other from trying.
+//! Callers that are parked by an outage stand in the lane ahead of the others, in the order in which they were parked. They
+//! are never refused ([`Limiter::wait`]). While the breaker is open, each time its span is over one of them is let through, the
+//! one with the fewest tries first. So a call that always fails keeps no other from trying.
 
 use crate::clock::Clock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -23,30 +23,30 @@ use steersman_machine::ids::Time;
 pub use steersman_machine::rate::{Quota, Rate};
 use tokio::sync::Notify;
 
-/// A wait longer than this, in milliseconds, is not waited for here: its caller is told how long it would be.
+/// Longest wait in the limiter, in milliseconds. A caller that would wait longer is refused and told for how long.
 pub const LONG: u64 = crate::retry::LONG;
-/// So many calls in a row that did not get through open the breaker.
+/// Number of failed calls in a row that opens the breaker.
 pub const FAILURES: u32 = 5;
-/// How long it stays open the first time, in milliseconds; twice as long each time the probe fails.
+/// Time that the breaker stays open first, in milliseconds. It doubles each time the probe fails.
 pub const OPEN: u64 = 10_000;
-/// It never stays open longer, in milliseconds.
+/// Longest time that the breaker stays open, in milliseconds.
 pub const OPEN_MAX: u64 = 300_000;
-/// While a probe is under way the others are told to come again after so many milliseconds.
+/// While a probe is running, other callers are refused for this many milliseconds.
 const PROBE: u64 = 1_000;
-/// Milliseconds between the first calls behind a pause; less with each.
+/// Gap between the first calls after a pause, in milliseconds. It shrinks with each call.
 const RAMP: u64 = 200;
-/// Those who look at the clock at once may tell of it in any order: so many milliseconds are not taken for a clock that was
-/// set back.
+/// Callers that read the clock at the same time may report their readings in any order. So a step back of at most this many
+/// milliseconds does not mean that the clock was set back.
 const ASIDE: u64 = 1_000;
-/// Places that are remembered beside those in use.
+/// Most places that are remembered in addition to those in use.
 const PLACES: usize = 256;
 
-/// The limiters of a process. Cloning shares them.
+/// The limiters of a process. A clone shares the same limiters.
 #[derive(Clone, Debug, Default)]
 pub struct Limiters(Arc<Mutex<HashMap<[u8; 32], Arc<Limiter>>>>);
 
 impl Limiters {
-    /// The limiter of a place. The parts name it, a key among them: they are hashed and not kept.
+    /// Returns the limiter of a place. The parts name the place and may contain a key: only their hash is kept.
     pub fn of(&self, place: &[&str]) -> Arc<Limiter> {
         let mut hash = blake3::Hasher::new();
         for part in place {
@@ -66,60 +66,60 @@ impl Limiters {
 #[derive(Debug, Default)]
 pub struct Limiter(Mutex<State>);
 
-/// Who asks, and for how much.
+/// A request for one call: the caller and the amount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
-    /// The session: these take turns.
+    /// The session that calls. Sessions take turns.
     pub session: Arc<str>,
-    /// The model: what a server says is left is left of this one. Empty for tools.
+    /// The model that is called. What a server says is left applies to one model. Empty for tools.
     pub model: Arc<str>,
-    /// The declared rate.
+    /// The declared rate, if there is one.
     pub rate: Option<Rate>,
-    /// Tokens that the call will take, as far as known.
+    /// Tokens that the call will probably take.
     pub tokens: u64,
-    /// It goes past the breaker: there is nothing at the place that could be out of order.
+    /// True if the call ignores the breaker, because nothing at the place can be out of order.
     pub unbroken: bool,
 }
 
-/// Since when somebody is parked, and how often it has tried the place since.
+/// Waiting time and tries of a parked caller.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Since {
-    /// Since when: the oldest go first when the place answers.
+    /// Time of parking. When the place answers, the callers that were parked first go first.
     pub parked: Time,
-    /// Who tried least often tries next while it does not.
+    /// Number of tries since. While the place does not answer, the caller with the fewest tries is next.
     pub tries: u32,
 }
 
-/// Why somebody was not let through.
+/// Reasons for which a caller is not let through.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It would wait for so many milliseconds: too long to do so in memory.
+    /// The caller would wait this many milliseconds, which is too long for a wait in memory.
     Long(u64),
-    /// The breaker is open, for so many milliseconds more at least.
+    /// The breaker is open, for at least this many more milliseconds.
     Open(u64),
 }
 
-/// How a call ended, as far as its place is concerned.
+/// Result of a call, as far as its place is concerned.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The server answered, whatever it said. So many tokens were taken, if that is known.
+    /// The server answered, with any answer. Holds the tokens that the call took, if known.
     Answered(Option<u64>),
-    /// It answered that it is asked too often, and wants to be left alone for so many milliseconds.
+    /// The server said that it is called too often, and wants no calls for this many milliseconds.
     Pause(u64),
-    /// Nothing got through, or the server is out of order.
+    /// The call did not get through, or the server is out of order.
     Failed,
 }
 
-/// What a server says is left of something until a moment.
+/// Amount that a server says is left until a moment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// So much.
+    /// The amount, in requests or tokens.
     pub left: u64,
-    /// Milliseconds until there is more.
+    /// Milliseconds until more is available.
     pub millis: u64,
 }
 
-/// Leave to make one call. Dropped without [`Permit::end`], nothing is learned from it.
+/// Permission to make one call. If it is dropped without [`Permit::end`], nothing is learned from the call.
 #[derive(Debug)]
 pub struct Permit {
     limiter: Arc<Limiter>,
@@ -129,7 +129,7 @@ pub struct Permit {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The newest moment that was told.
+    /// The latest time that any caller reported.
     seen: Option<Time>,
     tickets: u64,
     windows: BTreeMap<Rate, Windows>,
@@ -144,22 +144,22 @@ struct Windows {
     tokens: Window,
 }
 
-/// What was taken within the last span, oldest first.
+/// Amounts that were taken within the last span: time, amount and ticket, oldest first.
 #[derive(Debug, Default)]
 struct Window {
     taken: VecDeque<(Time, u64, u64)>,
-    /// Of numbers that others tell: wide enough for all of them.
+    /// Sum of the amounts. The amounts come from outside, and this type is wide enough for any sum of them.
     sum: u128,
 }
 
-/// What a server said of one model.
+/// Statements of a server about one model.
 #[derive(Debug, Default)]
 struct Told {
     requests: Option<(u64, Time)>,
     tokens: Option<(u64, Time)>,
-    /// Nobody before.
+    /// Time before which no call may be made.
     pause: Option<Time>,
-    /// Nobody before, and the gap to the next but one: it begins slowly.
+    /// Time before which no call may be made, and the gap to the call after it: calls start slowly after a pause.
     ramp: Option<(Time, u64)>,
 }
 
@@ -171,16 +171,17 @@ struct Breaker {
     probe: Option<u64>,
 }
 
-/// Those who wait for the same. Sessions take turns.
+/// Callers that wait for the same rate and model. Sessions take turns.
 #[derive(Debug, Default)]
 struct Lane {
     turns: VecDeque<Arc<str>>,
     waiting: BTreeMap<Arc<str>, VecDeque<(u64, Arc<Notify>)>>,
-    /// Parked by an outage, in the order in which they go when it is over: how often each tried, and who is called.
+    /// Callers parked by an outage, in the order in which they go when it is over: number of tries, and the handle that wakes the
+    /// caller.
     parked: BTreeMap<(Time, u64), (u32, Arc<Notify>)>,
 }
 
-/// What the first of a lane is told.
+/// Answer to the first caller in a lane.
 enum Look {
     Go,
     At(Time),
@@ -195,9 +196,9 @@ impl Limiter {
     /// Waits until the call may be made.
     ///
     /// # Errors
-    /// Where that would take long, or nobody is let through.
+    /// [`Refused::Long`] if the wait would be longer than [`LONG`], and [`Refused::Open`] while the breaker is open.
     pub async fn acquire(self: &Arc<Self>, ask: Ask, clock: &dyn Clock) -> Result<Permit, Refused> {
-        // Who finds nobody before it is through at once: it must not stand in the way of others before it runs again.
+        // A caller with nobody ahead gets its permit here. Until it is polled again, it must not hold up others.
         let (mut waits, mut look) = Waits::join(self, ask, None, clock);
         loop {
             match look {
@@ -218,8 +219,8 @@ impl Limiter {
         }
     }
 
-    /// Waits, parked, until the place answers and the call may be made, however long that takes; or until it is the one who
-    /// tries whether it does.
+    /// Parks the caller until the place answers and the call may be made, however long that takes, or until this call is chosen
+    /// to probe the place.
     pub async fn wait(self: &Arc<Self>, ask: Ask, since: Since, clock: &dyn Clock) -> Permit {
         let (mut waits, mut look) = Waits::join(self, ask, Some(since), clock);
         loop {
@@ -242,19 +243,20 @@ impl Limiter {
         }
     }
 
-    /// Whether the breaker is open, or one call tries the place.
+    /// Returns true if the breaker is open or a probe is running.
     pub fn is_open(&self) -> bool {
         self.lock().breaker.open.is_some()
     }
 
-    /// How many are parked here.
+    /// Returns the number of parked callers.
     pub fn parked(&self) -> usize {
         let state = self.lock();
         state.lanes.values().map(|lane| lane.parked.len()).sum()
     }
 }
 
-/// The clock comes to this moment, or as much time passes as it was to take: the clock may be set back meanwhile.
+/// Waits until the clock shows this time, or until as much time has passed as the wait was meant to take. The clock may be set
+/// back meanwhile.
 async fn passes(clock: &dyn Clock, now: Time, at: Time) {
     tokio::select! {
         () = clock.sleep_until(at) => {}
@@ -262,19 +264,19 @@ async fn passes(clock: &dyn Clock, now: Time, at: Time) {
     }
 }
 
-/// A place in a lane, given up when it is dropped.
+/// A caller's place in a lane. Dropping it gives the place up.
 struct Waits {
     limiter: Arc<Limiter>,
     ask: Ask,
     ticket: u64,
     called: Arc<Notify>,
-    /// Since when it is parked, if it is.
+    /// Time of parking, if the caller is parked.
     parked: Option<Time>,
     left: bool,
 }
 
 impl Waits {
-    /// Takes a place, and is told what it would be told there.
+    /// Takes a place in a lane, and returns the first look from there.
     fn join(
         limiter: &Arc<Limiter>,
         ask: Ask,
@@ -314,7 +316,7 @@ impl Waits {
         }
     }
 
-    /// What it is told now, if it is the first; who may go has left its place.
+    /// Returns the answer to the caller, if it is first in its lane. A caller that may go leaves its place.
     fn look(&mut self, state: &mut State, now: Time) -> Option<(Look, Time)> {
         let now = state.told_time(now);
         if !state.is_first(self) {
@@ -369,7 +371,7 @@ impl Lane {
         self.waiting.get(self.turns.front()?)?.front()
     }
 
-    /// Whoever goes first lets the other sessions go before its own next one.
+    /// Removes a caller. If it was first, the other sessions go before the next caller of its session.
     fn leave(&mut self, session: &Arc<str>, ticket: u64) {
         let was_first = self.first().is_some_and(|(first, _)| *first == ticket);
         let Some(waiting) = self.waiting.get_mut(session) else {
@@ -388,8 +390,8 @@ impl Lane {
         }
     }
 
-    /// The ticket of the parked one who goes next, and who is called: while the place does not answer, the one who tried
-    /// least often.
+    /// Returns the parked caller that goes next: its ticket, and the handle that wakes it. While the place does not answer, it is
+    /// the caller with the fewest tries.
     fn first_parked(&self, is_open: bool) -> Option<(u64, &Arc<Notify>)> {
         let mut parked = self.parked.iter();
         let first = if is_open {
@@ -411,8 +413,8 @@ impl Lane {
 }
 
 impl State {
-    /// The time by which everything here goes on. A clock that was set back takes all moments along: a wait is as long as it
-    /// would have been, whatever it says.
+    /// Returns the time to compare all stored moments with. If the clock was set back, all stored moments are moved back too, so
+    /// that every wait stays as long as it was.
     fn told_time(&mut self, now: Time) -> Time {
         let seen = self.seen.unwrap_or(now);
         let back = now.until(seen);
@@ -451,13 +453,13 @@ impl State {
         first == Some(waits.ticket)
     }
 
-    /// Whether others are parked ahead of whoever asks so.
+    /// Returns true if other callers are parked ahead of this one.
     fn has_parked(&self, ask: &Ask) -> bool {
         let lane = self.lanes.get(&(ask.rate, ask.model.clone()));
         !ask.unbroken && lane.is_some_and(|lane| !lane.parked.is_empty())
     }
 
-    /// What somebody is told ahead of whom others are parked: to come again; none: nothing yet.
+    /// Returns the answer to a caller that has parked callers ahead. `None` means that it keeps waiting.
     fn behind_parked(&mut self, now: Time, ask: &Ask) -> Option<Look> {
         if let Some(open) = self.breaker.open {
             let left = now.until(open).clamp(PROBE, OPEN_MAX);
@@ -467,13 +469,13 @@ impl State {
         (at > now.plus(LONG)).then_some(Look::At(at))
     }
 
-    /// Something changed: the first of each lane looks again.
+    /// Wakes the first of each lane, because something changed.
     fn call(&self) {
         let is_open = self.breaker.open.is_some();
         self.lanes.values().for_each(|lane| lane.call(is_open));
     }
 
-    /// The place answers again: who is parked there comes slowly.
+    /// Closes the breaker, because the place answers again. Parked callers are let through slowly.
     fn got_through(&mut self, now: Time) {
         let was_open = self.breaker.open.is_some();
         self.breaker.got_through();
@@ -486,7 +488,7 @@ impl State {
         }
     }
 
-    /// When windows and the server's word leave room for a call.
+    /// Returns the time at which windows and the server's statements leave room for a call.
     fn free_at(&mut self, now: Time, ask: &Ask) -> Time {
         let mut at = now;
         if let Some(rate) = ask.rate {
@@ -504,7 +506,7 @@ impl State {
 
     fn look(&mut self, now: Time, ask: &Ask, ticket: u64) -> Look {
         let at = self.free_at(now, ask);
-        // The breaker last, so that nobody is a probe who has to wait.
+        // The breaker is checked last, so that no caller that has to wait becomes the probe.
         let probe = (at <= now).then_some(ticket);
         if !ask.unbroken
             && let Some(left) = self.breaker.look(now, probe)
@@ -530,7 +532,7 @@ impl State {
 }
 
 impl Window {
-    /// When there will be room for so much. What is larger than the quota waits until all is free.
+    /// Returns the time at which this amount fits. An amount above the quota waits until the whole quota is free.
     fn free_at(&mut self, now: Time, quota: Quota, amount: u64) -> Time {
         while let Some((at, amount, _)) = self.taken.front()
             && at.plus(quota.within) <= now
@@ -557,7 +559,7 @@ impl Window {
         self.taken.push_back((now, amount, ticket));
     }
 
-    /// What a call took after all.
+    /// Replaces the estimate of a call with the amount that it took.
     fn correct(&mut self, ticket: u64, amount: u64) {
         let taken = self.taken.iter_mut().rev();
         if let Some((_, taken, _)) = { taken }.find(|(_, _, other)| *other == ticket) {
@@ -606,7 +608,7 @@ impl Told {
 }
 
 impl Breaker {
-    /// For how long it is open yet. `ticket`: who is the probe, if one is wanted.
+    /// Returns how long the breaker will stay open, or `None` if the call may pass. `ticket` becomes the probe, if one is wanted.
     fn look(&mut self, now: Time, ticket: Option<u64>) -> Option<u64> {
         let open = self.open?;
         if open > now {
@@ -641,12 +643,12 @@ impl Breaker {
 }
 
 impl Permit {
-    /// Whether it is leave to make a call at this place.
+    /// Returns true if this permits a call at this place.
     pub fn is_of(&self, limiter: &Arc<Limiter>) -> bool {
         Arc::ptr_eq(&self.limiter, limiter)
     }
 
-    /// The server said of this model, while or before it answered, what is left.
+    /// Records what the server said is left for this model, during the call or with the answer.
     pub fn told(&self, now: Time, requests: Option<Left>, tokens: Option<Left>) {
         let mut state = self.limiter.lock();
         let now = state.told_time(now);
@@ -661,7 +663,7 @@ impl Permit {
         state.call();
     }
 
-    /// The call ended.
+    /// Records the end of the call.
     pub fn end(self, now: Time, ended: Ended) {
         let mut state = self.limiter.lock();
         let now = state.told_time(now);
@@ -701,7 +703,7 @@ impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.limiter.lock();
         if state.breaker.probe == Some(self.ticket) {
-            // Cut before it showed anything: another one is the probe.
+            // The probe was cancelled before it showed anything. Another call becomes the probe.
             state.breaker.probe = None;
             state.call();
         }

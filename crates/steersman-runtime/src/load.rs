@@ -1,8 +1,8 @@
-//! From rows back to a ledger and snapshots, with every hash checked on the way.
+//! Loads a ledger and snapshots from rows, and checks every hash on the way.
 //!
-//! A branch is loaded from the newest checkpoint on its path and the rows behind it, found backwards, each row naming
-//! the one before. When [`Since`] says so, a checkpoint is due: so a load reads at most 64 rows, or nine times what
-//! the checkpoint holds, however long the session is.
+//! A branch is loaded from the newest checkpoint on its path and the rows after it. The rows are found backwards, because each
+//! row names the one before. [`Since`] says when a checkpoint is due. So a load reads at most 64 rows, or nine times the size of
+//! the checkpoint, however long the session is.
 
 mod named;
 
@@ -17,28 +17,28 @@ use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::snapshot::Snapshot;
 
-/// What was written since the last checkpoint on a path. Copied where a branch is forked at its head.
+/// Rows and bytes written since the last checkpoint on a path. Copied when a branch is forked at its head.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Since {
     rows: u64,
     bytes: u64,
-    /// Size of the last checkpoint, as far as known.
+    /// Size of the last checkpoint in bytes, if known.
     size: u64,
 }
 
 impl Since {
-    /// A row of so many bytes was written.
+    /// Records a row of this many bytes.
     pub fn wrote(&mut self, bytes: usize) {
         self.rows += 1;
         self.bytes += bytes as u64;
     }
 
-    /// Whether a checkpoint is worth making: more than 64 rows, and more than eight times the size of the last one.
+    /// Returns true if a checkpoint is worthwhile: after more than 64 rows and more than eight times the size of the last one.
     pub fn is_due(&self) -> bool {
         self.rows > 64 && self.bytes > 8 * self.size
     }
 
-    /// One of that size was made. Whether it is to be written: not if it is larger than it was thought to be.
+    /// Records a new checkpoint of this size. Returns true if it should be written: not if it is larger than expected.
     pub fn made(&mut self, size: usize) -> bool {
         self.size = size as u64;
         let due = self.is_due();
@@ -49,27 +49,27 @@ impl Since {
     }
 }
 
-/// A branch as of a line.
+/// A branch as of one line.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// Its snapshot.
+    /// Snapshot of the branch.
     pub snapshot: Snapshot,
-    /// The line.
+    /// The line of the snapshot.
     pub at: Line,
-    /// The hash of that line.
+    /// Hash of that line.
     pub hash: Hash,
-    /// What lies behind the last checkpoint.
+    /// Rows and bytes after the last checkpoint.
     pub since: Since,
     /// The lines that were read, oldest first, for [`crate::past::Past::add`].
     pub lines: Vec<Arc<LogLine>>,
 }
 
-/// Hashes of rows that were read lately: a row is checked against that of the row before it on its branch.
+/// Hashes of recently read rows. The hash of a row covers the hash of the row before it on its branch.
 #[derive(Debug, Default)]
 pub(crate) struct Hashes(BTreeMap<Line, Hash>);
 
 impl Hashes {
-    /// Enough for branches that run beside each other.
+    /// Enough for branches that run at the same time.
     const KEPT: usize = 256;
 
     fn put(&mut self, n: Line, hash: Hash) {
@@ -80,18 +80,18 @@ impl Hashes {
     }
 }
 
-/// Reads one session.
+/// Reads and verifies the rows of one session.
 #[derive(Clone)]
 pub struct Load {
     store: Arc<dyn Store>,
     session: SessionId,
     salt: [u8; 16],
-    /// Checkpoints are not looked at.
+    /// True if checkpoints are ignored.
     cold: bool,
 }
 
 impl Load {
-    /// Of this session, whose body hashes have this salt.
+    /// Creates a reader for a session. `salt` is the salt of its body hashes.
     pub fn new(store: Arc<dyn Store>, session: SessionId, salt: [u8; 16]) -> Self {
         Self {
             store,
@@ -101,7 +101,7 @@ impl Load {
         }
     }
 
-    /// Of a session that is not owned here; none if there is no such.
+    /// Creates a reader for a session that is not owned here. Returns `None` if there is no such session.
     pub(crate) async fn of(
         store: &Arc<dyn Store>,
         session: &SessionId,
@@ -115,7 +115,7 @@ impl Load {
         Ok(found.map(|info| Self::new(store.clone(), info.id, info.salt)))
     }
 
-    /// The ledger as of a line, the session's head for all of it. Rows behind that line are not looked at.
+    /// Returns the ledger as of a line; the session's head gives the whole ledger. Rows after that line are not read.
     pub async fn ledger(&self, head: Line) -> Result<(Ledger, Since), StoreError> {
         let (mut ledger, mut since) = self.ledger_checkpoint(head).await?;
         let mut hashes: BTreeMap<Line, Hash> = BTreeMap::new();
@@ -169,7 +169,7 @@ impl Load {
         Ok((Ledger::default(), Since::default()))
     }
 
-    /// The snapshot behind a line of whatever branch; `Line::NONE` is the empty one.
+    /// Returns the snapshot as of a line of any branch. `Line::NONE` gives the empty snapshot.
     pub async fn snapshot(&self, at: Line) -> Result<Loaded, StoreError> {
         let mut rows = Rows::new(self);
         let mut path: Vec<Row> = Vec::new();
@@ -244,7 +244,7 @@ impl Load {
         Ok(None)
     }
 
-    /// A row's line, its hash checked.
+    /// Decodes a row and checks its hash.
     pub(crate) async fn checked(
         &self,
         row: &Row,
@@ -260,7 +260,7 @@ impl Load {
         self.check(row, (prev, before), hashes)
     }
 
-    /// The same, read at once in the calling thread.
+    /// Decodes a row and checks its hash, reading synchronously in the calling thread.
     pub(crate) fn checked_now(
         &self,
         row: &Row,
@@ -298,7 +298,7 @@ impl Load {
         row.ok_or_else(|| self.corrupt(n, "it is missing"))
     }
 
-    /// The hash that the row of a line carries. Whoever builds on it finds out if it is not the line's.
+    /// Returns the hash that a row carries. It is not checked here: if it is wrong, verifying the next row fails.
     pub(crate) async fn stored_hash(&self, n: Line) -> Result<Hash, StoreError> {
         let row = self.row(n).await?;
         self.hash_in(n, Some(&row))
@@ -335,7 +335,7 @@ impl Load {
         }
     }
 
-    /// What a newer program wrote is not damaged: whoever is told so restores nothing.
+    /// Lines of a newer program are not reported as damaged, so that nobody restores a backup because of them.
     fn refused(&self, n: Line, why: &CodecError) -> StoreError {
         if why.is_newer() {
             return StoreError::Newer {
@@ -346,7 +346,7 @@ impl Load {
         self.corrupt(n, why)
     }
 
-    /// The same reader without checkpoints: everything is folded from the rows.
+    /// Returns the same reader without checkpoints: everything is folded from the rows.
     #[must_use]
     pub fn cold(&self) -> Self {
         Self {
@@ -355,7 +355,7 @@ impl Load {
         }
     }
 
-    /// Checkpoints that are not what the rows behind them fold to. They are a cache: dropping them loses nothing.
+    /// Returns the lines of checkpoints that differ from the fold of the rows. Checkpoints are a cache: dropping them is safe.
     pub async fn stale_checkpoints(&self) -> Result<Vec<Line>, StoreError> {
         let head = self.store.head(&self.session).await?;
         let cold = self.cold();
@@ -385,7 +385,7 @@ impl Load {
         Ok(stale)
     }
 
-    /// Reads and verifies everything, and says what is damaged and what of the session depends on it.
+    /// Reads and verifies everything. Reports what is damaged, and which branches depend on it.
     pub async fn inspect(&self) -> Result<Report, StoreError> {
         let head = self.store.head(&self.session).await?;
         let mut report = Report::default();
@@ -461,7 +461,7 @@ impl Load {
                 }
                 Ok(Some(line))
             }
-            // Behind a broken line nothing can be checked: it is affected, not damaged.
+            // A line after a broken line cannot be checked. It is affected, not damaged.
             Err(_) if broken.contains_key(&prev) => Ok(None),
             Err(e) => {
                 broken.entry(n).or_insert_with(|| Found::of(e));
@@ -475,7 +475,7 @@ fn damage(broken: &mut BTreeMap<Line, Found>, n: Line, what: String) {
     broken.entry(n).or_insert(Found::Damaged(what));
 }
 
-/// Why a line cannot be taken at its word.
+/// Reasons for which a line cannot be trusted.
 enum Found {
     Damaged(String),
     Newer,
@@ -497,7 +497,7 @@ struct Place {
     hash: Hash,
 }
 
-/// The branches that lead over a broken line, with the first line that cannot be trusted any more.
+/// Returns the branches whose path contains a broken line, each with the first line that cannot be trusted.
 fn affected(known: &BTreeMap<Line, Place>, broken: &BTreeMap<Line, Found>) -> Vec<(Id, Line)> {
     let mut first: BTreeMap<Line, Line> = broken.keys().map(|n| (*n, *n)).collect();
     let mut branches: BTreeMap<Id, Line> = BTreeMap::new();
@@ -511,31 +511,31 @@ fn affected(known: &BTreeMap<Line, Place>, broken: &BTreeMap<Line, Found>) -> Ve
     branches.into_iter().collect()
 }
 
-/// What an inspection found.
+/// Result of [`Load::inspect`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Lines that were looked at.
+    /// Number of lines that were read.
     pub lines: u64,
-    /// Texts that were erased; they are no damage.
+    /// Number of erased texts. They are no damage.
     pub erased: u64,
-    /// What does not verify.
+    /// Lines that do not verify, or are missing.
     pub damaged: Vec<Damage>,
-    /// Lines that are whole, and of a newer version of this program: no damage.
+    /// Lines of a newer version of this program. They are not damaged.
     pub newer: Vec<Line>,
-    /// Branches that cannot be loaded, each with the line from which on. All others are untouched.
+    /// Branches that cannot be loaded, each with the first line that is affected. All others are not affected.
     pub affected: Vec<(Id, Line)>,
 }
 
-/// A line that does not verify.
+/// A line that does not verify or is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Which.
+    /// Number of the line.
     pub line: Line,
-    /// What does not fit.
+    /// Description of the damage.
     pub what: String,
 }
 
-/// Rows on a path, read backwards and in pieces where they lie together.
+/// Rows on a path, read backwards. Rows that are stored together are read in one request.
 struct Rows<'a> {
     load: &'a Load,
     piece: BTreeMap<Line, Row>,
@@ -558,7 +558,7 @@ impl<'a> Rows<'a> {
             self.used += 1;
             return Ok(row);
         }
-        // Where other branches lie between, most of a piece is read in vain.
+        // If rows of other branches lie between, most rows of a piece are not needed.
         if self.used < (self.piece.len() + self.used) / 8 {
             self.span = 1;
         }

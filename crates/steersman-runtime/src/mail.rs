@@ -1,5 +1,5 @@
-//! What others put into inboxes, in this process or another: one look at the store for all sessions that are driven here.
-//! Whoever is meant is told; nobody else is woken.
+//! Watches the inboxes of all sessions that this process drives, with one read of the store for all of them. A session is
+//! woken only if its inbox holds a message, which this or another process may have delivered.
 
 use crate::clock::Clock;
 use crate::engine::Inner;
@@ -10,10 +10,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// How often it is looked, in milliseconds.
+/// Milliseconds between two reads of the store.
 const LOOK: u64 = 50;
 
-/// The one who looks. While it waits it keeps nothing alive: a store is closed when whoever uses it lets go.
+/// The watcher of the inboxes. While it waits it keeps nothing alive, so a store closes when its last user drops it.
 #[derive(Default)]
 pub(crate) struct Mail {
     now: Arc<Notify>,
@@ -21,10 +21,10 @@ pub(crate) struct Mail {
 }
 
 impl Mail {
-    /// Somebody looks from here on, for as long as there is an engine.
+    /// Starts the watcher unless it runs. It runs for as long as the engine exists.
     pub(crate) fn is_carried(&self, engine: &Arc<Inner>) {
         let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
-        // The runtime that it ran on may be gone, and it with that.
+        // The task ends with the tokio runtime that it ran on, so it may have to be started again.
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
             let carrier = Carrier {
                 engine: Arc::downgrade(engine),
@@ -36,7 +36,7 @@ impl Mail {
         }
     }
 
-    /// Nobody looks any more, until somebody does again; whoever did has let go of the store.
+    /// Stops the watcher until it is started again. When this returns, the watcher has dropped the store.
     pub(crate) async fn rests(&self) {
         let task = self
             .task
@@ -45,12 +45,12 @@ impl Mail {
             .take();
         if let Some(task) = task {
             task.abort();
-            // how it ended says nothing
+            // The result of an aborted task has no meaning.
             drop(task.await);
         }
     }
 
-    /// Somebody put something somewhere: looks at once.
+    /// Makes the watcher read the store now, because a message was delivered.
     pub(crate) fn look(&self) {
         self.now.notify_one();
     }
@@ -70,7 +70,7 @@ impl Carrier {
             let Some(engine) = self.engine.upgrade() else {
                 return;
             };
-            // A store that cannot be read now is read the next time: whoever has to write finds out what is wrong.
+            // A store that cannot be read now is read again next time. The next write reports the error.
             if let Ok(now) = engine.store.inbox_version().await
                 && version != Some(now)
                 && tell(&engine).await
@@ -87,7 +87,7 @@ impl Carrier {
     }
 }
 
-/// Has all look that have something in their inbox. False if that cannot be known.
+/// Tells each driven session with a message in its inbox to read it. Returns false if the sessions could not be listed.
 async fn tell(engine: &Inner) -> bool {
     let lies = SessionQuery {
         inbox: true,
@@ -98,7 +98,7 @@ async fn tell(engine: &Inner) -> bool {
     };
     for info in found {
         if let Some(session) = engine.driven(&info.id) {
-            // What is full is read, and the inbox after that.
+            // A driver whose channel is full has work to do, and reads its inbox after that.
             let _ = session.to.try_send(ToDriver::Look);
         }
     }

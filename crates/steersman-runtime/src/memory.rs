@@ -1,11 +1,11 @@
-//! Long-term memory: what agents save for later sessions, and find again.
+//! Long-term memory: texts that agents save and find again in later sessions.
 //!
 //! ```text
 //!   memory_save --> store: number, scope, name, tags, content (a blob)
 //!   memory_search --> memories of the scope --> Index: full text, over their passages --> x rating --> the best
 //! ```
 //!
-//! What is indexed is derived and lies in memory, for as long as the engine does.
+//! Indexes are derived, and are kept in memory as long as the engine lives.
 
 use crate::Boxed;
 use crate::artifact::{self, ArtifactError};
@@ -28,37 +28,37 @@ use steersman_machine::tick::Cx;
 use steersman_machine::view::iso;
 use tokio_util::sync::CancellationToken;
 
-/// Something that was found in memory.
+/// A memory that a search found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// What it is.
+    /// The whole memory.
     pub memory: Memory,
-    /// The piece of it that fits best.
+    /// The passage of it that matches best.
     pub text: String,
 }
 
-/// Why a memory cannot be had.
+/// Reasons for which a memory cannot be saved, read or rated.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// What is asked for, or is to be saved, does not fit.
+    /// The request, or the memory that is to be saved, is not valid.
     #[error("{0}")]
     Unfit(String),
-    /// There is no such memory.
+    /// No memory has this number.
     #[error("there is no memory {0}")]
     Unknown(u64),
-    /// The store.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The index.
+    /// An error of the index.
     #[error(transparent)]
     Index(#[from] IndexError),
 }
 
 impl Engine {
-    /// Remembers something. What does not fit is refused; what has a key that is known changes nothing.
+    /// Saves a memory and returns its number. An invalid memory is refused. A known key changes nothing.
     ///
     /// # Errors
-    /// [`MemoryError::Unfit`], and the store's.
+    /// [`MemoryError::Unfit`], and errors of the store.
     pub async fn save_memory(&self, new: NewMemory) -> Result<u64, MemoryError> {
         let tags: Vec<&str> = new.tags.iter().map(|tag| &**tag).collect();
         let unfit = memory::unfit_scope(&new.scope)
@@ -71,28 +71,28 @@ impl Engine {
         }
     }
 
-    /// What is remembered, the newest first; `query.now` is set here.
+    /// Returns the memories that match, newest first. `query.now` is set here.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn memories(&self, query: MemoryQuery) -> Result<Vec<Memory>, StoreError> {
         let now = self.clock().now();
         self.store().memories(MemoryQuery { now, ..query }).await
     }
 
-    /// The content of a memory; none: it is not in the store any more.
+    /// Returns the content of a memory, or `None` if it is no longer in the store.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn memory_content(&self, memory: &Memory) -> Result<Option<Arc<[u8]>>, StoreError> {
         self.store().blob(&memory.hash).await
     }
 
-    /// What memories of a scope fit a query best, at most `most` of them: by full text, or by words where the engine has
-    /// none; what is rated well comes before what is rated badly.
+    /// Returns the memories of a scope that match a query best, at most `most`: by full text, or by words if the engine has no
+    /// full text. Ratings raise or lower a memory's place.
     ///
     /// # Errors
-    /// The store's and the index's.
+    /// Errors of the store and of the index.
     pub async fn search_memories(
         &self,
         scope: &str,
@@ -107,10 +107,10 @@ impl Engine {
         remembered::search(self, scope, memories, query, most).await
     }
 
-    /// Rates a memory as a person; that outranks what agents say.
+    /// Rates a memory as a person. This takes precedence over ratings by agents.
     ///
     /// # Errors
-    /// [`MemoryError::Unknown`], [`MemoryError::Unfit`] of a rating that is none, and the store's.
+    /// [`MemoryError::Unknown`], [`MemoryError::Unfit`] if the rating is out of range, and errors of the store.
     pub async fn rate_memory(&self, id: u64, rated: Rated) -> Result<(), MemoryError> {
         self.rate_as(id, rated, true).await
     }
@@ -152,7 +152,7 @@ fn unfit_content(content: &[u8]) -> Option<String> {
 pub(crate) struct MemoryTools {
     pub(crate) engine: Engine,
     pub(crate) past: Arc<Past>,
-    /// The branch as it is now.
+    /// Snapshot of the branch at the start of the call.
     pub(crate) snapshot: Snapshot,
     pub(crate) agent: Id,
     pub(crate) does: BuiltIn,
@@ -177,7 +177,7 @@ impl Toolset for MemoryTools {
             };
             match done {
                 Ok(result) => Raw::Done(result),
-                // Whether it was written nobody knows; under its key it is written once.
+                // It is unknown whether the memory was written. A repetition under the same key writes it once.
                 Err(MemoryError::Store(error)) if !run.work.class.is_free() => {
                     Raw::Unknown(Fault::new("failed", error.to_string()))
                 }
@@ -210,7 +210,7 @@ impl MemoryTools {
                 return Err(MemoryError::Unfit(why.to_owned()));
             }
         };
-        // Another session reads it, where nobody knows any more what was secret here.
+        // Another session may read the memory, and does not know the secrets of this one.
         let secrets = readable(&run.network, &run.work.tool, &*run.scope);
         let known = self.engine.secrets_of(&run.session).await;
         let known = known.map_err(|error| match error {
@@ -299,7 +299,7 @@ impl MemoryTools {
         self.snapshot.agent(self.agent).def.clone()
     }
 
-    /// The memory that is meant: one of another scope is none.
+    /// Returns the memory that the arguments name. A memory of another scope is not found.
     async fn one(&self, args: &Json, scope: &str) -> Result<Memory, MemoryError> {
         let id = args["id"].as_u64().unwrap_or_default();
         let query = MemoryQuery {
@@ -317,7 +317,7 @@ fn findings(passages: Vec<Passage>, note: Option<String>) -> Json {
     serde_json::to_value(found).expect("findings are JSON")
 }
 
-/// Where a memory is from. Of the session a model needs to know no more than whether it is its own.
+/// Returns the origin of a memory. A model learns only whether the session that saved it is its own.
 fn told(memory: &Memory, run: &ToolRun) -> String {
     let Memory {
         id,

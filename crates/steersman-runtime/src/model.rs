@@ -1,4 +1,4 @@
-//! The model port: a neutral request in, an answer out, what appears meanwhile through a sink.
+//! The model port: takes a neutral request and returns an answer. Pieces of the answer go to a sink while they arrive.
 
 pub mod scripted;
 
@@ -14,21 +14,21 @@ use steersman_machine::network::{ModelDef, Network};
 use steersman_machine::price::Price;
 use tokio_util::sync::CancellationToken;
 
-/// A model that can be called. Retries are the driver's, never a model's.
+/// A model that can be called. The driver retries; a model never does.
 pub trait Model: Send + Sync + 'static {
-    /// Calls it once. Streams what appears into `sink`; ends early when `cancel` is cancelled.
+    /// Calls the model once. Streams pieces into `sink`, and ends early when `cancel` is cancelled.
     ///
-    /// What an answer cost is in its usage; tokens that are told as 0 are estimated from what was sent and what came.
-    /// What a call cost that failed nobody tells, so it is estimated too, unless nothing came and its code says that the
-    /// model was never asked: `unreachable`, `tls`, `rate_limited`, `provider_overloaded`, `provider_error`,
+    /// The usage of an answer says what the call cost. Tokens that are reported as 0 are estimated from the request and the
+    /// answer. Nobody reports the cost of a failed call, so it is estimated too, unless nothing was streamed and the code means
+    /// that the model was never asked: `unreachable`, `tls`, `rate_limited`, `provider_overloaded`, `provider_error`,
     /// `unauthorized`, `insufficient_quota`, `model_not_found`, `invalid_request`, `context_overflow`, `no_tools`,
     /// `not_supported`, `script_missing`.
     ///
-    /// What codes mean beyond that: those of a connection or a server out of order (`unreachable`, `tls`, `timeout`,
-    /// `disconnected`, `truncated`, `provider_error`, `provider_overloaded`) count for the circuit breaker of its place, and
-    /// `rate_limited` with [`Retry::After`] keeps all sessions from asking before.
-    /// After these, and after what another model may not have (`unauthorized`, `insufficient_quota`, `model_not_found`,
-    /// `not_supported`, `no_tools`, `bad_response`, `too_large`), a `fallback` is asked; after all others nobody is.
+    /// Codes of a connection or a server that is out of order (`unreachable`, `tls`, `timeout`, `disconnected`, `truncated`,
+    /// `provider_error`, `provider_overloaded`) count for the circuit breaker of the place. `rate_limited` with
+    /// [`Retry::After`] keeps all sessions from asking before that time. After these codes, and after problems that another model
+    /// may not have (`unauthorized`, `insufficient_quota`, `model_not_found`, `not_supported`, `no_tools`, `bad_response`,
+    /// `too_large`), the `fallback` is asked. After all other codes it is not.
     fn call<'a>(
         &'a self,
         call: &'a ModelCall,
@@ -36,7 +36,7 @@ pub trait Model: Send + Sync + 'static {
         cancel: &'a CancellationToken,
     ) -> Boxed<'a, Result<Answer, Failure>>;
 
-    /// Makes a vector of each text, in order, in one request. Not every model can.
+    /// Returns a vector for each text, in order, with one request. Not every model supports this.
     fn embed<'a>(&'a self, embed: &'a Embed) -> Boxed<'a, Result<Vec<Vec<f32>>, Failure>> {
         let _ = embed;
         let failure = Failure {
@@ -47,57 +47,57 @@ pub trait Model: Send + Sync + 'static {
         Box::pin(std::future::ready(Err(failure)))
     }
 
-    /// `openai/gpt-5-mini`, `scripted`: for people and usage records.
+    /// Returns the name for people and usage records, such as `openai/gpt-5-mini` or `scripted`.
     fn label(&self) -> Name;
 }
 
-/// Texts whose vectors are wanted.
+/// Texts that are to be embedded.
 #[derive(Clone, Debug)]
 pub struct Embed {
-    /// The texts; never empty.
+    /// The texts, of which there is at least one.
     pub texts: Vec<Arc<str>>,
-    /// Key and address.
+    /// Key and address of the provider.
     pub transport: Transport,
 }
 
 /// One model call.
 #[derive(Clone, Debug)]
 pub struct ModelCall {
-    /// Its effect id.
+    /// Effect of the model call.
     pub effect: Id,
-    /// The session, behind which effect ids are unique in the world.
+    /// Id of the session. With it, effect ids are unique in the world.
     pub session: Arc<str>,
-    /// Attempt, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// What is asked.
+    /// The neutral request.
     pub request: Request,
-    /// Who asks: names from the entry down, instance names where given (`parent/adder`).
+    /// The calling agent: names from the entry down, with instance names where given (`parent/adder`).
     pub agent: Arc<str>,
-    /// The agent's definition name.
+    /// Name of the agent's definition.
     pub def: Name,
-    /// Label of the branch, `main` for main; its id if it has none.
+    /// Label of the branch, or its id if it has none. `main` for main.
     pub branch: Arc<str>,
-    /// Which of the branches of an agent's fork it is, from 1.
+    /// Number of the branch, from 1, in the fork of an agent or in a search.
     pub index: Option<u32>,
-    /// Model calls of this agent committed on its branch before this one: the position in a script.
+    /// Number of model calls of this agent on its branch that were committed before this one: the position in a script.
     pub position: u32,
-    /// The same, since its branch began: the position in a script of that branch.
+    /// Number of those calls since the branch began: the position in a script for that branch.
     pub position_on_branch: u32,
-    /// What sampling begins from: made of the session's seed, the agent, its branch and the position, so a call that is
-    /// repeated after a crash has the same.
+    /// Seed for sampling. It is made from the session's seed, the agent, its branch and the position, so a call that is repeated
+    /// after a crash has the same seed.
     pub seed: u64,
-    /// Secrets that resolved for this call: key and address.
+    /// Key and address for this call, with secrets resolved.
     pub transport: Transport,
 }
 
-/// Where a model is reached. Never stored, never logged.
+/// Key and address of a model. Never stored, never logged.
 #[derive(Clone, Default)]
 pub struct Transport {
-    /// Base address.
+    /// Base address of the server.
     pub url: Option<String>,
-    /// Key.
+    /// Key for the provider, opened.
     pub key: Option<String>,
-    /// Model name at the provider.
+    /// Name of the model at the provider.
     pub model: Option<String>,
 }
 
@@ -110,11 +110,11 @@ impl std::fmt::Debug for Transport {
     }
 }
 
-/// Knows models: what the definition's names mean here, and who calls them. Implemented by an adapter's catalog, and
-/// by [`ScriptedModel`](scripted::ScriptedModel) for tests.
+/// Resolves the model names of definitions, and gives access to the models. Implemented by an adapter's catalog, and by
+/// [`ScriptedModel`](scripted::ScriptedModel) for tests.
 pub trait Models: Send + Sync + 'static {
-    /// Decides what each model of a network means for a session that starts now; recorded in its binding. `auto` is
-    /// resolved here, once. Files that the network names lie in `folder`.
+    /// Resolves each model of a network for a session that starts now. The result is recorded in its binding. `auto` is resolved
+    /// here, once. Files that the network names are in `folder`.
     fn resolve<'a>(
         &'a self,
         network: &'a Network,
@@ -122,37 +122,38 @@ pub trait Models: Send + Sync + 'static {
         folder: &'a Path,
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>>;
 
-    /// The model that was bound, in this process.
+    /// Returns the bound model in this process.
     fn model(&self, bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError>;
 }
 
-/// What a model's name in a definition was resolved to. **Stored** as JSON in the binding; holds no secret.
+/// The result of resolving a model's name. **Stored** as JSON in the binding; contains no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoundModel {
-    /// The definition's name.
+    /// Name of the model in the definition.
     pub name: Name,
-    /// Wire: `openai`, `compatible`, `scripted`.
+    /// Provider, which decides the protocol: `openai`, `compatible`, `scripted`.
     pub provider: Name,
-    /// Name at the provider.
+    /// Name of the model at the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Base address, where it is not a template of the definition.
+    /// Base address, if it is not a template of the definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Environment variable that holds the key, where the definition names no secret.
+    /// Environment variable that holds the key, if the definition names no secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// Each call makes something at the provider's side (hosted tools, stored conversations): it is on disk before.
+    /// True if each call creates state at the provider (hosted tools, stored conversations). Such a call begins only after its
+    /// start is on disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stateful: bool,
-    /// What it costs, if that is known: the definition's price, else that of the built-in table when the session began.
+    /// Price, if known: the one in the definition, or else the one in the built-in table when the session began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }
 
 impl BoundModel {
-    /// For people and usage records: `openai/gpt-5-mini`.
+    /// Returns the name for people and usage records, such as `openai/gpt-5-mini`.
     pub fn label(&self) -> Name {
         match &self.model {
             Some(model) => format!("{}/{model}", self.provider).into(),
@@ -160,8 +161,9 @@ impl BoundModel {
         }
     }
 
-    /// Its place, for people and lists: who is asked, and where. `def`: as the definition has it; an address that it makes of
-    /// values may be secret, and is not told. `openai/gpt-5-mini`, `compatible/qwen at http://127.0.0.1:8080/v1`.
+    /// Returns the place of the model for people and lists: `openai/gpt-5-mini`, `compatible/qwen at http://127.0.0.1:8080/v1`.
+    /// `def` is the model in the definition. If its address is a template, the template is shown, because its values may be
+    /// secret.
     pub fn place(&self, def: Option<&ModelDef>) -> Name {
         let label = self.label();
         let written = def.and_then(|def| def.url.as_ref());
@@ -172,7 +174,7 @@ impl BoundModel {
         let Some(url) = url else {
             return label;
         };
-        // What may be secret in an address is no part of its name.
+        // Parts of an address that may be secret are left out.
         let bare = url.split(['?', '#']).next().unwrap_or_default();
         let (scheme, rest) = bare.split_once("://").unwrap_or(("", bare));
         let end = rest.find('/').unwrap_or(rest.len());
@@ -182,59 +184,59 @@ impl BoundModel {
         format!("{label} at {scheme}{colon}{host}{path}").into()
     }
 
-    /// What it costs, if that is known. A script without a price costs nothing.
+    /// Returns the price, if known. A scripted model without a price is free.
     pub fn price(&self) -> Option<Price> {
         let free = (&*self.provider == "scripted").then(Price::default);
         self.price.or(free)
     }
 }
 
-/// Why no model can be had.
+/// Reason for which no model can be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("model `{name}`: {message}")]
 pub struct ModelsError {
-    /// The definition's name.
+    /// Name of the model in the definition.
     pub name: Name,
-    /// What was looked for and not found, and what to do.
+    /// The resources that were looked for and not found, and what to do about it.
     pub message: String,
 }
 
-/// Where streamed pieces go. Provisional: marked with effect and attempt, withdrawn when superseded.
+/// Receiver of streamed pieces. They are provisional: marked with effect and attempt, and withdrawn when superseded.
 pub trait Sink: Send + Sync {
-    /// A piece appeared.
+    /// Receives one piece of the answer.
     fn delta(&self, delta: Delta);
 
-    /// The server said something about the call beside its answer, whether it answers or not. Models that wrap others
-    /// pass it on; what comes later adds to what came before.
+    /// Receives a statement of the server about the call, whether or not it answers. A model that wraps another one passes
+    /// reports on. A later report adds to the earlier ones.
     fn report(&self, report: Report) {
         let _ = report;
     }
 }
 
-/// What a server says of a call beside its answer, in nobody's words.
+/// Statements of a server about a call, in addition to its answer.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Of the tokens in, those that the server was asked to keep for later, and kept.
+    /// Input tokens that the server stored in its cache because it was asked to.
     pub cache_write: u64,
     /// Requests that the server says are left for this model and key.
     pub requests: Option<Left>,
-    /// Tokens that it says are left.
+    /// Tokens that the server says are left for this model and key.
     pub tokens: Option<Left>,
 }
 
-/// A streamed piece.
+/// A streamed piece of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
-    /// Of the text.
+    /// A piece of the text.
     Text(String),
-    /// Of reasoning that may be shown.
+    /// A piece of reasoning that may be shown.
     Reasoning(String),
-    /// Of a call's arguments: index, name at its first piece, text.
+    /// A piece of a call's arguments: index of the call, name of the tool in its first piece, text.
     Call(u32, Option<String>, String),
 }
 
 impl Delta {
-    /// Bytes of what came, names of tools included.
+    /// Returns the length of the piece in bytes, with the name of the tool.
     pub(crate) fn len(&self) -> u64 {
         let bytes = match self {
             Self::Text(text) | Self::Reasoning(text) => text.len(),

@@ -1,4 +1,4 @@
-//! States and routers in Rust: which a program has, and whether a session that is bound to some may go on here.
+//! Nets and routers in Rust: those that this program has, and the check that a session which is bound to some can go on here.
 
 use crate::bind::{BindError, Values};
 use crate::engine::{Engine, NetworkKey};
@@ -8,20 +8,20 @@ use steersman_machine::ids::Name;
 use steersman_machine::nets::{Natives, Net, Router};
 use steersman_machine::network::{Network, Source};
 
-/// All that was registered, by name and version.
+/// All registered nets and routers, by name and version.
 #[derive(Default)]
 pub(crate) struct Registered(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
     nets: BTreeMap<(Name, String), Arc<dyn Net>>,
-    /// By network, routed agent and version.
+    /// Routers by network, routed agent and version.
     routers: BTreeMap<(Name, Name, String), Arc<dyn Router>>,
 }
 
 impl Engine {
-    /// Makes the nets and routers in Rust of a network known, for sessions that another process started. Those of a network
-    /// that is started here are known.
+    /// Registers the nets and routers in Rust of a network, so that sessions which another process started can use them. A
+    /// network that is started here is registered by the start.
     pub fn register(&self, network: &Network) {
         let mut known = self.0.natives.lock();
         for (name, net) in &network.natives.nets {
@@ -34,7 +34,7 @@ impl Engine {
         }
     }
 
-    /// The versions of the nets that a network which starts here is bound to.
+    /// Returns the versions of the nets that a new session of this network is bound to.
     pub(crate) fn nets(&self, network: &Network) -> Result<BTreeMap<Name, String>, BindError> {
         self.register(network);
         self.check_rust(network)?;
@@ -47,11 +47,11 @@ impl Engine {
             .collect()
     }
 
-    /// The network with the nets and routers in Rust that a session is bound to, and whether all of its tools in Rust are
-    /// here.
+    /// Returns the network with the nets and routers in Rust that a session is bound to. Checks that all of its tools in Rust are
+    /// registered.
     ///
     /// # Errors
-    /// What this program lacks.
+    /// This program lacks a net, a router or a tool, or has another version of it.
     pub(crate) fn with_natives(
         &self,
         network: Arc<Network>,
@@ -105,7 +105,7 @@ impl Engine {
         Ok(network)
     }
 
-    /// Every tool in Rust that a network declares is here, and every router, in its version.
+    /// Checks that every tool in Rust that a network declares is registered, and every router in its version.
     fn check_rust(&self, network: &Network) -> Result<(), BindError> {
         for (name, tool) in &network.tools {
             if let Source::Native { .. } = tool.source
@@ -135,7 +135,7 @@ impl Registered {
 }
 
 impl Known {
-    /// Versions of a net that are here, for people.
+    /// Returns the registered versions of a net, for messages.
     fn versions(&self, name: &Name) -> String {
         let versions = self.nets.keys().filter(|(known, _)| known == name);
         let versions: Vec<&str> = versions.map(|(_, version)| version.as_str()).collect();

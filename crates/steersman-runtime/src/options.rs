@@ -1,4 +1,4 @@
-//! How an engine behaves.
+//! Options of an engine.
 
 use crate::limiter::Limiters;
 use crate::retrieval::Retrieval;
@@ -6,47 +6,48 @@ use crate::{Boxed, Env};
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// How an engine behaves.
+/// Options of an engine: its ports that may be absent, and its limits.
 #[derive(Clone)]
 pub struct Options {
-    /// When lines are synced.
+    /// The rule by which lines are synced to disk.
     pub durability: Durability,
-    /// Where `config` and `secrets` are read.
+    /// Source of the values of `config` and `secrets`.
     pub env: Env,
-    /// Whether somebody can be asked as `user`: decides the way out of a doubt that declares none.
+    /// True if a person can be asked as `user`. A doubt whose tool declares no way out is then put to a person.
     pub user_reachable: bool,
-    /// How long a model may take, in milliseconds.
+    /// Timeouts of model calls, in milliseconds.
     pub model_timeouts: Timeouts,
-    /// Finds passages of transcripts and documents; an adapter's. None: `notes_search` fails, and says so.
+    /// Finds passages of transcripts and documents; comes from an adapter. `None` means that `notes_search` fails with a message.
     pub retrieval: Option<Arc<dyn Retrieval>>,
-    /// Judges JSON by JSON Schema files; an adapter's. None: such files are taken at their word.
+    /// Checks JSON against JSON Schema files; comes from an adapter. `None` means that such files are not checked.
     pub judge: Option<Arc<dyn Judge>>,
-    /// How often places are asked. Engines of one process that ask the same places share one.
+    /// Limits how often places are asked. Engines of one process that ask the same places should share one.
     pub limiters: Limiters,
 }
 
-/// Judges JSON by a JSON Schema, for parameters and outputs that a file describes.
+/// Checks JSON against a JSON Schema, for parameters and outputs that a schema file describes.
 pub trait Judge: Send + Sync + 'static {
-    /// What does not fit, in words that help a model to mend it; none if it fits. `schema` is the file's text. The session
-    /// that asks waits for it, and nothing else: whatever takes long, or longer than it may, is done elsewhere.
+    /// Returns the first misfit in words that help a model to correct it, or `None` if the JSON fits. `schema` is the text of the
+    /// file. Only the calling session waits for the result. An implementation runs the check on another thread and bounds its
+    /// time.
     fn misfit<'a>(&'a self, schema: &'a Arc<str>, json: Json) -> Boxed<'a, Option<String>>;
 }
 
-/// How long an attempt may take, in milliseconds.
+/// Timeouts of one attempt, in milliseconds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Until the first token.
+    /// Time until the first token.
     pub first: u64,
-    /// Between tokens.
+    /// Time between two tokens.
     pub idle: u64,
-    /// All in all.
+    /// Time of the whole attempt.
     pub total: u64,
 }
 
-/// When lines are synced. There is no third level.
+/// Rule by which lines are synced to disk. There is no third level.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// By the output-commit rule: what others could see is on disk before they see it.
+    /// Output-commit rule: a line is on disk before anything outside can see its effect.
     #[default]
     Commit,
     /// Every line is on disk before the next begins.

@@ -1,10 +1,10 @@
-//! The past of a session in memory: lines, what they pushed, and their texts, within a bound.
+//! The past of a session in memory: its lines, the interactions that they pushed, and their texts, within a bound.
 //!
-//! The machine and templates read the past through synchronous traits, so that no reader of a stack knows of a disk.
-//! The owner keeps every line that it writes ([`Past::add`]), and reads the windows of agents that act when it loads
-//! a session ([`Past::warm`]): so the hot path finds all in memory. Only what reaches further back (a template over
-//! an old text, `show`) is read in the calling thread, a few microseconds from a local store; lines that are not on
-//! disk yet are never let go of. What is read is checked against its hash, as when a session is loaded.
+//! The machine and templates read the past through synchronous traits, so that no reader of a stack depends on a disk. The owner
+//! keeps every line that it writes ([`Past::add`]). When it loads a session, it reads the recent interactions of agents that act
+//! ([`Past::warm`]), so the hot path finds everything in memory. Only older data (a template over an old text, `show`) is read in
+//! the calling thread, which takes a few microseconds with a local store. Lines that are not on disk yet are never dropped. All
+//! data that is read is checked against its hash, as when a session is loaded.
 
 use crate::load::{Hashes, Load};
 use crate::store::{Row, SessionId, Store, StoreError};
@@ -18,13 +18,13 @@ use steersman_machine::ids::{Body, Id, Line};
 use steersman_machine::interaction::Interaction;
 use steersman_machine::snapshot::{Phase, Snapshot};
 
-/// What an erased text reads as.
+/// Text that replaces an erased text.
 pub const ERASED: &str = "[erased]";
 
-/// Bytes that a session's past takes in memory, unless said otherwise.
+/// Default bound of a session's past in memory, in bytes.
 pub const DEFAULT_BOUND: usize = 8 * 1024 * 1024;
 
-/// Lines and texts of one session. Shared by its driver and its readers.
+/// Lines and texts of one session. The driver and its readers share it.
 pub struct Past {
     store: Arc<dyn Store>,
     session: SessionId,
@@ -36,10 +36,10 @@ pub struct Past {
 #[derive(Default)]
 struct Kept {
     entries: HashMap<Key, Entry>,
-    /// A clock: what was used since it was last looked at gets another round.
+    /// Queue of a clock algorithm: an entry that was used since its last turn stays for another round.
     round: VecDeque<Key>,
     bytes: usize,
-    /// Lines up to here are on disk.
+    /// Lines up to this one are on disk.
     written: Line,
     hashes: Hashes,
     fault: Option<StoreError>,
@@ -62,12 +62,12 @@ enum What {
     Blob(Arc<str>),
 }
 
-/// What a line pushed onto one stack, and the line of the push below.
+/// The interactions that a line pushed onto one stack, and the line of the push below.
 type Pushed = (Arc<[Interaction]>, Line);
 
 impl Past {
-    /// Nothing in memory yet; `bound` is in bytes ([`DEFAULT_BOUND`]), `written` the last line on disk, `salt` that of
-    /// the session's hashes.
+    /// Creates an empty past. `bound` is in bytes ([`DEFAULT_BOUND`]), `written` is the last line on disk, and `salt` is the salt
+    /// of the session's hashes.
     pub fn new(
         store: Arc<dyn Store>,
         session: SessionId,
@@ -92,7 +92,7 @@ impl Past {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a line: one that was made, on disk or not, or one that was read.
+    /// Keeps a line that was made (on disk or not) or read.
     pub fn add(&self, line: Arc<LogLine>) {
         let texts: usize = line.bodies.iter().map(len).sum();
         let pushes = line.commit.as_ref().map_or(0, |c| c.pushes.len());
@@ -122,14 +122,14 @@ impl Past {
         kept.shrink(self.bound);
     }
 
-    /// Lines up to this one are on disk: they may be let go of.
+    /// Records that lines up to this one are on disk, so that they may be dropped.
     pub fn written(&self, upto: Line) {
         let mut kept = self.kept();
         kept.written = kept.written.max(upto);
         kept.shrink(self.bound);
     }
 
-    /// Forgets a line and its texts: it was rewritten (erasure).
+    /// Drops a line and its texts, because the line was rewritten (erasure).
     pub fn forget(&self, n: Line) {
         let mut kept = self.kept();
         if let Some(entry) = kept.entries.remove(&Key::Line(n)) {
@@ -138,13 +138,13 @@ impl Past {
         }
     }
 
-    /// What could not be read since the last call. The traits cannot fail, so a text that is not to be had reads as
-    /// `[unreadable]`; whoever acts on what was read must ask here first, and refuse.
+    /// Returns and clears the first error of reading since the last call. The traits cannot fail, so a text that cannot be read
+    /// reads as `[unreadable]`. A caller that acts on what it read must check here first, and must not act after an error.
     pub fn fault(&self) -> Option<StoreError> {
         self.kept().fault.take()
     }
 
-    /// A line, from memory or at once from the store.
+    /// Returns a line from memory, or reads it synchronously from the store.
     pub fn line(&self, n: Line) -> Result<Arc<LogLine>, StoreError> {
         if let Some(line) = self.kept().line(n) {
             return Ok(line);
@@ -156,7 +156,7 @@ impl Past {
         self.take_in(checked, hashes)
     }
 
-    /// A line, from memory or from the store without blocking the thread.
+    /// Returns a line from memory, or reads it from the store without blocking the thread.
     pub async fn read(&self, n: Line) -> Result<Arc<LogLine>, StoreError> {
         let kept = self.kept().line(n);
         if let Some(line) = kept {
@@ -167,7 +167,7 @@ impl Past {
         self.check(&row).await
     }
 
-    /// The line of a row that was read elsewhere, checked and kept.
+    /// Checks and keeps the line of a row that was read elsewhere.
     pub async fn check(&self, row: &Row) -> Result<Arc<LogLine>, StoreError> {
         let kept = self.kept().line(row.n);
         if let Some(line) = kept {
@@ -216,7 +216,7 @@ impl Past {
         Ok(())
     }
 
-    /// A text, for whoever does more with it than show it: none if it was erased.
+    /// Returns a text for callers that do more than show it. `None` means that it was erased.
     pub fn stored(&self, body: Body) -> Result<Option<Arc<str>>, StoreError> {
         let line = self.line(body.line())?;
         match line.bodies.get(body.k() as usize) {
@@ -227,7 +227,7 @@ impl Past {
         }
     }
 
-    /// The text that an artifact consists of; none: it was erased, or is no text.
+    /// Returns the text of an artifact's content. `None` means that it was erased or is not text.
     pub(crate) fn content(&self, hash: &Hash) -> Result<Option<Arc<str>>, StoreError> {
         let bytes = self.store.blob_now(hash)?;
         Ok(bytes.and_then(|bytes| std::str::from_utf8(&bytes).ok().map(Arc::from)))
@@ -254,7 +254,7 @@ impl Past {
         Ok(text)
     }
 
-    /// What a line pushed onto a stack, and the line of the push below.
+    /// Returns the interactions that a line pushed onto a stack, and the line of the push below.
     pub(crate) fn pushed(
         &self,
         agent: Id,
@@ -262,7 +262,7 @@ impl Past {
     ) -> Result<(Arc<[Interaction]>, Line), StoreError> {
         let whole = self.line(line)?;
         let pushed = self.kept().pushed(agent, line).unwrap_or_else(|| {
-            // Let go of between the two looks: a bound smaller than one line.
+            // The line was dropped between the two reads: the bound is smaller than one line.
             let (pushed, below) = pushed(&whole, agent);
             (pushed.into(), below)
         });
@@ -296,7 +296,7 @@ impl Kept {
         }
     }
 
-    /// What a kept line pushed onto a stack, worked out once.
+    /// Returns the interactions that a kept line pushed onto a stack. The result is computed once.
     fn pushed(&mut self, agent: Id, n: Line) -> Option<Pushed> {
         let entry = self.entries.get_mut(&Key::Line(n))?;
         entry.used = true;
@@ -313,7 +313,7 @@ impl Kept {
     }
 
     fn shrink(&mut self, bound: usize) {
-        // Each entry is looked at twice at most: once to take its mark away, once to let go of it.
+        // Each entry is visited at most twice: once to clear its mark, once to drop it.
         let mut looks = self.round.len() * 2;
         while self.bytes > bound && looks > 0 {
             looks -= 1;

@@ -1,5 +1,5 @@
-//! What a session waits for: questions, holds, events, times. A query over ledger and snapshots, never a stream of
-//! notices: whoever looks late sees the same.
+//! Everything that a session waits for: questions, holds, events, times. It is a query over ledger and snapshots and not a stream
+//! of notices, so a late reader sees the same.
 
 use crate::ledger::{Heard, Ledger, Record};
 use serde_json::{Value as Json, json};
@@ -15,16 +15,15 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
-/// The address of something that waits: the effect, and the line that opened what keeps it. An answer names it, so it never
-/// ends something that opened behind it and that nobody saw. Written `12.1@13`; of a question, which is an effect of its
-/// own, `12.1`.
+/// The address of something that waits: the effect, and the line that opened its hold. An answer contains the address, so it can
+/// never end a later hold that the person did not see. Written as `12.1@13`, or as `12.1` for a question, which has no hold.
 #[derive(
     Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub struct PendingId {
     /// The effect that waits.
     pub effect: Id,
-    /// The line that opened what keeps it; none: nothing keeps it, it is a question itself.
+    /// The line that opened the hold. `None` for a question, which has no hold.
     pub hold: Option<Line>,
 }
 
@@ -44,7 +43,7 @@ impl fmt::Display for PendingId {
     }
 }
 
-/// `n.k@line` or `n.k`; anything else is an error without further detail.
+/// Parses `n.k@line` or `n.k`. Any other text is an error without further detail.
 impl FromStr for PendingId {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -59,78 +58,78 @@ impl FromStr for PendingId {
     }
 }
 
-/// Something that a session waits for from outside.
+/// Something outside that a session waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// The effect that waits.
     pub effect: Id,
-    /// The line that opened what keeps it; none: nothing keeps it, it is a question or a wait itself.
+    /// The line that opened the hold. `None` if there is no hold: the effect is a question or a wait itself.
     pub hold: Option<Line>,
-    /// On this branch.
+    /// The branch of the effect.
     pub branch: Id,
     /// The agent, and its name in the definition.
     pub agent: (Id, Name),
-    /// What is awaited.
+    /// Kind of the wait.
     pub kind: PendingKind,
-    /// Who can end it, each of them alone: `user`, people, `any`; of events and times nobody.
+    /// Those who can end the wait, each of them alone: `user`, people, `any`. Empty for events and times.
     pub by: Vec<Name>,
-    /// The roles of these: somebody who acts in one of them may end it.
+    /// The roles of those in `by`. A person who acts in one of these roles may end the wait.
     pub roles: Vec<Name>,
-    /// The tool, if the call is of one.
+    /// The tool, if the effect is a tool call.
     pub tool: Option<Name>,
     /// Arguments as JSON, secrets sealed.
     pub args: Option<Arc<str>>,
-    /// The question, the event's name.
+    /// Text of the question, or name of the event.
     pub text: Arc<str>,
-    /// Answers to choose from.
+    /// Answers that may be chosen.
     pub options: Vec<String>,
-    /// Artifacts that are shown with it, by name.
+    /// Names of artifacts that are shown with it.
     pub show: Vec<String>,
     /// Arguments that an approver may change.
     pub edit: Vec<Name>,
-    /// Why it is asked, for people.
+    /// Reason for the approval, for people.
     pub because: Option<String>,
-    /// When it ends by itself.
+    /// Time at which the wait ends by itself.
     pub due: Option<Time>,
-    /// Of an approval: who is asked then; none: it ends.
+    /// For an approval: who is asked after `due`. `None` means that it ends then.
     pub next: Option<Name>,
-    /// Of an approval or a repetition: the equal effect that was done before, or may have been. Who lets it begin lets it happen
-    /// again.
+    /// For an approval or a repetition: the equal effect that was done before, or may have been. Approving means that it may
+    /// happen again.
     pub repeats: Option<Name>,
-    /// Of an outage: the place that does not answer, as [`BoundModel::place`](crate::model::BoundModel::place) names it.
+    /// For an outage: the place that does not answer, as named by [`BoundModel::place`](crate::model::BoundModel::place).
     pub place: Option<Name>,
-    /// Of a doubt: what somebody who says that it happened has to give of its result ([`mapping::needed`]).
+    /// For a doubt: the parts of the result that a person must give if the effect happened ([`mapping::needed`]).
     pub needs: Vec<String>,
-    /// Of a doubt: the tool that was, or is, asked whether it happened.
+    /// For a doubt: the probe that asks or asked whether the effect happened.
     pub probe: Option<ProbeState>,
-    /// Since when.
+    /// Time since when the session waits for it.
     pub since: Time,
-    /// Of a doubt: no branch waits for it, since its call was ended or its branch left. An equal call does not begin as
-    /// long as it is open.
+    /// For a doubt: true if no branch waits for the effect, because its call was ended or its branch was superseded. An equal
+    /// call does not begin while the doubt is open.
     pub left: bool,
 }
 
-/// How far a probe came.
+/// State of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeState {
-    /// Its own effect.
+    /// The effect of the probe itself.
     pub effect: Id,
-    /// The tool.
+    /// The tool that is asked.
     pub tool: Name,
-    /// Attempts that began.
+    /// Number of attempts that began.
     pub attempts: u32,
-    /// What it answered, or why its last attempt failed; none: no attempt has ended yet.
+    /// The answer, or the reason why the last attempt failed. `None` until an attempt has ended.
     pub said: Option<Arc<str>>,
-    /// Its last attempt failed.
+    /// True if the last attempt failed.
     pub failed: bool,
-    /// The next attempt is due then.
+    /// Time of the next attempt.
     pub again: Option<Time>,
-    /// It is over: nothing asks again on its own.
+    /// True if no further attempt starts by itself.
     pub over: bool,
 }
 
 impl ProbeState {
-    /// As a sentence for people.
+    /// Describes the state in a sentence for people.
     pub fn sentence(&self) -> String {
         let tool = &self.tool;
         let attempts = match self.attempts {
@@ -151,7 +150,7 @@ impl ProbeState {
 }
 
 impl Pending {
-    /// Its address.
+    /// Returns the address of this wait.
     pub fn id(&self) -> PendingId {
         PendingId {
             effect: self.effect,
@@ -159,30 +158,30 @@ impl Pending {
         }
     }
 
-    /// Whether somebody in this role may end it; why not.
+    /// Checks that a person in this role may end the wait.
     ///
     /// # Errors
-    /// Who may, in a sentence for people.
+    /// A sentence for people that says who may.
     pub fn may(&self, network: &Network, by: &str) -> Result<(), String> {
         if self.by.is_empty() {
             return Ok(());
         }
         may(network, &self.by, by)
     }
-    /// Who may end it, by their roles: `ops or supervisor`; none: nobody can.
+    /// Returns the roles that may end the wait, such as `ops or supervisor`. `None` means that nobody can.
     pub fn askers(&self) -> Option<String> {
         (!self.roles.is_empty()).then(|| self.roles.join(" or "))
     }
 }
 
-/// The role of a person; of `user` and `any`, who are no people of a definition, the word itself.
+/// Returns the role of a person. For `user` and `any`, which are not people of a definition, returns the word itself.
 fn role_of<'a>(network: &'a Network, wanted: &'a str) -> &'a str {
     let person = network.people.get(wanted);
     person.map_or(wanted, |person| &*person.role)
 }
 
-/// Whether somebody in this role may do what is wanted of a person. What the definition calls the person is no role: who
-/// may act in which is decided where people are known, and they are known by roles there.
+/// Checks that a person in the role `by` may do what these people are asked to do. `by` is compared with roles, never with names
+/// of people: the programs that know people decide who may act in which role.
 pub(crate) fn may(network: &Network, wanted: &[Name], by: &str) -> Result<(), String> {
     let mut roles = wanted.iter().map(|wanted| role_of(network, wanted));
     if roles.clone().any(|role| role == "any" || role == by) {
@@ -195,37 +194,37 @@ pub(crate) fn may(network: &Network, wanted: &[Name], by: &str) -> Result<(), St
     Err(format!("only {roles} may answer this, not `{by}`"))
 }
 
-/// Why an effect is held where its tool was not named ([`Pending::because`]): the order is ended as it was given.
+/// Value of [`Pending::because`] for an effect that is held by an order without a tool. The order is ended in the same form.
 pub const HELD_ALL: &str = "all that may change the world is held";
 
-/// Kinds of waiting.
+/// Kinds of waits for something outside.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PendingKind {
-    /// A person decides on exactly these arguments.
+    /// A person decides on a call with exactly these arguments.
     Approval,
     /// A person is asked for a secret.
     Input,
-    /// It may have happened.
+    /// An effect may have happened, and a person has to say whether it did.
     Doubt,
     /// A call may cost more than is left of a limit of the session.
     Budget,
-    /// The same was done or given up before.
+    /// An equal effect was done or given up before.
     Repeat,
-    /// An agent asks a person.
+    /// An agent asks a person a question.
     Question,
-    /// An event from outside.
+    /// An event from outside is awaited.
     Event,
-    /// Only time.
+    /// Only a time is awaited.
     Timer,
-    /// A failed attempt is repeated then.
+    /// A failed attempt will be repeated at a time.
     Again,
     /// A person keeps effects of this tool from beginning, until it is released.
     Hold,
-    /// The place of its model does not answer.
+    /// The place of a model does not answer.
     Outage,
 }
 
-/// Kinds by their words.
+/// All kinds, for finding a kind by its word.
 const KINDS: [PendingKind; 11] = [
     PendingKind::Approval,
     PendingKind::Input,
@@ -241,7 +240,7 @@ const KINDS: [PendingKind; 11] = [
 ];
 
 impl PendingKind {
-    /// As people see it: `approval`, `question`, `doubt`.
+    /// Returns the word that people see: `approval`, `question`, `doubt`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Approval => "approval",
@@ -258,7 +257,7 @@ impl PendingKind {
         }
     }
 
-    /// Whether a person can end it.
+    /// Returns true if a person can end waits of this kind.
     pub fn is_asked(self) -> bool {
         match self {
             Self::Approval
@@ -272,13 +271,13 @@ impl PendingKind {
     }
 }
 
-/// Bytes of all that waits in a session, as lists keep it. What is more is looked up in the session.
+/// Most bytes of the pending waits in lists. Longer lists of waits are read from the session instead.
 const LISTED: usize = 32 * 1024;
 
-/// Digits of the sum before what lists keep.
+/// Digits of the checksum at the beginning of the text in lists.
 const SUM: usize = 16;
 
-/// What waits in a session, as lists keep it: a sum and JSON, `null` if it is too much for a list.
+/// Encodes the waits of a session for lists: a checksum and JSON, which is `null` if it would be too long.
 pub(crate) fn list(all: &[Pending]) -> String {
     let all: Json = all.iter().map(entry).collect();
     let mut text = all.to_string();
@@ -292,13 +291,13 @@ fn sum(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex()[..SUM].to_owned()
 }
 
-/// What lists keep; none if it is damaged.
+/// Returns the JSON of the text in lists, or `None` if it is damaged.
 fn verified(list: &str) -> Option<&str> {
     let (told, text) = list.split_at_checked(SUM)?;
     (told == sum(text)).then_some(text)
 }
 
-/// Whether lists keep something else than what waits.
+/// Returns true if the text in lists differs from the real waits.
 pub(crate) fn is_misread(list: &str, all: &[Pending]) -> bool {
     let waits = |all: &[Pending]| -> BTreeSet<(Id, PendingKind)> {
         all.iter().map(|one| (one.effect, one.kind)).collect()
@@ -306,8 +305,8 @@ pub(crate) fn is_misread(list: &str, all: &[Pending]) -> bool {
     verified(list).is_none() || read(list).is_some_and(|listed| waits(&listed) != waits(all))
 }
 
-/// Reads what lists keep ([`SessionState::waits`](crate::store::SessionState::waits)). None: it is not kept there, or
-/// damaged; look at the session.
+/// Parses the text in lists ([`SessionState::waits`](crate::store::SessionState::waits)). `None` means that it is damaged or was
+/// too long; then read the session.
 pub fn read(list: &str) -> Option<Vec<Pending>> {
     let all: Json = serde_json::from_str(verified(list)?).ok()?;
     all.as_array()?.iter().map(pending).collect()
@@ -404,7 +403,7 @@ fn pending(entry: &Json) -> Option<Pending> {
     })
 }
 
-/// What an effect that is out waits for; none if it runs or may run.
+/// Returns the wait of an open effect. `None` if the effect runs or may run.
 pub(crate) fn of(
     cx: &Cx<'_>,
     ledger: &Ledger,
@@ -422,8 +421,8 @@ pub(crate) fn of(
     Some(pending)
 }
 
-/// The doubt of an effect that no branch waits for; `snapshot` and `wish` are what they were while one did. None: none is
-/// open.
+/// Returns the open doubt of an effect that no branch waits for, or `None`. `snapshot` and `wish` are those of the time when a
+/// branch waited for it.
 pub(crate) fn left(
     cx: &Cx<'_>,
     ledger: &Ledger,
@@ -433,7 +432,7 @@ pub(crate) fn left(
 ) -> Option<Pending> {
     let mut pending = of(cx, ledger, snapshot, wish, since)?;
     pending.left = true;
-    // Nothing asks again on its own where no branch waits for the answer.
+    // If no branch waits for the effect, no probe is repeated by itself.
     if let Some(probe) = &mut pending.probe
         && probe.again.take().is_some()
     {
@@ -459,7 +458,7 @@ fn probed(cx: &Cx<'_>, ledger: &Ledger, of: Id) -> Option<ProbeState> {
     })
 }
 
-/// What a hold says of what waits.
+/// Fills in the parts of a wait that come from a hold.
 fn held(cx: &Cx<'_>, ledger: &Ledger, wish: &Wish, hold: &Hold, pending: &mut Pending) {
     pending.kind = match hold.why {
         Why::Approval => PendingKind::Approval,
@@ -490,7 +489,7 @@ fn held(cx: &Cx<'_>, ledger: &Ledger, wish: &Wish, hold: &Hold, pending: &mut Pe
     }
 }
 
-/// The same, without the roles.
+/// Returns the wait of an open effect without roles. `None` if the effect runs or may run.
 fn waits_for(
     cx: &Cx<'_>,
     ledger: &Ledger,
@@ -575,7 +574,7 @@ fn waits_for(
             pending.kind = PendingKind::Event;
             let names: Vec<&str> = any.iter().map(|one| &*one.event).collect();
             pending.text = names.join(" or ").into();
-            // Of several the names say enough.
+            // If there are several events, their names are enough.
             pending.args = match &any[..] {
                 [one] => Some(one.key.clone()),
                 _ => None,

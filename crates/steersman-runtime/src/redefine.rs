@@ -1,4 +1,4 @@
-//! A session that goes on under another definition: what it would be bound to, and the order that binds it.
+//! Continuing a session under another definition: the new binding, and the order that applies it.
 
 use crate::bind::{self, BindError, ManifestHash, Values};
 use crate::engine::{Engine, EngineError, Inspection};
@@ -12,28 +12,28 @@ use steersman_machine::commit::Binding;
 use steersman_machine::ids::{Digest, Name};
 use steersman_machine::network::Network;
 
-/// The definition that a session is to go on under.
+/// The definition under which a session is to continue.
 #[derive(Clone, Debug)]
 pub struct Redefine {
-    /// The definition.
+    /// The new definition, checked.
     pub network: Arc<Network>,
-    /// Its folder: what its relative paths mean, and where its commands run.
+    /// Folder of the definition. Relative paths start there, and commands run there.
     pub folder: Option<String>,
-    /// Its file there, where it is not `steersman.yaml`.
+    /// File of the definition in that folder, if it is not `steersman.yaml`.
     pub file: Option<String>,
-    /// Who wants it.
+    /// The person who wants it.
     pub by: Name,
 }
 
 impl Inspection {
-    /// What all of its branches are bound to; none before it has begun.
+    /// Returns the binding that all branches with ticks share. `None` before the session has begun.
     pub fn binding(&self) -> Option<&Arc<Binding>> {
         let mut live = self.branches.iter().filter(|branch| !branch.superseded);
         live.find_map(|branch| branch.snapshot.binding.as_ref())
     }
 }
 
-/// Values of `config` that stay as they were bound: those that the other definition binds too, and that fit.
+/// Returns the values of `config` that stay bound: those that the other definition binds too, and that fit its types.
 fn kept(network: &Network, values: &Values) -> BTreeMap<Name, Json> {
     let fits = |(name, value): &(&Name, &Json)| bind::fits_bound(network, name, value).is_ok();
     let kept = values.config.iter().filter(fits);
@@ -42,8 +42,8 @@ fn kept(network: &Network, values: &Values) -> BTreeMap<Name, Json> {
 }
 
 impl Engine {
-    /// The digest that a session would have under another definition, as far as that can be said without asking anybody:
-    /// none where it has servers, or a value of `config` that is nowhere.
+    /// Returns the digest that a session would have under another definition, as far as it is known without asking anybody.
+    /// Returns `None` if the definition has MCP servers, or if a value of `config` or a net in Rust is missing.
     pub fn digest_under(&self, seen: &Inspection, network: &Network) -> Option<Digest> {
         if !network.mcp.is_empty() {
             return None;
@@ -58,12 +58,12 @@ impl Engine {
         Some(bind::binding(network, entry, &values).digest)
     }
 
-    /// Orders that a session goes on under another definition; nothing of it runs for that. Values of `config` and models
-    /// that both declare alike stay as they are bound; all else is bound as at the start of a session.
+    /// Orders a session to continue under another definition. No effect runs for that. Values of `config` that fit, and models
+    /// that both definitions declare in the same way, stay bound. Everything else is bound as at the start of a session.
     ///
     /// # Errors
-    /// What it needs cannot be had here. That the session refuses is said by the receipt: something of it is open, or it has
-    /// what the definition does not know.
+    /// Something that the definition needs is not available here. A refusal by the session is in the receipt: something in it is
+    /// open, or it has agents or other things that the definition does not know.
     pub async fn redefine(&self, id: &str, wanted: Redefine) -> Result<Receipt, EngineError> {
         let seen = self.inspect(id).await?;
         let (Some(old), Some(bound)) = (&seen.network, seen.binding()) else {
@@ -80,11 +80,11 @@ impl Engine {
         self.order(id, message).await
     }
 
-    /// What a session would be bound to under another definition; all that it names is stored. Values of `config` and models
-    /// that both declare alike stay as they are bound.
+    /// Returns the binding of a session under another definition, and stores everything that it names. Values of `config` that
+    /// fit, and models that both definitions declare in the same way, stay bound.
     ///
     /// # Errors
-    /// What it needs cannot be had here.
+    /// Something that the definition needs is not available here.
     pub(crate) async fn bound_to(
         &self,
         old: &Network,

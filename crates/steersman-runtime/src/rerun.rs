@@ -1,13 +1,12 @@
-//! A session is rerun: it begins again from what was recorded of it, with something changed, in a session of its own.
+//! Reruns a session: a new session begins from the recording of another one, with something changed.
 //!
-//! First the recording is followed line by line: each outcome that it holds is taken as long as what is asked is what
-//! was asked then (models by the digest of the neutral request and by who answered, tools and questions by their
-//! arguments), so nothing runs and nobody is asked. At the first line that does not match the rerun goes on by itself:
-//! models are asked, `pure` and `read` tools run, and what would touch the world is answered from the recording where
-//! tool and arguments are the same, else simulated, else the block ends there as a leaf. What is left of the recording
-//! still answers whoever asks the same.
+//! First the recording is followed line by line. Each recorded outcome is taken as long as the request equals the recorded one:
+//! for models the digest of the neutral request and the model, for tools and questions the arguments. So nothing runs and nobody
+//! is asked. At the first line that does not match, the rerun goes on by itself: models are asked, and `pure` and `read` tools
+//! run. An effect that would touch the world is answered from the recording if tool and arguments are equal. Else it is
+//! simulated, or the block ends there as a leaf. The rest of the recording still answers equal requests.
 //!
-//! Nothing changed: nothing runs, nobody is asked, and both sessions are equal.
+//! If nothing is changed, nothing runs, nobody is asked, and both sessions are equal.
 
 mod clock;
 mod left;
@@ -46,83 +45,83 @@ use steersman_machine::tick::Cx;
 use walk::{Changed, Next, Walk, Walked, text_of};
 use writing::Writing;
 
-/// The label of a rerun that names the session, and with `@` the line from which on something is changed.
+/// Label of a rerun that names the recorded session. If the change begins at a line, `@` and the line follow.
 pub const RERUN_OF: &str = "rerun_of";
 /// The label that holds the name of a rerun ([`Rerun::name`]).
 pub const RERUN: &str = "rerun";
 
-/// What is changed in a rerun.
+/// The changes of a rerun.
 #[derive(Clone, Debug, Default)]
 pub struct Rerun {
-    /// The branch that is rerun; none: the current one.
+    /// The branch that is rerun. `None` means the current one.
     pub branch: Option<Id>,
-    /// What came up to this line of it stays as it was; none: it begins anew.
+    /// The last line of the branch that stays unchanged. `None` means that the rerun starts from the beginning.
     pub at: Option<Line>,
-    /// The definition; none: the same.
+    /// The definition to use. `None` means that of the recorded session.
     pub definition: Option<Redefine>,
-    /// Said at the line, before anything else happens there, in place of the next recorded message. What is owed at the line
-    /// is cancelled; where another definition leaves the recording before, it is said there.
+    /// Text that is said at the line, before anything else happens there, in place of the next recorded message. Effects that are
+    /// owed at the line are cancelled. If another definition leaves the recording earlier, the text is said there.
     pub say: Option<String>,
-    /// Effects touch the world, where they are not on record.
+    /// True if effects that are not in the recording may touch the world.
     pub live: bool,
-    /// Who answers in the place of people.
+    /// Those who answer in place of people.
     pub people: People,
-    /// A name for it: its label [`RERUN`].
+    /// Name of the rerun, stored as its label [`RERUN`].
     pub name: Option<Name>,
-    /// Asked after each line how it goes on; none: it does.
+    /// Callback that is asked after each line how the rerun goes on. `None` means that it goes on by itself.
     pub steps: Option<Steps>,
 }
 
-/// Who answers in the place of people, once the recording is no longer followed.
+/// Those who answer in place of people once the recording is no longer followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum People {
-    /// What they said then: messages in their order, answers where the question is the same. A question without one
-    /// ends its block.
+    /// The recorded people: messages in their order, and answers to equal questions. A question without an answer ends its block.
     #[default]
     Recorded,
-    /// Nobody: it stops where one is needed.
+    /// Nobody. The rerun stops when a person is needed.
     Stop,
-    /// As [`People::Recorded`]; and a question without an answer goes to this agent of the definition.
+    /// Like [`People::Recorded`], but a question without an answer goes to this agent of the definition.
     Agent(Name),
 }
 
-/// Where a rerun left the recording.
+/// The point at which a rerun left the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diverged {
     /// The line of the recording.
     pub line: Line,
-    /// Why, in words.
+    /// The reason, in words.
     pub why: String,
 }
 
-/// What a rerun came to.
+/// Result of a rerun.
 #[derive(Clone, Debug)]
 pub struct Rerunned {
-    /// Its session, in the same store.
+    /// Id of the new session, in the same store.
     pub session: SessionId,
-    /// Lines of the recording that were followed.
+    /// Number of lines of the recording that were followed.
     pub lines: u64,
-    /// Where it was left; none: it was followed to its end.
+    /// The point at which the recording was left. `None` if it was followed to its end.
     pub diverged: Option<Diverged>,
-    /// What people did behind where it was left and nobody does again, in words: `fork why`, `join @300`. What they said and
-    /// answered is not among it: that is.
+    /// Acts of people after that point that nobody repeats, in words: `fork why`, `join @300`. Their messages and answers are not
+    /// listed here, because they are repeated.
     pub not_repeated: Vec<String>,
-    /// Model calls that the recording answered.
+    /// Number of model calls that the recording answered.
     pub recorded_calls: u64,
-    /// Model calls that were made.
+    /// Number of model calls that were really made.
     pub live_calls: u64,
-    /// How it stands. Of one that was followed to its end this is how the recorded session stands.
+    /// State of the session. If the recording was followed to its end, this is the state of the recorded session.
     pub settled: Arc<Settled>,
-    /// Why it could go no further without touching the world; none: it could.
+    /// Reason why it could not go on without touching the world. `None` if it could.
     pub leaf: Option<String>,
-    /// Millionths of the currency that it cost.
+    /// Money that the rerun cost, in millionths of the currency.
     pub micros: u64,
-    /// Tokens that were paid.
+    /// Number of tokens that were paid.
     pub tokens: u64,
 }
 
 impl Inspection {
-    /// What a branch came to, as `outcome:` of the definition names it: a JSON object. Values that fail are left out.
+    /// Returns the outcome of a branch, as `outcome:` of the definition declares it: a JSON object. Values that fail are left
+    /// out.
     pub fn outcome_on(&self, branch: &crate::engine::BranchView) -> Json {
         let Some(network) = &self.network else {
             return Json::Null;
@@ -134,10 +133,10 @@ impl Inspection {
         crate::driver::outcome(&cx, &branch.snapshot)
     }
 
-    /// What a branch is worth by a [`Reward`].
+    /// Returns the value of a branch by a [`Reward`].
     ///
     /// # Errors
-    /// Why that is no number, in words for people.
+    /// The reason why it is not a number, in words for people.
     pub fn reward_on(
         &self,
         branch: &crate::engine::BranchView,
@@ -154,7 +153,7 @@ impl Inspection {
     }
 }
 
-/// The texts of a session that is looked at.
+/// The texts of an inspected session.
 struct Texts<'a>(&'a Inspection);
 
 impl Bodies for Texts<'_> {
@@ -164,13 +163,14 @@ impl Bodies for Texts<'_> {
 }
 
 impl Engine {
-    /// Reruns a session, in a session of its own of this store. The recorded session is only looked at, whoever drives it.
+    /// Reruns a session, as a new session of this store. The recorded session is only read, even if somebody drives it.
     ///
-    /// What is left of a rerun that was cut off is a session that does nothing by itself but ask models; begin another.
+    /// A rerun that was interrupted leaves a session that by itself does nothing but ask models. Start another rerun then.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] if it has not begun, the line is not on the branch, or the other definition does not know
-    /// what the session has there; what the store says; what the definition needs cannot be had here.
+    /// [`EngineError::Refused`] if the session has not begun, if the line is not on the branch, or if the other definition does
+    /// not know what the session has at that line. Also errors of the store, and anything that the definition needs and is
+    /// missing here.
     pub async fn rerun(&self, id: &str, wanted: Rerun) -> Result<Rerunned, EngineError> {
         let seen = self.inspect(id).await?;
         let refused = |why: &str| EngineError::Refused(why.to_owned());
@@ -341,7 +341,7 @@ impl Engine {
         Ok(came)
     }
 
-    /// What is kept of a rerun that nobody had to drive, so that it is found: it was made now, whatever the time is in it.
+    /// Writes the list entries of a rerun that nobody had to drive. It is listed as made now, even if the time in it is another.
     async fn list(&self, after: &Inspection) -> Result<(), EngineError> {
         let claim = self.store().claim(&after.info.id).await?;
         let batch = Batch {
@@ -353,8 +353,8 @@ impl Engine {
     }
 }
 
-/// Follows a recording, and asks after each line how it goes on, if somebody is to be asked. What is said on the way is taken;
-/// true if it is to be left paused.
+/// Follows a recording and asks the callback after each line, if there is one. Returns the request with texts that were said on
+/// the way, and true if the rerun is to be left paused.
 async fn walk_on(
     walk: &mut Walk<'_>,
     writing: &mut Writing<'_>,
@@ -399,7 +399,7 @@ async fn walk_on(
     Ok((wanted, paused))
 }
 
-/// What a session was bound to when it began, with the text of its values.
+/// Returns the binding with which a session began, and the text of its values.
 fn began(recording: &Recording) -> Result<(Binding, String), EngineError> {
     let first = recording
         .lines
@@ -415,7 +415,7 @@ fn began(recording: &Recording) -> Result<(Binding, String), EngineError> {
     Ok((binding, text))
 }
 
-/// Why the current branch of a session ended without having done all, if it did.
+/// Returns the reason why a block of the current branch ended as a leaf, if one did.
 fn leaf(seen: &Inspection) -> Option<String> {
     use steersman_machine::interaction::{Cause, Interaction};
     let branch = seen.current_branch()?;
@@ -438,12 +438,12 @@ struct Conductor<'a> {
     clock: RerunClock,
     recorded: &'a Recorded,
     wanted: &'a Rerun,
-    /// Asked after each line, until it goes on by itself.
+    /// Callback that is asked after each line, until the rerun goes on by itself.
     steps: std::sync::Mutex<Option<Steps>>,
 }
 
 impl Conductor<'_> {
-    /// Until nothing more can happen. What an agent that stood in for people cost.
+    /// Runs until nothing more can happen. Returns the money and tokens of an agent that answered for people.
     async fn play(&self, id: &str, changed: &Changed) -> Result<Option<(u64, u64)>, EngineError> {
         let session = if self.wanted.steps.is_some() {
             self.engine.open_stepping(id).await?
@@ -451,7 +451,7 @@ impl Conductor<'_> {
             self.engine.open(id).await?
         };
         if let Some(steps) = self.steps().filter(|_| self.wanted.say.is_some()) {
-            // What was said made a line, and nobody saw it.
+            // The text made a line that the callback has not seen.
             self.asks(&session, &steps).await?;
         } else if self.wanted.steps.is_some() {
             session.go(Go::Line).await?;
@@ -473,7 +473,7 @@ impl Conductor<'_> {
             .clone()
     }
 
-    /// Waits until nothing goes on by itself; somebody says at each line how it does until then.
+    /// Waits until nothing goes on by itself. Until then the callback is asked at each line.
     async fn settled(&self, session: &Session) -> Result<Arc<Settled>, EngineError> {
         loop {
             let Some(steps) = self.steps() else {
@@ -490,7 +490,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// Asks how it goes on. True: it does not.
+    /// Asks the callback how to go on. Returns true if it pauses the rerun.
     async fn asks(&self, session: &Session, steps: &Steps) -> Result<bool, EngineError> {
         let Stood::At(line) = session.stood().await? else {
             return Ok(false);
@@ -562,14 +562,14 @@ impl Conductor<'_> {
                     }
                 }
                 Settled::Waits(_) => {
-                    // Nobody waits for days in a rerun; where it is live, the world does.
+                    // A rerun skips long waits. A live rerun waits for the world.
                     let mut standing = session.standing();
                     let due = session.outside().await?.due;
                     let Some(due) = due.filter(|_| !self.wanted.live) else {
                         return Ok(());
                     };
                     self.clock.skip_to(due);
-                    // How it stood is told until the timer has ended.
+                    // The old state is reported until the timer has ended.
                     if standing.changed().await.is_err() {
                         return Err(EngineError::Stopped);
                     }

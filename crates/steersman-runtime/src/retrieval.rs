@@ -1,12 +1,12 @@
-//! The retrieval port, and what is searched with it: passages of transcripts and of documents, found for a query.
+//! The retrieval port, and the search of transcripts and documents: passages that match a query.
 //!
 //! ```text
 //!    notes_search --> what was said (from the log) ----+--> passages --> Index: full text --+--> the best, as the result
 //!                     documents (from their folder) ---+            --> Model::embed -------+
 //! ```
 //!
-//! What is indexed is derived and lies in memory: of a transcript for as long as one owner has the session, of documents
-//! until they change. Nothing of it is stored; what was found is, as the result of the call.
+//! Indexes are derived and kept in memory: the index of a transcript as long as one owner has the session, the index of
+//! documents until they change. No index is stored; found passages are, as the result of the call.
 
 mod corpus;
 mod documents;
@@ -20,34 +20,34 @@ pub(crate) use search::{Embedder, Search};
 
 use std::fmt;
 
-/// Makes indexes for full text.
+/// Creates indexes for full text.
 pub trait Retrieval: Send + Sync + 'static {
-    /// An empty one.
+    /// Returns an empty index.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The index cannot be created.
     fn index(&self) -> Result<Box<dyn Index>, IndexError>;
 }
 
-/// Texts by number, found by their words. Any text is a query: nothing in it has a meaning beyond its words.
+/// Numbered texts that are found by their words. Any text is a valid query: there is no query syntax.
 pub trait Index: Send {
     /// Adds texts under numbers that are not in use.
     ///
     /// # Errors
-    /// They cannot be added.
+    /// The texts cannot be added.
     fn add(&mut self, texts: &[(u64, &str)]) -> Result<(), IndexError>;
 
-    /// Takes texts out.
+    /// Removes texts by their numbers.
     ///
     /// # Errors
-    /// They cannot be taken out.
+    /// The texts cannot be removed.
     fn remove(&mut self, numbers: &[u64]) -> Result<(), IndexError>;
 
-    /// Those that fit a query best, with a score that is higher the better they fit; at most `most`, and none of those that
-    /// `without` names. What has none of the rarer words of the query does not fit.
+    /// Returns the texts that match a query best, each with a score that is higher for a better match. Returns at most `most`
+    /// texts, and none for which `without` is true. A text that has none of the query's rarer words does not match.
     ///
     /// # Errors
-    /// It cannot be searched.
+    /// The index cannot be searched.
     fn find(
         &mut self,
         query: &str,
@@ -55,18 +55,18 @@ pub trait Index: Send {
         without: &dyn Fn(u64) -> bool,
     ) -> Result<Vec<(u64, f64)>, IndexError>;
 
-    /// How much of a query each text covers: the summed inverse document frequency of the words that it has, as a share of
-    /// that of all words of the query, from 0 to 1. Those that have none are left out.
+    /// Returns how much of a query each text covers: the sum of the inverse document frequencies of the words that it has,
+    /// divided by the sum for all words of the query, from 0 to 1. Texts with none of the words are left out.
     ///
     /// # Errors
-    /// It cannot be searched.
+    /// The index cannot be searched.
     fn coverage(&mut self, query: &str) -> Result<Vec<(u64, f64)>, IndexError>;
 }
 
-/// An index is out of order.
+/// An index cannot be made, changed or searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexError(
-    /// What happened.
+    /// The cause, in words.
     pub String,
 );
 

@@ -1,7 +1,7 @@
-//! The one retry layer: when an attempt follows an attempt.
+//! The only retry layer: decides whether and when another attempt follows.
 //!
-//! Delays double from half a second to 30 seconds, with jitter from the session's seed and the effect's id, so that a
-//! session replays with the same delays and a thousand sessions do not come back in the same moment.
+//! Delays double from half a second to 30 seconds. Their jitter comes from the session's seed and the effect's id. So a session
+//! replays with the same delays, and a thousand sessions do not retry in the same moment.
 
 use backon::BackoffBuilder;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use steersman_machine::ids::{Id, Time};
 use steersman_machine::interaction::Class;
 use steersman_machine::mapping::Raw;
 
-/// A wait longer than this, in milliseconds, is kept in the log as a timer instead of in memory.
+/// Longest wait that is kept in memory, in milliseconds. A longer one is kept in the log as a timer.
 pub const LONG: u64 = 60_000;
-/// A server that asks for more than this, in milliseconds, is not waited for: it does not want to be asked again.
+/// Longest delay that a server may ask for, in milliseconds. After a longer one there is no further attempt.
 pub const LONGEST: u64 = 7 * 24 * 3_600_000;
 
-/// What follows a failed attempt.
+/// Decision after a failed attempt.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// No further attempt.
+    /// There is no further attempt.
     GiveUp,
-    /// Another attempt after so many milliseconds, waited for in memory.
+    /// Another attempt follows after this many milliseconds, which are waited for in memory.
     After(u64),
-    /// Another attempt at that time, kept in the log.
+    /// Another attempt follows at this time, which is kept in the log.
     At(Time),
 }
 
-/// Decides after attempt number `attempt` (from 1) of at most `attempts` failed.
+/// Decides what follows after attempt number `attempt` (from 1) of at most `attempts` has failed.
 pub fn next(wanted: Retry, attempt: u32, attempts: u32, seed: u64, effect: Id, now: Time) -> Next {
     if attempt >= attempts {
         return Next::GiveUp;
@@ -44,7 +44,7 @@ pub fn next(wanted: Retry, attempt: u32, attempts: u32, seed: u64, effect: Id, n
     }
 }
 
-/// Whether another attempt of a tool may follow one that ended so, and when; none: its end stands.
+/// Returns when another attempt of a tool may follow one that ended with `raw`. `None` means that the result is final.
 pub fn wanted(raw: &Raw, class: Class) -> Option<Retry> {
     match (raw, class) {
         (Raw::Done(_) | Raw::Made { .. } | Raw::Failed(_), _)
@@ -56,9 +56,9 @@ pub fn wanted(raw: &Raw, class: Class) -> Option<Retry> {
     }
 }
 
-/// Whether another model may answer where one failed for good: its place is out of order or will not be asked, its key
-/// is refused, or it is not there or cannot do it. A request that is wrong by itself (`invalid_request`,
-/// `context_overflow`) is wrong everywhere, and a program's own fault is not mended by a model.
+/// Returns true if another model may answer after this final failure: the place is out of order or refuses requests, the key is
+/// refused, or the model does not exist or cannot do it. A request that is wrong by itself (`invalid_request`,
+/// `context_overflow`) would fail with every model, and another model does not help against a fault of this program.
 pub fn may_fall_back(failure: &Failure) -> bool {
     matches!(
         &*failure.code,

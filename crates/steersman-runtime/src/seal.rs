@@ -1,7 +1,7 @@
-//! Sealed secrets: what lies in logs and inboxes instead of a password or a token.
+//! Sealed secrets: logs and inboxes hold these in place of passwords and tokens.
 //!
-//! The key never lies in a store, an export or a backup. Equal secrets are told apart by their nonce and found equal
-//! by a keyed digest, so that approvals and the repeat guard can compare arguments.
+//! The key is never in a store, an export or a backup. Each sealing uses a new nonce, and a keyed digest shows which secrets are
+//! equal. So approvals and the repeat guard can compare arguments.
 
 use chacha20poly1305::aead::{Aead, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Nonce};
@@ -11,7 +11,7 @@ use steersman_machine::snapshot::{SEALED, is_sealed};
 use steersman_machine::types::canonical;
 use zeroize::Zeroizing;
 
-/// Seals and opens. Cloning shares the key.
+/// Seals and opens secrets. A clone shares the key.
 #[derive(Clone)]
 pub struct Sealer(std::sync::Arc<Keys>);
 
@@ -20,13 +20,13 @@ struct Keys {
     digest: Zeroizing<[u8; 32]>,
 }
 
-/// Why something cannot be opened.
+/// Reasons for which a value cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// It is no sealed value.
+    /// The value is not a sealed value.
     #[error("this is not a sealed value")]
     NotSealed,
-    /// It was sealed with another key, or changed.
+    /// The value was sealed with another key, or was changed.
     #[error(
         "a sealed value cannot be opened with this key; the key of the machine that sealed it is needed"
     )]
@@ -34,7 +34,7 @@ pub enum SealError {
 }
 
 impl Sealer {
-    /// With this key of 32 random bytes.
+    /// Creates a sealer with this key of 32 random bytes.
     pub fn new(key: &[u8; 32]) -> Self {
         let cipher_key = Zeroizing::new(blake3::derive_key("steersman seal 1 cipher", key));
         let digest = Zeroizing::new(blake3::derive_key("steersman seal 1 digest", key));
@@ -42,14 +42,14 @@ impl Sealer {
         Self(std::sync::Arc::new(Keys { cipher, digest }))
     }
 
-    /// With a key that nobody keeps: for tests and sessions that end with the process.
+    /// Creates a sealer with a key that is never stored: for tests, and for sessions that end with the process.
     pub fn ephemeral() -> Self {
         let mut key = Zeroizing::new([0_u8; 32]);
         getrandom::fill(&mut *key).expect("the operating system gives random bytes");
         Self::new(&key)
     }
 
-    /// Seals a text: hexadecimal nonce, keyed digest and ciphertext.
+    /// Seals a text. The result has a version, the nonce, the keyed digest and the ciphertext, in hexadecimal digits.
     pub fn seal_text(&self, plain: &str) -> String {
         let mut nonce = [0_u8; 12];
         getrandom::fill(&mut nonce).expect("the operating system gives random bytes");
@@ -61,7 +61,7 @@ impl Sealer {
         format!("1.{}.{}.{}", hex(&nonce), self.digest(plain), hex(&sealed))
     }
 
-    /// Opens what [`Sealer::seal_text`] made.
+    /// Opens a text that [`Sealer::seal_text`] sealed.
     pub fn open_text(&self, sealed: &str) -> Result<Zeroizing<String>, SealError> {
         let mut parts = sealed.split('.');
         let (Some("1"), Some(nonce), Some(_), Some(cipher), None) = (
@@ -87,7 +87,7 @@ impl Sealer {
             .map_err(|_| SealError::WrongKey)
     }
 
-    /// Seals a JSON value: an object with the one field `$sealed`. What is sealed already stays.
+    /// Seals a JSON value as an object with the only field `$sealed`. A value that is sealed already is returned unchanged.
     pub fn seal(&self, plain: &Json) -> Json {
         if is_sealed(plain) {
             return plain.clone();
@@ -123,8 +123,8 @@ impl Sealer {
         })
     }
 
-    /// What stands for a JSON value where values are compared: sealed parts by their keyed digest. What is left out and what is
-    /// null are the same.
+    /// Returns the form in which JSON values are compared: sealed parts are replaced with their keyed digest. A missing field
+    /// equals a `null` field.
     pub fn comparable(json: &Json) -> Json {
         canonical(&Self::unsealed(json))
     }
@@ -151,8 +151,7 @@ impl Sealer {
     }
 }
 
-/// Whether a sealed text stands anywhere in these bytes of a store: version, nonce and digest as [`Sealer::seal_text`] writes
-/// them.
+/// Returns true if these bytes of a store contain a sealed text: version, nonce and digest as [`Sealer::seal_text`] writes them.
 pub fn occurs_in(bytes: &[u8]) -> bool {
     const NONCE: usize = 24;
     const DIGEST: usize = 32;
@@ -171,7 +170,7 @@ pub fn occurs_in(bytes: &[u8]) -> bool {
     })
 }
 
-/// The sealed texts that stand in a text, as [`Sealer::seal_text`] writes them.
+/// Returns the sealed texts in a text, as [`Sealer::seal_text`] writes them.
 pub fn sealed_in(text: &str) -> impl Iterator<Item = &str> {
     let digits = |from: usize| {
         let rest = text.as_bytes().get(from..).unwrap_or_default();

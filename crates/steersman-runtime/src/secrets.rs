@@ -1,4 +1,4 @@
-//! Declared secrets, read where they are used and when they are used: of the environment or a file.
+//! Declared secrets. They are read from the environment or a file each time they are used.
 
 use crate::Env;
 use crate::driver::transport::encoded;
@@ -9,37 +9,37 @@ use steersman_machine::expression::Scope;
 use steersman_machine::ids::Name;
 use steersman_machine::network::{Network, Parameters, Secret, SecretSource, TypeKind};
 
-/// A shorter text than this is not searched for in other forms: it would hit by chance.
+/// Fewest bytes of a text that is also searched for in other encodings. Shorter texts would be found by chance.
 pub(crate) const SEARCHED: usize = 6;
-/// Bytes of a secret file at most.
+/// Most bytes of a secret's file.
 const FILE_MAX: usize = 64 << 10;
 
-/// Why a secret cannot be had. Never holds one.
+/// Reasons for which a secret cannot be read. Never holds a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// It is required and not there.
+    /// The secret is required and not set.
     #[error("secret `{name}` is not set: set {place}")]
     Unset {
-        /// Name in `secrets`.
+        /// Name of the secret in `secrets`.
         name: Name,
-        /// Variable or file.
+        /// The variable or file, in words.
         place: String,
     },
-    /// Its file cannot be read.
+    /// The file of the secret cannot be read.
     #[error("secret `{name}`: `{path}` cannot be read: {why}")]
     Unreadable {
-        /// Name in `secrets`.
+        /// Name of the secret in `secrets`.
         name: Name,
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the system says.
+        /// The error of the system.
         why: String,
     },
 }
 
-/// The texts behind all secrets that an attempt of this tool can read, as they are now: declared ones, secret arguments,
-/// sealed state; each also as it stands in JSON, an address and a form, where it is long enough. For taking them out of
-/// what leaves this process or is stored; the longest first, since one may be part of another.
+/// Returns the texts of all secrets that an attempt of this tool can read now: declared secrets, secret arguments, and sealed
+/// state. Long enough texts are also returned as encoded in JSON, in an address and in a form. They are for masking what leaves
+/// this process or is stored. The longest come first, because one may be part of another.
 pub fn texts(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     names.extend(network.secrets.keys().map(|name| ("secrets", &**name)));
@@ -80,7 +80,7 @@ pub fn texts(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
     texts
 }
 
-/// Reads one secret as it is now; none if it is optional and unset. Paths are relative to the definition's folder.
+/// Reads the present value of a secret. `None` if it is optional and unset. Paths are relative to the definition's folder.
 pub fn read(
     name: &Name,
     secret: &Secret,

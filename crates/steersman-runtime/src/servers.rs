@@ -1,5 +1,4 @@
-//! MCP servers of a definition: asked what they offer when a session starts, or by whoever wants to know whether they
-//! answer.
+//! The MCP servers of a definition: they are asked for their tools when a session starts, or to check that they answer.
 
 use crate::Env;
 use crate::bind::{self, BindError, Values};
@@ -18,16 +17,16 @@ use steersman_machine::manifest::{Listing, Manifest};
 use steersman_machine::mapping::Fault;
 use steersman_machine::network::{AgentDef, Network, Source};
 
-/// What one server of a definition answers now.
+/// The present answer of one server of a definition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Its name in the definition.
+    /// Name of the server in the definition.
     pub server: Name,
-    /// What it offers of what the definition takes, or why that cannot be known.
+    /// The tools that the server offers and the definition takes, or the reason why they are not known.
     pub offers: Result<Listing, Fault>,
 }
 
-/// What the servers of a definition answer now, used or not, all at once: for `doctor` and for checks. Nothing is written.
+/// Asks all servers of a definition at the same time, used or not, for `doctor` and for checks. Nothing is written.
 pub async fn look(
     engine: &Engine,
     network: &Arc<Network>,
@@ -51,7 +50,7 @@ pub async fn look(
 
 const NOBODY: &str = "nothing in this program reaches MCP servers";
 
-/// The servers whose tools somebody is offered or that are named.
+/// Returns the servers of which a tool is named, or is offered to a model.
 fn used(network: &Network) -> BTreeSet<Name> {
     let named = network
         .tools
@@ -68,8 +67,7 @@ fn used(network: &Network) -> BTreeSet<Name> {
         .collect()
 }
 
-/// What the servers that are used offer to a session that is to be bound to these values; those that are played are left
-/// out.
+/// Asks the used servers for the manifest of a session that is to be bound to these values. Simulated servers are left out.
 pub(crate) async fn ask(
     engine: &Engine,
     network: &Arc<Network>,
@@ -95,7 +93,7 @@ pub(crate) async fn ask(
     Ok(manifest)
 }
 
-/// The network completed by a manifest, with the manifest's text; the network itself where no server was asked.
+/// Completes a network with a manifest, and returns the manifest's text. Returns the network itself if no server was asked.
 pub(crate) fn bound(
     network: &Arc<Network>,
     manifest: Manifest,
@@ -136,7 +134,7 @@ async fn ask_one(engine: &Engine, ask: &ServerAsk, unset: &[String]) -> Asked {
         match toolset.list(ask).await {
             Asked::Elsewhere => {}
             Asked::Failed(fault) if !unset.is_empty() => {
-                // Most of what goes wrong without a secret does so because of that.
+                // Without a secret, most failures are caused by the missing secret.
                 let message = format!("{} ({})", fault.message, unset.join("; "));
                 return Asked::Failed(Fault { message, ..fault });
             }
@@ -146,7 +144,7 @@ async fn ask_one(engine: &Engine, ask: &ServerAsk, unset: &[String]) -> Asked {
     Asked::Elsewhere
 }
 
-/// The questions to servers, and why secrets of theirs are missing.
+/// Returns the requests to servers, and the reasons why secrets are missing.
 fn asks(
     engine: &Engine,
     network: &Arc<Network>,
@@ -165,17 +163,17 @@ fn asks(
     (servers.into_iter().map(ask).collect(), unset)
 }
 
-/// The servers that are used and whose lists are followed.
+/// Returns the servers that are used and whose lists are followed.
 fn followed(network: &Network) -> BTreeSet<Name> {
     let mut used = used(network);
     used.retain(|name| network.mcp.get(name).is_some_and(|server| server.follows));
     used
 }
 
-/// How the lists of followed servers stand, as far as that is known without asking.
+/// Marks of the lists of followed servers. They are known without asking the servers.
 pub(crate) type Marks = BTreeMap<Name, Option<ListMark>>;
 
-/// The marks of all servers that this session follows.
+/// Returns the marks of all servers that this session follows.
 pub(crate) fn marks(engine: &Engine, network: &Arc<Network>, values: &Values) -> Marks {
     let servers = followed(network);
     if servers.is_empty() {
@@ -197,14 +195,14 @@ fn mark(engine: &Engine, ask: &ServerAsk) -> Option<ListMark> {
         .find_map(|toolset| toolset.mark(ask))
 }
 
-/// What a followed server answered, and the mark that its answer goes with.
+/// The answer of a followed server, and the mark that belongs to the answer.
 pub(crate) struct Listed {
     pub(crate) server: Name,
     pub(crate) asked: Asked,
     pub(crate) mark: Option<ListMark>,
 }
 
-/// Asks these servers again. One that breaks has failed.
+/// Asks these servers again. A panic counts as a failed answer.
 pub(crate) async fn list_again(
     engine: Engine,
     network: Arc<Network>,
@@ -219,8 +217,8 @@ pub(crate) async fn list_again(
         let asked = asked.await.unwrap_or_else(|_| {
             Asked::Failed(Fault::new("failed", "what reaches MCP servers panicked"))
         });
-        // What was said of changes while it was asked may not be in its answer: the mark is that of before. A connection
-        // that was made for the question began with none.
+        // A change that was reported during the request may be missing from the answer, so the mark from before the request is
+        // used. A connection that was made for this request began without changes.
         let mark = mark(engine, &ask).map(|after| match before {
             Some(before) if before.connection == after.connection => before,
             _ => ListMark {
@@ -238,7 +236,7 @@ pub(crate) async fn list_again(
     futures::future::join_all(listed).await
 }
 
-/// What templates of servers read: they belong to no session. With it why secrets are missing.
+/// Returns the names that templates of servers read, which belong to no session, and the reasons why secrets are missing.
 fn outside(
     network: &Network,
     config: &BTreeMap<Name, Json>,

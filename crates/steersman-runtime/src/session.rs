@@ -15,78 +15,78 @@ use steersman_machine::search::Plan;
 use steersman_machine::snapshot::Snapshot;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-/// A session that this process owns and drives. Cloning gives another handle to it; it is driven until somebody stops
-/// it, a write fails, or the tokio runtime ends: dropping handles changes nothing.
+/// A session that this process owns and drives. A clone is another handle to the same session. Dropping handles changes
+/// nothing: the session is driven until somebody stops it, a write fails, or the tokio runtime ends.
 #[derive(Clone)]
 pub struct Session {
     pub(crate) id: SessionId,
     pub(crate) engine: Engine,
     pub(crate) to: mpsc::Sender<ToDriver>,
     pub(crate) settled: watch::Receiver<Standing>,
-    /// Told when nothing happens before something outside does. Most handles wait for the end and not for this, so they
-    /// are not woken with each line.
+    /// Notified when nothing can happen until something outside does. Most handles wait for the end and not for this, so
+    /// they are not woken with each line.
     pub(crate) still: Arc<Notify>,
     pub(crate) live: Live,
 }
 
-/// What handles tell the driver.
+/// A message from a handle to the driver.
 pub(crate) enum ToDriver {
-    /// Something lies in the inbox; whoever sent it wants to know what became of it.
+    /// A message was put into the inbox. The sender waits for its receipt.
     Inbox(Name, oneshot::Sender<Receipt>),
-    /// Something may lie in the inbox.
+    /// The inbox may hold a new message.
     Look,
-    /// It may go on from where it stands; whoever said so is told that it was heard.
+    /// A stopped session may go on. The sender is notified when the driver has read this.
     Step(crate::step::Let, oneshot::Sender<()>),
-    /// Let go in order.
+    /// Stop driving and release the session in an orderly way.
     Stop(oneshot::Sender<()>),
 }
 
-/// Where a driver stands.
+/// The state of a driver.
 #[derive(Clone, Debug)]
 pub(crate) enum Standing {
     Busy,
-    /// All that can be done is done and on disk, but effects run or are tried again in a moment.
+    /// Everything that can be done is done and on disk. Effects are running, or will be tried again soon.
     Outside(Outside),
-    /// It stands behind a line until somebody lets it go on.
+    /// The session stopped after a line, until a caller lets it go on.
     Stands {
         line: Line,
-        /// An effect runs meanwhile.
+        /// True if an effect is running meanwhile.
         running: bool,
     },
     Settled(Arc<Settled>, Outside),
     Gone(Arc<EngineError>),
 }
 
-/// What became of something that was wanted. Whatever it says is on disk.
+/// The result of a request to a session. Everything that it reports is on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Its id in the inbox: accepted once.
+    /// Id of the message in the inbox. An id is accepted once.
     pub id: Name,
-    /// What became of it.
+    /// The state of the message.
     pub fate: Fate,
 }
 
-/// What became of something that was wanted.
+/// The state of a message that was put into an inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was taken, in this line.
+    /// The message was taken, in this line.
     Taken(Line),
-    /// It waits in the inbox for what is told here.
+    /// The message waits in the inbox for the condition in this text.
     Waits(String),
-    /// It was refused, for this reason, and is gone from the inbox.
+    /// The message was refused, for this reason, and was removed from the inbox.
     Refused(String),
-    /// The same id was accepted before: nothing happened.
+    /// A message with the same id was accepted before: nothing happened.
     Known,
-    /// Nobody drives the session: it lies in the inbox.
+    /// Nobody drives the session: the message is in the inbox.
     Lies,
 }
 
-/// What has to happen outside before anything goes on.
+/// The outside events that must happen before anything goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outside {
-    /// Effects that run, also on branches that were left.
+    /// Number of running effects, including those on superseded branches.
     pub running: usize,
-    /// When time is the next to do something, where it is: a timer, a deadline, another attempt.
+    /// The next time at which a timer, a deadline or another attempt is due, if there is one.
     pub due: Option<Time>,
     /// A place that does not answer, if calls of any branch wait for one ([`PendingKind::Outage`]).
     ///
@@ -94,49 +94,49 @@ pub struct Outside {
     pub place: Option<Name>,
 }
 
-/// How things stand when nothing goes on by itself.
+/// The state of a session in which nothing goes on by itself.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum Settled {
-    /// The root gave an answer: of a turn, or of its task.
+    /// The root gave an answer: it ended a turn or its task.
     Answered {
-        /// What tasks told that ended since the answer before, in their order: the user is to hear it ahead of `text`.
+        /// Results of tasks that ended since the previous answer, in their order. The user should read them ahead of `text`.
         before: Vec<Arc<str>>,
-        /// What it said.
+        /// Text of the answer.
         text: Arc<str>,
-        /// The task is over (a turn can be continued as well, by saying something).
+        /// True if the root ended its task, false if it ended a turn. A new message continues the session in both cases.
         task: bool,
     },
     /// People are asked; nothing goes on before one of them answers.
     Asks(Vec<Pending>),
-    /// Only events and times are awaited.
+    /// The session waits only for events and times.
     Waits(Vec<Pending>),
     /// A limit was reached.
     Limit {
-        /// Which: `model_calls`, `tokens`.
+        /// Code of the limit, such as `model_calls` or `tokens`.
         code: Name,
-        /// What there was until then.
+        /// The answer so far, if there is one.
         text: Option<Arc<str>>,
     },
-    /// The root failed.
+    /// The root agent failed.
     Failed {
-        /// `provider_overloaded`, `deadlock`, `no_rule`.
+        /// Code of the failure, such as `provider_overloaded`, `deadlock` or `no_rule`.
         code: Name,
-        /// For people.
+        /// Description of the failure, for people.
         message: Arc<str>,
     },
-    /// Somebody has to say whether something happened.
+    /// A person has to say whether an effect happened.
     Doubt(Vec<Pending>),
-    /// It was cancelled.
+    /// The root agent was cancelled.
     Cancelled,
-    /// A person paused it.
+    /// A person paused the session.
     Paused,
-    /// Nothing was said yet.
+    /// Nothing was said to the session yet.
     Empty,
 }
 
 impl Settled {
-    /// The word of `sessions`: `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`.
+    /// Returns the word that `sessions` shows: `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Answered { .. } => "answered",
@@ -151,10 +151,10 @@ impl Settled {
 }
 
 impl Session {
-    /// What its current branch made, as of the newest line on disk.
+    /// Returns the artifacts of the current branch, as of the newest line on disk.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub async fn artifacts(&self) -> Result<Artifacts, EngineError> {
         let inspection = self.engine.inspect(&self.id).await?;
         let snapshot = inspection.current_branch().map(|b| b.snapshot.clone());
@@ -162,10 +162,10 @@ impl Session {
         Ok(Artifacts::new(self.engine.store().clone(), snapshot, None))
     }
 
-    /// Itself as it is on disk.
+    /// Reads the session as it is on disk.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub async fn inspect(&self) -> Result<Inspection, EngineError> {
         self.engine.inspect(&self.id).await
     }
@@ -173,17 +173,17 @@ impl Session {
     /// Puts contents into the store, before a message names them ([`Engine::keep`]).
     ///
     /// # Errors
-    /// [`EngineError::Refused`] if one may not be an artifact.
+    /// [`EngineError::Refused`] if a content may not be an artifact.
     pub async fn keep(&self, contents: &[Content]) -> Result<(), EngineError> {
         self.engine.keep(contents).await
     }
 
-    /// Its id.
+    /// Returns the session's id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Says something to whoever has the floor on the current branch.
+    /// Says something to the agent that has the floor on the current branch.
     pub async fn say(&self, text: &str) -> Result<Receipt, EngineError> {
         self.send(Message::Say {
             text: text.to_owned(),
@@ -194,7 +194,7 @@ impl Session {
         .await
     }
 
-    /// Says something, and cancels first what is open.
+    /// Cancels everything that is open, and then says something.
     pub async fn interrupt(&self, text: &str) -> Result<Receipt, EngineError> {
         self.send(Message::Interrupt {
             text: text.to_owned(),
@@ -204,7 +204,7 @@ impl Session {
         .await
     }
 
-    /// Answers a question, or gives a secret that was asked for.
+    /// Answers a question, or gives a secret that was asked for. The text is sealed.
     pub async fn answer(
         &self,
         of: PendingId,
@@ -220,7 +220,7 @@ impl Session {
         .await
     }
 
-    /// Lets a held effect run, exactly as it was asked, as far as this hold keeps it.
+    /// Approves a held effect with its own arguments. Other holds still keep it from running.
     pub async fn approve(&self, of: PendingId, by: &str) -> Result<Receipt, EngineError> {
         self.send(Message::Approve {
             of,
@@ -230,7 +230,7 @@ impl Session {
         .await
     }
 
-    /// Approves a call with these arguments instead: those given replace the call's own. They are judged again.
+    /// Approves a call with edited arguments: those given replace the call's own. The arguments are checked again.
     pub async fn approve_edited(
         &self,
         of: PendingId,
@@ -245,7 +245,7 @@ impl Session {
         .await
     }
 
-    /// Refuses a held effect.
+    /// Rejects a held effect.
     pub async fn reject(
         &self,
         of: PendingId,
@@ -260,7 +260,7 @@ impl Session {
         .await
     }
 
-    /// Settles a doubt.
+    /// Settles a doubt: says whether the effect happened.
     pub async fn resolve(
         &self,
         of: PendingId,
@@ -275,7 +275,7 @@ impl Session {
         .await
     }
 
-    /// Cancels something.
+    /// Cancels an effect, an agent, everything on the branch, or everything in the session ([`CancelWhat`]).
     pub async fn cancel(&self, what: CancelWhat, by: &str) -> Result<Receipt, EngineError> {
         self.send(Message::Cancel {
             what,
@@ -285,7 +285,7 @@ impl Session {
         .await
     }
 
-    /// Hands an event to the session: its open wait takes it, or it lies in the inbox for one that opens later.
+    /// Delivers an event to the session. Its open wait takes the event, or the event stays in the inbox for a later wait.
     pub async fn event(&self, event: &str, fields: &Json) -> Result<Receipt, EngineError> {
         self.send(Message::Event {
             event: event.into(),
@@ -294,8 +294,7 @@ impl Session {
         .await
     }
 
-    /// Says something to whoever has the floor, or hands over an event, with contents that are artifacts once it is
-    /// taken.
+    /// Sends a message or an event together with contents. The contents become artifacts when the message is taken.
     pub async fn send_with(
         &self,
         message: Message,
@@ -305,17 +304,17 @@ impl Session {
         self.send(message.with(files)).await
     }
 
-    /// Nothing new begins until [`Session::resume`].
+    /// Pauses the session: nothing new begins until [`Session::resume`].
     pub async fn pause(&self) -> Result<Receipt, EngineError> {
         self.send(Message::Pause(true)).await
     }
 
-    /// Ends a pause.
+    /// Ends a pause: effects may begin again.
     pub async fn resume(&self) -> Result<Receipt, EngineError> {
         self.send(Message::Pause(false)).await
     }
 
-    /// Keeps effects of a tool from beginning, until [`Session::release`]; none: of all that may change the world.
+    /// Keeps effects of a tool from beginning, until [`Session::release`]. `None` means all effects that may change the world.
     pub async fn hold(&self, tool: Option<&str>, by: &str) -> Result<Receipt, EngineError> {
         self.send(Message::Hold {
             tool: tool.map(Into::into),
@@ -325,7 +324,7 @@ impl Session {
         .await
     }
 
-    /// Takes a hold back: what it kept begins.
+    /// Ends a hold. The effects that it kept may begin.
     pub async fn release(&self, tool: Option<&str>, by: &str) -> Result<Receipt, EngineError> {
         self.send(Message::Hold {
             tool: tool.map(Into::into),
@@ -335,14 +334,14 @@ impl Session {
         .await
     }
 
-    /// Tries again what failed: an effect that waits for its next attempt, now; without one also a model call whose
-    /// failure ended the session, on a branch of its own from the line before.
+    /// Tries again now an effect that waits for its next attempt. `None` means all of them. If no effect waits, the model call
+    /// whose failure ended the session is tried again, on a new branch from the line before.
     pub async fn retry(&self, effect: Option<Id>, by: &str) -> Result<Receipt, EngineError> {
         let by = by.into();
         self.send(Message::Retry { effect, by }).await
     }
 
-    /// Binds values of `config` anew, where nothing of the session is open.
+    /// Binds new values of `config`. Nothing in the session may be open.
     pub async fn rebind(&self, config: &[(Name, Json)], by: &str) -> Result<Receipt, EngineError> {
         let config = config.iter();
         self.send(Message::Rebind {
@@ -354,7 +353,7 @@ impl Session {
         .await
     }
 
-    /// Forks a branch (none: the current one) at a line (none: its last). Dry unless `live`.
+    /// Forks a branch at a line ([`Fork`]). The new branch is dry unless `live` is set.
     pub async fn fork(&self, fork: Fork) -> Result<Receipt, EngineError> {
         self.send(Message::Fork {
             branch: fork.branch,
@@ -366,8 +365,8 @@ impl Session {
         .await
     }
 
-    /// Searches from a line on where somebody owes a model call, beside the session. What comes of it is in the log
-    /// ([`crate::ledger::Ledger::searches`]); the branch that won can be adopted.
+    /// Starts a search from a line at which an agent owes a model call. It runs next to the session. Its results are in the log
+    /// ([`crate::ledger::Ledger::searches`]), and the winning branch can be adopted.
     pub async fn search(&self, search: Search) -> Result<Receipt, EngineError> {
         self.send(Message::Search {
             branch: search.branch,
@@ -378,12 +377,12 @@ impl Session {
         .await
     }
 
-    /// Ends a search with the best so far; none: all that go on.
+    /// Ends a search with the best result so far. `None` means all open searches.
     pub async fn stop_search(&self, of: Option<Id>) -> Result<Receipt, EngineError> {
         self.send(Message::StopSearch(of)).await
     }
 
-    /// Goes back to a line of the current branch. What came after is superseded and stays readable.
+    /// Goes back to a line of the current branch. Everything after it is superseded and stays readable.
     pub async fn rewind(&self, at: Line, say: Option<&str>) -> Result<Receipt, EngineError> {
         self.send(Message::Rewind {
             branch: None,
@@ -394,8 +393,9 @@ impl Session {
         .await
     }
 
-    /// The root waits for these branches until `on` holds of them; their ends are the result. `then` follows: a tool, and its arguments if they
-    /// are not what it reads of the result: an object whose texts are templates over `result`.
+    /// Makes the root wait for these branches until `on` is met. The ends of the branches are the result. `then` is a tool that
+    /// is called next, and its arguments: an object whose texts are templates over `result`. Without arguments, the tool reads
+    /// them from the result.
     pub async fn join(
         &self,
         branches: Vec<Id>,
@@ -407,22 +407,22 @@ impl Session {
         self.send(Message::join(branches, on, then, args)).await
     }
 
-    /// Takes over a branch on the current one.
+    /// Adopts a branch: the current branch continues with its results.
     pub async fn adopt(&self, branch: Id, at: Option<Line>) -> Result<Receipt, EngineError> {
         self.send(Message::Adopt { branch, at }).await
     }
 
-    /// Makes a branch current.
+    /// Makes a branch the current one.
     pub async fn make_current(&self, branch: Id) -> Result<Receipt, EngineError> {
         self.send(Message::Current(branch)).await
     }
 
-    /// Puts something into the inbox and waits until it is taken, waits visibly or is refused.
+    /// Puts a message into the inbox and waits until it is taken, visibly waits, or is refused.
     pub async fn send(&self, message: Message) -> Result<Receipt, EngineError> {
         self.send_as(crate::inbox::random_id(), message).await
     }
 
-    /// The same under an id of the caller's, accepted once for as long as the session lives.
+    /// Sends a message as [`Session::send`] does, under an id of the caller. The id is accepted once in the life of the session.
     pub async fn send_as(&self, id: Name, message: Message) -> Result<Receipt, EngineError> {
         if !self.engine.put(&self.id, id.clone(), &message).await? {
             return Ok(Receipt {
@@ -431,7 +431,7 @@ impl Session {
             });
         }
         let (reply, answer) = oneshot::channel();
-        // A driver that is gone drops the reply with what it was sent, so the answer never hangs.
+        // A driver that is gone drops the reply channel with the message, so waiting for the answer never hangs.
         self.to
             .send(ToDriver::Inbox(id.clone(), reply))
             .await
@@ -439,7 +439,7 @@ impl Session {
             .ok();
         match answer.await {
             Ok(receipt) => Ok(receipt),
-            // It lies in the inbox for whoever comes next.
+            // The message stays in the inbox for the next owner.
             Err(_) => Ok(Receipt {
                 id,
                 fate: Fate::Lies,
@@ -447,8 +447,8 @@ impl Session {
         }
     }
 
-    /// What becomes of something that was put into the inbox before this session was opened: waits until it is taken,
-    /// waits visibly or is refused. `Known` if it was taken already.
+    /// Returns the fate of a message that was put into the inbox before this session was opened. Waits until it is taken, visibly
+    /// waits, or is refused. Returns `Known` if it was taken already.
     pub async fn fate_of(&self, id: &Name) -> Fate {
         let (reply, answer) = oneshot::channel();
         let told = ToDriver::Inbox(id.clone(), reply);
@@ -459,7 +459,7 @@ impl Session {
         }
     }
 
-    /// Waits until nothing goes on by itself any more. All that it tells of is on disk.
+    /// Waits until nothing goes on by itself any more. Everything that the result reports is on disk.
     pub async fn settled(&self) -> Result<Arc<Settled>, EngineError> {
         let mut standing = self.settled.clone();
         loop {
@@ -474,7 +474,7 @@ impl Session {
         }
     }
 
-    /// Waits until it has settled otherwise than so. Where it went on meanwhile and came to the same, that is no news.
+    /// Waits until the session has settled in another state than this one. Settling in an equal state does not count.
     pub async fn settled_otherwise(&self, than: &Settled) -> Result<Arc<Settled>, EngineError> {
         let mut standing = self.settled.clone();
         loop {
@@ -489,21 +489,21 @@ impl Session {
         }
     }
 
-    /// Tells when it stands otherwise than now.
+    /// Returns a receiver that reports the next change of the driver's state.
     pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
         let mut standing = self.settled.clone();
         standing.mark_unchanged();
         standing
     }
 
-    /// Waits until nothing happens before something outside does: an effect that runs ends, somebody says something,
-    /// time passes. All that it tells of is on disk.
+    /// Waits until nothing can happen until something outside does: a running effect ends, a message arrives, or a time is
+    /// reached. Everything that the result reports is on disk.
     pub async fn outside(&self) -> Result<Outside, EngineError> {
         let mut standing = self.settled.clone();
         loop {
             let still = self.still.notified();
             tokio::pin!(still);
-            // Registered before looking, so what is told in between is not missed.
+            // Registered before the check, so that no notification between the check and the wait is missed.
             still.as_mut().enable();
             match &*standing.borrow_and_update() {
                 Standing::Busy | Standing::Stands { .. } => {}
@@ -521,25 +521,26 @@ impl Session {
         }
     }
 
-    /// Follows the session from a cursor on; `Line::NONE` from its beginning.
+    /// Follows the session from a cursor on. `Line::NONE` means from the beginning.
     pub fn feed(&self, cursor: Line) -> Feed {
         self.engine
             .feed_of(self.id.clone(), cursor, Some(self.live.subscribe()))
     }
 
-    /// Lets go in order: effects that may be asked again are cut, `idempotent` and `unsafe` ones that have started
-    /// are waited for within their time, also on branches that were left meanwhile, all lines reach the disk, the claim ends.
+    /// Stops driving the session in an orderly way. Effects that may be repeated are cancelled. `idempotent` and `unsafe` effects
+    /// that have started are awaited within their timeouts, also on superseded branches. Then all lines reach the disk, and the
+    /// claim ends.
     pub async fn stop(self) {
         let (done, ended) = oneshot::channel();
         if self.to.send(ToDriver::Stop(done)).await.is_ok() {
             let _ = ended.await;
         }
-        // The engine keeps no handle to what nobody drives: such a handle would keep the engine, too.
+        // Removes the engine's handle to this session. A handle that stays would keep the engine alive.
         let _ = self.engine.driven(&self.id);
         let inner = &self.engine.0;
         if inner.drives_nothing() {
             inner.mail.rests().await;
-            // somebody may have begun meanwhile
+            // Another session may have started meanwhile.
             if !inner.drives_nothing() {
                 inner.mail.is_carried(inner);
             }
@@ -547,36 +548,36 @@ impl Session {
     }
 }
 
-/// How a person forks.
+/// Options of [`Session::fork`].
 #[derive(Clone, Debug, Default)]
 pub struct Fork {
-    /// The branch; none: the current one.
+    /// The branch to fork. `None` means the current one.
     pub branch: Option<Id>,
-    /// The line; none: its last.
+    /// The line at which to fork. `None` means the last line of the branch.
     pub at: Option<Line>,
-    /// What people call the new branch.
+    /// Label of the new branch.
     pub label: Option<Name>,
-    /// The first message there.
+    /// First message on the new branch.
     pub say: Option<String>,
-    /// Effects that touch the world run there, too.
+    /// True if effects that touch the world run on the new branch too.
     pub live: bool,
 }
 
-/// How a person searches.
+/// Options of [`Session::search`].
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// The branch; none: the current one.
+    /// The branch to start from. `None` means the current one.
     pub branch: Option<Id>,
-    /// The line; none: its last.
+    /// The line to start from. `None` means the last line of the branch.
     pub at: Option<Line>,
-    /// The first message there.
+    /// First message on the root branch of the search.
     pub say: Option<String>,
-    /// What is to be done.
+    /// The plan of the search.
     pub plan: Plan,
 }
 
 impl Search {
-    /// From the last line of the current branch on.
+    /// Searches from the last line of the current branch.
     pub fn here(plan: Plan) -> Self {
         Self {
             branch: None,

@@ -1,8 +1,8 @@
-//! Sessions that stand after each line, until somebody says how they go on.
+//! Sessions that stop after each line until a caller lets them go on.
 //!
-//! A line here is one that holds a commit: something was taken, somebody moved. What only the ledger notes beside it (an
-//! attempt that starts, what it cost) comes with the next one. While a session stands nothing begins, and what ends meanwhile
-//! waits; that is a matter of the process that drives it and not of the log, so a process that dies there leaves a session
+//! Only lines with a commit count: lines in which an input was taken or an agent moved. Entries that only the ledger makes
+//! (the start of an attempt, its cost) come with the next line. While a session is stopped nothing begins, and outcomes that
+//! arrive wait. The stop belongs to the driving process and not to the log, so a process that dies there leaves a session
 //! like any other.
 
 use crate::Boxed;
@@ -15,52 +15,52 @@ use std::sync::Arc;
 use steersman_machine::ids::Line;
 use tokio::sync::oneshot;
 
-/// Where a session came to that stands after each line.
+/// The state in which a stepping session came to rest.
 #[derive(Clone, Debug)]
 pub enum Stood {
-    /// It stands behind this line, which is on disk.
+    /// The session stopped after this line, which is on disk.
     At(Line),
     /// Nothing goes on by itself.
     Settled(Arc<Settled>),
 }
 
-/// How a session that stands goes on.
+/// The way in which a stopped session goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Go {
-    /// To its next line.
+    /// Run to the next line.
     Line,
-    /// Without standing any more.
+    /// Run without stopping again.
     Free,
-    /// Not at all: it is paused, and whoever resumes it goes on.
+    /// Pause the session. It goes on when it is resumed.
     Pause,
-    /// Otherwise: this is said here. What is owed and has not begun is cancelled; where something runs it is heard as soon
-    /// as that has ended.
+    /// Say this text to the session. Effects that are due and have not begun are cancelled. If an effect is running, the text is
+    /// taken as soon as that effect has ended.
     Redirect(String),
 }
 
-/// What a driver is told by whoever lets it go on.
+/// Order to the driver of a stopped session.
 pub(crate) enum Let {
     Line,
     Free,
 }
 
-/// Says at each line how a session goes on.
+/// A callback that is asked at each line how the session goes on.
 #[derive(Clone)]
 pub struct Steps(Arc<dyn Fn(Step) -> Boxed<'static, Go> + Send + Sync>);
 
-/// Where somebody is asked how it goes on.
+/// The argument of a [`Steps`] callback.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The session that stands.
+    /// The session that is stopped.
     pub session: SessionId,
-    /// The line behind which it stands.
+    /// The line after which it stopped.
     pub line: Line,
-    /// Its outcomes came from a recording that is followed, so nobody was asked and nothing ran.
+    /// True if the outcomes of this line came from a recording, so nobody was asked and nothing ran.
     pub recorded: bool,
 }
 
 impl Steps {
-    /// Asked at each line.
+    /// Creates a callback that is called at each line.
     pub fn new(ask: impl Fn(Step) -> Boxed<'static, Go> + Send + Sync + 'static) -> Self {
         Self(Arc::new(ask))
     }
@@ -77,11 +77,11 @@ impl fmt::Debug for Steps {
 }
 
 impl Session {
-    /// Waits until it stands behind a line, or nothing goes on by itself. Of a session that was not opened to stand
+    /// Waits until the session stops after a line, or nothing goes on by itself. For a session that was not opened to stop
     /// ([`Engine::open_stepping`](crate::engine::Engine::open_stepping)) this is [`Session::settled`].
     ///
     /// # Errors
-    /// If it is not driven any more, with why.
+    /// The session is not driven any more; the error holds the reason.
     pub async fn stood(&self) -> Result<Stood, EngineError> {
         let mut standing = self.settled.clone();
         loop {
@@ -97,11 +97,11 @@ impl Session {
         }
     }
 
-    /// Lets it go on from where it stands; what is said is taken with the next line, before anything else happens. The receipt
-    /// is of what had to be put into the inbox, if anything had.
+    /// Lets the session go on from the line after which it stopped. A text is taken with the next line, before anything else
+    /// happens. Returns a receipt if a message had to be put into the inbox.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub async fn go(&self, go: Go) -> Result<Option<Receipt>, EngineError> {
         match go {
             Go::Line => self.lets(Let::Line).await,
@@ -117,7 +117,7 @@ impl Session {
             Standing::Stands { running, .. } => *running,
             _ => false,
         };
-        // What runs may touch the world: cut off, nobody would know whether it happened.
+        // A running effect may touch the world. If it were cancelled, it would be unknown whether it happened.
         let message = if running {
             Message::Say {
                 text,
@@ -135,7 +135,7 @@ impl Session {
         let id = random_id();
         self.engine.put(&self.id, id.clone(), &message).await?;
         let (reply, answer) = oneshot::channel();
-        // In this order: it is read before anything begins.
+        // Sent before the step, so that the message is read before anything begins.
         self.to
             .send(ToDriver::Inbox(id.clone(), reply))
             .await
@@ -148,7 +148,7 @@ impl Session {
         }))
     }
 
-    /// The driver has heard it when this returns.
+    /// Sends an order to the driver and waits until the driver has read it.
     async fn lets(&self, how: Let) {
         let (heard, hears) = oneshot::channel();
         if self.to.send(ToDriver::Step(how, heard)).await.is_ok() {

@@ -1,4 +1,4 @@
-//! The tool port: runs one tool once. What it returns is raw; the machine maps it.
+//! The tool port: runs one tool once. The result is raw; the machine maps it.
 
 use crate::Boxed;
 use crate::artifact::Artifacts;
@@ -13,38 +13,38 @@ use steersman_machine::network::Network;
 use steersman_machine::rate::Rate;
 use tokio_util::sync::CancellationToken;
 
-/// Runs tools of some source (HTTP, command, Rust, MCP).
+/// Runs the tools of one kind of source (HTTP, command, Rust, MCP).
 pub trait Toolset: Send + Sync + 'static {
-    /// Whether it runs this tool of this network.
+    /// Returns true if this toolset runs this tool of this network.
     fn has(&self, network: &Network, tool: &str) -> bool;
 
-    /// Whether an attempt is cut when the time is over that its definition gives it. What plays tools may say no.
+    /// Returns true if an attempt is cancelled when its timeout is over. A toolset that simulates tools may return false.
     fn is_timed(&self) -> bool {
         true
     }
 
-    /// The place that an attempt asks, where the definition says how often that may be at most: what names the place, and
-    /// the rate. The attempt begins when its turn has come.
+    /// Returns the place that an attempt asks, and the rate at which the definition allows to ask it. `None` if the definition
+    /// sets no rate. The attempt begins when the limiter of the place gives it a turn.
     fn place(&self, run: &ToolRun) -> Option<(String, Rate)> {
         let _ = run;
         None
     }
 
-    /// What an MCP server offers now, if this reaches servers. Asked when a session starts, and where its list may have
-    /// changed that is followed. Ends within the server's `timeout`.
+    /// Asks an MCP server for its tools, if this toolset reaches servers. Called when a session starts, and when a list that the
+    /// session follows may have changed. Ends within the server's `timeout`.
     fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
         let _ = ask;
         Box::pin(std::future::ready(Asked::Elsewhere))
     }
 
-    /// How the list of a server stands as far as that is known without asking: as long as it is equal, the list is, too.
-    /// None where there is no connection. Answers at once.
+    /// Returns the state of a server's list without asking the server: as long as the mark is equal, the list is the same. `None`
+    /// means that there is no connection. Must not block.
     fn mark(&self, ask: &ServerAsk) -> Option<ListMark> {
         let _ = ask;
         None
     }
 
-    /// Runs a tool as [`run`](Self::run) does, telling of its progress meanwhile where its source does.
+    /// Runs a tool as [`run`](Self::run) does, and reports progress to `hear` if the source reports any.
     fn run_heard<'a>(
         &'a self,
         run: &'a ToolRun,
@@ -55,78 +55,78 @@ pub trait Toolset: Send + Sync + 'static {
         self.run(run, cancel)
     }
 
-    /// Runs it once. Never panics on any argument; what it may have done when it is cut is in the [`Raw`].
+    /// Runs a tool once. Never panics, for any arguments. If the run is cancelled, the [`Raw`] says what may have happened.
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw>;
 }
 
-/// Who hears of the progress of an attempt. Provisional: nothing of it is kept.
+/// Receiver of an attempt's progress. Progress is provisional and never stored.
 pub type Hear = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// How far an attempt has come, in whatever unit its source counts.
+/// Progress of an attempt, in the unit that its source counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// Done so far.
+    /// Amount that is done so far.
     pub done: f64,
-    /// Of so much, if it is known.
+    /// Total amount, if it is known.
     pub total: Option<f64>,
-    /// What it does now, for people.
+    /// Current activity, in words for people.
     pub message: Option<String>,
 }
 
 /// One attempt of a tool.
 #[derive(Clone)]
 pub struct ToolRun {
-    /// The network that declares it.
+    /// The network that declares the tool.
     pub network: Arc<Network>,
-    /// The session, for keys.
+    /// Id of the session; a part of idempotency keys.
     pub session: Arc<str>,
-    /// The random mark of the owner that wished it: with session and effect the key is unique in the world.
+    /// Random mark of the owner that recorded the wish. With session and effect it makes a key that is unique in the world.
     pub mark: u64,
-    /// Its effect id.
+    /// The effect that this attempt is of.
     pub effect: Id,
-    /// Attempt, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Tool, class, arguments (secret parameters absent).
+    /// Tool, class and arguments. Secret parameters are absent.
     pub work: ToolWork,
-    /// The folder of the definition: what its relative paths mean, and where its commands run.
+    /// Folder of the definition. Relative paths start there, and commands run there.
     pub folder: Arc<Path>,
-    /// The artifacts that its agent sees.
+    /// The artifacts that the calling agent sees.
     pub artifacts: Artifacts,
-    /// Names that its templates read, secrets and sealed state opened. Never stored, never logged.
+    /// Names that the tool's templates read, with secrets and sealed state opened. Never stored, never logged.
     pub scope: Arc<dyn Scope + Send + Sync>,
 }
 
-/// A question to a server: what it offers.
+/// A request to an MCP server for the list of its tools.
 #[derive(Clone)]
 pub struct ServerAsk {
-    /// The network that declares it.
+    /// The network that declares the server.
     pub network: Arc<Network>,
-    /// Its name there.
+    /// Name of the server in that network.
     pub server: Name,
-    /// The folder of the definition: where its command runs.
+    /// Folder of the definition, in which the server's command runs.
     pub folder: Arc<Path>,
     /// `config` and `secrets`, opened. Never stored, never logged.
     pub scope: Arc<dyn Scope + Send + Sync>,
 }
 
-/// Of which connection a server's list is, and how often the server said on it that the list changed.
+/// A connection, and the number of times that the server reported a changed list on it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct ListMark {
-    /// Unique in this process.
+    /// Number of the connection, unique in this process.
     pub connection: u64,
-    /// Counted since the connection was made.
+    /// Reported changes since the connection was made.
     pub changes: u64,
 }
 
-/// What came of asking a server.
+/// Result of asking an MCP server for its tools.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Asked {
-    /// This does not reach servers.
+    /// This toolset does not reach servers.
     Elsewhere,
-    /// Its tools are played here: nobody was asked, and those that are named take any arguments.
+    /// The server's tools are simulated. Nobody was asked, and the tools that the definition names take any arguments.
     Played,
-    /// What it offers; tools that the definition does not take are left out.
+    /// The tools that the server offers, without those that the definition does not take.
     Offers(Listing),
-    /// It cannot be asked, or its answer cannot be used.
+    /// The server cannot be asked, or its answer cannot be used.
     Failed(Fault),
 }

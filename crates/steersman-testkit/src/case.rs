@@ -1,5 +1,5 @@
-//! Runs a test of a definition in the machine alone. The same tests are run whole by the runtime; what they expect is
-//! judged by [`super::expect`] in both.
+//! Runs a test of a definition in the machine alone. The runtime runs the same tests with a whole session; [`super::expect`]
+//! checks the expectations in both.
 
 use super::world::{Fault, Held, World, fault};
 use serde_json::json;
@@ -14,17 +14,17 @@ use steersman_machine::interaction::Interaction;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 
-/// What a test came to.
+/// Result of a test.
 #[derive(Debug)]
 pub struct Ran {
-    /// The session as it ended.
+    /// The session at its end.
     pub world: World,
-    /// What did not hold, each in words.
+    /// Expectations that do not hold, each in words.
     pub failures: Vec<String>,
 }
 
-/// Runs a test. An error is a test that cannot be run as it is written, or a machine that broke a rule; what it
-/// expected in vain is in [`Ran::failures`].
+/// Runs a test. An error means that the test cannot be run as it is written, or that the machine broke a rule. Expectations that
+/// do not hold are in [`Ran::failures`].
 pub fn run(network: Arc<Network>, test: &Test) -> Result<Ran, Fault> {
     let disturbed = |a: &Act| matches!(a, Act::Kill(_) | Act::Resume);
     let kills = test
@@ -164,7 +164,7 @@ fn act(world: &mut World, test: &Test, step: &Step) -> Result<(), Fault> {
             taken(world.join(ids?, on.clone(), then.clone())?.line)
         }
         Act::Advance(millis) => world.advance(*millis),
-        // The machine has no process: what is kept of it is what is folded from the lines.
+        // The machine has no process; all that survives is what folds from the lines.
         Act::Kill(_) | Act::Resume => world.restart(),
     }
 }
@@ -190,7 +190,7 @@ fn held(world: &World, at: Id, held: &Held, name: &str) -> Result<Id, Fault> {
     found.ok_or_else(|| Fault(format!("{name} waits for no {held:?}")))
 }
 
-/// The arguments of a call with those that a person changed.
+/// Returns the arguments of a call, with the changes of a person.
 fn edited(world: &World, effect: Id, edit: &serde_json::Value) -> serde_json::Value {
     let out = &world.out()[&effect];
     let call = world.at(out.branch).call_of(effect);
@@ -204,7 +204,8 @@ fn edited(world: &World, effect: Id, edit: &serde_json::Value) -> serde_json::Va
     args
 }
 
-/// A line of a branch: its number, or the first after a tool closed (`approve_plan`, `approve_plan#2`); the head.
+/// Returns a line of a branch: by its number, or the line in which a tool closed
+/// (`approve_plan`, `approve_plan#2`), else the head.
 fn place(world: &World, of: Id, from: Option<&str>) -> Result<Line, Fault> {
     let head = world.branch(of).head;
     let Some(from) = from else { return Ok(head) };
@@ -249,7 +250,7 @@ fn place(world: &World, of: Id, from: Option<&str>) -> Result<Line, Fault> {
     fault(format!("{from} did not close on this branch"))
 }
 
-/// A call's tool, an agent, a branch, or `session`.
+/// Returns the branch and the target of a cancel: a call by its tool, an agent, a branch, or `session`.
 fn cancelled(world: &World, at: Id, what: &str) -> Result<(Id, Cancelled), Fault> {
     if what == "session" {
         return Ok((at, Cancelled::All));
@@ -270,7 +271,7 @@ fn cancelled(world: &World, at: Id, what: &str) -> Result<(Id, Cancelled), Fault
     Ok((branch, Cancelled::Agent(agent)))
 }
 
-/// A world as a subject of expectations.
+/// A world as the subject of expectations.
 struct In<'a> {
     world: &'a World,
     undisturbed: Option<&'a World>,

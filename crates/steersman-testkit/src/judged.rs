@@ -1,4 +1,4 @@
-//! Random sessions whose agents and tools are judged.
+//! Random sessions in which agents and tools are judged.
 
 use super::random::{Dice, busy, said};
 use steersman_machine::effect::Outcome;
@@ -7,7 +7,7 @@ use steersman_machine::ids::Id;
 use steersman_machine::network::{Network, Reflect};
 use steersman_machine::reflect;
 
-/// Some agents and tools are judged, by themselves or by a reviewer who may call tools that are judged, too.
+/// Makes some agents and tools judged, by themselves or by a reviewer that may call judged tools too.
 pub(super) fn reflects(network: &mut Network, seed: u64) {
     let reflect = |by: Option<&str>, rounds: u32| {
         Some(Reflect {
@@ -41,7 +41,7 @@ pub(super) fn reflects(network: &mut Network, seed: u64) {
     }
 }
 
-/// A judgement, used or not.
+/// Returns a random judgement; some cannot be used.
 pub(super) fn verdict(dice: &mut Dice, effect: Id) -> Outcome {
     match dice.below(10) {
         0 => busy(),

@@ -1,6 +1,6 @@
 //! Tests of machines: a stand-in for driver and store in memory, case files, random sessions and replay.
 //!
-//! Nothing here does I/O; whoever runs it reads the files.
+//! Nothing here does I/O; the caller reads the files.
 
 pub mod case;
 mod judged;

@@ -1,4 +1,4 @@
-//! A log written by hand, for tests of what only reads one.
+//! A log written by hand, for tests of code that only reads logs.
 
 use std::sync::Arc;
 use steersman_definition::{Files, compile};
@@ -16,32 +16,32 @@ use steersman_machine::network::{Does, Network};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
-/// The network of a definition.
+/// Compiles a definition to a network.
 ///
 /// # Panics
-/// If it has faults.
+/// If the definition has faults.
 pub fn network(yaml: &str) -> Network {
     let (network, found) = compile(&Files::new("test.yaml", yaml));
     let said: Vec<String> = found.iter().map(ToString::to_string).collect();
     network.unwrap_or_else(|| panic!("{}", said.join("\n")))
 }
 
-/// A log and where it stands.
+/// A log and the snapshot at its end.
 #[derive(Debug)]
 pub struct Log {
-    /// The definition that is in force.
+    /// The network that is in force.
     pub network: Network,
     /// All lines, from the first.
     pub lines: Vec<LogLine>,
-    /// What they come to.
+    /// The snapshot after the last line.
     pub snapshot: Snapshot,
-    /// The time of the lines that come.
+    /// The time of the lines that follow.
     pub now: Time,
-    /// How often a text or a push was asked for.
+    /// Number of texts and pushes that were read.
     pub reads: std::cell::Cell<u32>,
 }
 
-/// One line in the making.
+/// A line that is being written.
 #[derive(Debug)]
 pub struct Draft {
     n: Line,
@@ -52,12 +52,12 @@ pub struct Draft {
 }
 
 impl Log {
-    /// An empty log under this definition.
+    /// Returns an empty log under this definition.
     pub fn new(yaml: &str) -> Self {
         Self::of(network(yaml))
     }
 
-    /// An empty log under this network.
+    /// Returns an empty log under this network.
     pub fn of(network: Network) -> Self {
         Self {
             network,
@@ -68,7 +68,7 @@ impl Log {
         }
     }
 
-    /// What templates and ticks read.
+    /// Returns the context that templates and ticks read.
     pub fn cx(&self) -> Cx<'_> {
         Cx {
             network: &self.network,
@@ -76,7 +76,7 @@ impl Log {
         }
     }
 
-    /// Writes a line and folds it.
+    /// Writes a line, folds it and returns the result of the closure.
     pub fn line<T>(&mut self, write: impl FnOnce(&mut Draft) -> T) -> T {
         let n = Line(self.lines.len() as u64 + 1);
         let mut draft = Draft {
@@ -109,7 +109,7 @@ impl Log {
         given
     }
 
-    /// The root of this kind, with its first message.
+    /// Writes the first line, with a root agent and its first message. Returns the agent's id.
     pub fn start(&mut self, def: &str, message: &str) -> Id {
         let kind = match self.network.agent(def).does {
             Does::Route(_) => Kind::Routed,
@@ -134,7 +134,7 @@ impl Log {
                     line.write(agent, name, &default.to_string());
                 }
             }
-            // Edits come before agents are made; a maker's defaults are part of the making.
+            // The fold applies edits before agents are made, so move the defaults into the entry of the new agent.
             let defaults = std::mem::take(&mut line.commit.edits);
             line.commit.made[0].state = defaults;
             line.say(agent, message);
@@ -142,7 +142,7 @@ impl Log {
         })
     }
 
-    /// Puts a tombstone in the place of a text.
+    /// Replaces a text by a tombstone.
     pub fn erase(&mut self, body: Body) {
         self.lines[body.line().0 as usize - 1].bodies[body.k() as usize] =
             Text::Erased { hash: [0; 32] };
@@ -150,17 +150,17 @@ impl Log {
 }
 
 impl Draft {
-    /// The id of the next thing.
+    /// Returns the id of the next thing of this line.
     pub fn id(&mut self) -> Id {
         self.things += 1;
         Id::new(self.n, self.things - 1)
     }
-    /// A text of the line.
+    /// Adds a text to the line.
     pub fn text(&mut self, text: &str) -> Body {
         self.bodies.push(Text::Here(text.into()));
         Body::new(self.n, self.bodies.len() as u32 - 1)
     }
-    /// Pushes onto an agent's stack.
+    /// Pushes an interaction onto an agent's stack.
     pub fn push(&mut self, agent: Id, what: Interaction) {
         let head = self
             .heads
@@ -184,21 +184,21 @@ impl Draft {
             state: Vec::new(),
         });
     }
-    /// A message from outside.
+    /// Pushes a message from outside.
     pub fn say(&mut self, agent: Id, text: &str) -> Body {
         let body = self.text(text);
         self.said(agent, Origin::Outside(None), body);
         body
     }
-    /// A message of any origin.
+    /// Pushes a message of any origin.
     pub fn said(&mut self, agent: Id, from: Origin, body: Body) {
         self.push(agent, Interaction::UserMessage { from, body });
     }
-    /// The model answers.
+    /// Pushes an answer of the model.
     pub fn answer(&mut self, agent: Id, text: Option<&str>) {
         self.thought(agent, text, None, false);
     }
-    /// The model answers, with what its provider wants back; or part of an answer came.
+    /// Pushes an answer of the model, complete or partial, with the text that its provider wants back.
     pub fn thought(&mut self, agent: Id, text: Option<&str>, opaque: Option<&str>, partial: bool) {
         let text = text.map(|t| self.text(t));
         let opaque = opaque.map(|t| self.text(t));
@@ -213,20 +213,20 @@ impl Draft {
             },
         );
     }
-    /// A call of a tool.
+    /// Pushes a call of a tool.
     pub fn call(&mut self, agent: Id, name: &str, args: &str) -> Id {
         self.chained(agent, name, args, None)
     }
-    /// A call of a tool that follows another.
+    /// Pushes a call of a tool that follows another call.
     pub fn chained(&mut self, agent: Id, name: &str, args: &str, chain: Option<Id>) -> Id {
         self.call_to(agent, name, args, Target::Tool(Class::Read), chain)
             .0
     }
-    /// A call of an agent.
+    /// Pushes a call of an agent.
     pub fn agent_call(&mut self, agent: Id, name: &str, child: Id, args: &str) -> (Id, Body) {
         self.call_to(agent, name, args, Target::Agent(child), None)
     }
-    /// The number of a call: no other call of the log has it.
+    /// Returns the number for the next call; it is unique in the log.
     pub fn number(&self) -> Number {
         let call = u32::try_from(self.n.0).expect("logs of tests are short") * 1_000;
         Number {
@@ -234,7 +234,7 @@ impl Draft {
             step: 0,
         }
     }
-    /// A call of anything.
+    /// Pushes a call of any target. Returns its id and its arguments.
     pub fn call_to(
         &mut self,
         agent: Id,
@@ -260,7 +260,7 @@ impl Draft {
         );
         (id, args)
     }
-    /// A call is done.
+    /// Pushes the result of a call that is done.
     pub fn result(&mut self, agent: Id, call: Id, text: &str) {
         let body = self.text(text);
         self.push(
@@ -268,13 +268,13 @@ impl Draft {
             Interaction::Result(result(call, How::Done, Some(body), None)),
         );
     }
-    /// A call failed.
+    /// Pushes the result of a call that failed.
     pub fn failed(&mut self, agent: Id, call: Id, code: &str, text: &str) {
         let body = self.text(text);
         let failed = result(call, How::Failed, Some(body), Some(code.into()));
         self.push(agent, Interaction::Result(failed));
     }
-    /// The agent is done.
+    /// Pushes the end of an agent.
     pub fn finished(&mut self, agent: Id, end: End) {
         self.push(
             agent,
@@ -287,7 +287,7 @@ impl Draft {
             },
         );
     }
-    /// Writes state.
+    /// Writes a state entry.
     pub fn write(&mut self, scope: Id, name: &str, json: &str) {
         let value = self.text(json);
         self.commit.edits.push(Write {
@@ -298,17 +298,17 @@ impl Draft {
             expires: None,
         });
     }
-    /// So many bytes came into view.
+    /// Records that the agent's context grew by so many bytes.
     pub fn grew(&mut self, agent: Id, bytes: u32) {
         self.commit.changes.push(Change::Grew(agent, bytes));
     }
-    /// Moves a boundary.
+    /// Moves a boundary of a context.
     pub fn watermark(&mut self, mark: Watermark) {
         self.commit.changes.push(Change::Watermark(mark));
     }
 }
 
-/// A result of this call that wrote nothing.
+/// Returns a result of this call that wrote no state.
 pub fn result(call: Id, how: How, body: Option<Body>, code: Option<Name>) -> CallResult {
     CallResult {
         call,

@@ -1,4 +1,4 @@
-//! Modes in random sessions, and what must hold of them.
+//! Modes in random sessions, and the checks on them.
 
 use super::net::expr;
 use super::world::{Fault, World, fault};
@@ -9,7 +9,7 @@ use steersman_machine::network::{
     ExitsWhen, FINISH, Limits, Mode, ModeExit, ModelAgent, Modes, Network, OnLimit,
 };
 
-/// Some of its agents get modes, with every kind of exit; a tool says one, too.
+/// Gives some agents modes with every kind of exit, and lets a tool set a mode.
 pub(super) fn moody(network: &mut Network, seed: u64) {
     let agents = match seed % 3 {
         0 => return,
@@ -61,7 +61,8 @@ fn modes(all: &ModelAgent, limits: &Limits) -> Modes {
     }
 }
 
-/// The mode of an agent is what the commits of the path say, and nothing else; and it is one that it has.
+/// Checks that each agent is in the mode that the commits of its path say, and that
+/// it has such a mode. Returns the number of changes.
 pub(super) fn follow_from_commits(world: &World) -> Result<u64, Fault> {
     let mut changes = 0;
     for (branch, at) in world.branches() {

@@ -1,4 +1,4 @@
-//! Networks by hand, for tests that are about the machine and not about definitions.
+//! Networks built by hand, for tests of the machine that need no definition.
 
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -12,11 +12,11 @@ use steersman_machine::network::{
     ToolUse, Turns, Type, TypeKind, Unusable, ViewDef, Wait, WaitOn,
 };
 
-/// A network in the making. Every method adds to it; the first agent is the entry.
+/// A network that is being built. Every method adds to it; the first agent is the entry.
 #[derive(Debug)]
 pub struct Draft(Network);
 
-/// An empty type of this kind.
+/// Returns a type of this kind, without further settings.
 pub fn ty(kind: TypeKind) -> Type {
     Type {
         kind,
@@ -29,7 +29,7 @@ pub fn ty(kind: TypeKind) -> Type {
     }
 }
 
-/// A text.
+/// Returns the type of texts.
 pub fn text() -> Type {
     ty(TypeKind::String { pattern: None })
 }
@@ -42,12 +42,12 @@ fn data(value: &str) -> Data {
     Data::parse(Json::from(value)).expect("templates of tests parse")
 }
 
-/// A tool or agent that a model is offered.
+/// Returns the offer of a tool or agent.
 pub fn offer(of: Offer) -> ToolUse {
     ToolUse::plain(of)
 }
 
-/// A tool with no parameters and no source but Rust.
+/// Returns a tool in Rust without parameters.
 pub fn tool(name: &str, class: Class) -> ToolDef {
     ToolDef {
         name: name.into(),
@@ -76,7 +76,7 @@ pub fn tool(name: &str, class: Class) -> ToolDef {
 }
 
 impl Draft {
-    /// An empty network.
+    /// Returns an empty network.
     pub fn new(name: &str) -> Self {
         let model = ModelDef {
             provider: Provider::Scripted,
@@ -120,7 +120,7 @@ impl Draft {
         })
     }
 
-    /// A model-driven agent. The first is the entry, in a dialogue; others end tasks.
+    /// Adds a model-driven agent. The first one is the entry and has dialogues; others end tasks.
     #[must_use]
     pub fn agent(self, name: &str, uses: Vec<ToolUse>) -> Self {
         let turns = if self.0.entry.is_empty() {
@@ -131,7 +131,7 @@ impl Draft {
         self.agent_turns(name, turns, uses)
     }
 
-    /// A model-driven agent that ends its turns like this.
+    /// Adds a model-driven agent that ends its turns in this way.
     #[must_use]
     pub fn agent_turns(self, name: &str, turns: Turns, uses: Vec<ToolUse>) -> Self {
         let does = Does::Model(Box::new(ModelAgent {
@@ -156,7 +156,7 @@ impl Draft {
         self.any(name, turns, does)
     }
 
-    /// A routed agent.
+    /// Adds a routed agent.
     #[must_use]
     pub fn route(self, name: &str, by: RouteBy) -> Self {
         let does = Does::Route(Route {
@@ -175,7 +175,7 @@ impl Draft {
         self.any(name, Turns::Task, does)
     }
 
-    /// A routed agent with rules: an expression, and the members it leads to; none: the end.
+    /// Adds a routed agent with rules: each an expression and its members. No members means the end.
     #[must_use]
     pub fn rules(self, name: &str, rules: &[(&str, &[&str])]) -> Self {
         let rules = rules
@@ -216,14 +216,14 @@ impl Draft {
         self
     }
 
-    /// Changes an agent.
+    /// Changes an agent with this closure.
     #[must_use]
     pub fn change(mut self, name: &str, change: impl FnOnce(&mut AgentDef)) -> Self {
         change(self.0.agents.get_mut(name).expect("the agent was added"));
         self
     }
 
-    /// A state entry of the entry agent, unset at first.
+    /// Adds an optional state entry to the entry agent, unset at first.
     #[must_use]
     pub fn state(self, name: &str, kind: TypeKind) -> Self {
         let entry = self.0.entry.first().expect("agents come first").clone();
@@ -232,7 +232,7 @@ impl Draft {
         self.change(&entry, |agent| agent.state.push((name.into(), ty)))
     }
 
-    /// How writes of an entry of the entry agent come together.
+    /// Sets the reducer of an entry of the entry agent.
     #[must_use]
     pub fn reduces(self, name: &str, how: Reduce) -> Self {
         let entry = self.0.entry.first().expect("agents come first").clone();
@@ -242,26 +242,26 @@ impl Draft {
         })
     }
 
-    /// What a tool writes: an entry and the template of its value.
+    /// Adds a state write to a tool: an entry and the template of its value.
     #[must_use]
     pub fn sets(self, tool: &str, entry: &str, value: &str) -> Self {
         self.change_tool(tool, |tool| tool.set.push((entry.into(), data(value))))
     }
 
-    /// A tool.
+    /// Adds a tool to the network.
     #[must_use]
     pub fn tool(mut self, tool: ToolDef) -> Self {
         self.0.tools.insert(tool.name.clone(), tool);
         self
     }
 
-    /// A tool in Rust without parameters.
+    /// Adds a tool in Rust without parameters.
     #[must_use]
     pub fn native(self, name: &str, class: Class) -> Self {
         self.tool(tool(name, class))
     }
 
-    /// A tool that comes with the engine.
+    /// Adds a tool that comes with the engine.
     #[must_use]
     pub fn built_in(self, name: &str, which: BuiltIn, fields: &[(&str, Type)]) -> Self {
         self.tool(ToolDef {
@@ -271,7 +271,7 @@ impl Draft {
         })
     }
 
-    /// A tool that writes its one argument `value` to this entry.
+    /// Adds a tool that writes its one argument `value` to this entry.
     #[must_use]
     pub fn setter(self, name: &str, entry: &str) -> Self {
         self.tool(ToolDef {
@@ -282,14 +282,14 @@ impl Draft {
         })
     }
 
-    /// Changes a tool.
+    /// Changes a tool with this closure.
     #[must_use]
     pub fn change_tool(mut self, name: &str, change: impl FnOnce(&mut ToolDef)) -> Self {
         change(self.0.tools.get_mut(name).expect("the tool was added"));
         self
     }
 
-    /// A precondition of a tool.
+    /// Adds a precondition to a tool.
     #[must_use]
     pub fn requires(self, name: &str, that: &str, otherwise: &str) -> Self {
         let otherwise = Some(Template::plain(otherwise));
@@ -301,7 +301,7 @@ impl Draft {
         })
     }
 
-    /// An approval of a tool by the user.
+    /// Adds an approval by the user to a tool.
     #[must_use]
     pub fn approve(self, name: &str, when: &str) -> Self {
         self.change_tool(name, |tool| {
@@ -317,7 +317,7 @@ impl Draft {
         })
     }
 
-    /// A wait for time, in the words of a duration.
+    /// Adds a tool that waits for a time, written as a duration.
     #[must_use]
     pub fn timer(self, name: &str, span: &str) -> Self {
         self.tool(ToolDef {
@@ -330,7 +330,7 @@ impl Draft {
         })
     }
 
-    /// A person.
+    /// Adds a person whose role has the same name.
     #[must_use]
     pub fn person(mut self, name: &str) -> Self {
         let person = PersonDef {
@@ -346,14 +346,14 @@ impl Draft {
         self
     }
 
-    /// The tool `fork`.
+    /// Adds the tool `fork`.
     #[must_use]
     pub fn fork(self) -> Self {
         let list = ty(TypeKind::List(Box::new(text())));
         self.built_in("fork", BuiltIn::Fork, &[("instructions", list)])
     }
 
-    /// The network.
+    /// Returns the network.
     pub fn build(self) -> Network {
         self.0
     }
@@ -368,14 +368,14 @@ fn fields_of(fields: &[(&str, Type)]) -> Parameters {
     )
 }
 
-/// These tools and agents as they are; the names of agents are known by `agents`.
+/// Returns the offers of these tools and agents, under their own names.
 pub fn offers(tools: &[&str], agents: &[&str]) -> Vec<ToolUse> {
     let tools = tools.iter().map(|n| offer(Offer::Tool(Name::from(*n))));
     let agents = agents.iter().map(|n| offer(Offer::Agent(Name::from(*n))));
     tools.chain(agents).collect()
 }
 
-/// The tool `fork` with who picks the branch to adopt.
+/// Returns the offer of `fork`, with the one who picks the branch to adopt.
 pub fn forks(choose: Option<Chooser>, live: bool) -> ToolUse {
     ToolUse {
         choose,

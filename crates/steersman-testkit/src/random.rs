@@ -1,4 +1,4 @@
-//! Random sessions: whatever happens in whatever order, what must hold holds. Every session follows from its seed.
+//! Random sessions: the invariants must hold in any order of events. Every session follows from its seed.
 
 mod beside;
 
@@ -24,17 +24,17 @@ use steersman_machine::network::{
 };
 use steersman_machine::snapshot::Phase;
 
-/// Numbers from a seed (SplitMix64): the same everywhere, and good enough to pick events.
+/// A random number generator (SplitMix64): the same on every machine, and good enough to pick events.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// From a seed.
+    /// Returns a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -43,17 +43,17 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// Below `n`, which is not zero.
+    /// Returns a number below `n`, which must not be zero.
     pub fn below(&mut self, n: u64) -> u64 {
         self.roll() % n
     }
 
-    /// True `n` times in a hundred.
+    /// Returns true `n` times in a hundred.
     pub fn percent(&mut self, n: u64) -> bool {
         self.below(100) < n
     }
 
-    /// One of them; none if there is none.
+    /// Returns one of the elements; `None` if there is none.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         match of.len() {
             0 => None,
@@ -62,29 +62,29 @@ impl Dice {
     }
 }
 
-/// What a session came to, for those who count what was covered.
+/// Coverage of a session, as counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
-    /// Lines written.
+    /// Number of lines.
     pub lines: u64,
-    /// Branches, `main` included.
+    /// Number of branches, `main` included.
     pub branches: u64,
-    /// Adopting commits.
+    /// Number of commits that adopt a branch.
     pub adoptions: u64,
-    /// Agents at the end, over all branches.
+    /// Number of agents at the end, over all branches.
     pub agents: u64,
-    /// Changes of modes, over all branches.
+    /// Number of changes of modes, over all branches.
     pub modes: u64,
 }
 
-/// A condition of a join, most often the usual one.
+/// Returns a condition of a join, most often `all`.
 fn join_on(n: u64) -> JoinOn {
     let all = ["all", "any", "all", "2", "done >= 1", "failed > 1"];
     let on = all[(n % 6) as usize].parse();
     on.expect("these are conditions")
 }
 
-/// A network with something of everything; who chooses among branches, and whether they are live, follows from the seed.
+/// Returns a network with some of everything. The seed decides who chooses among branches and whether these are live.
 pub fn network(seed: u64) -> Network {
     let choose = match seed % 4 {
         0 => None,
@@ -183,14 +183,14 @@ pub fn network(seed: u64) -> Network {
     let mut network = routed(draft).build();
     small_and_varied(&mut network, seed);
     moody(&mut network, seed / 7);
-    // Seeds that found faults keep their sessions.
+    // Only for some seeds, so that the others keep the sessions in which they found faults.
     if seed % 4 == 1 {
         super::judged::reflects(&mut network, seed);
     }
     network
 }
 
-/// Windows and nets of its agents, and what becomes of what grows old.
+/// Varies the context windows, the nets and the aging of the network.
 fn small_and_varied(network: &mut Network, seed: u64) {
     let kinds = [Beyond::Drop, Beyond::Stub, Beyond::Summary, Beyond::Elide];
     for (n, tool) in network.tools.values_mut().enumerate() {
@@ -206,7 +206,7 @@ fn small_and_varied(network: &mut Network, seed: u64) {
             });
         }
     }
-    // A window so small that its boundary moves in every session.
+    // The window is so small that its boundary moves in every session.
     for (name, agent) in &mut network.agents {
         for model in agent.models_mut() {
             model.context.keep_exchanges = 2 + (seed % 3) as u32 * 2;
@@ -218,7 +218,7 @@ fn small_and_varied(network: &mut Network, seed: u64) {
                     prompt: None,
                 }));
             }
-            // Nets that name their states, where agents fork, are called again, end turns and are interrupted.
+            // Nets that name their states, in agents that fork, are called again, end turns and are interrupted.
             model.net = match (&**name, seed % 7) {
                 ("lead" | "payer", 2) => "react",
                 ("helper" | "lead", 4) | ("clerk" | "talker", 5) => "refact",
@@ -229,7 +229,7 @@ fn small_and_varied(network: &mut Network, seed: u64) {
     }
 }
 
-/// Every kind of router, and its members.
+/// Adds every kind of router, and its members.
 fn routed(draft: Draft) -> Draft {
     draft
         .change("lead", |agent| {
@@ -285,7 +285,7 @@ fn routed(draft: Draft) -> Draft {
         )
 }
 
-/// A graph of states with everything in it.
+/// Returns a graph of states that uses every feature.
 fn hall() -> RouteBy {
     let speaker = |name: &str| Speaker {
         agent: name.into(),
@@ -337,7 +337,7 @@ fn hall() -> RouteBy {
     })
 }
 
-/// A concierge whose second task wants the first.
+/// Returns a concierge whose second task needs the first.
 fn shop() -> RouteBy {
     let task = |name: &str, after: &[&str], done: Option<&str>| Task {
         name: name.into(),
@@ -402,7 +402,7 @@ fn of_route(agent: &mut AgentDef, to: Fallback, of: Seen) {
     }
 }
 
-/// Plays a session of so many events and checks after each line what must hold; then lets everybody come to rest.
+/// Plays a session of so many events, checks the invariants after each line, then lets all agents come to rest.
 pub fn session(seed: u64, events: u32) -> Result<Covered, Fault> {
     let world = played(seed, events)?;
     let adoptions = world.lines().iter().filter_map(|l| l.commit.as_ref());
@@ -420,7 +420,7 @@ pub fn session(seed: u64, events: u32) -> Result<Covered, Fault> {
     })
 }
 
-/// The same, with all that it left behind.
+/// Plays a session as [`session`] does and returns its world.
 pub fn played(seed: u64, events: u32) -> Result<World, Fault> {
     let mut dice = Dice::new(seed);
     let mut world = World::new(network(dice.roll()).into());
@@ -434,7 +434,7 @@ fn play(world: &mut World, dice: &mut Dice, events: u32) -> Result<(), Fault> {
     for k in 0..events {
         let before = world.lines().len();
         event(world, dice)?;
-        // Every line is checked as it comes; whole stacks, which cost more, now and then.
+        // Every line is checked when it is written; whole stacks cost more and are checked every eighth event.
         if k % 8 != 0 {
             continue;
         }
@@ -448,14 +448,14 @@ fn play(world: &mut World, dice: &mut Dice, events: u32) -> Result<(), Fault> {
     settle(world, dice)
 }
 
-/// A session that has just begun, of a network of its own; [`event`] goes on with it.
+/// Returns a session that has just begun, with a network of its own; [`event`] continues it.
 pub fn begin(dice: &mut Dice) -> Result<World, Fault> {
     let mut world = World::new(network(dice.roll()).into());
     world.start(None, Some("Begin."))?;
     Ok(world)
 }
 
-/// One thing happens.
+/// Plays one random event.
 pub fn event(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     let live: Vec<Id> = live(world);
     let Some(branch) = dice.pick(&live).copied() else {
@@ -514,7 +514,7 @@ fn live(world: &World) -> Vec<Id> {
     live.map(|(id, _)| *id).collect()
 }
 
-/// A commit on the path of a branch.
+/// Returns a random commit on the path of a branch.
 fn line_of(world: &World, dice: &mut Dice, branch: Id) -> Line {
     let mut at = world.branch(branch).head;
     let mut path = Vec::new();
@@ -537,7 +537,7 @@ fn cancel(world: &mut World, dice: &mut Dice, branch: Id) -> Result<(), Fault> {
     world.cancel(branch, what).map(drop)
 }
 
-/// A person adopts a branch that was forked from the path of the current one, or is refused.
+/// Adopts a branch that was forked from the path of the current one; the machine may refuse it.
 fn adopt(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     let mut path = Vec::new();
     let mut at = world.branch(world.current()).head;
@@ -558,7 +558,7 @@ fn adopt(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     }
 }
 
-/// Something that is out ends.
+/// Ends a random effect that is out.
 fn answer_something(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     let out: Vec<Id> = world
         .out()
@@ -572,7 +572,7 @@ fn answer_something(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     }
 }
 
-/// An effect ends somehow; `tame` ends it in the shortest way.
+/// Ends an effect in a random way; `tame` ends it in the shortest way.
 fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<(), Fault> {
     let out = world.out()[&effect].clone();
     match (&out.wish.work, &out.held) {
@@ -623,7 +623,7 @@ fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<
     }
 }
 
-/// What a tool gives; values of state come near their bounds, and sums to the ends of their range.
+/// Returns a result of a tool. Values of state come near their bounds, and sums near the ends of their range.
 fn given(dice: &mut Dice, tool: &str) -> Json {
     match tool {
         "heap" => json!("x".repeat(dice.below(4) as usize * 15_000)),
@@ -663,7 +663,7 @@ fn ask(name: &str, args: &Json) -> Ask {
     }
 }
 
-/// What a model may come up with.
+/// Returns a random answer of a model.
 fn thought(dice: &mut Dice, effect: Id) -> Outcome {
     match dice.below(100) {
         0..35 => said(effect, "So it is.", Vec::new()),
@@ -685,7 +685,7 @@ pub(super) fn busy() -> Outcome {
     })
 }
 
-/// What a routing model may come up with.
+/// Returns a random answer of a routing model.
 fn decision(dice: &mut Dice, effect: Id) -> Outcome {
     const WORDS: [&str; 14] = [
         "0",
@@ -761,7 +761,7 @@ fn call(dice: &mut Dice) -> Ask {
     }
 }
 
-/// Everybody comes to rest: what is out ends in the shortest way. Nobody may be left who waits for nothing.
+/// Ends everything that is out in the shortest way. It is a fault if an agent then waits for nothing.
 fn settle(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     for _ in 0..5_000 {
         let mut out = world.out().iter().filter(|(_, out)| out.held != Held::Told);
@@ -781,7 +781,7 @@ fn settle(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
         let snapshot = world.at(branch);
         whole(world, branch)?;
         let Some(top) = snapshot.top() else { continue };
-        // A dialogue below may have ended a turn: then the floor is with a person.
+        // If a dialogue below has ended a turn, a person has the floor.
         let waits = snapshot
             .agents
             .values()

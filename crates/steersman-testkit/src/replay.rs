@@ -1,4 +1,4 @@
-//! Runs every test twice and compares what was written, byte for byte.
+//! Runs every test twice and compares the two logs, byte for byte.
 
 use super::case::{Ran, run};
 use super::world::{Fault, fault};
@@ -8,7 +8,7 @@ use steersman_definition::test::Test;
 use steersman_machine::codec::encode;
 use steersman_machine::network::Network;
 
-/// Runs a test twice; an error if the two logs differ in a byte, else the second run.
+/// Runs a test twice and returns the second run. An error means that the two logs differ.
 pub fn twice(network: &Arc<Network>, test: &Test) -> Result<Ran, Fault> {
     let first = run(network.clone(), test)?;
     let second = run(network.clone(), test)?;
@@ -27,7 +27,7 @@ pub fn twice(network: &Arc<Network>, test: &Test) -> Result<Ran, Fault> {
     Ok(second)
 }
 
-/// The lines as they would be stored, each chained to the line before on its branch.
+/// Returns the lines as they would be stored, each chained to the line before it on its branch.
 pub fn bytes(ran: &Ran) -> Vec<Vec<u8>> {
     let mut hashes = BTreeMap::new();
     let mut out = Vec::new();

@@ -1,15 +1,15 @@
 //! Describes the stored form of a type: every struct with its fields in order, every enum with its variants in order.
 //!
-//! Positional encodings store neither names nor types, so this is what must not change. It is found by pretending to
-//! read a value until every variant of every enum has been met.
+//! Positional encodings store neither names nor types, so these must not change. The description is made by deserializing
+//! pretended values until every variant of every enum was reached.
 
 use serde::de::value::Error;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The description of `T` and all that it holds: one line for each struct, newtype and variant. Panics if a type cannot be
-/// met in full, or reads itself in its own middle.
+/// Returns the description of `T` and of all types in it: one line for each struct, newtype and variant. Panics if not every
+/// variant can be reached, or if a type contains itself.
 pub fn describe<T: DeserializeOwned>() -> String {
     let mut met = Met::default();
     for _ in 0..10_000 {
@@ -208,7 +208,7 @@ impl<'de> de::Deserializer<'de> for Probe<'_> {
             bodies: vec![None; variants.len()],
             visits: 0,
         });
-        // By turns, also those that were met: another enum within may not have been met in full.
+        // Take the variants in turn, known ones too: they may contain an enum that is not complete yet.
         let index = met.visits % variants.len();
         met.visits += 1;
         let value = visitor.visit_enum(Variant {
@@ -234,7 +234,7 @@ impl<'de> de::Deserializer<'de> for Probe<'_> {
     }
 }
 
-/// Elements or fields, and the types that they turned out to have.
+/// Elements or fields that are read, and the types that they have.
 struct Several<'a> {
     probe: Probe<'a>,
     left: usize,

@@ -1,4 +1,4 @@
-//! Histories at random under contexts at random: what whoever renders or encodes requests is tried with. Each follows from its seed.
+//! Random histories under random context policies, as input for tests of renderers and encoders. Each follows from its seed.
 
 use super::log::{Log, network, result};
 use super::random::Dice;
@@ -12,10 +12,10 @@ use steersman_machine::interaction::{
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 
-/// Its tools.
+/// Tools of the definition.
 const TOOLS: [&str; 4] = ["look", "fetch", "write", "note"];
 
-/// A definition whose policies of contexts follow from the seed. Its one agent is `desk`.
+/// Returns a definition whose context policies follow from the seed. Its only agent is `desk`.
 pub fn definition(seed: u64) -> Network {
     let mut dice = Dice::new(seed * 7_919 + 1);
     let mut yaml =
@@ -69,29 +69,29 @@ fn of<'a>(dice: &mut Dice, these: &[&'a str]) -> &'a str {
     dice.pick(these).expect("there is one")
 }
 
-/// What a provider wants back with an answer, from its text and the names and arguments of its calls.
+/// Makes the text that a provider wants back with an answer, from the answer's text and the names and arguments of its calls.
 pub type Opaque = fn(&mut Dice, Option<&str>, &[(&str, String)]) -> String;
 
-/// What models and tools of a history are like.
+/// Style of the models and tools of a history.
 #[derive(Copy, Clone, Debug)]
 pub struct Manner {
-    /// What providers want back.
+    /// Maker of the texts that providers want back.
     pub opaque: Opaque,
-    /// Labels come from providers, some of them twice or in letters that others refuse; texts, results and arguments may
-    /// be empty or be no JSON; an answer may be nothing but what its provider wants back.
+    /// True if labels come from providers (some twice, some with characters that others refuse), if texts, results and arguments
+    /// may be empty or not JSON, and if an answer may consist only of the text that its provider wants back.
     pub rough: bool,
 }
 
-/// A history in the making.
+/// A history that is being made.
 #[derive(Debug)]
 pub struct Story {
-    /// Its log.
+    /// The log of the history.
     pub log: Log,
-    /// Its agent.
+    /// The only agent of the history.
     pub desk: Id,
-    /// Where its chance comes from.
+    /// Source of all random choices.
     pub dice: Dice,
-    /// What was kept of the request before: whoever asks puts it back.
+    /// Rendering cache of the last request. Take it out to call [`Story::ask`], and put it back.
     pub cache: RenderCache,
     manner: Manner,
     open: Vec<Id>,
@@ -99,7 +99,7 @@ pub struct Story {
 }
 
 impl Story {
-    /// Begins anew in this log.
+    /// Begins a new history in this log.
     pub fn new(mut log: Log, seed: u64, manner: Manner) -> Self {
         log.lines.clear();
         log.snapshot = Snapshot::empty();
@@ -129,7 +129,7 @@ impl Story {
         }
     }
 
-    /// The id that a provider gave a call; none is told, too.
+    /// Returns the id that a provider gave a call; some providers give none.
     fn label(&mut self, at: usize) -> Option<Name> {
         if !self.manner.rough {
             return None;
@@ -192,7 +192,7 @@ impl Story {
                 l.push(desk, Interaction::Call(call));
                 ids.push(id);
             }
-            // What is no object with an `a` never runs.
+            // Arguments that are not an object with an `a` never run.
             let fit = |at: usize| calls[at].1.starts_with("{\"a\"");
             for at in (0..many).filter(|at| !fit(*at)) {
                 l.failed(desk, ids[at], "misfit", "misfit: `args.a` is missing");
@@ -247,7 +247,7 @@ impl Story {
         self.open.extend(next);
     }
 
-    /// A model that was asked to sum up answers before anything else does.
+    /// Lets the model that was asked for a summary answer or fail. Nothing else happens before that.
     fn sums(&mut self, policy: Name) {
         let desk = self.desk;
         let mark = self.log.snapshot.watermarks[&(desk, policy.clone())];
@@ -268,7 +268,7 @@ impl Story {
         });
     }
 
-    /// Something happens.
+    /// Adds one random step.
     pub fn step(&mut self) {
         let desk = self.desk;
         if let Some(policy) = summing(&self.log.snapshot, desk) {
@@ -311,7 +311,7 @@ impl Story {
         }
     }
 
-    /// The request of the model call that would come now.
+    /// Returns the request of the next model call.
     ///
     /// # Panics
     /// If a template cannot be rendered.
@@ -321,7 +321,7 @@ impl Story {
     }
 }
 
-/// An `opaque` of no provider, which says what calls it came with.
+/// Returns an `opaque` of no real provider, with the calls of its answer.
 pub fn opaque_with_calls(_: &mut Dice, _: Option<&str>, calls: &[(&str, String)]) -> String {
     let made: Vec<Json> = calls
         .iter()

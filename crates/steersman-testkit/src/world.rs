@@ -1,8 +1,8 @@
-//! A stand-in for driver and store in memory: holds the lines of one session with its branches, offers what comes in,
-//! plays what models and tools answer, and checks after each line what must always hold.
+//! A stand-in for driver and store in memory. It holds the lines and branches of one session, offers inputs, plays the answers of
+//! models and tools, and checks the invariants after each line.
 //!
-//! It has no epochs, no budget and no disk. The ledger entries it writes are those by which people read a trace:
-//! messages accepted, holds and their ends, attempts, and the life of branches.
+//! It has no epochs, no budget and no disk. It writes only the ledger entries that people need to read a trace: accepted
+//! messages, holds and their ends, attempts, and the life of branches.
 
 mod check;
 mod ledger;
@@ -32,7 +32,7 @@ use steersman_machine::tick::{Cx, tick};
 use steersman_machine::trace::Trace;
 use steersman_machine::wait::for_branches;
 
-/// What went wrong: in the test, or in the machine.
+/// A fault of the test or of the machine, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault(pub String);
 
@@ -44,44 +44,44 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Makes a [`Fault`].
+/// Returns a [`Fault`] as an error.
 pub fn fault<T>(text: impl Into<String>) -> Result<T, Fault> {
     Err(Fault(text.into()))
 }
 
-/// A branch.
+/// A branch of the session.
 #[derive(Debug, Clone)]
 pub struct Branch {
-    /// Where it stands.
+    /// Snapshot after its last line.
     pub snapshot: Snapshot,
-    /// Its last line.
+    /// The last line of the branch.
     pub head: Line,
-    /// What people call it.
+    /// Label that a person gave it.
     pub label: Option<Name>,
-    /// Which of the branches of an agent's fork it is, from 1.
+    /// Number of the branch in an agent's fork, from 1; `None` for other branches.
     pub index: Option<u32>,
-    /// No ticks any more.
+    /// True if the branch has no ticks any more.
     pub superseded: bool,
-    /// Its top agent rests since then.
+    /// The end of the branch, set while its top agent rests.
     pub ended: Option<BranchEnd>,
-    /// The branch that was forked.
+    /// The branch from which this one was forked.
     pub from: Option<Id>,
 }
 
-/// An effect that is out.
+/// An effect that is out: wished and not yet ended.
 #[derive(Debug, Clone)]
 pub struct Out {
-    /// On which branch.
+    /// The branch of the effect.
     pub branch: Id,
-    /// What is wanted.
+    /// The wish for the effect.
     pub wish: Wish,
-    /// What it waits for.
+    /// The thing that the effect waits for.
     pub held: Held,
-    /// Who has approved it.
+    /// The people who have approved it.
     pub approved: Vec<Name>,
 }
 
-/// What became of an effect, as far as the world saw it.
+/// State of an effect, as the ledger would know it.
 #[derive(Debug, Clone)]
 enum Seen {
     Started(u32),
@@ -89,36 +89,36 @@ enum Seen {
     Done(Box<Outcome>),
 }
 
-/// What became of an offer.
+/// Result of an offer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Took {
-    /// The line that was written; none if nothing was taken.
+    /// The line that was written; `None` if nothing was taken.
     pub line: Option<Line>,
-    /// What was left, by index, and what it waits for.
+    /// Offers that were left, by index, and the condition that each waits for.
     pub left: Vec<(usize, Until)>,
 }
 
-/// A session.
+/// A session in memory.
 #[derive(Debug)]
 pub struct World {
-    /// The definition.
+    /// The network of the session.
     pub network: Arc<Network>,
-    /// The clock. Moves only by [`World::advance`].
+    /// The clock. Only [`World::advance`] and [`World::pass`] move it.
     pub now: Time,
-    /// What answers models and tools.
+    /// The scripts that answer for models and tools.
     pub players: Players,
-    /// All lines, printed.
+    /// The trace of all lines.
     pub printed: String,
-    /// Commits are checked as they come; off where only speed counts.
+    /// True if each commit is checked; false if only speed counts.
     pub checked: bool,
     lines: Vec<LogLine>,
-    /// Where the branch of each line stood after it.
+    /// For each line, the snapshot of its branch after it.
     after: Vec<Snapshot>,
     branches: BTreeMap<Id, Branch>,
     current: Id,
     out: BTreeMap<Id, Out>,
     ready: VecDeque<Id>,
-    /// Messages and outcomes that were left and are offered again, with the branch.
+    /// Messages and outcomes that were left and will be offered again, with their branch.
     waiting: Vec<(Id, Offered)>,
     seen: BTreeMap<Id, Seen>,
     wished: BTreeSet<Id>,
@@ -129,7 +129,7 @@ pub struct World {
     messages: u32,
 }
 
-/// What follows from a line by itself.
+/// Work that follows from a line by itself.
 #[derive(Debug)]
 enum Todo {
     Request(Id, Request),
@@ -158,7 +158,7 @@ impl History for World {
 }
 
 impl World {
-    /// A session that has not begun.
+    /// Returns a session that has not begun.
     pub fn new(network: Arc<Network>) -> Self {
         let main = Branch {
             snapshot: Snapshot::empty(),
@@ -171,7 +171,7 @@ impl World {
         };
         Self {
             network,
-            // The year of the traces; any other would do.
+            // An arbitrary fixed time, in the year that traces show.
             now: Time(1_767_225_600_000),
             players: Players::default(),
             printed: String::new(),
@@ -192,9 +192,9 @@ impl World {
         }
     }
 
-    // ---- what there is ---------------------------------------------------------------------------------------
+    // ---- reading ---------------------------------------------------------------------------------------------
 
-    /// What decisions may read.
+    /// Returns the context that decisions read.
     pub fn cx(&self) -> Cx<'_> {
         Cx {
             network: &self.network,
@@ -202,37 +202,37 @@ impl World {
         }
     }
 
-    /// A line that was written. Panics if there is none.
+    /// Returns a line. Panics if there is none.
     pub fn line(&self, line: Line) -> &LogLine {
         &self.lines[line.0 as usize - 1]
     }
 
-    /// All lines.
+    /// Returns all lines, oldest first.
     pub fn lines(&self) -> &[LogLine] {
         &self.lines
     }
 
-    /// The branch that messages go to.
+    /// Returns the branch to which messages go.
     pub fn current(&self) -> Id {
         self.current
     }
 
-    /// A branch. Panics if there is none.
+    /// Returns a branch. Panics if there is none.
     pub fn branch(&self, branch: Id) -> &Branch {
         &self.branches[&branch]
     }
 
-    /// All branches.
+    /// Returns all branches by id.
     pub fn branches(&self) -> &BTreeMap<Id, Branch> {
         &self.branches
     }
 
-    /// Where a branch stands.
+    /// Returns the current snapshot of a branch.
     pub fn at(&self, branch: Id) -> &Snapshot {
         &self.branch(branch).snapshot
     }
 
-    /// Where the branch of a line stood after it; empty before the first.
+    /// Returns the snapshot of a line's branch after that line; an empty one for no line.
     pub fn after(&self, line: Line) -> Snapshot {
         match line.0.checked_sub(1) {
             Some(k) => self.after[k as usize].clone(),
@@ -240,17 +240,17 @@ impl World {
         }
     }
 
-    /// Effects that are out, on all branches.
+    /// Returns all effects that are out, on all branches.
     pub fn out(&self) -> &BTreeMap<Id, Out> {
         &self.out
     }
 
-    /// Messages and outcomes that wait to be taken, with their branch.
+    /// Returns the messages and outcomes that wait to be taken, with their branch.
     pub fn waiting(&self) -> &[(Id, Offered)] {
         &self.waiting
     }
 
-    /// An agent's stack as a snapshot of it stands.
+    /// Returns an agent's stack as of a snapshot, oldest first.
     pub fn stack(&self, snapshot: &Snapshot, agent: Id) -> Vec<Interaction> {
         let agent = snapshot.agent(agent);
         let (mut at, mut parts) = (agent.last, Vec::new());
@@ -263,7 +263,7 @@ impl World {
         stack.take(agent.height as usize).collect()
     }
 
-    /// The first agent of a name or path on a branch.
+    /// Returns the first agent with this name or path on a branch.
     pub fn agent(&self, branch: Id, name: &str) -> Option<Id> {
         let snapshot = self.at(branch);
         let agents = snapshot.agents.values();
@@ -275,8 +275,8 @@ impl World {
 
     // ---- the loop --------------------------------------------------------------------------------------------
 
-    /// Offers a branch what came in, together with what lies in its inbox, and writes the line. What follows from it
-    /// by itself (branches that are asked for, ends, messages that can be taken now) follows at once.
+    /// Offers inputs to a branch, together with those that wait in its inbox, and writes the line. Then does everything that
+    /// follows by itself: opens branches, offers ends of branches and messages that can be taken now.
     pub fn offer(&mut self, branch: Id, offered: Vec<Offered>) -> Result<Took, Fault> {
         let took = self.offer_once(branch, offered)?;
         self.follow()?;
@@ -298,7 +298,7 @@ impl World {
                 self.waiting.push((branch, offer.clone()));
             }
         }
-        // Only what was offered now is told.
+        // Report only what was offered in this call.
         took.left = took
             .left
             .iter()
@@ -307,7 +307,7 @@ impl World {
         Ok(took)
     }
 
-    /// What is offered, with its index, among what waited: outcomes first, messages last, older ones before.
+    /// Merges new offers, with their index, and waiting ones: outcomes that waited first, messages last, older before newer.
     fn with_waiting(&mut self, branch: Id, offered: Vec<Offered>) -> Vec<(Option<usize>, Offered)> {
         let (waited, others) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -328,7 +328,7 @@ impl World {
         all
     }
 
-    /// A branch begins at a commit of another.
+    /// Opens a branch at a commit of another branch.
     pub(crate) fn open(&mut self, at: Line, opened: Opened) -> Result<Id, Fault> {
         let before = self.after(at);
         let say = opened.say.clone();
@@ -343,7 +343,7 @@ impl World {
         Ok(branch)
     }
 
-    /// One tick and its line.
+    /// Runs one tick and writes its line.
     fn tick(&mut self, before: Snapshot, prev: Line, offered: &[Offered]) -> Result<Took, Fault> {
         let n = Line(self.lines.len() as u64 + 1);
         let step = tick(&self.cx(), before.clone(), n, self.now, offered);
@@ -415,7 +415,7 @@ impl World {
             held.label.clone_from(&opening.label);
             held.index = opening.of.map(|(index, _)| index);
         }
-        // A commit that moves somebody else leaves an ended branch as it is.
+        // A commit that moves another agent leaves an ended branch ended.
         let rests = |id| snapshot.agent(id).last != n && snapshot.agent(id).phase == Phase::Resting;
         let unmoved = snapshot.top().is_some_and(rests);
         if ended.is_some() || !unmoved {
@@ -442,7 +442,7 @@ impl World {
         })
     }
 
-    /// A line without a commit.
+    /// Writes a line without a commit.
     pub(crate) fn ledger_line(&mut self, branch: Id, ledger: Vec<LedgerEntry>) {
         let n = Line(self.lines.len() as u64 + 1);
         let at = self.branch(branch);
@@ -471,10 +471,10 @@ impl World {
         self.trace = trace;
     }
 
-    /// New wishes are out; what the snapshot does not hold any more is not.
+    /// Adds new wishes to the effects that are out, and removes those that the snapshot no longer holds.
     fn take_wishes(&mut self, branch: Id, wishes: Vec<Wish>, stop: &[Id]) -> Result<(), Fault> {
         for wish in wishes {
-            // What is left of a wait goes on under the same id.
+            // The rest of a wait goes on under the same id.
             let goes_on = self.out.contains_key(&wish.id)
                 && matches!(wish.work, Work::Event { .. } | Work::Timer);
             if !self.wished.insert(wish.id) && !goes_on {
@@ -510,7 +510,7 @@ impl World {
         Ok(())
     }
 
-    /// What follows by itself.
+    /// Does the work that follows from lines by itself.
     pub(crate) fn follow(&mut self) -> Result<(), Fault> {
         while let Some(todo) = self.todo.pop_front() {
             match todo {
@@ -574,7 +574,7 @@ impl World {
         Ok(())
     }
 
-    /// The line in which a fork call began.
+    /// Returns the line in which a fork call began.
     fn fork_line(&self, on: Id, owner: Id, call: Id) -> Option<Line> {
         let mut at = self.branch(on).head;
         while at.is_some() {
@@ -599,7 +599,7 @@ impl World {
         self.out.retain(|_, out| out.branch != branch);
     }
 
-    /// Offers the ends of branches to whoever waits for them.
+    /// Offers the ends of branches to the calls that wait for them.
     fn ends(&mut self) -> Result<(), Fault> {
         let live: Vec<Id> = self
             .branches
@@ -635,7 +635,7 @@ impl World {
         Ok(())
     }
 
-    /// How a branch ended. One that was superseded before it ended is over, too, for whoever waits for it now.
+    /// Returns the end of a branch. A branch that was superseded before its end counts as cancelled.
     fn end_of(&self, branch: Id) -> Option<BranchEnd> {
         let held = self.branches.get(&branch)?;
         held.ended.clone().or_else(|| {
@@ -678,7 +678,7 @@ impl World {
         self.offer_once(target, vec![offer])
     }
 
-    /// What the ledger knows of the effects that are out in a snapshot.
+    /// Returns the ledger's knowledge of the effects that are out in a snapshot.
     pub(crate) fn known(&self, snapshot: &Snapshot) -> Known {
         let fact = |id: &Id| match self.seen.get(id) {
             None => Fact::NeverStarted,

@@ -1,4 +1,4 @@
-//! What two branches, or two sessions, came to: what they have in common is not told.
+//! The differences between two branches or two sessions; what they have in common is left out.
 
 use crate::testing::{essential, in_call_order};
 use crate::{Error, Steersman};
@@ -19,12 +19,12 @@ use steersman_runtime::known::Known;
 use steersman_runtime::ledger::Amount;
 use steersman_runtime::session::Settled;
 
-/// What one side has and the other side has.
+/// A value of each side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Both<T> {
-    /// Of the first.
+    /// Value of the first side.
     pub a: T,
-    /// Of the second.
+    /// Value of the second side.
     pub b: T,
 }
 
@@ -34,50 +34,50 @@ impl<T: PartialEq> Both<T> {
     }
 }
 
-/// The first interaction of an agent that is not the same.
+/// The first difference between the stacks of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct First {
     /// The agent, by names from the root down.
     pub agent: String,
-    /// How many interactions both have before it.
+    /// Number of equal interactions before it.
     pub after: usize,
-    /// What stands there; none: nothing.
+    /// The interaction of the first side; `None` if its stack has ended.
     pub a: Option<String>,
-    /// What stands there; none: nothing.
+    /// The interaction of the second side; `None` if its stack has ended.
     pub b: Option<String>,
-    /// The lines.
+    /// The lines of the log that hold them.
     pub lines: Both<Option<u64>>,
 }
 
 /// A tool call and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Deed {
-    /// Who called it.
+    /// The agent that called it, by names from the root down.
     pub agent: String,
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
     /// Its arguments, as JSON.
     pub args: String,
-    /// How it ended: `done`, `failed`, `refused`; `open` while it has not. What was answered from a recording or
-    /// simulated is `done` here.
+    /// The end of the call: `done`, `failed`, `refused`; `open` while it has not ended. A call that was simulated or
+    /// answered from a recording counts as `done`.
     pub how: String,
 }
 
-/// How two sessions, or branches, differ. Agents are matched by their path; ids, lines, times and who approved are no
-/// differences, nor is whether an effect happened or was simulated with the same result.
+/// The differences between two sessions or branches. Agents are matched by their path. Ids, lines, times and approvers are
+/// ignored; so is whether an effect happened or was simulated with the same result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
-    /// What each came to, as its `outcome:` names it.
+    /// The result of each side, by the values of its `outcome:`.
     pub outcome: Both<Json>,
-    /// How each stands: `answered`, `failed`, `limit`, `leaf`, `waits`.
+    /// The status of each side: `answered`, `failed`, `limit`, `leaf`, `waits`.
     pub ended: Both<String>,
-    /// The last words of each.
+    /// The last answer of each side.
     pub answer: Both<Option<String>>,
-    /// Whether a definition names its outcome; else the last words are what is compared.
+    /// True if a definition has an `outcome:`; else the last answers are compared.
     pub named: bool,
-    /// Agents whose stacks differ, where they begin to.
+    /// For each agent whose stacks differ, the first difference.
     pub first: Vec<First>,
-    /// What routers chose, and states and modes that were entered, in order.
+    /// Choices of routers, and states and modes that were entered, in order.
     pub path: Both<Vec<String>>,
     /// Tool calls, in order.
     pub tools: Both<Vec<Deed>>,
@@ -85,17 +85,17 @@ pub struct Diff {
     pub answers: Both<Vec<String>>,
     /// State entries that differ, by path.
     pub state: BTreeMap<String, Both<Json>>,
-    /// Model calls.
+    /// Number of model calls.
     pub model_calls: Both<u64>,
-    /// Tokens in and out, those of recorded answers too.
+    /// Input and output tokens, including those of recorded answers.
     pub tokens: Both<u64>,
-    /// Millionths of the currency, those of recorded answers too.
+    /// Cost in millionths of the currency, including that of recorded answers.
     pub micros: Both<u64>,
 }
 
 impl Diff {
-    /// Whether they came to another end: the values of `outcome:` (the last words, where no definition names any), or how
-    /// they stand.
+    /// Returns true if the results differ (the values of `outcome:`, or the last answers if no definition has one), or the
+    /// status.
     pub fn outcome_differs(&self) -> bool {
         let came = if self.named {
             self.outcome.differs()
@@ -105,7 +105,7 @@ impl Diff {
         came || self.ended.differs()
     }
 
-    /// Takes the values of secrets out of all that is told.
+    /// Masks the values of secrets in all texts.
     fn mask(&mut self, known: &Known) {
         let text = |text: &mut String| *text = known.masked(text);
         let texts = |list: &mut Vec<String>| list.iter_mut().for_each(text);
@@ -132,7 +132,7 @@ impl Diff {
         }
     }
 
-    /// Whether nothing that was said, called, chosen or written differs.
+    /// Returns true if nothing that was said, called, chosen or written differs.
     pub fn is_empty(&self) -> bool {
         !self.outcome_differs()
             && self.first.is_empty()
@@ -144,8 +144,8 @@ impl Diff {
 }
 
 impl Steersman {
-    /// How two branches differ: of one session, or of two. None: the current branch. What is compared is what was said; in
-    /// what is told the values of secrets that either session knows read `(secret)`.
+    /// Compares two branches of one session or of two. `None` means the current branch. The comparison uses the stored
+    /// texts; in the result, values of secrets that either session knows read `(secret)`.
     ///
     /// # Errors
     /// Of kind [`NotFound`](crate::ErrorKind::NotFound); [`Error::Refused`] if there is no such branch.
@@ -160,7 +160,8 @@ impl Steersman {
     }
 }
 
-/// What led to a line, oldest first: the lines on its path, and before one that took a branch over those on the way there.
+/// Returns all lines that led to a line, oldest first: those on its path, and where a line adopted a branch, the lines of
+/// that branch too.
 fn history(lines: &[Arc<LogLine>], line: Line) -> Vec<Arc<LogLine>> {
     let by_number: BTreeMap<Line, &Arc<LogLine>> = lines.iter().map(|l| (l.n, l)).collect();
     let (mut found, mut todo) = (BTreeMap::new(), vec![line]);
@@ -194,7 +195,7 @@ impl Bodies for Subject {
 
 type Stack = Vec<(Line, Interaction)>;
 
-/// An agent and what lies on its stack.
+/// An agent and its stack.
 struct Stood {
     place: Vec<u32>,
     name: String,
@@ -226,7 +227,7 @@ impl Subject {
         &self.seen.branches[self.at]
     }
 
-    /// Stacks of agents in the order of their places in the tree of births, each with its place and names.
+    /// Returns the stacks of all agents, ordered by their place in the tree of starts.
     fn stacks(&self) -> Vec<Stood> {
         let branch = self.branch();
         let agents = branch.snapshot.agents.values();
@@ -241,7 +242,7 @@ impl Subject {
         stacks
     }
 
-    /// A branch as people call it, by its id as it is written.
+    /// Returns the label of a branch by its id as text.
     fn label(&self, id: &str) -> Option<String> {
         let mut all = self.seen.branches.iter();
         let branch = all.find(|b| b.id.to_string() == id)?;
@@ -277,7 +278,7 @@ impl Subject {
             .any(|agent| agent.ended.is_some_and(|(_, cause)| cause == Cause::Leaf));
         match self.seen.settled_on(branch) {
             _ if leaf => "leaf".to_owned(),
-            // what a dry branch does not wait for is no difference
+            // A dry branch does not wait for everything, so the kind of wait is not compared.
             Settled::Asks(_) | Settled::Waits(_) | Settled::Doubt(_) => "waits".to_owned(),
             settled => settled.word().to_owned(),
         }
@@ -338,8 +339,8 @@ impl Subject {
         deeds.into_iter().map(|(_, deed)| deed).collect()
     }
 
-    /// What whoever talks with it heard, in its order: ends of turns and of the root's tasks, and of a concierge what its
-    /// speakers ended their tasks with. Drafts are none.
+    /// Returns the texts that the user or caller heard, in order: ends of turns and of the root's tasks, and under a
+    /// concierge the final texts of its speakers. Drafts are left out.
     fn answers(&self) -> Vec<String> {
         let root = self.branch().snapshot.root;
         let is_desk = self.is_desk();
@@ -348,7 +349,7 @@ impl Subject {
         for push in commits.flat_map(|commit| &commit.pushes) {
             let is_root = Some(push.agent) == root;
             match &push.what {
-                // what went wrong is no answer: it is told as how it ended
+                // A failure is no answer; `ended` reports it.
                 Interaction::Finished {
                     cause: Cause::Failed,
                     ..
@@ -359,7 +360,7 @@ impl Subject {
                     ..
                 } if *end == End::Turn || (is_root && *end == End::Task) => {
                     let text = self.text(*body).to_string();
-                    // what a concierge ends with was told when its speaker ended
+                    // A concierge's final text repeats that of its speaker, which is already listed.
                     if !(is_root && is_desk && answers.last() == Some(&text)) {
                         answers.push(text);
                     }
@@ -382,7 +383,7 @@ impl Subject {
         matches!(does, Some(Does::Route(route)) if matches!(route.by, RouteBy::Tasks(_)))
     }
 
-    /// Model calls on the path, and what they took.
+    /// Returns the number of model calls on the path, and their tokens and cost.
     fn used(&self) -> (u64, Amount) {
         let commits = self.path.iter().filter_map(|line| line.commit.as_ref());
         let usage = commits.flat_map(|commit| &commit.usage);
@@ -406,7 +407,7 @@ fn ended_as(how: How) -> &'static str {
     }
 }
 
-/// An interaction for people: branches by their labels, no word twice.
+/// Renders an interaction for people: branches by their labels, no word repeated.
 fn shown(interaction: &Interaction, of: &Subject) -> String {
     match interaction {
         Interaction::Call(call) if matches!(call.target, Target::Branches(_)) => {
@@ -424,7 +425,7 @@ fn shown(interaction: &Interaction, of: &Subject) -> String {
             let how = ended_as(result.how);
             let mut words = vec![how.to_owned()];
             let code = result.code.as_deref();
-            // what the engine says of a code begins with it
+            // The engine's message for a code begins with the code.
             let again = code.zip(text.as_deref());
             let again = again.and_then(|(code, text)| text.strip_prefix(code)?.strip_prefix(": "));
             let again = again.map(str::to_owned);
@@ -445,7 +446,7 @@ fn shown(interaction: &Interaction, of: &Subject) -> String {
     }
 }
 
-/// `result done: ok`, each word once.
+/// Joins words like `result done: ok`, each word once.
 fn in_words(what: &str, words: Vec<String>) -> String {
     let mut said: Vec<String> = Vec::new();
     for word in words {
@@ -456,7 +457,7 @@ fn in_words(what: &str, words: Vec<String>) -> String {
     format!("{what} {}", said.join(": "))
 }
 
-/// An interaction by what both sides could have in common.
+/// Renders an interaction for comparison, without what always differs between two sessions.
 fn told(interaction: &Interaction, texts: &Subject) -> String {
     match interaction {
         Interaction::Result(result) if result.how == How::Simulated => {
@@ -536,7 +537,7 @@ fn compare(a: &Subject, b: &Subject) -> Diff {
     }
 }
 
-/// Agents of both sides that are the same one, by place and names, else by names; then those of one side alone.
+/// Pairs the agents of both sides: by place and name, else by name. Agents of only one side come last.
 fn matched<'s>(a: &'s [Stood], b: &'s [Stood]) -> Vec<(Option<&'s Stood>, Option<&'s Stood>)> {
     let mut left: Vec<&Stood> = b.iter().collect();
     let mut take = |like: &dyn Fn(&Stood) -> bool| {
@@ -559,7 +560,7 @@ fn matched<'s>(a: &'s [Stood], b: &'s [Stood]) -> Vec<(Option<&'s Stood>, Option
     pairs
 }
 
-/// Where the stacks of an agent begin to differ; none: they do not.
+/// Returns the first difference between the stacks of an agent; `None` if they are equal.
 fn diverge(agent: String, a: (&Subject, &Stack), b: (&Subject, &Stack)) -> Option<First> {
     let rows = |(of, stack): (&Subject, &Stack)| -> Vec<String> {
         let stack: Vec<Interaction> = stack.iter().map(|(_, i)| i.clone()).collect();

@@ -1,4 +1,4 @@
-//! What goes wrong, in the kinds that a caller branches on.
+//! Errors, in the kinds that a caller branches on.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use steersman_definition::{Diagnostic, Shown};
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::store::StoreError;
 
-/// Why something could not be done. Nothing was lost.
+/// Error of an operation on a store, session or network. Nothing that was stored is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The definition has errors, or does not fit the tools registered for it.
@@ -15,27 +15,27 @@ pub enum Error {
     /// A file could not be read.
     #[error("`{path}`: {source}", path = path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The store refused or cannot be had.
+    /// The store refused the operation or cannot be reached.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The engine refused or stopped.
+    /// The engine refused the operation or stopped.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The session refused what was wanted, and says why.
+    /// The session refused the request; the text says why.
     #[error("{0}")]
     Refused(String),
-    /// The key that seals secrets cannot be had.
+    /// The key that seals secrets cannot be read or made.
     #[error("the key that seals secrets: {0}")]
     Key(String),
 }
 
 impl Error {
-    /// What kind of trouble it is: what a service answers with.
+    /// Returns the kind of error, which a service maps to its response.
     ///
     /// ```
     /// use steersman::{Error, ErrorKind};
@@ -61,27 +61,28 @@ impl Error {
     }
 }
 
-/// Kinds of trouble, by what whoever meets them does. More may come.
+/// Kinds of errors, by what a caller does about them. More may be added.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// There is no such session.
     NotFound,
-    /// There is one of this id or key already, or the id was accepted with something else.
+    /// A session of this id or key exists already, or the id was accepted with different content.
     Conflict,
-    /// The session does not take this, says why, and is as it was.
+    /// The session refused the request, says why, and is unchanged.
     Refused,
-    /// Another process drives the session. What is put into its inbox reaches it there.
+    /// Another process drives the session. Messages put into its inbox reach it there.
     Busy,
-    /// This process is letting go.
+    /// This process is shutting down.
     Stopping,
     /// The definition has errors, or does not fit what is registered in Rust.
     Definition,
-    /// Something that the session needs is not here: a value of `config`, a model, a tool or net in Rust, a server.
+    /// Something that the session needs is missing in this process: a value of `config`, a model, a tool or net in Rust, a
+    /// server.
     Unbound,
-    /// What is stored is damaged, or was written by a newer version. Nothing was changed.
+    /// The stored data is damaged or was written by a newer version. Nothing was changed.
     Unreadable,
-    /// An inbox or the box of events has no room for this now. The same may come again once something was taken.
+    /// An inbox or the box of events is full. Send the same message again once something was taken from it.
     Full,
     /// A file or the store cannot be read or written now.
     Unavailable,
@@ -114,12 +115,12 @@ fn of_engine(error: &EngineError) -> ErrorKind {
     }
 }
 
-/// All that is wrong with a definition, at once. Displays as `steersman check` prints it.
+/// Everything that is wrong with a definition. Displays as `steersman check` prints it.
 #[derive(Debug, Clone, Default)]
 pub struct DefinitionError {
-    /// Errors and warnings with their places.
+    /// Errors and warnings with their positions.
     pub diagnostics: Vec<Diagnostic>,
-    /// Tools in Rust that do not fit what the definition declares.
+    /// Faults of tools in Rust that do not fit the definition.
     pub tools: Vec<String>,
 }
 

@@ -13,26 +13,27 @@ use steersman_runtime::inbox::Message;
 use steersman_runtime::session::Fate;
 use steersman_runtime::store::{BoxedEvent, SessionQuery, StoreError};
 
-/// What became of an event.
+/// The fate of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It was accepted before, with the same fields; nothing happened. By this session, where it was for one.
+    /// The event was accepted before with the same fields; nothing was done. Holds the session, if the event was addressed
+    /// to one.
     Known(Option<String>),
-    /// It began this session.
+    /// The event started this session.
     Started(String),
-    /// It went into the inbox of this session.
+    /// The event was put into the inbox of this session.
     Session(String),
-    /// It was offered to the waits of the network; if none takes it, it lies in the event box.
+    /// The event was offered to the waits of the network. If no wait takes it, it stays in the event box.
     Offered,
 }
 
 impl Steersman {
-    /// Sends an event to a network: to the session of its key, to the waits that match, or it begins a session, as the
-    /// definition says. Each id is accepted once.
+    /// Sends an event to a network. As the definition says, it goes to the session of its key, starts a session, or is
+    /// offered to the waits that match. Each id is accepted once.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the network declares no such event, its fields do not fit, or an event of its id had other
-    /// fields.
+    /// [`Error::Refused`] if the network declares no such event, its fields do not fit, or an event with its id and other
+    /// fields was accepted before.
     pub async fn event(&self, network: &Network, name: &str, fields: &Json) -> Result<Sent, Error> {
         let sent = self.event_to(network, name, fields, None).await?;
         if let Sent::Started(id) = &sent {
@@ -41,7 +42,8 @@ impl Steersman {
         Ok(sent)
     }
 
-    /// The same, and only makes it durable: a session that it begins is driven by whoever drives the store.
+    /// Like [`Steersman::event`], but only stores the event: a session that it starts is run by the process that drives the
+    /// store.
     ///
     /// # Errors
     /// As [`Steersman::event`].
@@ -49,7 +51,7 @@ impl Steersman {
         self.event_to(network, name, fields, None).await
     }
 
-    /// The same; a session that is known to be meant is given it at once, where the definition names none.
+    /// Like [`Steersman::post`]. If the definition names no session, the event goes directly to `session` if one is given.
     pub(crate) async fn event_to(
         &self,
         network: &Network,
@@ -153,7 +155,7 @@ impl Steersman {
         }
         let message = start.message.as_ref().map(|m| m.render(&names));
         let say = message.transpose().map_err(refused)?;
-        // the session's id follows from the event's: a second delivery finds it there
+        // The session's id is derived from the event's id, so that a second delivery finds the session.
         let known = format!("{} {name} {id}", network.name());
         let session: Arc<str> = session_of(&known).into();
         let options = StartOptions {
@@ -170,7 +172,7 @@ impl Steersman {
         match self.create(network, options).await {
             Ok(session) => Ok(Sent::Started(session.to_string())),
             Err(Error::Engine(EngineError::Store(StoreError::Conflict(other)))) => {
-                // this one began it before, or another event was quicker with the session of this key
+                // This event started it before, or another event created the session of this key first.
                 self.put_into(network, &other, name, judged).await
             }
             Err(error) => Err(error),
@@ -178,19 +180,19 @@ impl Steersman {
     }
 }
 
-/// An event that fits its declaration.
+/// A checked event.
 struct Judged<'a> {
     def: &'a EventDef,
     /// Its id, rendered from its fields.
     id: String,
-    /// Its fields, with the names of its artifacts.
+    /// Its fields, with artifacts replaced by their names.
     fields: Json,
-    /// What its artifacts consist of.
+    /// The contents of its artifacts.
     contents: Vec<Content>,
 }
 
 impl Judged<'_> {
-    /// The message that carries it.
+    /// Returns the inbox message that carries the event.
     fn message(&self, name: &str) -> Message {
         let message = Message::Event {
             event: name.into(),
@@ -200,21 +202,21 @@ impl Judged<'_> {
     }
 }
 
-/// An event that is meant for one session.
+/// An event for one session.
 #[derive(Clone, Debug)]
 pub struct EventMessage {
-    /// The id under which that session accepts it once.
+    /// The message id; the session accepts it once.
     pub id: Name,
-    /// The message that carries it.
+    /// The inbox message that carries the event.
     pub message: Message,
-    /// What its artifacts consist of: they are to be stored before it is sent ([`Engine::keep`]).
+    /// The contents of its artifacts. Store them before the message is sent ([`Engine::keep`]).
     ///
     /// [`Engine::keep`]: steersman_runtime::engine::Engine::keep
     pub contents: Vec<Content>,
 }
 
-/// Judges an event that is meant for one session. A field that is declared as an artifact is an object of `name`,
-/// `media_type`, and `text` or `base64`.
+/// Checks an event for one session. A field that is declared as an artifact is an object of `name`, `media_type`, and
+/// `text` or `base64`.
 ///
 /// # Errors
 /// [`Error::Refused`] if the network declares no such event, or its fields do not fit.
@@ -231,7 +233,7 @@ pub fn event_message(
     })
 }
 
-/// The declaration of an event, and this one by it.
+/// Finds the declaration of an event, checks the fields against it and renders the event's id.
 fn judged<'a>(
     network: &'a steersman_machine::network::Network,
     name: &str,
@@ -253,7 +255,7 @@ fn judged<'a>(
     let (fields, contents) =
         named.map_err(|why| Error::Refused(format!("event `{name}`: {why}")))?;
     fits(def, name, &fields).map_err(Error::Refused)?;
-    // Whatever is made of them, an id too, is the same for the same values.
+    // The canonical form makes everything derived from the fields, such as the id, equal for equal values.
     let fields = canonical(&fields);
     let id = render(&def.id, name, &fields)?;
     if id.trim().is_empty() {
@@ -278,7 +280,7 @@ fn render(template: &Template, name: &str, fields: &Json) -> Result<String, Erro
         .map_err(|e| Error::Refused(format!("event `{name}`: {e}")))
 }
 
-/// The words for an event whose id was accepted with other fields.
+/// Replaces the error for a repeated id with other fields by one that explains it.
 fn once<T>(name: &str, id: &str, done: Result<T, EngineError>) -> Result<T, Error> {
     done.map_err(|error| match error {
         EngineError::Store(StoreError::Repeated(_)) => Error::Refused(format!(
@@ -289,7 +291,7 @@ fn once<T>(name: &str, id: &str, done: Result<T, EngineError>) -> Result<T, Erro
     })
 }
 
-/// One id, whether it goes to a session or lies in the box of a store, which all networks share.
+/// Returns the message id. It is the same in a session's inbox and in the event box of a store, which all networks share.
 fn message_id(network: &str, name: &str, id: &str) -> Name {
     format!("{network} event {name} {id}").into()
 }
@@ -318,7 +320,7 @@ fn fits(def: &EventDef, name: &str, fields: &Json) -> Result<(), String> {
     }
 }
 
-/// Sixteen characters of base 32, as random ids have, from a digest.
+/// Derives a session id of sixteen base-32 characters, as random ids have, from a text.
 fn session_of(text: &str) -> String {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     Digest::of(text.as_bytes())

@@ -1,4 +1,4 @@
-//! Contents in the payload of an event: what a sender writes where the definition declares an artifact.
+//! Artifacts in the payload of an event: a sender puts the content where the definition declares an artifact.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,10 @@ use steersman_machine::ids::Name;
 use steersman_machine::network::{Type, TypeKind};
 use steersman_machine::types::Misfit;
 
-/// The payload with the name of each artifact in its place, and what they consist of.
+/// Returns the payload with each artifact replaced by its name, and the contents that were taken out.
 ///
 /// # Errors
-/// What is no content, and where: an artifact is an object of `name`, `media_type`, and `text` or `base64`.
+/// Says which field holds no valid content: an artifact is an object of `name`, `media_type`, and `text` or `base64`.
 pub(crate) fn taken_out(
     fields: &[(Name, Type)],
     payload: &Json,
@@ -42,7 +42,7 @@ fn fields_of(
     Ok(named)
 }
 
-/// Takes the contents out of a value of a type. What does not fit the type otherwise is for whoever judges it next.
+/// Takes the contents out of a value of this type. Any other misfit is left to the type check that follows.
 fn replace(
     ty: &Type,
     value: &mut Json,
@@ -70,7 +70,7 @@ fn replace(
     Ok(())
 }
 
-/// What a sender wrote in the place of an artifact.
+/// Reads a content from the value that a sender gave for an artifact.
 fn content(given: &Json, field: &str) -> Result<Content, Misfit> {
     const WANTED: &str = "must be an artifact: { \"name\": \"..\", \"media_type\": \"..\", and \"base64\" or \"text\" }";
     let wrong = |why: &str| Misfit {
@@ -107,7 +107,8 @@ fn content(given: &Json, field: &str) -> Result<Content, Misfit> {
     })
 }
 
-/// A content as it is read from a file: its name tells the media type, where that is of any use.
+/// Returns the media type of a file by its name; for a name of type `text/plain` whose bytes are no UTF-8,
+/// `application/octet-stream`.
 pub fn media<'a>(name: &str, bytes: &[u8]) -> &'a str {
     match media_of(name) {
         "text/plain" if std::str::from_utf8(bytes).is_err() => "application/octet-stream",

@@ -1,4 +1,4 @@
-//! Following a session: what happened, as typed events, from any place on, without a gap or a repetition.
+//! Following a session: its history as typed events, from any position on, without a gap or a repetition.
 
 mod kind;
 mod tell;
@@ -19,33 +19,33 @@ use steersman_runtime::session::Session as Driven;
 use steersman_runtime::store::SessionId;
 use tell::Teller;
 
-/// How often a reader looks whether a session is driven in this process by now, in milliseconds.
+/// Interval at which a reader checks whether this process drives the session by now, in milliseconds.
 const LOOK: u64 = 50;
 
-/// Where a reader of a session's events stands: behind an event that is on disk. Displays as `12.3` (the third event of
-/// line 12) and is read from that, so it can be the id of a server-sent event. Any process that opens the store goes on
-/// from there.
+/// Position of a reader in a session's events, after an event that is on disk. Displays as `12.3` (after the third event of
+/// line 12) and parses from that text, so that it can be the id of a server-sent event. A reader in any process that opens
+/// the store can continue from it.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor {
     line: Line,
-    /// Events of that line that were given out.
+    /// Number of events of that line that were delivered.
     given: u32,
 }
 
 impl Cursor {
-    /// Before everything.
+    /// The position before all events.
     pub const START: Self = Self {
         line: Line::NONE,
         given: 0,
     };
 
-    /// The line that it stands in or behind.
+    /// The line whose events were delivered last.
     pub fn line(self) -> Line {
         self.line
     }
 }
 
-/// Behind all of this line.
+/// The position after all events of this line.
 impl From<Line> for Cursor {
     fn from(line: Line) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// A text is no cursor.
+/// Error for a text that is no cursor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no cursor: they look like `12` or `12.3`")]
 pub struct CursorError(String);
@@ -86,13 +86,13 @@ impl FromStr for Cursor {
     }
 }
 
-/// The events of a session, in order: each that is on disk once, and between them what streams in.
+/// The events of a session, in order: each event that is on disk once, and streamed pieces between them.
 ///
-/// Nothing that is on disk is ever skipped, however slow the reader is, and no reader holds the session up. What streams
+/// No event that is on disk is ever skipped, however slow the reader is, and no reader blocks the session. Streamed pieces
 /// ([`Event::is_provisional`]) may be skipped; the complete text follows as [`EventKind::Said`].
 ///
-/// A session that this process does not drive is followed through the store: its lines come within moments, what
-/// streams there does not.
+/// A session that another process drives is followed through the store: its lines arrive with a short delay, and nothing is
+/// streamed.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -120,17 +120,17 @@ pub struct Events {
     teller: Teller,
     cursor: Cursor,
     ready: VecDeque<Event>,
-    /// Events of the first line that were given out before.
+    /// The line that the cursor is in, and how many of its events were delivered before.
     skip: Option<(Line, u32)>,
     engine: Engine,
     id: SessionId,
-    /// Who drives it in this process, if somebody does.
+    /// The runtime's handle, if this process drives the session.
     driven: Option<Driven>,
-    /// How it stands is told where nothing is left to tell.
+    /// True while older lines are still to be read; afterwards the settled state is reported.
     look: bool,
-    /// Ends when it has settled.
+    /// True if the events end when the session has settled.
     once: bool,
-    /// Said by whoever is waited for; it has not settled before this line.
+    /// The line of the message whose answer is awaited. A settled state before this line is ignored.
     after: Line,
     ended: bool,
 }
@@ -175,32 +175,32 @@ impl Events {
         }
     }
 
-    /// Ends behind the first [`EventKind::Settled`].
+    /// Ends the events after the first [`EventKind::Settled`].
     pub fn until_settled(mut self) -> Self {
         self.once = true;
         self
     }
 
-    /// The same, of what follows from something that is about to be said: how it stood before counts no more.
+    /// Ignores any settled state until [`Self::said_in`] gives the line of the message that is about to be sent.
     pub(crate) fn look_later(mut self) -> Self {
         self.look = false;
         self.after = Line::MAX;
         self
     }
 
-    /// It was said in this line.
+    /// Sets the line that holds the message.
     pub(crate) fn said_in(&mut self, line: Line) {
         self.after = line;
         self.look = true;
     }
 
-    /// Where it stands: behind the last event that was given out and is on disk.
+    /// Returns the position after the last delivered event that is on disk.
     pub fn cursor(&self) -> Cursor {
         self.cursor
     }
 
-    /// The next event; waits for it. None behind the last of [`Events::until_settled`], and behind an error: a new reader
-    /// goes on from [`Events::cursor`]. Cancelling the wait loses nothing.
+    /// Waits for the next event. Returns `None` after the last event of [`Events::until_settled`] and after an error; a new
+    /// reader can continue from [`Events::cursor`]. Cancelling the wait loses nothing.
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
         if self.ended {
             return None;
@@ -218,7 +218,7 @@ impl Events {
         }
     }
 
-    /// As a stream of the `futures` crate.
+    /// Returns the events as a stream of the `futures` crate.
     pub fn into_stream(self) -> BoxStream<'static, Result<Event, Error>> {
         futures::stream::unfold(self, |mut events| async move {
             let event = events.next().await?;
@@ -252,7 +252,7 @@ impl Events {
         }
     }
 
-    /// Somebody may drive it here by now: then what streams is heard, too.
+    /// Attaches to the session if this process drives it by now, so that streamed pieces arrive too.
     fn find_driver(&mut self) {
         if let Some(driven) = self.engine.driven(&self.id) {
             self.feed = driven.feed(self.feed.cursor());
@@ -261,7 +261,7 @@ impl Events {
         }
     }
 
-    /// All that is on disk, then how it stands, for a reader that comes when it has settled.
+    /// Delivers all lines on disk, then the settled state for a reader that attaches after the session has settled.
     async fn catch_up(&mut self) -> Result<(), Error> {
         let lines = self.feed.lines().await?;
         if lines.is_empty() {
@@ -275,12 +275,12 @@ impl Events {
         Ok(())
     }
 
-    /// Tells how it stands, if it has settled.
+    /// Adds an [`EventKind::Settled`] event if the session has settled.
     fn settled(&mut self) {
         if self.feed.cursor() < self.after {
             return;
         }
-        // If nobody drives it here any more, its lines go on to come.
+        // If this process no longer drives the session, its lines still arrive through the store.
         let settled = self
             .driven
             .as_ref()
@@ -302,7 +302,7 @@ impl Events {
         });
     }
 
-    /// The place behind all that is told so far.
+    /// Returns the position after all events so far.
     fn last(&self) -> Cursor {
         self.ready.back().map_or(self.cursor, |event| event.cursor)
     }
@@ -342,7 +342,7 @@ impl Events {
                 let kind = match delta {
                     Delta::Text(text) => EventKind::Piece { text },
                     Delta::Reasoning(text) => EventKind::Reasoning { text },
-                    // Calls are told when they are on disk.
+                    // A call is reported once it is on disk.
                     Delta::Call(..) => return Ok(()),
                 };
                 let name = self.teller.agent(agent).await?;
@@ -367,7 +367,7 @@ impl Events {
             FeedItem::Withdrawn { .. } => self.push(None, EventKind::Withdrawn),
             FeedItem::Settled(_) => self.settled(),
             FeedItem::Skipped(count) => self.push(None, EventKind::Skipped { count }),
-            // Lines go on to come, whoever drives it next.
+            // Lines still arrive through the store, whichever process drives the session next.
             FeedItem::Closed => self.driven = None,
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! Runs multi-agent LLM systems as durable state machines: agents that are free within bounds, and runs that survive
-//! a kill, can be looked at line by line, and never do twice what must be done once.
+//! Runs multi-agent LLM systems as durable state machines: agents act freely within bounds, and runs survive a kill, can be
+//! inspected line by line, and never repeat an effect that must happen only once.
 //!
 //! ```text
 //!   definition (YAML) ---+
@@ -8,8 +8,8 @@
 //!                             checked once       every step is a line of a log, on disk before anybody relies on it
 //! ```
 //!
-//! A *network* is a definition after checking. A *session* is one life of it: a log of numbered lines. Whatever dies,
-//! the session goes on in any process that opens the same store.
+//! A *network* is a checked definition. A *session* is one life of a network: a log of numbered lines. After a crash, the
+//! session continues in any process that opens the same store.
 //!
 //! ```
 //! use schemars::JsonSchema;
@@ -68,9 +68,9 @@
 //! # }
 //! ```
 //!
-//! The same network can be built in Rust alone: [`Network::builder`]. What the paved path leaves out is a door away:
-//! [`Steersman::engine`], [`Session::driven`], and the three crates below, re-exported as [`machine`], [`runtime`]
-//! and [`adapters`].
+//! A network can also be built in Rust alone: [`Network::builder`]. For everything that this facade does not cover, use
+//! [`Steersman::engine`], [`Session::driven`], and the three crates below, re-exported as [`machine`], [`runtime`] and
+//! [`adapters`].
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Scripts in place of models, and models of the program's own.
+//! Scripts in place of models, and models that the program brings.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,31 +10,31 @@ use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel, calle
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
 use steersman_runtime::{Boxed, Env};
 
-/// Where answers come from.
+/// The source of a script.
 #[derive(Clone, Debug)]
 pub(crate) enum Script {
-    /// This text; sessions that it answered cannot go on without it.
+    /// The script itself. Sessions that it answered cannot continue without it.
     Text(Arc<str>),
-    /// A file, remembered by the session.
+    /// A file, whose path the session stores.
     File(PathBuf),
 }
 
-/// A script, and which models it stands in for.
+/// A script, and the models that it replaces.
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub(crate) script: Script,
-    /// All, and not only those that the definition calls `scripted`.
+    /// True if it replaces all models, not only those of the provider `scripted`.
     pub(crate) all: bool,
 }
 
-/// The word of the definition format for a model that answers from a script.
+/// The name of the provider of scripted models in the definition format.
 const SCRIPTED: &str = "scripted";
 
-/// Answers from a script where one is given or was bound, else asks a catalog of real models.
+/// Answers from a script if one was given or bound; otherwise asks a catalog of real models.
 pub(crate) struct Scripted<M> {
     catalog: M,
     script: Option<Given>,
-    /// By file; none: the script of this process.
+    /// Parsed scripts by file; `None` is the script of this process.
     read: Mutex<HashMap<Option<String>, ScriptedModel>>,
 }
 
@@ -47,7 +47,7 @@ impl<M: Models> Scripted<M> {
         }
     }
 
-    /// The script that stands in for models that are bound to one: of this process, else the file that was bound.
+    /// Returns the script for a model that is bound to one: that of this process, else the file that was bound.
     fn scripted(&self, bound: &BoundModel) -> Result<ScriptedModel, ModelsError> {
         let fail = |message: String| ModelsError {
             name: bound.name.clone(),
@@ -81,7 +81,7 @@ fn load(file: &Path) -> Result<ScriptedModel, String> {
     parse(&file.display().to_string(), &text).map_err(|e| format!("the script `{place}`: {e}"))
 }
 
-/// Reads a script as definitions are read: what is text there is text here.
+/// Parses a script by the same rules as a definition, so that the same values are texts.
 fn parse(path: &str, text: &str) -> Result<ScriptedModel, String> {
     let json = definition::data(path, text).map_err(|found| {
         let wrong = found.iter().filter(|wrong| wrong.is_error());
@@ -135,7 +135,7 @@ impl<M: Models> Models for Scripted<M> {
                     ..BoundModel::default()
                 })
                 .collect();
-            // a script that cannot be read is found before a session begins
+            // Reports an unreadable script before a session begins.
             if let Some(first) = bound.first() {
                 let unknown = self.scripted(first)?.unknown(network);
                 if !unknown.is_empty() {
@@ -170,10 +170,10 @@ impl<M: Models> Models for Scripted<M> {
     }
 }
 
-/// The word of a binding for a model that the program brings.
+/// The provider name that a binding stores for a model of the program.
 const OWN: &str = "own";
 
-/// Models that the program brings, by the names that definitions give them; of all others nobody knows.
+/// Models that the program brings, by the names that definitions give them. Any other name is an error.
 #[derive(Clone, Default)]
 pub(crate) struct OwnModels(pub(crate) BTreeMap<Name, Arc<dyn Model>>);
 

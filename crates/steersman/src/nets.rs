@@ -1,4 +1,4 @@
-//! States in Rust, on their way into a network: what panics is an outcome.
+//! Wrappers around nets and routers in Rust: a panic becomes an outcome.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use steersman_machine::ids::Name;
 use steersman_machine::interaction::Choice;
 use steersman_machine::nets::{Event, Natives, Net, NetView, RouteView, Router, Step};
 
-/// Whatever the code of others does, a session's driver goes on.
+/// Catches panics of a net or router, so that the session's driver goes on.
 pub(crate) struct Caught<T>(pub(crate) T);
 
 impl<T: Net> Net for Caught<T> {
@@ -31,17 +31,17 @@ impl<T: Router> Router for Caught<T> {
     }
 }
 
-/// As it is registered.
+/// Wraps a net for registration.
 pub(crate) fn net(net: impl Net + 'static) -> Arc<dyn Net> {
     Arc::new(Caught(net))
 }
 
-/// As it is registered.
+/// Wraps a router for registration.
 pub(crate) fn router(router: impl Router + 'static) -> Arc<dyn Router> {
     Arc::new(Caught(router))
 }
 
-/// A closure as a router.
+/// A closure with a version, as a router.
 pub(crate) struct Closure<F> {
     pub(crate) version: String,
     pub(crate) route: F,
@@ -60,10 +60,10 @@ where
     }
 }
 
-/// What was found where the same was asked twice.
+/// Faults found by asking the same question twice.
 pub(crate) type Found = Arc<Mutex<Vec<String>>>;
 
-/// Asks everything twice over the same view, and keeps what was answered otherwise.
+/// Asks everything twice over the same view, and records where the answers differ.
 struct Twice<T: ?Sized> {
     name: Name,
     inner: Arc<T>,
@@ -109,7 +109,7 @@ impl Net for Twice<dyn Net> {
     }
 }
 
-/// The same nets and routers, each asked twice.
+/// Wraps all nets and routers so that each is asked twice.
 pub(crate) fn twice(natives: &Natives, found: &Found) -> Natives {
     fn each<T: ?Sized>(name: &Name, inner: &Arc<T>, found: &Found) -> (Name, Arc<Twice<T>>) {
         let twice = Twice {

@@ -1,4 +1,4 @@
-//! Networks: from YAML, from Rust, or from both; checked as a whole.
+//! Networks: built from YAML, from Rust, or from both, and checked as a whole.
 
 use crate::error::{DefinitionError, Error};
 use crate::tool::Tool;
@@ -14,7 +14,7 @@ use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
 use steersman_runtime::files;
 use steersman_runtime::retrieval;
 
-/// A checked definition with the tools in Rust that it names. Cloning shares it.
+/// A checked definition with the tools in Rust that it names. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Network {
     checked: Arc<checked::Network>,
@@ -26,7 +26,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// The same network whose nets and routers in Rust are asked twice each time; what differs is found.
+    /// Returns the network with each net and router in Rust asked twice per decision. Differing answers are added to
+    /// `found`.
     pub(crate) fn asked_twice(&self, found: &crate::nets::Found) -> Self {
         let natives = crate::nets::twice(&self.checked.natives, found);
         let checked = checked::Network {
@@ -39,7 +40,7 @@ impl Network {
         }
     }
 
-    /// The same with another checked form.
+    /// Returns the network with another checked form.
     pub(crate) fn with_checked(&self, checked: checked::Network) -> Self {
         Self {
             checked: Arc::new(checked),
@@ -47,7 +48,7 @@ impl Network {
         }
     }
 
-    /// One that a session is bound to.
+    /// Returns the network that a session is bound to, without tools in Rust.
     pub(crate) fn bound(
         checked: Arc<checked::Network>,
         folder: Option<PathBuf>,
@@ -63,10 +64,10 @@ impl Network {
         }
     }
 
-    /// A definition in a file, or in a folder with a `steersman.yaml`.
+    /// Reads a definition from a file, or from a folder with a `steersman.yaml`.
     ///
     /// # Errors
-    /// [`Error::Read`] if a file cannot be read. What is wrong *in* the files is found by [`Builder::build`].
+    /// [`Error::Read`] if a file cannot be read. Errors *in* the files are reported by [`Builder::build`].
     pub fn from_path(path: impl AsRef<Path>) -> Result<Builder, Error> {
         let path = path.as_ref();
         let folder = if path.is_dir() {
@@ -90,12 +91,12 @@ impl Network {
         Ok(builder)
     }
 
-    /// A definition that is one text.
+    /// Starts a network from a definition in one text.
     pub fn from_yaml(text: impl Into<Arc<str>>) -> Builder {
         Builder::of(Made::Files(Files::new("steersman.yaml", text)))
     }
 
-    /// A definition in Rust, lowered into the same checked form.
+    /// Starts a definition in Rust, which is lowered into the same checked form.
     pub fn builder(name: &str) -> Builder {
         let mut keys = Map::new();
         keys.insert("steersman".into(), 1.into());
@@ -103,22 +104,22 @@ impl Network {
         Builder::of(Made::Keys(keys))
     }
 
-    /// Its name.
+    /// Returns the name of the network.
     pub fn name(&self) -> &str {
         &self.checked.name
     }
 
-    /// The checked form, for whoever looks closely.
+    /// Returns the checked form of the definition.
     pub fn checked(&self) -> &Arc<checked::Network> {
         &self.checked
     }
 
-    /// Warnings and notes: it can run, but somebody should look.
+    /// Returns warnings and notes. The network can run, but somebody should read them.
     pub fn warnings(&self) -> &[definition::Diagnostic] {
         &self.warnings
     }
 
-    /// Names of its tests, for [`testing::run`](crate::testing::run).
+    /// Returns the names of its tests, for [`testing::run`](crate::testing::run).
     pub fn tests(&self) -> impl Iterator<Item = &str> {
         self.tests.keys().map(|name| &**name)
     }
@@ -128,12 +129,12 @@ impl Network {
         self.tests.get(name)
     }
 
-    /// The folder that it was read from, where its commands run.
+    /// Returns the folder that it was read from, in which its commands run.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// Its file in that folder, where it is not `steersman.yaml`.
+    /// Returns its file in that folder, if that is not `steersman.yaml`.
     pub fn file(&self) -> Option<&str> {
         self.file.as_deref()
     }
@@ -143,10 +144,10 @@ impl Network {
     }
 }
 
-/// The main file of a folder.
+/// Name of the main file in a folder.
 const MAIN: &str = "steersman.yaml";
 
-/// Reads the files of a definition: the main one, then those it names.
+/// Reads the files of a definition: the main file, its tests, and the files that these name.
 fn read(path: &Path) -> Result<Files, Error> {
     let main = if path.is_dir() {
         path.join(MAIN)
@@ -178,7 +179,7 @@ fn read(path: &Path) -> Result<Files, Error> {
         let text = inside(&main, &folder, &path).and_then(|real| plain(&real));
         files.add(test, text.map_err(|e| unread(&path, e))?);
     }
-    // a file may name others, so it is asked until it wants no more; one that cannot be read is its diagnostic
+    // A file may name others, so repeat until no new names appear. A missing file becomes a diagnostic.
     let mut asked = std::collections::BTreeSet::new();
     loop {
         let wanted: Vec<String> = definition::wanted(&files)
@@ -197,7 +198,7 @@ fn read(path: &Path) -> Result<Files, Error> {
             let file = folder.join(&path);
             match inside(&main, &folder, &file).and_then(|real| plain(&real)) {
                 Ok(text) => files.add(path, text),
-                // its diagnostic says where it is named
+                // The diagnostic points to the place that names the file.
                 Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
                 Err(e) => return Err(unread(&file, e)),
             }
@@ -205,8 +206,9 @@ fn read(path: &Path) -> Result<Files, Error> {
     }
 }
 
-/// The real path of a file that a definition names. Refuses a link that leads out of the folder: it would show a model any file
-/// that its author likes to see. Links out are fine where the definition itself is one, and they lead to its neighbours.
+/// Returns the real path of a file that a definition names. Refuses a link out of the folder: it would show a model any file that
+/// the author of the definition chooses. Links out are allowed if the definition's main file itself is such a link and they lead into
+/// the folder that it points to.
 fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
     let real = file.canonicalize()?;
     let here = |folder: &Path| {
@@ -229,7 +231,7 @@ fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
-/// Most that is read of one file, in bytes. What a definition may hold is far less, and a diagnostic says so.
+/// Maximum number of bytes read from one file. Definitions are limited to far less, with a diagnostic.
 const FILE_MAX: usize = 64 << 20;
 
 /// The text of a file that a definition names.
@@ -237,12 +239,12 @@ fn plain(path: &Path) -> std::io::Result<String> {
     files::plain(path, FILE_MAX).and_then(files::text)
 }
 
-/// The text of a file that a person names.
+/// Reads the text of a file, up to [`FILE_MAX`] bytes.
 pub(crate) fn bounded(path: &Path) -> std::io::Result<String> {
     files::named(path, FILE_MAX).and_then(files::text)
 }
 
-/// `tests/*.yaml` beside the definition, in order.
+/// Returns the paths `tests/*.yaml` of a definition's folder, sorted.
 fn tests(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder.join("tests")) else {
         return Vec::new();
@@ -266,14 +268,14 @@ enum Made {
     Keys(Map<String, Json>),
 }
 
-/// A network before it is checked.
+/// A network that is not checked yet.
 #[derive(Debug, Clone)]
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
     made: Made,
     tools: Vec<Tool>,
     natives: Natives,
-    /// What was registered more than once.
+    /// Names of nets and routers that were registered more than once.
     twice: Vec<String>,
     folder: Option<PathBuf>,
     file: Option<String>,
@@ -291,7 +293,7 @@ impl Builder {
         }
     }
 
-    /// Adds a tool in Rust. A definition in YAML declares it: `parse_pdf: { native: 3, parameters: {..} }`.
+    /// Adds a tool in Rust. A YAML definition must declare it: `parse_pdf: { native: 3, parameters: {..} }`.
     pub fn tool(mut self, tool: Tool) -> Self {
         if let Made::Keys(keys) = &mut self.made {
             let mut entry = tool.keys.clone();
@@ -304,11 +306,11 @@ impl Builder {
         self
     }
 
-    /// Adds states in Rust, by the name that agents give as their `net`. They decide what each answer of the model becomes: a
-    /// thought, the next question to it, calls, the answer. A net is asked again whenever a session is loaded, so it is
-    /// to be a function of what it is shown: no clock, no I/O, no memory of its own.
+    /// Adds a net in Rust, under the name that agents give as their `net`. A net decides what each answer of the model
+    /// becomes: a thought, the next question to it, calls, the answer. It is asked again whenever a session is loaded, so
+    /// it must be a pure function of its arguments: no clock, no I/O, no memory of its own.
     ///
-    /// A session is bound to the version; it goes on only where that version is registered.
+    /// A session is bound to the version and continues only where that version is registered.
     ///
     /// ```
     /// use steersman::machine::nets::{Event, Net, NetView, Step};
@@ -354,8 +356,8 @@ impl Builder {
         self
     }
 
-    /// Adds a router in Rust for an agent with `route: { native: VERSION }`: it chooses who acts next. Asked once for each
-    /// decision, which is recorded with what it read.
+    /// Adds a router in Rust for an agent with `route: { native: VERSION }`. It chooses who acts next. It is asked once for
+    /// each decision, and the decision is recorded with what the router read.
     pub fn router(mut self, agent: &str, router: impl Router + 'static) -> Self {
         if self.natives.routers.contains_key(agent) {
             self.twice.push(format!("the router of `{agent}`"));
@@ -365,7 +367,7 @@ impl Builder {
         self
     }
 
-    /// Adds a closure as the router of an agent with `route: { native: VERSION }`; `version` is that version.
+    /// Adds a closure as the router of an agent with `route: { native: VERSION }`; `version` must be that version.
     ///
     /// ```
     /// use steersman::machine::interaction::Choice;
@@ -412,19 +414,19 @@ impl Builder {
     pub fn agent(self, agent: Agent) -> Self {
         self.entry_of("agents", &agent.name, Json::Object(agent.keys))
     }
-    /// Adds a state entry of the entry agent: a type of the definition format, `json!("optional string")`.
+    /// Adds a state entry of the entry agent. The type is one of the definition format: `json!("optional string")`.
     pub fn state(self, name: &str, ty: impl Into<Json>) -> Self {
         self.entry_of("state", name, ty.into())
     }
-    /// Adds a plain value: `json!({ "type": "integer", "default": 100 })`.
+    /// Adds a `config` value: `json!({ "type": "integer", "default": 100 })`.
     pub fn config(self, name: &str, value: impl Into<Json>) -> Self {
         self.entry_of("config", name, value.into())
     }
-    /// Names the agent that is talked to first.
+    /// Sets the agent that the user talks with first.
     pub fn entry(self, agent: &str) -> Self {
         self.key("entry", agent)
     }
-    /// Sets any key of the definition format's *File*, over what a definition in YAML says.
+    /// Sets any key of the definition format's *File*. Without effect on a network from YAML.
     pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
         if let Made::Keys(keys) = &mut self.made {
             keys.insert(key.to_owned(), value.into());
@@ -439,10 +441,10 @@ impl Builder {
         self
     }
 
-    /// Checks all of it.
+    /// Checks the definition and everything that is registered.
     ///
     /// # Errors
-    /// Everything that is wrong, at once.
+    /// Returns all errors together, not only the first.
     pub fn build(self) -> Result<Network, DefinitionError> {
         let (compiled, diagnostics) = match self.made {
             Made::Files(files) => definition::compile_with_tests(&files, None),
@@ -504,7 +506,7 @@ fn insert(keys: &mut Map<String, Json>, map: &str, name: &str, value: Json) {
     }
 }
 
-/// Where the schema of a tool's argument would stand if it were a file.
+/// Returns the path under which the schema of a tool's argument is compiled, as if it were a file.
 fn schema_path(tool: &str) -> String {
     format!("schemas/{tool}.json")
 }
@@ -517,7 +519,7 @@ fn twice(tools: &[Tool], problems: &mut Vec<String>) {
     }
 }
 
-/// Compares what is registered in Rust with what the definition declares.
+/// Compares a tool that is registered in Rust with its declaration in the definition.
 fn fits(network: &checked::Network, tool: &Tool, problems: &mut Vec<String>) {
     let name = &tool.name;
     let Some(declared) = network.tools.get(name.as_str()) else {
@@ -550,8 +552,8 @@ fn fits(network: &checked::Network, tool: &Tool, problems: &mut Vec<String>) {
     }
 }
 
-/// Compares nets and routers in Rust with what the definition names. What is there and not named may belong to another
-/// definition of the program.
+/// Compares nets and routers in Rust with those that the definition names. A net that it does not name is no fault: it may
+/// belong to another definition of the program.
 fn natives_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec<String>) {
     for name in network.nets_in_rust() {
         if !natives.nets.contains_key(name) {
@@ -587,7 +589,7 @@ fn natives_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec
     }
 }
 
-/// Names, and whether each may be absent. Finer differences are found when the argument is read.
+/// Compares the names of parameters, and whether each is required. Finer differences are found when the argument is parsed.
 fn parameters_fit(
     name: &str,
     fields: &[(Arc<str>, checked::Type)],
@@ -642,7 +644,7 @@ fn json_type(kind: &TypeKind) -> Option<&'static str> {
     }
 }
 
-/// An agent of a network that is built in Rust. Made by [`agent`].
+/// An agent of a network that is built in Rust. Created by [`agent`].
 #[derive(Debug, Clone)]
 #[must_use = "an agent belongs into a network"]
 pub struct Agent {
@@ -650,7 +652,7 @@ pub struct Agent {
     keys: Map<String, Json>,
 }
 
-/// An agent of this name.
+/// Creates an agent of this name.
 ///
 /// ```
 /// use steersman::agent;
@@ -666,28 +668,28 @@ pub fn agent(name: &str) -> Agent {
 }
 
 impl Agent {
-    /// What it does, for those that choose it.
+    /// Sets its description, for agents and routers that choose it.
     pub fn describe(self, description: &str) -> Self {
         self.key("description", description)
     }
-    /// The template of its system prompt.
+    /// Sets the template of its system prompt.
     pub fn system(self, template: &str) -> Self {
         self.key("system", template)
     }
-    /// The model, by its name in the network.
+    /// Sets its model, by the model's name in the network.
     pub fn model(self, name: &str) -> Self {
         self.key("model", name)
     }
-    /// Tools and agents that it is offered, by name.
+    /// Sets the tools and agents that it may call, by name.
     pub fn tools<'a>(self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names: Vec<&str> = names.into_iter().collect();
         self.key("tools", names)
     }
-    /// Model calls that it may make for an answer; then it answers with tools off.
+    /// Limits the model calls for one answer. After that, it answers without tools.
     pub fn model_calls(self, max: u32) -> Self {
         self.key("limits", json!({ "model_calls": max }))
     }
-    /// Any key of the definition format's *Agent*.
+    /// Sets any key of the definition format's *Agent*.
     pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
         self.keys.insert(key.to_owned(), value.into());
         self

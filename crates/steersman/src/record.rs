@@ -1,4 +1,4 @@
-//! What else is made of recorded sessions: regression tests, and trajectories to train on.
+//! Regression tests and training trajectories made from recorded sessions.
 
 mod test;
 mod yaml;
@@ -15,7 +15,7 @@ use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::known::Known;
 
-/// A session that was read whole, and its secrets, to be left out of what is made of it.
+/// A session that was read whole, with the secrets that must not appear in what is made from it.
 struct Read {
     seen: Inspection,
     lines: Vec<Arc<LogLine>>,
@@ -30,7 +30,7 @@ impl Read {
         Ok(Self { seen, lines, known })
     }
 
-    /// The same without the values of its secrets.
+    /// Returns the session with the values of its secrets masked.
     fn veiled(mut self) -> Self {
         self.seen = self.seen.veiled(&self.known);
         self
@@ -52,13 +52,13 @@ impl Read {
 }
 
 impl Steersman {
-    /// A regression test of a session: the answers of its models, the outcomes of its tools, what people did, and what it
-    /// came to, in the form of a test file. It is run before it is given: one that does not hold is refused, with what
-    /// failed. The values of secrets that the session knows stand nowhere in it: they read `(secret)`.
+    /// Makes a regression test of a session, in the form of a test file: the answers of its models, the outcomes of its
+    /// tools, what people did, and the result. The test is run first; if it fails, it is refused with the failures. Values
+    /// of secrets that the session knows read `(secret)` in it.
     ///
     /// # Errors
-    /// [`Error::Refused`] where a test cannot say what happened (doubts, cancels, decisions of routing models, searches), or
-    /// where the recorded outcome of a tool is not what its raw answer would give.
+    /// [`Error::Refused`] if a test cannot express what happened (doubts, cancels, decisions of routing models, searches),
+    /// or if the recorded outcome of a tool differs from what its raw answer would give.
     pub async fn record_test(&self, id: &str, name: &str) -> Result<String, Error> {
         let read = Read::of(self, id).await?.veiled();
         let mut test = test::recorded(&read)?;
@@ -67,7 +67,7 @@ impl Steersman {
         let network = self.definition_of(id, &[]).await?;
         let report = tried(&network, name, &document).await?;
         if report.failures.is_empty() {
-            // Tests that name no definition are of the main one of their folder.
+            // A test file without `name` belongs to the main definition of its folder.
             if read.seen.values.file.is_some() {
                 document["name"] = network.name().into();
             }
@@ -85,7 +85,7 @@ impl Steersman {
                 "a test of it would not hold: {failures}"
             )));
         }
-        // what failed follows from that
+        // The failures are a consequence of the mapped results.
         Err(Error::Refused(format!(
             "a test of it would not hold: of {} the log holds what models saw, and not the raw answer, from which `result`, `set` \
              or `then` made it. Write the test by hand, with the raw answers under `tools:`. What failed without them: {failures}",
@@ -93,12 +93,12 @@ impl Steersman {
         )))
     }
 
-    /// What each agent was shown, called and answered, block by block: for each model call one JSON object (the schema is
-    /// `docs/reference/trajectories.md`). `reward` gives what a branch is worth, none: nobody knows. The values of secrets
-    /// that the session knows read `(secret)`.
+    /// Returns what each agent was shown, called and answered, block by block: one JSON object for each model call (the
+    /// schema is `docs/reference/trajectories.md`). `reward` returns the value of a branch; `None` means that it is
+    /// unknown. Values of secrets that the session knows read `(secret)`.
     ///
     /// # Errors
-    /// What the store says.
+    /// As the store reports them.
     pub async fn trajectories(
         &self,
         id: &str,
@@ -112,7 +112,7 @@ impl Steersman {
             .collect();
         let read = read.veiled();
         let branches = &read.seen.branches;
-        // Siblings are the branches that begin at one line, and what went on from there.
+        // Siblings are the branches that begin at one line, and the branch that they left.
         let mut groups: BTreeMap<(Id, Line), Vec<Id>> = BTreeMap::new();
         for branch in branches {
             if let Some(from) = branch.from {
@@ -140,7 +140,7 @@ impl Steersman {
 }
 
 impl Read {
-    /// The model calls that a branch itself made.
+    /// Returns the model calls that the branch itself made.
     fn blocks(
         &self,
         branch: &BranchView,
@@ -214,7 +214,7 @@ impl Read {
             Interaction::Result(result) => {
                 let content = result.body.map(|body| self.text(body)).unwrap_or_default();
                 match self.called(result.call) {
-                    // No model asked for it.
+                    // The engine made this call, not a model.
                     Some(call) if call.chain.is_none() && call.is_of_engine() => {
                         json!({ "role": "user", "content": content })
                     }
@@ -241,7 +241,7 @@ impl Read {
         label.map_or_else(|| id.to_string(), |label| label.to_string())
     }
 
-    /// The call of this id.
+    /// Finds the call with this id.
     fn called(&self, id: Id) -> Option<&Call> {
         let line = self.lines.iter().find(|line| line.n == id.line());
         let commit = line.and_then(|line| line.commit.as_ref());
@@ -253,7 +253,7 @@ impl Read {
     }
 }
 
-/// Whether a test of a definition holds.
+/// Runs the test `name` of this document under the definition.
 async fn tried(network: &Network, name: &str, document: &Json) -> Result<Report, Error> {
     let mut stored: Json = serde_json::from_str(&network.checked().source)
         .map_err(|e| Error::Refused(format!("the definition cannot be read: {e}")))?;

@@ -1,4 +1,4 @@
-//! What is changed in a rerun, as callers say it.
+//! The changes of a rerun, as callers give them.
 
 use crate::{Error, Network, Steersman};
 use serde_json::Value as Json;
@@ -10,7 +10,7 @@ use steersman_runtime::redefine::Redefine;
 use steersman_runtime::rerun::{People, Rerun as Lowered};
 use steersman_runtime::step::Steps;
 
-/// What is changed in a rerun; the default changes nothing.
+/// The changes of a rerun; the default changes nothing.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -36,21 +36,21 @@ use steersman_runtime::step::Steps;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Rerun {
-    /// The branch that is rerun; none: the current one.
+    /// The branch to rerun; `None` means the current one.
     pub branch: Option<Id>,
-    /// What came up to this line of it stays as it was; none: it begins anew.
+    /// The last line of the branch that stays as it was; `None` means that the rerun begins at the start.
     pub at: Option<Line>,
-    /// The definition; none: the same.
+    /// The definition to use; `None` means the session's own.
     pub definition: Option<Network>,
-    /// Said at the line, before anything else happens there, in place of the next recorded message.
+    /// A message that is sent at the line, before anything else happens there, and replaces the next recorded message.
     pub say: Option<String>,
-    /// Effects touch the world, where they are not on record.
+    /// True if effects that are not on record run for real.
     pub live: bool,
-    /// Who answers in the place of people.
+    /// The source of the answers that people would give.
     pub people: People,
-    /// A name for it: its label `rerun`.
+    /// A name for the rerun, stored as its label `rerun`.
     pub name: Option<String>,
-    /// Asked after each line how it goes on; none: it does.
+    /// Callback that decides after each line how the rerun continues; `None` means that it never stops.
     pub steps: Option<Steps>,
 }
 
@@ -78,19 +78,19 @@ impl Rerun {
 }
 
 impl Network {
-    /// The definition with values set at paths: `models.default.model`, `agents.desk.system`. A key that was not written is; a
-    /// name that is not declared stays so. Tools in Rust stay registered as they are; its tests are left out.
+    /// Returns the definition with values set at paths: `models.default.model`, `agents.desk.system`. A key that is missing
+    /// is added; a name that is not declared is an error. Tools in Rust stay registered; the tests are left out.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the definition is none any more, with what is wrong, or a path leads through what has no
-    /// fields or names something that is not declared: the nearest name is told.
+    /// [`Error::Refused`] if the changed definition is not valid, if a path leads through a value without fields, or if it
+    /// names something that is not declared; the message gives the nearest name.
     pub fn with_set(&self, values: &[(String, Json)]) -> Result<Self, Error> {
         let checked = with_set(self.checked(), values).map_err(Error::Refused)?;
         Ok(self.with_checked(checked))
     }
 
-    /// Where modes of an agent set anew what this path sets for the agent: `agents.desk.modes.plan.model` for
-    /// `agents.desk.model`. In those modes the agent's own value means nothing.
+    /// Returns the paths at which modes of an agent override this path: `agents.desk.modes.plan.model` for
+    /// `agents.desk.model`. In those modes the agent's own value has no effect.
     pub fn overridden(&self, path: &str) -> Vec<String> {
         let stored: Json = serde_json::from_str(&self.checked().source).unwrap_or_default();
         let steps: Vec<&str> = path.split('.').collect();
@@ -106,7 +106,7 @@ impl Network {
     }
 }
 
-/// Keys under which names are declared: `--set` and [`Network::with_set`] change what is declared and declare nothing.
+/// Keys under which names are declared. `--set` and [`Network::with_set`] change declared names and add none.
 const DECLARES: &[(&str, &str)] = &[
     ("agents", "agent"),
     ("config", "value of `config`"),
@@ -123,15 +123,15 @@ const DECLARES: &[(&str, &str)] = &[
     ("tools", "tool"),
 ];
 
-/// Refuses a name that is not declared under a key, with the nearest that is.
+/// Refuses a name that is not declared under a key, and suggests the nearest that is.
 fn declared(path: &str, under: &str, what: &str, name: &str, all: &Json) -> Result<(), String> {
     let known: Vec<&str> = match all {
         Json::Object(fields) => fields.keys().map(String::as_str).collect(),
         Json::Null => Vec::new(),
-        // a list is no place for names, and what is no map says so itself
+        // Lists hold no names; any other misfit is reported later.
         _ => return Ok(()),
     };
-    // every definition has this one, written or not
+    // Every definition has the model `default`, even if it does not declare it.
     let is_default = under == "models" && name == "default";
     if is_default || known.contains(&name) {
         return Ok(());
@@ -146,7 +146,7 @@ fn declared(path: &str, under: &str, what: &str, name: &str, all: &Json) -> Resu
     Err(format!("`{path}`: there is no {what} `{name}`; {help}"))
 }
 
-/// As [`Network::with_set`], of a checked definition.
+/// Like [`Network::with_set`], for a checked definition.
 pub(crate) fn with_set(
     network: &steersman_machine::network::Network,
     values: &[(String, Json)],
@@ -164,7 +164,7 @@ pub(crate) fn with_set(
 fn set(definition: &mut Json, path: &str, value: &Json) -> Result<(), String> {
     let mut at = definition;
     let mut steps = path.split('.').peekable();
-    // the key under which the next step is a name
+    // The key under which the next step is a declared name.
     let mut names: Option<(&str, &str)> = None;
     while let Some(step) = steps.next() {
         if step.is_empty() {
@@ -180,7 +180,7 @@ fn set(definition: &mut Json, path: &str, value: &Json) -> Result<(), String> {
             }
             None => DECLARES.iter().find(|(key, _)| *key == step).copied(),
         };
-        // A model may be written in short, as its name.
+        // A model may be written in short form, as its name.
         if at.is_string() && path.starts_with("models.") && steps.peek().is_none() {
             *at = serde_json::json!({ "model": at.clone() });
         }
@@ -199,9 +199,9 @@ fn set(definition: &mut Json, path: &str, value: &Json) -> Result<(), String> {
     Ok(())
 }
 
-/// A session's own definition, as it is bound: for a change of a value in it.
+/// Access to the definition that a session is bound to.
 impl Steersman {
-    /// The definition that a session is bound to, with values set at paths ([`Network::with_set`]).
+    /// Returns the definition that a session is bound to, with values set at paths ([`Network::with_set`]).
     ///
     /// # Errors
     /// As [`Network::with_set`]; of kind [`NotFound`](crate::ErrorKind::NotFound).

@@ -1,4 +1,4 @@
-//! Searches over branches, as callers begin them and see what came of them.
+//! Searches over branches: starting them and reading their results.
 
 use crate::{Error, Session};
 use std::sync::Arc;
@@ -6,29 +6,31 @@ use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::search::Tree;
 use steersman_runtime::session::Search;
 
-/// A search as far as it is on disk.
+/// A search, as far as it is on disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Searched {
-    /// Its id: what [`Session::search`] gave.
+    /// Its id, as [`Session::search`] returned it.
     pub id: Id,
-    /// The agent that answers by it; none: somebody wanted it.
+    /// The agent that answers by the search; `None` if a person started it.
     pub agent: Option<Id>,
-    /// What was tried, with values and costs; the first node is where it began.
+    /// The branches that were tried, with values and costs. The first node is the place where the search began.
     pub tree: Tree,
-    /// Why a node's value could not be used, by branch and line.
+    /// For each node whose value could not be used, its branch, its line and the reason.
     pub unusable: Vec<((Id, Line), Arc<str>)>,
-    /// Why it ended: `done`, `enough`, `budget`, `session_tokens`, `session_cost`, `stopped`, `cancelled`; none: it goes on.
+    /// The reason for its end: `done`, `enough`, `budget`, `session_tokens`, `session_cost`, `stopped`, `cancelled`;
+    /// `None` while it runs.
     pub ended: Option<Name>,
-    /// The branch that won, and up to which line of it; none: there is none so far.
+    /// The winning branch, and the last line of it that counts; `None` if there is no winner so far.
     pub winner: Option<(Id, Line)>,
-    /// The session goes on with what won.
+    /// True if the session continues with the winner.
     pub adopted: bool,
 }
 
 impl Session {
-    /// Searches over branches beside the session: from a line at which a model is owed a call, or anywhere with something to say
-    /// there. All that was typed is checked first: names, types, amounts. Gives the search's id; its progress are events
-    /// ([`EventKind::Searched`](crate::EventKind::Searched)), and [`Session::settled`] returns when it is over.
+    /// Starts a search over branches, next to the session. It begins at a line at which a model call is due, or at any line
+    /// if it has a message to say there. Names, types and amounts are checked first. Returns the id of the search. Its
+    /// progress is reported as events ([`EventKind::Searched`](crate::EventKind::Searched)), and [`Session::settled`]
+    /// returns when it is over.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -61,14 +63,14 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] with why: what was typed does not fit, or nobody owes a model call there.
+    /// [`Error::Refused`] with the reason: the plan is not valid, or no model call is due at the line.
     pub async fn search(&self, search: Search) -> Result<Id, Error> {
         let receipt = self.driven().search(search).await?;
         let line = self.act(receipt).await?;
         self.opened(line).await
     }
 
-    /// What a search came to so far: its tree, and what won.
+    /// Returns the state of a search so far: its tree and its winner.
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no such search.
@@ -94,7 +96,7 @@ impl Session {
         })
     }
 
-    /// Ends a search with the best so far; none is named: all that go on.
+    /// Ends a search with the best result so far. `None` means all searches that run.
     ///
     /// # Errors
     /// [`Error::Refused`] if nothing is being searched.
@@ -103,10 +105,10 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// Goes on with what a search found.
+    /// Continues the session with the winner of a search.
     ///
     /// # Errors
-    /// [`Error::Refused`]: it found nothing (yet), or the session has moved on since.
+    /// [`Error::Refused`] if the search found nothing so far, or the session has moved on since.
     pub async fn adopt_found(&self, search: Id) -> Result<(), Error> {
         let found = self.searched(search).await?;
         let Some((branch, at)) = found.winner else {

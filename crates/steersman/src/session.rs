@@ -1,4 +1,4 @@
-//! Sessions as callers see them: say something, and learn how it stands.
+//! Sessions as callers use them: send a message, and read the resulting state.
 
 use crate::follow::{Cursor, Events};
 use crate::{Error, Turn};
@@ -18,11 +18,10 @@ use steersman_runtime::session::{Fate, Fork, Receipt, Session as Driven};
 use steersman_runtime::step::{Go, Stood};
 use steersman_runtime::store::{SessionId, StoreError};
 
-/// A session that this process drives. Cloning gives another handle to it; dropping handles changes nothing.
+/// A session that this process drives. Clones are handles to the same session; dropping handles does not stop it.
 ///
-/// A handle outlives the driving: where the session was let go of meanwhile, by [`Steersman::run_all`] or
-/// [`Session::stop`], whatever is wanted through the handle takes it up again, unless the whole
-/// [`Steersman::stop`]ped.
+/// A handle outlives the driving: if [`Steersman::run_all`] or [`Session::stop`] released the session, the next use of the
+/// handle takes it up again, unless the whole `Steersman` was stopped ([`Steersman::stop`]).
 ///
 /// [`Steersman::run_all`]: crate::Steersman::run_all
 /// [`Steersman::stop`]: crate::Steersman::stop
@@ -40,16 +39,16 @@ impl fmt::Debug for Session {
     }
 }
 
-/// Who acts: the user whom the conversation is with, or somebody in a role.
+/// The person who acts: the user of the conversation, or a person in a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct By(String);
 
 impl By {
-    /// Whom the conversation is with.
+    /// The user, with whom the conversation is held.
     pub fn user() -> Self {
         Self("user".into())
     }
-    /// Somebody in this role.
+    /// A person in this role.
     pub fn role(role: &str) -> Self {
         Self(role.to_owned())
     }
@@ -65,21 +64,21 @@ impl Session {
         }
     }
 
-    /// Its id: where any process finds it again.
+    /// Returns the id, by which any process finds the session.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Says something and waits until nothing goes on by itself any more: an answer, a question, a wait, a stop.
+    /// Sends a message and waits until nothing goes on by itself: the session has answered, asks, waits or has stopped.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it does not take a message now, with why; what the store says.
+    /// [`Error::Refused`] with the reason if the session does not accept a message now; errors of the store.
     pub async fn ask(&self, text: &str) -> Result<Turn, Error> {
         self.say(text).await?;
         self.settled().await
     }
 
-    /// Says something; the events that follow from it come until nothing goes on by itself any more. The last one is
+    /// Sends a message and returns the events that follow from it, until nothing goes on by itself. The last one is
     /// [`EventKind::Settled`](crate::EventKind::Settled).
     ///
     /// # Errors
@@ -93,26 +92,26 @@ impl Session {
         Ok(events)
     }
 
-    /// Says something. It is on disk when this returns.
+    /// Sends a message. It is on disk when this returns.
     pub async fn say(&self, text: &str) -> Result<(), Error> {
         let receipt = self.driven().say(text).await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// Says something as somebody else than the user. The agent sees who.
+    /// Sends a message as somebody other than the user. The agent sees the role.
     pub async fn say_as(&self, text: &str, by: By) -> Result<(), Error> {
         self.said(text, None, Some(by)).await
     }
 
-    /// Says something on a branch.
+    /// Sends a message on a branch.
     pub async fn say_on(&self, branch: Id, text: &str) -> Result<(), Error> {
         self.said(text, Some(branch), None).await
     }
 
-    /// Says something on a branch, waits until nothing goes on by itself any more, and tells how that branch stands.
+    /// Sends a message on a branch, waits until nothing goes on by itself, and returns the state of that branch.
     pub async fn ask_on(&self, branch: Id, text: &str) -> Result<Turn, Error> {
         self.say_on(branch, text).await?;
-        // Of all branches: none has anything left to do.
+        // This waits for all branches, not only for the one that is asked for.
         let _ = self.settled().await?;
         self.turn_on(branch).await
     }
@@ -128,7 +127,7 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// How a branch stands, as far as it is on disk.
+    /// Returns the state of a branch, as far as it is on disk.
     ///
     /// # Errors
     /// [`Error::Refused`] if there is no such branch.
@@ -139,16 +138,16 @@ impl Session {
         Ok(Turn::from(&seen.settled_on(found)))
     }
 
-    /// Cancels what is open and says this instead.
+    /// Cancels everything that is open and sends this message instead.
     pub async fn interrupt(&self, text: &str) -> Result<(), Error> {
         let receipt = self.driven().interrupt(text).await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// Waits until nothing goes on by itself any more.
+    /// Waits until nothing goes on by itself.
     ///
     /// # Errors
-    /// [`Error::Engine`] if it is not driven any more, with why.
+    /// [`Error::Engine`] with the reason if the session is no longer driven.
     pub async fn settled(&self) -> Result<Turn, Error> {
         loop {
             match self.driven().settled().await {
@@ -164,19 +163,20 @@ impl Session {
         }
     }
 
-    /// Waits until it stands behind a line, or nothing goes on by itself: of a session that was begun or taken up to stand
-    /// after each line ([`Steersman::start_stepping`](crate::Steersman::start_stepping)).
+    /// Waits until the session stops after a line or nothing goes on by itself. For sessions that stop after each line
+    /// ([`Steersman::start_stepping`](crate::Steersman::start_stepping)).
     ///
     /// # Errors
-    /// [`Error::Engine`] if it is not driven any more, with why.
+    /// [`Error::Engine`] with the reason if the session is no longer driven.
     pub async fn stood(&self) -> Result<Stood, Error> {
         Ok(self.driven().stood().await?)
     }
 
-    /// Lets it go on from where it stands. What is said is taken with the next line, before anything else happens.
+    /// Continues a session that stopped after a line. A message given here is taken with the next line, before anything
+    /// else.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it does not take a message there, with why; what the store says.
+    /// [`Error::Refused`] with the reason if the session does not accept a message there; errors of the store.
     pub async fn go(&self, go: Go) -> Result<(), Error> {
         match self.driven().go(go).await?.map(|receipt| receipt.fate) {
             Some(Fate::Refused(why)) => Err(Error::Refused(why)),
@@ -184,7 +184,7 @@ impl Session {
         }
     }
 
-    /// What happens in it, from this place on: [`Cursor::START`] from its beginning, a [`Line`] from behind that line.
+    /// Returns the events from a position on: [`Cursor::START`] for all, a [`Line`] for those after that line.
     pub fn events(&self, from: impl Into<Cursor>) -> Events {
         let driven = self.engine.driven(&self.id);
         Events::new(self.engine.clone(), self.id.clone(), from.into(), driven)
@@ -198,8 +198,8 @@ impl Session {
         *self.driven.lock().unwrap_or_else(PoisonError::into_inner) = driven;
     }
 
-    /// What became of something that was wanted, in which line if it was taken. If nobody drives it any more, it is taken up
-    /// again, so that the answer is no guess.
+    /// Returns the line that took a message, if one did. If no process drives the session any more, takes it up again, so
+    /// that the result is known.
     pub(crate) async fn act(&self, receipt: Receipt) -> Result<Option<Line>, Error> {
         let mut fate = receipt.fate;
         if fate == Fate::Lies && !self.is_stopping() {
@@ -208,7 +208,7 @@ impl Session {
                     self.replace(driven);
                     fate
                 }
-                // Who owns it finds it there.
+                // The process that owns the session takes the message from the inbox.
                 Err(EngineError::Store(StoreError::Owned { .. })) => Fate::Lies,
                 Err(error) => return Err(error.into()),
             };
@@ -220,7 +220,7 @@ impl Session {
         }
     }
 
-    /// Refuses what would be refused, before anything of it is written.
+    /// Checks a message and returns its refusal before anything is written.
     async fn may(&self, wanted: &Message) -> Result<(), Error> {
         let seen = self.driven().inspect().await?;
         match steersman_runtime::branches::refusal(&seen, wanted) {
@@ -229,7 +229,7 @@ impl Session {
         }
     }
 
-    /// The branch that a line opened.
+    /// Returns the id of the branch that a line opened.
     pub(crate) async fn opened(&self, line: Option<Line>) -> Result<Id, Error> {
         let Some(line) = line else {
             return Err(Error::Refused(
@@ -248,17 +248,18 @@ impl Session {
         branch.ok_or_else(|| Error::Refused(format!("line {line} opened no branch")))
     }
 
-    /// Lets what is asked run, once, with exactly its arguments. Questions are named by themselves or by their
-    /// [`id`](crate::Question::id), here and below.
+    /// Allows the effect in question to run once, with exactly its arguments. This method and those below take a question
+    /// or its [`id`](crate::Question::id).
     ///
     /// # Errors
-    /// [`Error::Refused`] if nothing of it waits for a decision (any more), or who decides may not.
+    /// [`Error::Refused`] if the question no longer waits for a decision, or `by` may not decide it.
     pub async fn approve(&self, question: impl Into<PendingId>, by: By) -> Result<(), Error> {
         let receipt = self.driven().approve(question.into(), &by.0).await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// The same with other arguments, as far as the definition lets them be changed. They are judged again.
+    /// Like [`Session::approve`] with changed arguments, as far as the definition allows. The new arguments are checked
+    /// again.
     pub async fn approve_edited(
         &self,
         question: impl Into<PendingId>,
@@ -272,7 +273,7 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// Keeps it from running. The reason goes to the model.
+    /// Rejects the effect in question. The model receives the reason.
     pub async fn reject(
         &self,
         question: impl Into<PendingId>,
@@ -286,7 +287,7 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// Answers a question.
+    /// Answers a question, or gives a secret that was asked for.
     pub async fn answer(
         &self,
         question: impl Into<PendingId>,
@@ -297,7 +298,7 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// Says what became of an effect in doubt.
+    /// Resolves an effect in doubt.
     pub async fn resolve(
         &self,
         question: impl Into<PendingId>,
@@ -308,43 +309,44 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// Cancels something.
+    /// Cancels an effect, an agent, a branch or the whole session.
     pub async fn cancel(&self, what: CancelWhat, by: By) -> Result<(), Error> {
         let receipt = self.driven().cancel(what, &by.0).await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// Nothing new begins until [`Session::resume`], whichever process drives it.
+    /// Pauses the session: nothing new begins until [`Session::resume`], whichever process drives it.
     pub async fn pause(&self) -> Result<(), Error> {
         let receipt = self.driven().pause().await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// Ends a pause.
+    /// Ends a pause, so that the session continues.
     pub async fn resume(&self) -> Result<(), Error> {
         let receipt = self.driven().resume().await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// Keeps effects of a tool from beginning until [`Session::release`]; none: of all that may change the world.
+    /// Prevents effects of a tool from beginning until [`Session::release`]; `None` means all effects that may change the
+    /// world.
     pub async fn hold(&self, tool: Option<&str>, by: By) -> Result<(), Error> {
         let receipt = self.driven().hold(tool, &by.0).await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// Takes a hold back: what it kept begins.
+    /// Takes a hold back. The effects that it kept begin.
     pub async fn release(&self, tool: Option<&str>, by: By) -> Result<(), Error> {
         let receipt = self.driven().release(tool, &by.0).await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// Tries again what failed: attempts that are waited for, else the model call whose failure ended the session.
+    /// Retries what failed: attempts that wait for their next time, else the model call whose failure ended the session.
     pub async fn retry(&self, by: By) -> Result<(), Error> {
         let receipt = self.driven().retry(None, &by.0).await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// Binds values of `config` anew, where nothing of the session is open.
+    /// Binds new values of `config`. Nothing of the session may be open.
     pub async fn rebind(&self, config: &[(&str, serde_json::Value)], by: By) -> Result<(), Error> {
         let config = config.iter();
         let config: Vec<_> = config
@@ -354,11 +356,11 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// Begins a branch beside the session, at its last line or an earlier one: dry unless it says otherwise. Gives its id, for
-    /// [`Session::ask_on`], [`Session::join`] and [`Session::adopt`].
+    /// Opens a branch next to the session, at its last line or an earlier one; it is dry unless the fork says otherwise.
+    /// Returns its id, for [`Session::ask_on`], [`Session::join`] and [`Session::adopt`].
     ///
     /// # Errors
-    /// [`Error::Refused`] with why: there is no such line, or something is open there.
+    /// [`Error::Refused`] with the reason: the line does not exist, or something is open there.
     pub async fn fork(&self, fork: Fork) -> Result<Id, Error> {
         if fork.label.is_some() {
             let label = fork.label.clone();
@@ -377,8 +379,8 @@ impl Session {
         self.opened(line).await
     }
 
-    /// Goes back to a line of the current branch, and says something there. What came after is left behind, readable.
-    /// Gives the branch on which it goes on, the current one from here.
+    /// Rewinds to a line of the current branch, and sends a message there if one is given. The lines after it stay
+    /// readable. Returns the new branch, which is the current one from now on.
     ///
     /// # Errors
     /// As [`Session::fork`].
@@ -388,28 +390,29 @@ impl Session {
         self.opened(line).await
     }
 
-    /// Lets the session hear what branches came to, when all of them ended.
+    /// Reports the results of branches to the session, when all of them have ended.
     ///
     /// # Errors
-    /// [`Error::Refused`]: the session is at work, or no branch is named.
+    /// [`Error::Refused`] if the session is at work, or no branch is named.
     pub async fn join(&self, branches: &[Id]) -> Result<(), Error> {
         self.join_on(branches, &JoinOn::All).await
     }
 
-    /// The same as soon as a condition holds of them: `JoinOn::Any`, `JoinOn::Count(2)`, `"done >= 2".parse()?`. Branches that
-    /// are open then go on. Where all ended and it does not hold, the session hears that.
+    /// Like [`Session::join`], as soon as a condition holds: `JoinOn::Any`, `JoinOn::Count(2)`, `"done >= 2".parse()?`.
+    /// Branches that are open then go on. If all have ended and the condition does not hold, that is reported to the
+    /// session.
     ///
     /// # Errors
-    /// As [`Session::join`]; also if more branches are to end than are named.
+    /// As [`Session::join`]; also if the condition counts more branches than are named.
     pub async fn join_on(&self, branches: &[Id], on: &JoinOn) -> Result<(), Error> {
         let receipt = self.driven().join(branches.to_vec(), on, None).await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// Cancels what is open on a branch. What waits for the branch hears of its end.
+    /// Cancels everything that is open on a branch. A call that waits for the branch is closed with that end.
     ///
     /// # Errors
-    /// [`Error::Refused`]: nothing is open there.
+    /// [`Error::Refused`] if nothing is open on the branch.
     pub async fn cancel_branch(&self, branch: Id, by: By) -> Result<(), Error> {
         let message = Message::Cancel {
             what: CancelWhat::Branch,
@@ -420,21 +423,21 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// Goes on with what a branch came to, up to its first simulated effect.
+    /// Adopts a branch: the session continues with its lines, up to its first simulated effect.
     ///
     /// # Errors
-    /// [`Error::Refused`] with the paths, where the session has moved on since the fork.
+    /// [`Error::Refused`] with the conflicting paths, if the session has moved on since the fork.
     pub async fn adopt(&self, branch: Id) -> Result<(), Error> {
         self.may(&Message::Adopt { branch, at: None }).await?;
         let receipt = self.driven().adopt(branch, None).await?;
         self.act(receipt).await.map(drop)
     }
 
-    /// Hands it an event. A field that is declared as an artifact is an object of `name`, `media_type`, and `text` or
-    /// `base64`. Its id is accepted once: to hand it over again changes nothing.
+    /// Sends an event to the session. A field that is declared as an artifact is an object of `name`, `media_type`, and
+    /// `text` or `base64`. The event's id is accepted once: sending it again changes nothing.
     ///
     /// # Errors
-    /// [`Error::Refused`] if its definition declares no such event, or the fields do not fit.
+    /// [`Error::Refused`] if the definition declares no such event, or the fields do not fit.
     pub async fn event(&self, name: &str, fields: &serde_json::Value) -> Result<(), Error> {
         let driven = self.driven();
         let seen = driven.inspect().await?;
@@ -446,7 +449,7 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// Says something with contents that are artifacts once it is taken, under the names that they have.
+    /// Sends a message with files. They become artifacts under their names when the message is taken.
     pub async fn say_with(&self, text: &str, files: &[Content]) -> Result<(), Error> {
         let message = Message::Say {
             text: text.to_owned(),
@@ -458,11 +461,11 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// Rates a version of an artifact (the newest, where none is named) from 1 to 5. What a person says outranks what agents
-    /// say; it belongs to the current branch, as the artifact does.
+    /// Rates a version of an artifact from 1 to 5; `None` means the newest version. A person's rating outranks those of
+    /// agents. Like the artifact, the rating belongs to the current branch.
     ///
     /// # Errors
-    /// [`Error::Refused`]: there is no such artifact or version, or the rating is none.
+    /// [`Error::Refused`] if there is no such artifact or version, or the rating is out of range.
     pub async fn rate_artifact(
         &self,
         name: &str,
@@ -479,22 +482,22 @@ impl Session {
         self.act(receipt).await.map(drop)
     }
 
-    /// What it made, as of the newest line on disk.
+    /// Returns the artifacts that the session made, as of the newest line on disk.
     pub async fn artifacts(&self) -> Result<Artifacts, Error> {
         Ok(self.driven().artifacts().await?)
     }
 
-    /// Follows it from a line on, [`Line::NONE`] from its beginning: lines that are on disk, and what streams in.
+    /// Follows the session from a line on ([`Line::NONE`] for its beginning): lines on disk and streamed pieces.
     pub fn feed(&self, cursor: Line) -> Feed {
         self.driven().feed(cursor)
     }
 
-    /// Lets go in order. Any process can go on with it.
+    /// Releases the session in order. Any process can continue it.
     pub async fn stop(self) {
         self.driven().stop().await;
     }
 
-    /// The runtime's handle, with all that the paved path leaves out.
+    /// Returns the runtime's handle, with everything that this facade leaves out.
     pub fn driven(&self) -> Driven {
         self.driven
             .lock()

@@ -1,4 +1,4 @@
-//! Where sessions are kept and driven: a store, models and tools behind one handle.
+//! A store, models and tools in one handle that stores and drives sessions.
 
 use crate::follow::{Cursor, Events};
 use crate::models::{Given, OwnModels, Script, Scripted};
@@ -51,16 +51,16 @@ fn of_memory(error: MemoryError) -> Error {
     }
 }
 
-/// How often sessions are looked for that have nothing to do, in milliseconds.
+/// Interval between two checks for sessions that have nothing to do, in milliseconds.
 const IDLE: u64 = 5_000;
 
-/// Keeps and drives sessions. Cloning shares it.
+/// Stores and drives sessions. Clones share the same engine.
 #[derive(Clone)]
 pub struct Steersman {
     engine: Engine,
     tools: Arc<RustTools>,
     stopping: Arc<AtomicBool>,
-    /// The file, where it is one: copied as it is.
+    /// The SQLite store, if sessions are in a file; [`Steersman::backup`] copies it.
     file: Option<SqliteStore>,
 }
 
@@ -71,31 +71,31 @@ impl std::fmt::Debug for Steersman {
 }
 
 impl Steersman {
-    /// With sessions in this SQLite file, made if it is not there. Secrets are sealed with the key of this machine
-    /// and user (`STEERSMAN_KEY`, else a file of mode 0600 in the configuration folder).
+    /// Opens the SQLite file at `path`, and creates it if it does not exist. Secrets are sealed with the key of this
+    /// machine and user (`STEERSMAN_KEY`, else a file of mode 0600 in the configuration folder).
     ///
     /// # Errors
-    /// [`Error::Store`] if the file cannot be had, was written by a newer version or is damaged; [`Error::Key`].
+    /// [`Error::Store`] if the file cannot be opened, was written by a newer version or is damaged; [`Error::Key`].
     pub async fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::options().open(path).await
     }
 
-    /// With sessions that end with the process.
+    /// Stores sessions in memory; they end with the process.
     pub fn in_memory() -> Self {
         Self::options().in_memory()
     }
 
-    /// What is not the default: a script instead of models, a clock, durability.
+    /// Returns a [`Setup`] for everything that is not the default: a script instead of models, a clock, durability.
     pub fn options() -> Setup {
         Setup::default()
     }
 
-    /// Starts a session of a network. Nothing is said yet.
+    /// Starts a session of a network, without a first message.
     pub async fn start(&self, network: &Network) -> Result<Session, Error> {
         self.start_with(network, StartOptions::default()).await
     }
 
-    /// Starts a session with arguments, a first message, an entry, a seed.
+    /// Starts a session with options: arguments, a first message, an entry agent, a seed.
     pub async fn start_with(
         &self,
         network: &Network,
@@ -105,8 +105,8 @@ impl Steersman {
         Ok(self.handle(self.engine.open(&id).await?))
     }
 
-    /// The same of a session that stands after each line: after the first one nothing begins before somebody lets it
-    /// [`go`](Session::go) on.
+    /// Starts a session that stops after each line of its log: after the first line nothing begins until [`Session::go`] is
+    /// called.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -136,13 +136,12 @@ impl Steersman {
         Ok(self.handle(self.engine.open_stepping(&id).await?))
     }
 
-    /// As [`Steersman::session`], of a session that stands after each line: nothing begins before somebody lets it
-    /// [`go`](Session::go) on.
+    /// Like [`Steersman::session`], but the session stops after each line: nothing begins until [`Session::go`] is called.
     pub async fn session_stepping(&self, id: &str) -> Result<Session, Error> {
         Ok(self.handle(self.engine.open_stepping(id).await?))
     }
 
-    /// The same without driving it: whoever drives the store next does.
+    /// Creates a session without driving it. The next process that drives the store runs it.
     pub(crate) async fn create(
         &self,
         network: &Network,
@@ -161,23 +160,24 @@ impl Steersman {
         Session::new(self.engine.clone(), driven, self.stopping.clone())
     }
 
-    /// Goes on with a session of this store, whichever process drove it before. Tools and nets in Rust that its definition
+    /// Continues a session of this store, whichever process drove it before. Tools and nets in Rust that its definition
     /// names must be [`Steersman::register`]ed first.
     ///
     /// # Errors
     /// Of kind [`NotFound`](crate::ErrorKind::NotFound); [`Busy`](crate::ErrorKind::Busy) while another process drives it;
-    /// [`Unbound`](crate::ErrorKind::Unbound) if something is missing here that it needs.
+    /// [`Unbound`](crate::ErrorKind::Unbound) if something that it needs is missing in this process.
     pub async fn session(&self, id: &str) -> Result<Session, Error> {
         Ok(self.handle(self.engine.open(id).await?))
     }
 
-    /// Has a session go on under another definition, which it is bound to where nothing of it is open: what it was asked under
-    /// one definition ends under it. Nothing of it runs for that. Values of `config` and models that both declare alike stay as
-    /// they are bound; all else is bound as at the start of a session.
+    /// Binds a session to another definition. This is possible only while nothing of the session is open: work that began
+    /// under one definition ends under it. The session does not run for the change. Values of `config` and models that both
+    /// definitions declare alike stay bound; everything else is bound as at the start of a session.
     ///
     /// # Errors
-    /// What the definition needs cannot be had here, as at a start; of kind [`Refused`](crate::ErrorKind::Refused) if something
-    /// of the session is open, or it has an agent or state that the definition does not know.
+    /// As at a start, if something that the definition needs is not available here; of kind
+    /// [`Refused`](crate::ErrorKind::Refused) if something of the session is open, or if it has an agent or state that the
+    /// definition does not declare.
     pub async fn redefine(&self, id: &str, network: &Network, by: &str) -> Result<(), Error> {
         self.register(network);
         let wanted = Redefine {
@@ -188,21 +188,21 @@ impl Steersman {
         };
         match self.engine.redefine(id, wanted).await?.fate {
             Fate::Refused(why) => Err(Error::Refused(why)),
-            // A process that drives it takes it by itself.
+            // If another process drives the session, that process takes the message from the inbox.
             Fate::Taken(_) | Fate::Waits(_) | Fate::Known | Fate::Lies => Ok(()),
         }
     }
 
-    /// Reruns a session, in a session of its own of this store, with something changed: see
-    /// [`rerun`](steersman_runtime::rerun). Dry unless `live`. Under another definition its tools and nets in Rust are
-    /// [`Steersman::register`]ed first.
+    /// Reruns a session with something changed, as a new session of this store: see [`rerun`](steersman_runtime::rerun).
+    /// The rerun is dry unless `live` is set. If the definition is another one, [`Steersman::register`] its tools and nets
+    /// in Rust first.
     ///
     /// # Errors
-    /// Of kind [`NotFound`](crate::ErrorKind::NotFound), [`Refused`](crate::ErrorKind::Refused) if the line or the
-    /// definition does not fit the session; what the definition needs cannot be had here.
+    /// Of kind [`NotFound`](crate::ErrorKind::NotFound); [`Refused`](crate::ErrorKind::Refused) if the line or the
+    /// definition does not fit the session; as at a start, if something that the definition needs is not available here.
     pub async fn rerun(&self, id: &str, changes: Rerun) -> Result<Rerunned, Error> {
         let mut ran = Box::pin(self.engine.rerun(id, changes.lowered(self))).await?;
-        // Why it was left is quoted in reports, where no secret belongs.
+        // Reports quote these reasons, so secrets are masked in them.
         if ran.leaf.is_some() || ran.diverged.is_some() {
             let known = self.engine.secrets_of(&ran.session).await?;
             ran.leaf = ran.leaf.map(|leaf| known.masked(&leaf));
@@ -213,7 +213,7 @@ impl Steersman {
         Ok(ran)
     }
 
-    /// The sessions that match, newest first, without driving any.
+    /// Returns the sessions that match, newest first, without driving any.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -232,7 +232,7 @@ impl Steersman {
         Ok(self.engine.store().sessions(query).await?)
     }
 
-    /// What lists show of one session, by its whole id.
+    /// Returns the summary of one session that lists show, by its whole id.
     ///
     /// # Errors
     /// Of kind [`NotFound`](crate::ErrorKind::NotFound).
@@ -246,19 +246,19 @@ impl Steersman {
         found.ok_or_else(|| StoreError::NoSession(id.into()).into())
     }
 
-    /// What happens in a session, from this place on, whoever drives it. See [`Events`].
+    /// Follows the events of a session from a position on, whichever process drives it. See [`Events`].
     pub fn events(&self, id: &str, from: impl Into<Cursor>) -> Events {
         let driven = self.engine.driven(id);
         Events::new(self.engine.clone(), id.into(), from.into(), driven)
     }
 
-    /// What a session waits for from people, events and time, on all branches, without driving it.
+    /// Returns everything that a session waits for (people, events and time) on all branches, without driving it.
     pub async fn pending(&self, id: &str) -> Result<Vec<Question>, Error> {
         let seen = self.engine.inspect(id).await?;
         Ok(seen.pending.into_iter().map(Question::from).collect())
     }
 
-    /// What a session made, as of the newest line on disk, without driving it.
+    /// Returns the artifacts of a session as of the newest line on disk, without driving it.
     pub async fn artifacts(&self, id: &str) -> Result<Artifacts, Error> {
         let seen = self.engine.inspect(id).await?;
         let snapshot = seen.current_branch().map(|branch| branch.snapshot.clone());
@@ -266,15 +266,15 @@ impl Steersman {
         Ok(Artifacts::new(self.engine.store().clone(), snapshot, None))
     }
 
-    /// What agents remember over sessions, the newest first. `query.now` is set here.
+    /// Returns the memories that match, newest first. This method sets `query.now`.
     pub async fn memories(&self, query: MemoryQuery) -> Result<Vec<Memory>, Error> {
         Ok(self.engine.memories(query).await?)
     }
 
-    /// What a scope remembers that fits a query best, as agents of that scope would find it.
+    /// Returns the memories of a scope that fit a query best, as agents of that scope would find them.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it cannot be searched.
+    /// [`Error::Refused`] if the scope cannot be searched.
     pub async fn search_memories(
         &self,
         scope: &str,
@@ -285,25 +285,25 @@ impl Steersman {
         found.map_err(of_memory)
     }
 
-    /// Rates a memory; what a person says outranks what agents say.
+    /// Rates a memory. A person's rating outranks those of agents.
     ///
     /// # Errors
-    /// [`Error::Refused`]: there is no such memory, or the rating is none.
+    /// [`Error::Refused`] if there is no such memory, or the rating is out of range.
     pub async fn rate_memory(&self, id: u64, rated: Rated) -> Result<(), Error> {
         self.engine.rate_memory(id, rated).await.map_err(of_memory)
     }
 
-    /// Forgets memories: how many there were. Their contents go with the store's next collection, unless something else
-    /// names them.
+    /// Deletes memories and returns how many were deleted. The store's next collection removes their contents, unless
+    /// something else names them.
     pub async fn forget_memories(&self, ids: Vec<u64>) -> Result<u64, Error> {
         Ok(self.engine.store().forget_memories(ids).await?)
     }
 
-    /// Replaces texts of a session by tombstones that verify. Nothing of it may be open, and nobody may drive it. If `apply` is
-    /// false it only says what would be erased.
+    /// Replaces texts of a session by tombstones that still verify. Nothing of the session may be open, and no other
+    /// process may drive it. If `apply` is false, only reports what would be erased.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if something of it is open, with what.
+    /// [`ErrorKind::Refused`](crate::ErrorKind::Refused) if something of the session is open; the message names it.
     pub async fn erase(&self, id: &str, what: What, apply: bool) -> Result<Erased, Error> {
         if let Some(driven) = self.engine.driven(id) {
             driven.stop().await;
@@ -311,17 +311,18 @@ impl Steersman {
         Ok(self.engine.erase(id, what, apply).await?)
     }
 
-    /// Reads every line of a session and compares it with its hash and with the lines before.
+    /// Reads every line of a session and checks its hash and its link to the lines before it.
     pub async fn verify(&self, id: &str) -> Result<Verified, Error> {
         let info = self.info(id).await?;
         let load = Load::new(self.engine.store().clone(), info.id, info.salt);
         Ok(load.inspect().await?)
     }
 
-    /// Copies the file of the store, while it is in use, to a new one. How many bytes it has. The copy holds no key.
+    /// Copies the store's file to a new file, also while the store is in use. Returns the size of the copy in bytes. The
+    /// copy holds no key.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the store is no file of SQLite, or there is a file already.
+    /// [`Error::Refused`] if the store is no SQLite file, or the target exists.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<u64, Error> {
         let to = to.as_ref();
         let Some(file) = &self.file else {
@@ -338,7 +339,8 @@ impl Steersman {
         Ok(file.backup(to).await?)
     }
 
-    /// The same for the sake of something that was put into its inbox before: also what becomes of that.
+    /// Like [`Steersman::session`], for a message that was put into the session's inbox; also returns the fate of that
+    /// message.
     pub async fn session_for(
         &self,
         id: &str,
@@ -349,12 +351,13 @@ impl Steersman {
     }
 
     /// Owns and drives every session of the store that has something to do, until `stop`: messages, events, timers, and
-    /// what a dead process left. What settles is let go of, and costs nothing until something wakes it; so is what was
-    /// taken up by [`Steersman::start`] and [`Steersman::session`] and has had nothing to do for some seconds. Their handles
-    /// take it up again when they are used.
+    /// work that a dead process left. A session that settles is released; it costs nothing until something wakes it. A
+    /// session taken up by [`Steersman::start`] or [`Steersman::session`] is released too, once it has had nothing to do
+    /// for some seconds; its handles take it up again when they are used.
     ///
     /// # Errors
-    /// If the store cannot be read or written. A session that cannot be driven keeps no other up: its status says so.
+    /// If the store cannot be read or written. A session that cannot be driven does not block the others; its status names
+    /// the error.
     pub async fn run_all(&self, stop: CancellationToken) -> Result<(), Error> {
         let idle = self.let_go_of_idle();
         tokio::select! {
@@ -363,7 +366,7 @@ impl Steersman {
         }
     }
 
-    /// Lets go of what nobody needs driven, round for round.
+    /// Releases sessions that have been idle for a whole round.
     async fn let_go_of_idle(&self) -> Infallible {
         let mut before: BTreeMap<Arc<str>, Arc<Settled>> = BTreeMap::new();
         loop {
@@ -379,7 +382,7 @@ impl Steersman {
                 }
                 let id: Arc<str> = session.id().into();
                 match before.get(&id) {
-                    // The same as a round ago: nothing happened since.
+                    // Nothing happened since the last round.
                     Some(known) if Arc::ptr_eq(known, &how) => session.stop().await,
                     _ => drop(settled.insert(id, how)),
                 }
@@ -388,26 +391,26 @@ impl Steersman {
         }
     }
 
-    /// Lets go of all sessions in order: what may be asked again is cut, what must not be repeated is waited for within its
-    /// time, all lines reach the disk. Handles take nothing up any more.
+    /// Releases all sessions in order: effects that may be repeated are cut off, those that must not be repeated are
+    /// awaited within their time limit, and all lines reach the disk. Afterwards, handles take no session up again.
     pub async fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.engine.stop().await;
     }
 
-    /// Looks at a session without owning it: its branches, state, ledger, and what waits.
+    /// Reads a session without owning it: its branches, state, ledger, and what it waits for.
     pub async fn inspect(&self, id: &str) -> Result<Inspection, Error> {
         Ok(self.engine.inspect(id).await?)
     }
 
-    /// Makes the tools, nets and routers in Rust of a network known, for sessions that were started by another process.
+    /// Registers the tools, nets and routers in Rust of a network, for sessions that another process started.
     pub fn register(&self, network: &Network) {
         self.tools.add(network.tools());
         self.engine.register(network.checked());
     }
 
-    /// What the MCP servers of a network answer now, all at once: which tools they offer of those that it takes, or why that
-    /// cannot be known. Nothing is written; processes are started where nobody started them yet.
+    /// Asks all MCP servers of a network concurrently. Each answer lists the server's tools that the network uses, or says
+    /// why they cannot be known. Nothing is written; a server process that is not running is started.
     ///
     /// # Errors
     /// [`Error::Engine`] if a `config` value is missing.
@@ -418,14 +421,16 @@ impl Steersman {
         Ok(answers.map_err(EngineError::Bind)?)
     }
 
-    /// Why its store is open for reading only until a person accepts it (`steersman doctor --accept-store`): it is a copy, was
-    /// moved or restored, or lost lines, and effects of class `unsafe` began in it. None if it may be driven.
+    /// Returns the reason if the store is read-only until a person accepts it (`steersman doctor --accept-store`): it is a
+    /// copy, was moved or restored, or lost lines, and effects of class `unsafe` began in it. `None` means that it may be
+    /// driven.
     pub fn doubt(&self) -> Option<&StoreError> {
         self.file.as_ref().and_then(SqliteStore::doubt)
     }
 
-    /// Accepts the store in this file as it is, on a person's word: what was the matter with it, if anything was
-    /// ([`Steersman::doubt`]). The next line of each of its sessions says so. Nobody may have the store open.
+    /// Accepts the store in this file as it is, on a person's word. Returns the doubt that was accepted
+    /// ([`Steersman::doubt`]), if there was one. The next line of each of its sessions records it. No process may have the
+    /// store open.
     ///
     /// # Errors
     /// [`Error::Store`] if there is no store, another process has it open, or it cannot be written.
@@ -441,13 +446,13 @@ impl Steersman {
         Ok(accepted?)
     }
 
-    /// The engine, with all that the paved path leaves out.
+    /// Returns the engine, with everything that this facade leaves out.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 }
 
-/// What is not the default of a [`Steersman`].
+/// Settings of a [`Steersman`] that differ from the default.
 #[derive(Clone, Default)]
 #[must_use = "a setup does nothing until `open` or `in_memory`"]
 pub struct Setup {
@@ -464,23 +469,23 @@ pub struct Setup {
     timeouts: Option<Timeouts>,
 }
 
-/// Who is told what was found out about models.
+/// Callback that receives what was found out about models.
 type Hears = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Setup {
-    /// Models that the definition calls `scripted` answer from this script: YAML, answers by agent.
+    /// Models of the provider `scripted` answer from this script: YAML, answers by agent.
     pub fn script(self, text: impl Into<Arc<str>>) -> Self {
         self.given(Script::Text(text.into()), false)
     }
-    /// The same from a file. Its sessions remember it.
+    /// Like [`Setup::script`], from a file. Sessions store the path.
     pub fn script_file(self, path: impl Into<PathBuf>) -> Self {
         self.given(Script::File(path.into()), false)
     }
-    /// Every model answers from this script instead, whatever the definition says.
+    /// Every model answers from this script, whatever provider the definition names.
     pub fn script_all(self, text: impl Into<Arc<str>>) -> Self {
         self.given(Script::Text(text.into()), true)
     }
-    /// The same from a file. Its sessions remember it.
+    /// Like [`Setup::script_all`], from a file. Sessions store the path.
     pub fn script_all_file(self, path: impl Into<PathBuf>) -> Self {
         self.given(Script::File(path.into()), true)
     }
@@ -489,55 +494,56 @@ impl Setup {
         self.script = Some(Given { script, all });
         self
     }
-    /// Takes the time from here.
+    /// Sets the clock; the default is the system clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
-    /// When a line must be on disk.
+    /// Sets when a line must be on disk.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
-    /// Nobody can be asked as `user`: a doubt without a way out goes to the model.
+    /// Declares that nobody can be asked as `user`: a doubt that nothing else can resolve is reported to the model.
     pub fn user_absent(mut self) -> Self {
         self.user_absent = true;
         self
     }
 
-    /// Who is told, in one sentence each, which model `auto` took and why, and what a server cannot do. Nobody by default.
+    /// Sets a callback that receives, in one sentence each, which model `auto` chose and why, and features that a server
+    /// lacks. The default is none.
     pub fn heard_by(mut self, hears: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.hears = Some(Arc::new(hears));
         self
     }
 
-    /// The model of this name in definitions is this one. Whoever brings one brings all that its definitions ask. Retries,
-    /// `fallback`, `rate`, the circuit breaker and what it costs are the engine's, as for any other; the `price` is the
-    /// definition's.
+    /// Adds a model of the program under the name that definitions give it. If a program adds one model, it must add every
+    /// model that its definitions use. The engine handles retries, `fallback`, `rate`, the circuit breaker and costs as for
+    /// any other model; the definition sets the `price`.
     pub fn model(mut self, name: impl Into<Arc<str>>, model: impl Model) -> Self {
         self.own.0.insert(name.into(), Arc::new(model));
         self
     }
 
-    /// Runs tools in a way of its own: it is asked before all others whether it has a tool.
+    /// Adds a toolset. Toolsets that are added here are asked before the built-in ones whether they have a tool.
     pub fn toolset(mut self, toolset: impl Toolset) -> Self {
         self.toolsets.push(Arc::new(toolset));
         self
     }
 
-    /// Reads `config` and `secrets` here instead of in the environment of the process.
+    /// Reads `config` and `secrets` from this function instead of from the environment of the process.
     pub fn env(mut self, env: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         self.env = Some(Arc::new(env));
         self
     }
 
-    /// How long models may take.
+    /// Sets the time limits of model calls.
     pub fn model_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = Some(timeouts);
         self
     }
 
-    /// Shares the limiters of another [`Steersman`] of this process, which asks the same servers.
+    /// Shares the limiters of another [`Steersman`] of this process that asks the same servers.
     pub fn limiters(mut self, limiters: &Limiters) -> Self {
         self.limiters = limiters.clone();
         self
@@ -558,8 +564,8 @@ impl Setup {
         }
     }
 
-    /// With sessions in this SQLite file, to look at them: where it cannot be written, a person has to accept it first
-    /// ([`Steersman::doubt`]), or its key cannot be had, it is opened for reading alone, and what is sealed stays sealed.
+    /// Opens this SQLite file for inspection. It is opened read-only if it cannot be written, if a person has to accept it
+    /// first ([`Steersman::doubt`]), or if its key is missing; sealed values then stay sealed.
     ///
     /// # Errors
     /// [`Error::Store`] if the file cannot be read.
@@ -590,7 +596,7 @@ impl Setup {
         })
     }
 
-    /// With sessions in this SQLite file.
+    /// Stores sessions in this SQLite file.
     ///
     /// # Errors
     /// As [`Steersman::open`].
@@ -602,7 +608,7 @@ impl Setup {
         };
         let failed = |error: KeyError| Error::Key(error.to_string());
         let env = process_env();
-        // A new key would hide that the old one is gone until something sealed is needed.
+        // A new key would hide the loss of the old one until something sealed is needed.
         let is_new = would_be_made(folder, &env);
         let known = if is_new {
             None
@@ -626,8 +632,8 @@ impl Setup {
         })
     }
 
-    /// With sessions in a store of one's own, whose secrets are sealed with this key. It has passed
-    /// [`conformance`](steersman_runtime::conformance).
+    /// Stores sessions in your own store, which must pass [`conformance`](steersman_runtime::conformance). Secrets are
+    /// sealed with this key.
     ///
     /// ```
     /// use steersman::Steersman;
@@ -641,7 +647,7 @@ impl Setup {
         self.with(Arc::new(store), models, Vec::new(), Sealer::new(key))
     }
 
-    /// With sessions that end with the process.
+    /// Stores sessions in memory; they end with the process.
     pub fn in_memory(self) -> Steersman {
         let models = self.models();
         self.with(
@@ -652,7 +658,7 @@ impl Setup {
         )
     }
 
-    /// A process of a test: everything that outlives a kill comes from outside, every line is on disk at once.
+    /// A process of a test: everything that outlives a kill is passed in, and every line is on disk immediately.
     pub(crate) fn for_tests(
         self,
         store: Arc<dyn Store>,
@@ -706,7 +712,7 @@ impl Setup {
     }
 }
 
-/// Opening reads and locks files: that is not for a thread that others wait for.
+/// Opens the store on a blocking thread, because this reads and locks files.
 async fn opened(path: &Path, options: SqliteOptions) -> Result<SqliteStore, Error> {
     let file = path.to_owned();
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open_with(file, &options));

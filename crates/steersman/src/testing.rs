@@ -1,4 +1,4 @@
-//! Runs the tests of a definition: the whole of it, offline, in memory, on a clock that stands still.
+//! Runs the tests of a definition: the whole network, offline, in memory, on a virtual clock.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -38,41 +38,41 @@ use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
 pub use subject::{essential, in_call_order};
 
-/// When tests begin: 2026-01-05, a Monday, 08:00 UTC.
+/// The time at which tests begin: 2026-01-05, a Monday, 08:00 UTC.
 const BEGIN: Time = Time(1_767_600_000_000);
-/// How long a step may take by the real clock before it counts as stuck.
+/// Real time after which a step counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What came of a test.
+/// The result of a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The test.
+    /// The name of the test.
     pub name: String,
-    /// What did not hold, in words; empty: it passed.
+    /// Descriptions of everything that failed; empty if the test passed.
     pub failures: Vec<String>,
-    /// Lines of its session's log.
+    /// Number of lines in the log of its session.
     pub lines: u64,
-    /// Model calls made.
+    /// Number of model calls.
     pub model_calls: u64,
-    /// Commands and requests that ran for real, by the name of their tool, and how often.
+    /// For each tool whose commands or requests ran for real, the number of runs.
     pub real: BTreeMap<String, u64>,
 }
 
-/// How a test is run.
+/// Options of a test run.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct How {
-    /// Twice, as [`replay`] does.
+    /// Runs the test twice and compares, as [`replay`] does.
     pub twice: bool,
-    /// Commands and requests of class `pure` or `read` run for real where the test has no outcomes for them.
+    /// Runs commands and requests of class `pure` or `read` for real, if the test has no outcomes for them.
     pub real: bool,
 }
 
-/// Runs a test by its name. A name that there is none of is a failure. Nothing outside of the process is asked.
+/// Runs a test by its name, without any access to the outside. An unknown name is a failure.
 pub async fn run(network: &Network, name: &str) -> Report {
     run_as(network, name, How::default()).await
 }
 
-/// Runs a test by its name, in this way.
+/// Runs a test by its name, with options.
 pub async fn run_as(network: &Network, name: &str, how: How) -> Report {
     if how.twice {
         replayed(network, name, how.real).await
@@ -81,8 +81,8 @@ pub async fn run_as(network: &Network, name: &str, how: How) -> Report {
     }
 }
 
-/// Runs a test twice, and each decision of a net or router in Rust twice within it. That one of them is not a function of
-/// what it is shown is a failure: its sessions could not be replayed.
+/// Runs a test twice, and within each run asks every net and router in Rust twice per decision. If one of them is not a
+/// pure function of its arguments, that is a failure, because its sessions could not be replayed.
 pub async fn replay(network: &Network, name: &str) -> Report {
     replayed(network, name, false).await
 }
@@ -114,13 +114,12 @@ async fn replayed(network: &Network, name: &str, real: bool) -> Report {
     report
 }
 
-/// Runs a test, and reruns its session with nothing changed: a model that is asked for that, or anything that differs, is a
-/// failure.
+/// Runs a test, and reruns its session with nothing changed. Any model call and any difference is a failure.
 pub async fn rerun(network: &Network, name: &str) -> Report {
     rerun_with(network, name, None).await
 }
 
-/// The same under a definition that is another one by its digest and shows no model anything else.
+/// Like [`rerun`], under another definition that has a different digest but shows every model the same.
 pub async fn rerun_under(network: &Network, name: &str, other: &Network) -> Report {
     rerun_with(network, name, Some(other)).await
 }
@@ -145,7 +144,7 @@ async fn rerun_with(network: &Network, name: &str, other: Option<&Network>) -> R
     report
 }
 
-/// A test, and all by which two runs of it are the same.
+/// Runs a test. Returns the report, and a text that is equal for equal runs.
 async fn played(network: &Network, name: &str, real: bool) -> (Report, String) {
     let mut report = Report {
         name: name.to_owned(),
@@ -173,16 +172,16 @@ async fn played(network: &Network, name: &str, real: bool) -> (Report, String) {
     (report, essence)
 }
 
-/// What outlives a kill: store, clock, scripted answers.
+/// Everything that outlives a kill: the store, the clock, the scripted answers.
 struct Stage {
     store: Arc<Mortal>,
     clock: Virtual,
     models: ScriptedModel,
     tools: Arc<ToolOutcomes>,
     sealer: Sealer,
-    /// Tools that only look may run for real.
+    /// True if tools that only read may run for real.
     real: bool,
-    /// What ran for real, and how often.
+    /// For each tool that ran for real, the number of runs.
     ran: Arc<Mutex<BTreeMap<String, u64>>>,
 }
 
@@ -202,7 +201,7 @@ impl Stage {
         })
     }
 
-    /// Another test beside this one, of the same report.
+    /// Prepares another test next to this one, for the same report.
     fn beside(&self, network: &Network, test: &Test) -> Result<Self, String> {
         Ok(Self {
             ran: self.ran.clone(),
@@ -210,13 +209,13 @@ impl Stage {
         })
     }
 
-    /// What ran for real.
+    /// Returns the tools that ran for real, with the number of runs.
     fn ran(&self) -> BTreeMap<String, u64> {
         let ran = self.ran.lock();
         ran.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the test says is in memory.
+    /// Stores the memories that the test declares.
     async fn remember(&self, network: &Network, test: &Test) -> Result<(), String> {
         let engine = self.process(network).engine().clone();
         let name = &network.checked().name;
@@ -250,7 +249,7 @@ impl Stage {
         Ok(())
     }
 
-    /// A process over the store, as it is after a start.
+    /// Starts a process over the store.
     fn process(&self, network: &Network) -> Steersman {
         let http = Ran {
             tools: HttpTools::default(),
@@ -272,7 +271,7 @@ impl Stage {
     }
 }
 
-/// A script as data in the form that the scripted model reads.
+/// Converts a script into the form that the scripted model reads.
 fn answers(script: &Script) -> Result<Answers, String> {
     let json: Map<String, Json> = script
         .0
@@ -319,7 +318,7 @@ fn answer(answer: &Answer) -> Json {
     Json::Object(map)
 }
 
-/// An error of the engine in the words of a failure.
+/// Renders an error of the engine for a failure.
 fn told(error: impl Into<Error>) -> String {
     error.into().to_string()
 }

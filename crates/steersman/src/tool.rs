@@ -22,28 +22,28 @@ pub use context::ToolContext;
 
 type Run = Arc<dyn Fn(Json, ToolContext) -> Boxed<'static, Result<Json, ToolError>> + Send + Sync>;
 
-/// A tool written in Rust. Made by [`tool`].
+/// A tool written in Rust. Created by [`tool`] or [`tool_with`].
 #[derive(Clone)]
 pub struct Tool {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) class: Class,
     pub(crate) class_given: bool,
-    /// JSON Schema of its argument.
+    /// JSON Schema of the argument.
     pub(crate) schema: Json,
     /// Keys of the definition's `tools.NAME`, for networks built in Rust.
     pub(crate) keys: serde_json::Map<String, Json>,
     run: Run,
-    /// It hears of a cancel, and may say what became of it.
+    /// True if the closure can react to a cancel and report how the call ended.
     hears: bool,
 }
 
-/// A tool of this name and version. The argument's type, a struct, gives the parameters that the model is told of
-/// (its fields) and checked against; the version is part of the network's digest, so raise it when the tool would do
-/// something else with the same argument.
+/// Creates a tool from a name, a version and an async closure. The closure's argument type, a struct, defines the
+/// parameters that are shown to the model and checked. The version is part of the network's digest, so raise it when the
+/// tool would do something else with the same argument.
 ///
-/// It is [`Tool::unsafe_`] unless something else is said: started once, and never repeated by anybody on its own when
-/// it is not known whether it happened.
+/// The default class is [`Tool::unsafe_`]: if it is not known whether a call happened, the call is not repeated without a
+/// person or a probe.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -70,8 +70,8 @@ where
     }
 }
 
-/// The same for a tool that knows of the call it runs for: its idempotency key, whether it is cancelled, secrets,
-/// artifacts, how far it has come.
+/// Creates a tool whose closure also receives a [`ToolContext`]: the idempotency key, the cancel, secrets, artifacts,
+/// progress.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -132,8 +132,9 @@ where
     }
 }
 
-/// Runs what blocks the thread (files, a database driver without async, reckoning for long) beside the threads that drive
-/// sessions, and waits for it. It cannot be cut: what is cancelled meanwhile is over for the session and runs to its end.
+/// Runs a closure that blocks its thread (files, a synchronous database driver, long computation) on a separate thread, and
+/// waits for it. The closure cannot be stopped: if the call is cancelled meanwhile, the session goes on and the closure
+/// runs to its end.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -148,7 +149,7 @@ where
 /// ```
 ///
 /// # Errors
-/// Those of the closure.
+/// Returns the error of the closure.
 pub async fn blocking<T, E>(
     run: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, ToolError>
@@ -158,26 +159,26 @@ where
 {
     match tokio::task::spawn_blocking(run).await {
         Ok(ended) => ended.map_err(Into::into),
-        // As if it had panicked here: that is an outcome.
+        // Resume the panic, so that it becomes an outcome of the tool.
         Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
         Err(_) => Err(ToolError::unknown("it was cut off")),
     }
 }
 
 impl Tool {
-    /// It depends on nothing outside and changes nothing outside.
+    /// Sets the class `pure`: the tool depends on nothing outside and changes nothing outside.
     pub fn pure(self) -> Self {
         self.class(Class::Pure)
     }
-    /// It changes nothing outside.
+    /// Sets the class `read`: the tool changes nothing outside.
     pub fn read(self) -> Self {
         self.class(Class::Read)
     }
-    /// It may be repeated: doing it twice with the same key is doing it once.
+    /// Sets the class `idempotent`: two calls with the same key have the effect of one, so the tool may be repeated.
     pub fn idempotent(self) -> Self {
         self.class(Class::Idempotent)
     }
-    /// It must not be repeated when nobody knows whether it happened. The default.
+    /// Sets the class `unsafe`, the default: a call must not be repeated while it is not known whether it happened.
     pub fn unsafe_(self) -> Self {
         self.class(Class::Unsafe)
     }
@@ -187,11 +188,11 @@ impl Tool {
         self
     }
 
-    /// What the model is told it does. For networks built in Rust; in YAML it stands at the tool.
+    /// Sets the description that the model sees, for networks built in Rust. In YAML it belongs to the tool's declaration.
     pub fn describe(self, description: &str) -> Self {
         self.key("description", description)
     }
-    /// An expression that must hold before it runs: `args.cents <= state.balance`. May be called more than once.
+    /// Adds an expression that must hold before the tool runs: `args.cents <= state.balance`. May be called several times.
     pub fn requires(mut self, expression: &str) -> Self {
         let all = self
             .keys
@@ -202,11 +203,11 @@ impl Tool {
         }
         self
     }
-    /// An expression: when it holds, a person decides first, on exactly these arguments.
+    /// Sets an expression; if it holds, a person must approve the call first, with exactly its arguments.
     pub fn approve(self, expression: &str) -> Self {
         self.key("approve", expression)
     }
-    /// A state entry that it writes when it is done, with a template over `args` and `result`.
+    /// Adds a state entry that a successful call writes, with a template over `args` and `result`.
     pub fn set(mut self, entry: &str, template: &str) -> Self {
         let set = self
             .keys
@@ -217,13 +218,13 @@ impl Tool {
         }
         self
     }
-    /// Any key of the definition format's *Tool*.
+    /// Sets any key of the definition format's *Tool*.
     pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
         self.keys.insert(key.to_owned(), value.into());
         self
     }
 
-    /// Its name.
+    /// Returns the tool's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -239,16 +240,18 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// Why a tool did not give a result, and whether it may have had its effect all the same. The model sees its message.
+/// Error of a tool: the message that the model sees, and whether the effect may have happened.
 ///
-/// | | what it says | what follows |
+/// | constructor | meaning | consequence |
 /// |---|---|---|
 /// | [`not_performed`](Self::not_performed) | it did not happen | the call failed; it may be tried again |
 /// | [`failed`](Self::failed) | it ran to its end, without success | the call failed; nothing is in doubt |
-/// | [`unknown`](Self::unknown) | it may have happened | an `idempotent` tool is tried again under the same key; an `unsafe` one is in doubt, and a probe or a person says what became of it |
-/// | from an error, by `?` | nothing | as `unknown` for an `unsafe` tool, as `not_performed` for any other |
+/// | [`unknown`](Self::unknown) | it may have happened | an `idempotent` tool is retried; an `unsafe` one is in doubt |
+/// | from an error, by `?` | it depends on the class | as `unknown` for an `unsafe` tool, else as `not_performed` |
 ///
-/// What panics is `unknown`, with the code `panicked`; of a `pure` or `read` tool it is `not_performed`.
+/// A retry uses the same idempotency key. A doubt is resolved by a probe or a person.
+///
+/// A panic counts as `unknown`, with the code `panicked`; in a `pure` or `read` tool as `not_performed`.
 ///
 /// ```
 /// use steersman::ToolError;
@@ -266,18 +269,18 @@ pub struct ToolError {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Happened {
-    /// Proved not to have happened.
+    /// It did certainly not happen.
     No,
-    /// It ran to its end and failed: there is nothing to doubt.
+    /// It ran to its end and failed, so nothing is in doubt.
     Over,
-    /// Nobody knows.
+    /// It may have happened.
     Unknown,
-    /// As its class says: an `unsafe` tool that fails may have happened.
+    /// The class decides: a failed `unsafe` tool may have happened.
     AsItsClass,
 }
 
 impl ToolError {
-    /// It is proved not to have happened: it may run again.
+    /// The effect certainly did not happen, so the call may run again.
     pub fn not_performed(message: impl Into<String>) -> Self {
         Self {
             code: "failed".into(),
@@ -286,27 +289,27 @@ impl ToolError {
             again: None,
         }
     }
-    /// It ran to its end and failed; what it did until then is as its message says, and nobody needs to be asked.
+    /// The tool ran to its end and failed. The message describes what it did; nothing is in doubt.
     pub fn failed(message: impl Into<String>) -> Self {
         Self {
             happened: Happened::Over,
             ..Self::not_performed(message)
         }
     }
-    /// It may have happened: an `unsafe` tool is in doubt then.
+    /// The effect may have happened; an `unsafe` tool is then in doubt.
     pub fn unknown(message: impl Into<String>) -> Self {
         Self {
             happened: Happened::Unknown,
             ..Self::not_performed(message)
         }
     }
-    /// The code that `on_error` sees, instead of `failed`.
+    /// Sets the code that `on_error` sees; the default is `failed`.
     pub fn code(mut self, code: &str) -> Self {
         code.clone_into(&mut self.code);
         self
     }
 
-    /// Trying it again may help, after so many milliseconds at least. How often that is done is the definition's `retry`.
+    /// Allows another attempt, after at least this many milliseconds. The definition's `retry` sets the number of attempts.
     pub fn retry_after(mut self, millis: u64) -> Self {
         self.again = Some(millis);
         self
@@ -336,7 +339,7 @@ impl fmt::Display for ToolError {
 
 macro_rules! from_error {
     ($($ty:ty),* $(,)?) => {$(
-        /// An `unsafe` tool that fails so may have happened; any other is taken not to have.
+        /// The effect of a failed `unsafe` tool may have happened; that of any other tool counts as not performed.
         impl From<$ty> for ToolError {
             fn from(error: $ty) -> Self {
                 Self {
@@ -357,12 +360,12 @@ from_error!(
     std::convert::Infallible,
 );
 
-/// The registered tools of a program, by name and version, as the runtime runs them.
+/// The registered tools of a program, by name and version.
 #[derive(Default)]
 pub(crate) struct RustTools(RwLock<BTreeMap<(String, String), Tool>>);
 
 impl RustTools {
-    /// Registers tools; one of the same name and version takes the place of the one before.
+    /// Registers tools. A tool replaces an earlier one of the same name and version.
     pub(crate) fn add<'a>(&self, tools: impl Iterator<Item = &'a Tool>) {
         let mut registered = self.0.write().unwrap_or_else(PoisonError::into_inner);
         registered.extend(tools.map(|t| ((t.name.clone(), t.version.clone()), t.clone())));
@@ -403,7 +406,7 @@ impl Toolset for RustTools {
                 Err(e) => return ToolError::not_performed(e.to_string()).raw(*class),
             };
             let cx = ToolContext::new(run, cancel, hear);
-            // a task of its own: a panic in it is an outcome, and it is cut when nobody waits for it any more
+            // A separate task turns a panic into an outcome, and is aborted when the call is dropped.
             let mut task = tokio::spawn((registered.run)(args, cx.clone()));
             let _cut = Cut(task.abort_handle());
             let ended = tokio::select! {
@@ -421,7 +424,7 @@ impl Toolset for RustTools {
                     (made, mode) => Raw::Made { result, made, mode },
                 },
                 Ok(Err(error)) => error.raw(*class),
-                // what touches nothing would panic again, so it is not tried again
+                // A tool without effects would panic again, so it is not retried.
                 Err(e) if e.is_panic() => ToolError {
                     happened: if class.is_free() {
                         Happened::No
@@ -437,7 +440,7 @@ impl Toolset for RustTools {
     }
 }
 
-/// Ends a task when it is dropped.
+/// Aborts a task when it is dropped.
 struct Cut(tokio::task::AbortHandle);
 
 impl Drop for Cut {
@@ -446,7 +449,7 @@ impl Drop for Cut {
     }
 }
 
-/// Its arguments; secret ones are opened here and nowhere before.
+/// Returns the arguments of a call. Only here are secret arguments opened.
 fn arguments(run: &ToolRun) -> serde_json::Result<Json> {
     match run.scope.root("args") {
         Some(args) => serde_json::to_value(args),

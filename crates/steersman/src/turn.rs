@@ -1,4 +1,4 @@
-//! How a session stands: what callers branch on.
+//! The state of a session, which callers branch on.
 
 use crate::Error;
 use serde::de::DeserializeOwned;
@@ -10,23 +10,23 @@ use steersman_machine::ids::{Id, Name, Time};
 use steersman_runtime::pending::{Pending, PendingId, PendingKind};
 use steersman_runtime::session::Settled;
 
-/// How a session stands when nothing goes on by itself. All that it tells of is on disk. Serializes as an object whose
-/// `turn` is `answer`, `asks`, `waits` or `stopped`.
+/// The state of a session when nothing goes on by itself. Everything in it is on disk. Serializes as an object whose `turn`
+/// is `answer`, `asks`, `waits` or `stopped`.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "a session may wait for an approval: look which way it went"]
 pub enum Turn {
-    /// It answered.
+    /// The session answered.
     Answer(Answer),
-    /// People are asked; it goes on when one of them answers, in this process or another.
+    /// People are asked. The session continues when one of them answers, in this process or another.
     Asks(Vec<Question>),
-    /// It is parked: events and times. It goes on in any process that drives it then.
+    /// The session is parked and waits for events or times. It continues in any process that drives it then.
     Waits(Vec<Question>),
-    /// It stopped without an answer.
+    /// The session stopped without an answer.
     Stopped(Stop),
 }
 
 impl Turn {
-    /// The answer, if it is one.
+    /// Returns the answer, if the session answered.
     pub fn answer(&self) -> Option<&Answer> {
         match self {
             Self::Answer(answer) => Some(answer),
@@ -34,7 +34,7 @@ impl Turn {
         }
     }
 
-    /// What people are asked; empty if nobody is.
+    /// Returns the questions to people; empty if nobody is asked.
     pub fn questions(&self) -> &[Question] {
         match self {
             Self::Asks(questions) => questions,
@@ -42,7 +42,7 @@ impl Turn {
         }
     }
 
-    /// As JSON.
+    /// Returns the state as JSON.
     pub fn to_json(&self) -> Json {
         match self {
             Self::Answer(answer) => {
@@ -71,29 +71,29 @@ impl Serialize for Turn {
     }
 }
 
-/// An answer. Displays as its text.
+/// An answer of the session. Displays as its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     before: Vec<Arc<str>>,
     text: Arc<str>,
-    /// The task is over. It can be continued all the same, by saying something.
+    /// True if the task is over. A further message continues it all the same.
     pub task: bool,
 }
 
 impl Answer {
-    /// What tasks of a concierge told that ended on the way to this answer, in their order: "You are logged in." ahead of
-    /// "Which account?". Whoever shows answers to a user shows these first.
+    /// Returns, in order, the final texts of a concierge's tasks that ended on the way to this answer: "You are logged in."
+    /// ahead of "Which account?". Show these to the user before the answer.
     pub fn before(&self) -> impl Iterator<Item = &str> {
         self.before.iter().map(|text| &**text)
     }
 
-    /// The text; of an agent with an `output:` its JSON.
+    /// Returns the text; for an agent with an `output:`, its JSON.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The answer of an agent with an `output:`, as a value of Rust. The definition's type was judged before; this is
-    /// about whether the two agree.
+    /// Parses the answer of an agent with an `output:` into a Rust type. The answer fits the definition's type already;
+    /// this fails only if the Rust type differs from it.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -120,7 +120,7 @@ impl Answer {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] with what does not fit.
+    /// [`Error::Refused`] with the parser's message.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.text).map_err(|e| {
             let kind = std::any::type_name::<T>();
@@ -135,72 +135,72 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Something that waits: a question, an approval, a doubt; also an event or a time. Displays as its question. Serializes with
-/// all that somebody needs who decides.
+/// Something that waits: a question, an approval, a doubt, an event or a time. Displays as its question. Serializes with
+/// everything that a person needs to decide it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question(pub(crate) Pending);
 
 impl Question {
-    /// Its address, the same in every process: the effect that waits, and the line that opened what keeps it. As text it can
-    /// be kept and read again.
+    /// Returns its id, which is the same in every process: the effect that waits, and the line of the hold. It can be
+    /// stored as text and parsed again.
     pub fn id(&self) -> PendingId {
         self.0.id()
     }
-    /// What is asked for.
+    /// Returns the kind of question.
     pub fn kind(&self) -> PendingKind {
         self.0.kind
     }
-    /// The question; of an event its name.
+    /// Returns the text of the question; for an event, the name of the event.
     pub fn text(&self) -> &str {
         &self.0.text
     }
-    /// Who may end it, each of them alone: `user`, people of the definition, `any`. Empty: nobody, it is an event or a time.
+    /// Returns the people of whom any one may decide: `user`, people of the definition, `any`. Empty for events and times.
     pub fn by(&self) -> &[Name] {
         &self.0.by
     }
-    /// The branch on which it waits.
+    /// Returns the branch on which it waits.
     pub fn branch(&self) -> Id {
         self.0.branch
     }
-    /// The agent for which it waits, by its name in the definition.
+    /// Returns the name, in the definition, of the agent for which it waits.
     pub fn agent(&self) -> &str {
         &self.0.agent.1
     }
-    /// The tool whose call waits, if it is one.
+    /// Returns the tool whose call waits, if a tool was called.
     pub fn tool(&self) -> Option<&str> {
         self.0.tool.as_deref()
     }
-    /// The arguments that it would run with, exactly; what is secret is not in them. Null if there are none.
+    /// Returns the exact arguments of the call, without secret ones. Null if there are none.
     pub fn arguments(&self) -> Json {
         let args = self.0.args.as_deref();
         args.and_then(|args| serde_json::from_str(args).ok())
             .unwrap_or(Json::Null)
     }
-    /// Arguments that who approves may change: [`Session::approve_edited`](crate::Session::approve_edited).
+    /// Returns the arguments that an approver may change: [`Session::approve_edited`](crate::Session::approve_edited).
     pub fn editable(&self) -> impl Iterator<Item = &str> {
         self.0.edit.iter().map(|name| &**name)
     }
-    /// Answers to choose from; empty: any.
+    /// Returns the answers to choose from; empty if any answer is allowed.
     pub fn options(&self) -> &[String] {
         &self.0.options
     }
-    /// Artifacts to look at before deciding, by name.
+    /// Returns the names of artifacts to look at before deciding.
     pub fn show(&self) -> &[String] {
         &self.0.show
     }
-    /// Why it is asked, if the definition says so.
+    /// Returns the reason for the question, if the definition gives one.
     pub fn because(&self) -> Option<&str> {
         self.0.because.as_deref()
     }
-    /// When it ends by itself.
+    /// Returns the time at which it ends by itself, if there is one.
     pub fn due(&self) -> Option<Time> {
         self.0.due
     }
-    /// Since when it waits.
+    /// Returns the time since which it waits.
     pub fn since(&self) -> Time {
         self.0.since
     }
-    /// All that the runtime knows of it.
+    /// Returns everything that the runtime knows about it.
     pub fn pending(&self) -> &Pending {
         &self.0
     }
@@ -246,32 +246,32 @@ impl Serialize for Question {
     }
 }
 
-/// Why a session stopped without an answer.
+/// The reason for a stop without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// What kind of stop.
+    /// The kind of stop.
     pub kind: StopKind,
-    /// `model_calls`, `provider_overloaded`, `deadlock`.
+    /// The code of the stop: `model_calls`, `provider_overloaded`, `deadlock`.
     pub code: Arc<str>,
-    /// For people.
+    /// The message for people.
     pub message: Arc<str>,
 }
 
-/// Kinds of stops.
+/// The kinds of stops.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum StopKind {
     /// A limit was reached.
     Limit,
-    /// The root failed.
+    /// The root agent failed.
     Failed,
-    /// Somebody cancelled it.
+    /// A person cancelled the session.
     Cancelled,
-    /// Somebody paused it.
+    /// A person paused the session.
     Paused,
 }
 
 impl StopKind {
-    /// `limit`, `failed`, `cancelled`, `paused`.
+    /// Returns the word for it: `limit`, `failed`, `cancelled`, `paused`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Limit => "limit",

@@ -1,4 +1,4 @@
-//! Embeddings, as OpenAI made them and others serve them: texts in, one vector for each out.
+//! Embeddings, as defined by OpenAI and served by others: a list of texts, and one vector for each.
 
 use crate::transport::{self, BodyError, Clients};
 use crate::wire::endpoint;
@@ -11,11 +11,11 @@ use steersman_machine::effect::{Failure, Retry};
 use steersman_runtime::model::Embed;
 use tokio::time::timeout;
 
-/// How long a request may take: a local server embeds a few texts in a second.
+/// Time limit of a request: a local server embeds a few texts in a second.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Bytes of an answer at most: 32 vectors of 4,096 numbers, written out, take 3 MiB.
+/// Most bytes of an answer: 32 vectors of 4,096 numbers, as text, take 3 MiB.
 const BODY_MAX: usize = 32 << 20;
-/// Bytes of an answer that says what went wrong.
+/// Bytes of an error's body that are read.
 const ERROR_BODY_MAX: usize = 64 << 10;
 
 #[derive(Deserialize)]
@@ -30,7 +30,7 @@ struct Vector {
     embedding: Vec<f32>,
 }
 
-/// Asks once.
+/// Sends one request.
 pub(super) async fn embed(
     clients: &Clients,
     base: &Url,
@@ -84,7 +84,7 @@ async fn asked(
     read(&body, ask.texts.len())
 }
 
-/// The vectors of an answer, in the order of the texts.
+/// Returns the vectors of an answer, in the order of the texts.
 fn read(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, Failure> {
     let bad = |why: String| failure("bad_response", why, Retry::Policy);
     let answer: Answer = serde_json::from_slice(body)

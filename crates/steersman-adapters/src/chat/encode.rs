@@ -1,4 +1,4 @@
-//! A neutral request as the JSON of chat completions. Pure: the same request gives the same bytes.
+//! Encodes a neutral request as the JSON of chat completions. Pure: the same request gives the same bytes.
 
 use super::stream::OPAQUE;
 use super::strict;
@@ -7,18 +7,18 @@ use serde_json::{Map, Value as Json, json};
 use steersman_machine::context::{CallSpec, Content, Request, ToolSpec};
 use steersman_machine::network::ToolChoice;
 
-/// Longest id of a call that OpenAI takes, in bytes. A session may have had another provider before.
+/// Longest call id that OpenAI accepts, in bytes. Ids may be longer if a session had another provider before.
 const ID_MAX: usize = 40;
 
-/// What servers want told differently.
+/// Differences between servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// OpenAI's own names: `max_completion_tokens`, schemas marked `strict` where they are.
+    /// Uses OpenAI's own names: `max_completion_tokens`, and `strict` for schemas that are strict.
     pub openai: bool,
-    /// Neighbouring messages of one side are joined, a user begins and has the last word, and a system message stands only at
-    /// the start: chat templates of many open models refuse a conversation in which the roles do not alternate.
+    /// Joins neighbouring messages of one role, lets a user begin and end, and puts system messages only at the start: chat
+    /// templates of many open models refuse a conversation in which the roles do not alternate.
     pub alternate: bool,
-    /// The answer is streamed.
+    /// Streams the answer.
     pub stream: bool,
 }
 
@@ -37,7 +37,7 @@ impl Dialect {
     };
 }
 
-/// The body of the request for this model.
+/// Returns the body of the request for this model.
 pub fn encode(request: &Request, model: &str, dialect: &Dialect) -> Json {
     let mut body = Map::new();
     let mut tools = Vec::new();
@@ -71,7 +71,7 @@ pub fn encode(request: &Request, model: &str, dialect: &Dialect) -> Json {
             "max_tokens" if dialect.openai => "max_completion_tokens",
             key => key,
         };
-        // A parameter that is set to `none` takes out what we would send by ourselves.
+        // A parameter that is set to `none` removes the field that would be sent by default.
         if value.is_null() {
             body.shift_remove(key);
         } else {
@@ -109,7 +109,7 @@ fn messages(request: &Request, dialect: &Dialect, tools: &mut Vec<Json>) -> Vec<
             Content::Result {
                 label, text, error, ..
             } => {
-                // The wire has no mark for a result that is an error, so the text says it.
+                // The protocol cannot mark a result as an error, so the text says it.
                 let content = if *error {
                     format!("Error: {text}")
                 } else {
@@ -129,7 +129,7 @@ fn messages(request: &Request, dialect: &Dialect, tools: &mut Vec<Json>) -> Vec<
     messages
 }
 
-/// Puts a message of the user where one has to stand.
+/// Adds user messages at the beginning and at the end if they are missing.
 fn begins_and_ends_with_user(messages: &mut Vec<Json>, begun: bool) {
     let user = |text: &str| json!({ "role": "user", "content": text });
     let first = messages.iter().position(|m| m["role"] != "system");
@@ -142,8 +142,8 @@ fn begins_and_ends_with_user(messages: &mut Vec<Json>, begun: bool) {
     }
 }
 
-/// What the model said. Where sides have to alternate, what it said twice in a row (of an exchange that is no longer shown
-/// its text may be left) is one message.
+/// Appends a message of the model. Where roles must alternate, two messages in a row are joined; this happens when the text of an
+/// exchange is left without its calls.
 fn answer(messages: &mut Vec<Json>, message: Option<Json>, join: bool) {
     let Some(mut message) = message else { return };
     let before = messages
@@ -165,7 +165,7 @@ fn answer(messages: &mut Vec<Json>, message: Option<Json>, join: bool) {
     *before = message;
 }
 
-/// An id as the server takes it; the same for a call and its result.
+/// Returns an id that the server accepts; the same for a call and its result.
 fn id(label: &str, dialect: &Dialect) -> String {
     if !dialect.openai || label.len() <= ID_MAX {
         return label.to_owned();
@@ -198,7 +198,7 @@ fn tool(spec: &ToolSpec) -> Json {
     })
 }
 
-/// What the model said; none where neither a text nor a call is left of it.
+/// A message of the model; `None` if neither text nor calls are left of it.
 fn assistant(
     text: Option<&str>,
     calls: &[CallSpec],
@@ -213,12 +213,12 @@ fn assistant(
     message.insert("content".to_owned(), text.map_or(Json::Null, Json::from));
     let opaque = opaque.and_then(|opaque| serde_json::from_str::<Map<String, Json>>(opaque).ok());
     let opaque = opaque.unwrap_or_default();
-    // Reasoning goes back with the calls that came of it, where servers want it; with a plain answer they refuse it
-    // or throw it away. Blocks with signatures go back always.
+    // Reasoning is sent back with the calls that it led to, if servers want it; with a plain answer they refuse it or drop it.
+    // Blocks with signatures are always sent back.
     for (key, value) in &opaque {
         let wanted = match key.as_str() {
             "reasoning_details" => true,
-            // What another wire left there means nothing here.
+            // Fields left by another protocol have no meaning here.
             key => OPAQUE.contains(&key) && !calls.is_empty(),
         };
         if wanted {
@@ -249,7 +249,7 @@ fn assistant(
     Some(Json::Object(message))
 }
 
-/// Arguments that are not a JSON object stop servers which parse them again; they go back inside one.
+/// Wraps arguments that are not a JSON object into one: servers that parse them again would fail.
 fn arguments(args: &str) -> String {
     match serde_json::from_str::<Json>(args) {
         Ok(Json::Object(_)) => args.to_owned(),

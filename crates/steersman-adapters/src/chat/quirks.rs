@@ -1,35 +1,35 @@
-//! What a server that calls itself compatible does not take, learned from what it says: it refused, so nothing was done, and
-//! the request goes again another way. What a definition wrote is said in other words or judged afterwards (a call that had to
-//! be made, a schema), never dropped in silence: a parameter of `params` that a server refuses is the definition's mistake.
+//! Things that a compatible server refuses, learned from its error messages: since it refused, nothing was done, and the
+//! request is sent again in another form. Demands of a definition (a required call, a schema) are then put into words or
+//! checked afterwards, never dropped silently. A parameter of `params` that a server refuses is the definition's mistake.
 
 use serde_json::{Map, Value as Json, json};
 
-/// What one model of one server does not take.
+/// Things that one model of one server refuses.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
     /// `stream_options`: usage may be missing then, and is estimated.
     stream_options: bool,
-    /// `max_tokens` under that name: it is `max_completion_tokens` there.
+    /// `max_tokens`: it is called `max_completion_tokens` there.
     max_tokens: bool,
-    /// The other way round.
+    /// `max_completion_tokens`: it is called `max_tokens` there.
     max_completion_tokens: bool,
-    /// `tool_choice`: the model is not made to call; that it did not is noticed.
+    /// `tool_choice`: the model is not forced to call; an answer without the call is noticed later.
     tool_choice: bool,
     /// The mark `strict` of a schema.
     strict: bool,
-    /// `response_format`: the schema is told in words.
+    /// `response_format`: the schema is described in the prompt.
     response_format: bool,
-    /// Messages of the role `system`: what they say is said by the user, first.
+    /// Messages of the role `system`: they are sent as the user's first message.
     system: bool,
 }
 
 impl Quirks {
-    /// Learns from what the server said of a request; whether there is something to do otherwise.
+    /// Learns from the server's error for a request. Returns true if the next request will differ.
     pub fn learn(&mut self, said: &str, body: &Json) -> bool {
         let before = *self;
         let said = said.to_lowercase();
         let has = |key: &str| body.get(key).is_some();
-        // The nearest name first: one message may name several.
+        // The most specific name first: one message may name several.
         if has("stream_options") && said.contains("stream_options") {
             self.stream_options = true;
         } else if has("max_tokens") && said.contains("max_completion_tokens") {
@@ -59,7 +59,7 @@ impl Quirks {
         *self != before
     }
 
-    /// The body as this server takes it.
+    /// Returns the body in the form that this server takes.
     pub fn applied(self, mut body: Json) -> Json {
         let Json::Object(map) = &mut body else {
             return body;
@@ -114,7 +114,7 @@ fn rename(map: &mut Map<String, Json>, from: &str, to: &str) {
     }
 }
 
-/// Says something behind the first system message, or in front of all where there is none.
+/// Appends a text to the first system message, or puts it in front of all messages if there is none.
 fn say_first(map: &mut Map<String, Json>, text: &str, as_user: bool) {
     let Some(Json::Array(messages)) = map.get_mut("messages") else {
         return;
@@ -132,7 +132,7 @@ fn say_first(map: &mut Map<String, Json>, text: &str, as_user: bool) {
     }
 }
 
-/// System messages become the user's; neighbours are joined, since such servers want the roles in turn.
+/// Turns system messages into user messages, and joins neighbours, since such servers want alternating roles.
 fn as_user(map: &mut Map<String, Json>) {
     let Some(Json::Array(messages)) = map.get_mut("messages") else {
         return;

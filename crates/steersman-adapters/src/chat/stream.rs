@@ -1,8 +1,8 @@
-//! An answer out of the events of a stream: a state machine without I/O.
+//! Builds an answer from the events of a stream: a state machine without I/O.
 //!
-//! What one server does and another does not is known here: indexes that are missing or all zero, names that are
-//! repeated in every piece, arguments that come only at the end or as an object, usage that comes alone behind the
-//! end, a whole answer where a stream was asked for. Unknown fields are tolerated.
+//! The differences between servers are handled here: indexes that are missing or all zero, names that are repeated in every
+//! piece, arguments that come only at the end or as an object, usage that comes alone after the end, a whole answer instead of
+//! a stream. Unknown fields are tolerated.
 
 use crate::wire::Decode;
 use crate::wire::fault::{failure, of_event};
@@ -12,11 +12,11 @@ use steersman_machine::effect::{Answer, Ask, Failure, Retry};
 use steersman_machine::json;
 use steersman_runtime::model::{Delta, Sink};
 
-/// Bytes of text, reasoning and arguments at most.
+/// Most bytes of text, reasoning and arguments together.
 const ANSWER_MAX: usize = 16 << 20;
-/// Calls of one answer at most.
+/// Most calls of one answer.
 const CALLS_MAX: usize = 256;
-/// Fields of a message in which servers give reasoning, or what they want back with it.
+/// Fields of a message in which servers give reasoning, or data that they want back with it.
 pub(super) const OPAQUE: [&str; 4] = [
     "reasoning_content",
     "reasoning",
@@ -38,14 +38,14 @@ pub struct Decoder {
     thought: Thought,
 }
 
-/// Where in a text that begins with its reasoning in tags the stream stands: some servers leave it in there.
+/// State of a text that may begin with reasoning in tags: some servers leave the tags in the text.
 #[derive(Debug, Default, PartialEq)]
 enum Thought {
-    /// So much came, and it may yet become the tag that opens.
+    /// Nothing but blanks came so far. (`Opening` holds text that may still become the opening tag.)
     #[default]
     Begins,
     Opening(String),
-    /// Inside; so much came that may yet become the tag that closes.
+    /// Inside the tags; holds text that may still become the closing tag.
     Inside(String),
     Over,
 }
@@ -53,14 +53,14 @@ enum Thought {
 const OPENS: &str = "<think>";
 const CLOSES: &str = "</think>";
 
-/// A call of which pieces came.
+/// A call of which pieces have arrived.
 #[derive(Debug, Default)]
 struct Partial {
     index: Option<u64>,
     id: String,
     name: String,
     args: String,
-    /// Fields beside the known ones (signatures), wanted back as they are.
+    /// Unknown fields (signatures), sent back unchanged.
     extra: Map<String, Json>,
 }
 
@@ -112,7 +112,7 @@ impl Decode for Decoder {
     }
 
     fn finish(mut self) -> Result<Answer, Failure> {
-        // It looked like the beginning of a tag to the end.
+        // The whole text was the beginning of a tag, and no tag followed.
         if let Thought::Opening(before) = std::mem::take(&mut self.thought) {
             self.text.push_str(&before);
         }
@@ -184,7 +184,7 @@ impl Decoder {
         if let Some(usage) = event.get("usage").filter(|usage| usage.is_object()) {
             self.usage(usage);
         }
-        // One choice is asked for; of others nothing is known of who wants them.
+        // One choice is requested; others are ignored.
         let first = event
             .get("choices")
             .and_then(Json::as_array)
@@ -211,7 +211,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// A whole message: all there is, or at the end of a stream what the pieces left out.
+    /// Handles a whole message: the complete answer, or at the end of a stream the parts that the pieces left out.
     fn at_the_end(&mut self, message: &Json, sink: &dyn Sink) -> Result<(), Failure> {
         let mut message = message.clone();
         if let Some(fields) = message.as_object_mut() {
@@ -244,7 +244,7 @@ impl Decoder {
             self.refusal.push_str(refusal);
         }
         self.reasoning(delta, sink)?;
-        // The form before tools had it alone, and without an id.
+        // The older protocol has a single `function_call` without an id.
         if let Some(function) = delta.get("function_call").filter(|f| f.is_object()) {
             let call = serde_json::json!({ "index": 0, "function": function });
             self.call(&call, sink)?;
@@ -256,7 +256,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Text that came. Reasoning in tags at its beginning is shown as such, and is no part of the answer.
+    /// Handles text. Reasoning in tags at the beginning is streamed as reasoning, and is not part of the answer.
     fn say(&mut self, text: String, sink: &dyn Sink) {
         let mut text = text;
         if self.thought == Thought::Begins && !text.trim_start().is_empty() {
@@ -282,7 +282,7 @@ impl Decoder {
                 rest.trim_start().clone_into(&mut text);
                 self.thought = Thought::Over;
             } else {
-                // What may be the beginning of the tag waits.
+                // Keep back a possible beginning of the closing tag.
                 let kept = (1..CLOSES.len())
                     .rev()
                     .find(|len| before.ends_with(&CLOSES[..*len]));
@@ -362,7 +362,7 @@ impl Decoder {
         if call.id.is_empty() {
             text("id").clone_into(&mut call.id);
         }
-        // The name comes whole, sometimes again with every piece.
+        // The name comes whole, and some servers repeat it with every piece.
         let first = call.name.is_empty() && !name.is_empty();
         if first {
             name.clone_into(&mut call.name);
@@ -376,8 +376,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// The call that a piece belongs to: by index; a new id with a name begins another call whatever its index says;
-    /// without an index by id, else it goes on with the last.
+    /// Returns the call that a piece belongs to: by index; a new id with a name begins another call whatever its index is;
+    /// without an index by id, else by being the last call.
     fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> Result<usize, Failure> {
         let begins = |call: &Partial| {
             !id.is_empty() && !call.id.is_empty() && call.id != id && !name.is_empty()
@@ -452,7 +452,7 @@ impl Partial {
     }
 }
 
-/// Arguments that were encoded twice: a JSON text that holds an object.
+/// Decodes arguments that were encoded twice: a JSON text that holds an object.
 fn once(args: String) -> String {
     let inner = serde_json::from_str::<String>(&args).ok();
     let object = |text: &String| serde_json::from_str::<Map<String, Json>>(text).is_ok();
@@ -477,8 +477,8 @@ fn plain(content: &Json) -> String {
     }
 }
 
-/// Adds a piece of a list of reasoning blocks: pieces of one block (same `index` and `type`) are one block when they
-/// are sent back, their texts joined.
+/// Adds a piece to a list of reasoning blocks: pieces with the same `index` and `type` are joined into one block, to be sent
+/// back as one.
 fn add_detail(list: &mut Vec<Json>, piece: &Json) {
     let same = |a: &Json, key: &str| a.get(key) == piece.get(key);
     let open = list

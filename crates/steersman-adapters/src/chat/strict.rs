@@ -1,16 +1,16 @@
-//! Wanted answers as OpenAI takes them strictly, which alone binds its models to a schema: in every object all properties are
-//! required and none beside them is allowed. What may be left out is `null` there, and taken out of the answer again.
+//! Strict schemas for wanted answers. OpenAI binds its models only to strict schemas: every object requires all its properties
+//! and allows no others. Optional properties become nullable, and these nulls are removed from the answer again.
 
 use super::encode::Dialect;
 use serde_json::{Value as Json, json};
 
-/// The wanted answer on the wire.
+/// The `response_format` of a request for a wanted answer.
 pub(super) fn response_format(schema_text: &str, dialect: &Dialect) -> Json {
     let schema = serde_json::from_str::<Json>(schema_text).unwrap_or_else(|_| json!({}));
-    // Elsewhere the mark means nothing; at OpenAI it is an error with a schema that is not.
+    // Elsewhere the mark has no effect; at OpenAI it is an error with a schema that is not strict.
     let (strict, schema) = if dialect.openai {
         let mut wide = schema.clone();
-        // A reference into a property would lead elsewhere.
+        // The path of a reference into a property would change.
         if !schema_text.contains("#/properties") {
             widen(&mut wide);
         }
@@ -28,15 +28,16 @@ pub(super) fn response_format(schema_text: &str, dialect: &Dialect) -> Json {
     })
 }
 
-/// An answer without what is `null` only because it had to be there. What is no JSON stays as it is.
+/// Removes values that are `null` only because the property was required. Returns `None` if nothing changes, also if the text
+/// is no JSON.
 pub(super) fn narrowed(text: &str, schema: &str) -> Option<String> {
     let schema = serde_json::from_str::<Json>(schema).ok()?;
     let mut answer = serde_json::from_str::<Json>(text).ok()?;
     narrow(&mut answer, &schema).then(|| answer.to_string())
 }
 
-/// Whether OpenAI takes the schema as strict: an object at the root, and in every object all properties required
-/// and none beside them allowed.
+/// Returns true if OpenAI accepts the schema as strict: an object at the root, and every object requires all its properties and
+/// allows no others.
 fn is_strict(schema: &Json) -> bool {
     schema.get("type") == Some(&json!("object")) && closed(schema)
 }
@@ -61,7 +62,7 @@ fn closed(schema: &Json) -> bool {
     }
 }
 
-/// Makes what may be left out required, and `null` where it is.
+/// Makes optional properties required and nullable.
 fn widen(schema: &mut Json) {
     if let Some(items) = schema.get_mut("items") {
         widen(items);
@@ -73,7 +74,7 @@ fn widen(schema: &mut Json) {
     let mut all = Vec::new();
     for (name, property) in named {
         widen(property);
-        // A default is one of the engine: it is taken where nothing is said.
+        // A default is filled in by the engine: the property may be missing.
         let may = property.is_object() && property.get("default").is_none();
         if required.contains(name) || may {
             all.push(json!(name));
@@ -122,7 +123,7 @@ fn required(schema: &Json) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Whether `null` fits by itself, as far as that is plain.
+/// Returns true if the schema plainly accepts `null`.
 fn takes_null(schema: &Json) -> bool {
     let null = json!("null");
     match schema.get("type") {

@@ -1,4 +1,4 @@
-//! What a server may ask of us, or tell us, while it works.
+//! The client side of a connection: requests and notifications of a server while it works.
 
 use rmcp::ClientHandler;
 use rmcp::RoleClient;
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_runtime::toolset::Progress;
 
-/// Hears a server say that its list of tools changed, before whatever it says after that.
+/// Transport that counts announced changes of the tool list before any later message is handled.
 pub(super) struct Watched<T> {
     inner: T,
     changes: Arc<AtomicU64>,
 }
 
 impl<T> Watched<T> {
-    /// Counts in `changes`.
+    /// Wraps a transport; announced changes are counted in `changes`.
     pub(super) fn new(inner: T, changes: Arc<AtomicU64>) -> Self {
         Self { inner, changes }
     }
@@ -38,7 +38,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let message = self.inner.receive().await;
-        // Handlers of notifications run beside the answers that came after them.
+        // Handlers of notifications run concurrently with the answers that came after them.
         if let Some(ServerJsonRpcMessage::Notification(told)) = &message
             && let ServerNotification::ToolListChangedNotification(_) = told.notification
         {
@@ -52,23 +52,23 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
     }
 }
 
-/// Who hears of the progress of a call.
+/// Receives the progress of a call.
 pub(super) type Hears = Arc<dyn Fn(Progress) + Send + Sync>;
 
-/// Our side of a connection. It offers nothing: a server that asks for a person's input is told that it was declined, one
-/// that wants a model is told that there is no such method, and its roots are none.
+/// Our side of a connection. It offers nothing: a request for a person's input is declined, a request for a model gets "no such
+/// method", and the list of roots is empty.
 #[derive(Clone, Default)]
 pub(super) struct Client {
     calls: Arc<Mutex<Calls>>,
 }
 
-/// How much progress is kept for calls that nobody follows yet.
+/// Most progress reports that are kept for calls that are not followed yet.
 const EARLY: usize = 64;
 
 #[derive(Default)]
 struct Calls {
     hears: HashMap<ProgressToken, Hears>,
-    /// The token of a call is known when it has been sent, and a quick server is quicker.
+    /// Reports that came early: the token of a call is known only after sending, and a fast server may report before that.
     early: VecDeque<(ProgressToken, Progress)>,
 }
 
@@ -77,7 +77,7 @@ impl Client {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells of the progress of a call until what is given back goes, and what came of it before.
+    /// Passes on the progress of a call, including early reports, until the returned value is dropped.
     pub(super) fn follow(&self, call: ProgressToken, hears: Hears) -> Following<'_> {
         let early: Vec<Progress> = {
             let mut calls = self.calls();
@@ -96,7 +96,7 @@ impl Client {
     }
 }
 
-/// See [`Client::follow`].
+/// Stops following a call when dropped; see [`Client::follow`].
 pub(super) struct Following<'a>(&'a Client, ProgressToken);
 
 impl Drop for Following<'_> {
@@ -109,7 +109,7 @@ impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("steersman", env!("CARGO_PKG_VERSION"));
         let mut config = ClientConfig::new(ClientCapabilities::default(), us);
-        // The newest version that begins with the greeting that we send.
+        // The newest version that begins with the `initialize` request.
         config.protocol_version = ProtocolVersion::V_2025_11_25;
         config
     }

@@ -1,4 +1,4 @@
-//! Where a server is, with all that makes a connection to it what it is, and how one is made.
+//! The identity of a connection to a server, and how a connection is made.
 
 use super::client::{Client, Watched};
 use super::outcome::causes;
@@ -22,16 +22,16 @@ use steersman_machine::network::{McpAt, McpDef};
 use steersman_runtime::Env;
 use tokio::process::Command;
 
-/// Connections that were made in this process.
+/// Number of connections made in this process.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Variables that a server's process has of ours, beside those that its definition gives it: what programs need to find
-/// themselves, and nothing that is secret.
+/// Variables that a server's process inherits, in addition to those of its definition: what programs need to run, and nothing
+/// secret.
 const PASSED: [&str; 8] = [
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TMPDIR",
 ];
 
-/// Where a server is and as whom we come: two places are the same connection if all of it is equal. Holds secrets; never
+/// Identity of a connection: address or program, and the credentials. Equal values share a connection. Holds secrets; never
 /// stored, never shown.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Place {
@@ -47,7 +47,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// Errors hold names and what is wrong, no value.
+    /// Opens the templates of a server's definition. Errors contain names and the kind of error, no values.
     pub(super) fn of(
         server: &McpDef,
         scope: &dyn Scope,
@@ -64,7 +64,7 @@ impl Place {
             McpAt::Command { argv, env } => {
                 let mut words = Vec::new();
                 for (index, template) in argv.iter().enumerate() {
-                    // Others can read a program's arguments, so secrets have no meaning in them.
+                    // Other users can read a program's arguments, so secrets must not be in them.
                     let word = text(template, &Visible(scope))
                         .map_err(|error| format!("`command[{index}]`: {error}"))?;
                     words.extend(word);
@@ -83,7 +83,7 @@ impl Place {
         }
     }
 
-    /// Connects, and greets as the protocol says.
+    /// Connects, and initializes the session as the protocol requires.
     pub(super) async fn connect(
         &self,
         clients: &Clients,
@@ -122,14 +122,14 @@ fn never(message: String) -> NoConnection {
     }
 }
 
-/// Why it did not come to a conversation: nothing was asked of the server yet.
+/// The reason why a session could not be initialized: nothing was asked of the server yet.
 async fn no_greeting(error: &ClientInitializeError, said: &Said, mask: &Mask) -> NoConnection {
     let tail = said.last_words(mask).await;
     let message = match error {
         ClientInitializeError::ConnectionClosed(_) => {
             format!("the server ended before it greeted{tail}")
         }
-        // Whether its end is seen first where it is written to or where it is read is chance.
+        // The end of the process may be noticed by a failed write or by the end of its output.
         ClientInitializeError::TransportError { error, .. }
             if error.error.is::<std::io::Error>() =>
         {
@@ -159,7 +159,7 @@ fn http(
         return Err("`url` begins with neither http:// nor https://".to_owned());
     }
     let client = clients.of(&parsed)?;
-    // A server that does not know the session any more may have done what it was asked: nothing is sent again from below.
+    // A server that forgot the session may have done the request: the library must not send it again.
     let mut config =
         StreamableHttpClientTransportConfig::with_uri(url).reinit_on_expired_session(false);
     for (name, value) in headers {
@@ -199,7 +199,7 @@ fn command(argv: &[String], env: &[(String, String)], folder: &Path) -> Result<C
     Ok(command)
 }
 
-/// Values by name; one that is unset is left out.
+/// Renders values by name; unset values are left out.
 fn texts(
     field: &str,
     templates: &[(String, Template)],

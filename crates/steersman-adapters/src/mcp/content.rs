@@ -1,24 +1,24 @@
-//! Content that a server gave beside its result: of any media type, under names that cannot lead astray.
+//! Content that a server returned in addition to text: of any media type, under safe names.
 
 use std::sync::Arc;
 use steersman_machine::artifact::{self, Content};
 
-/// Pieces of content that are kept of one result.
+/// Most pieces of content that are kept of one result.
 const CONTENT_MAX: usize = 32;
-/// Bytes of the part of an artifact's name that the source chose.
+/// Most bytes of the part of an artifact's name that the server chose.
 const NAME_MAX: usize = 40;
 
-/// A piece of content as a server gave it.
+/// A piece of content as a server returned it.
 pub(super) struct Piece {
-    /// A name for people, if the server gave one. Hostile until it was looked at.
+    /// A name for people, if the server gave one. Not trusted before it is sanitized.
     pub(super) name: Option<String>,
     /// Media type, as the server says.
     pub(super) media: String,
-    /// What it is.
+    /// The content itself.
     pub(super) bytes: Arc<[u8]>,
 }
 
-/// The pieces as what they become, and how many are left out.
+/// Turns the pieces into artifacts; returns them and the number of pieces that are left out.
 pub(super) fn made(makes: &str, pieces: Vec<Piece>) -> (Vec<Content>, usize) {
     let more = pieces.len().saturating_sub(CONTENT_MAX);
     let kept = pieces.into_iter().take(CONTENT_MAX).enumerate();
@@ -33,7 +33,7 @@ pub(super) fn made(makes: &str, pieces: Vec<Piece>) -> (Vec<Content>, usize) {
     (made.collect(), more)
 }
 
-/// A media type as it should be written; what is none says nothing.
+/// Normalizes a media type; an invalid one becomes `application/octet-stream`.
 fn media(said: &str) -> String {
     let fits = |part: &str| {
         let of_name = |c: char| c.is_ascii_alphanumeric() || "!#$&-^_.+".contains(c);
@@ -46,7 +46,7 @@ fn media(said: &str) -> String {
     }
 }
 
-/// A name that nothing else has: the call and the place, and of what the source called it what is harmless.
+/// Makes a unique name: the call, the index, and the harmless part of the server's name.
 fn name(makes: &str, index: usize, said: Option<&str>, media: &str) -> String {
     let harmless = |c: char| {
         let fits = c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');

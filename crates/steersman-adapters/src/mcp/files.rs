@@ -1,5 +1,5 @@
-//! Artifacts for tools of servers: where a tool's schema says that a text is content in base64, the name of an artifact that
-//! the caller sees stands for its content.
+//! Artifacts as arguments for tools of servers: where a tool's schema declares a text as base64 content, the name of an
+//! artifact that the caller sees is replaced by its content.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use steersman_machine::network::{Parameters, ToolDef};
 use steersman_runtime::artifact::ArtifactError;
 use steersman_runtime::toolset::ToolRun;
 
-/// The same attempt with contents in place of names; none if nothing is to be replaced.
+/// Returns the run with contents in place of names; `None` if nothing is to be replaced.
 pub(super) async fn filled(run: &ToolRun, tool: &ToolDef) -> Result<Option<ToolRun>, Fault> {
     let wanted = contents(&tool.parameters);
     if wanted.is_empty() {
@@ -23,7 +23,7 @@ pub(super) async fn filled(run: &ToolRun, tool: &ToolDef) -> Result<Option<ToolR
         let Some(Json::String(given)) = args.get_mut(&name) else {
             continue;
         };
-        // What is no name of an artifact may be content in base64 itself.
+        // A text that is no artifact's name may be base64 content itself.
         let Ok(found) = run.artifacts.find(given, None) else {
             continue;
         };
@@ -45,12 +45,12 @@ pub(super) async fn filled(run: &ToolRun, tool: &ToolDef) -> Result<Option<ToolR
     }))
 }
 
-/// Names of the parameters that a schema says to be content in base64 (JSON Schema, validation, section 8.3).
+/// Names of the parameters that a schema declares as base64 content (JSON Schema, validation, section 8.3).
 fn contents(parameters: &Parameters) -> Vec<String> {
     let Parameters::Schema(schema) = parameters else {
         return Vec::new();
     };
-    // Most schemas need not be read for that.
+    // Most schemas have none and need not be parsed.
     if !schema.contains("contentEncoding") {
         return Vec::new();
     }

@@ -1,4 +1,4 @@
-//! What became of a call: from a server's answer, or from what came in its place, to what is known.
+//! Outcomes of calls: from a server's answer, or from the failure that came instead, to what is known.
 //!
 //! ```text
 //! the connection was not there, or the message never left      not performed
@@ -28,9 +28,9 @@ use steersman_machine::bounds::PREVIEW;
 use steersman_machine::json;
 use steersman_machine::mapping::{Fault, Raw};
 
-/// A text of more bytes is an artifact from the start.
+/// A text of more bytes becomes an artifact.
 const TEXT_MAX: usize = 8 << 20;
-/// Bytes of an error that are told.
+/// Most bytes of an error that a fault quotes.
 const TOLD_MAX: usize = 2_000;
 
 pub(super) fn not_performed(message: impl Into<String>, again: Option<u64>) -> Raw {
@@ -44,8 +44,8 @@ pub(super) fn unknown(code: &str, message: impl Into<String>) -> Raw {
     Raw::Unknown(Fault::new(code, message))
 }
 
-/// A result as the server gave it, with the schema that it says it has. `rounded`: it was read by somebody else, who rounds
-/// whole numbers that 64 bits do not hold.
+/// Turns a server's result into an outcome, checked against the tool's declared schema. `rounded`: the result was parsed by a
+/// library that rounds whole numbers beyond 64 bits.
 pub(super) async fn result(
     result: CallToolResult,
     output: Option<(&Arc<str>, &Schemas)>,
@@ -86,7 +86,7 @@ pub(super) async fn result(
     }
     let json = match structured {
         Some(structured) => {
-            // Most servers say the same in words.
+            // Most servers also return the structured content as text.
             let structured = if !rounded || !is_rounded(&structured) {
                 structured
             } else if let Some(exact) = meant(&text, &structured) {
@@ -121,7 +121,7 @@ pub(super) async fn result(
     }
 }
 
-/// Whether a whole number beyond 64 bits may have been rounded in it.
+/// Returns true if a whole number beyond 64 bits may have been rounded.
 fn is_rounded(json: &Json) -> bool {
     match json {
         Json::Number(number) => {
@@ -134,13 +134,13 @@ fn is_rounded(json: &Json) -> bool {
     }
 }
 
-/// What was rounded, from a text that says the same.
+/// Recovers rounded numbers from a text with the same JSON.
 fn meant(text: &str, rounded: &Json) -> Option<Json> {
     let same = serde_json::from_str::<Json>(text).is_ok_and(|said| said == *rounded);
     same.then(|| json::read(text).ok()).flatten()
 }
 
-/// JSON where it looks so, else text; nothing is `null`.
+/// JSON if the text looks like it, else text; an empty text is `null`.
 fn of_text(text: String) -> Json {
     if text.is_empty() {
         return Json::Null;
@@ -151,7 +151,7 @@ fn of_text(text: String) -> Json {
     Json::String(text)
 }
 
-/// The text of a result, and what is none.
+/// Splits a result into its text and its other content.
 fn read(blocks: Vec<ContentBlock>) -> (String, Vec<Piece>) {
     let (mut parts, mut content) = (Vec::new(), Vec::new());
     for block in blocks {
@@ -206,14 +206,14 @@ fn resource(content: &mut Vec<Piece>, resource: ResourceContents) -> Option<Stri
     }
 }
 
-/// A name for people: the end of an address.
+/// A name for people: the last part of an address.
 fn last_part(uri: &str) -> String {
     let path = uri.split(['?', '#']).next().unwrap_or(uri);
     let last = path.trim_end_matches('/').rsplit('/').next();
     last.unwrap_or_default().to_owned()
 }
 
-/// Content that is no text; in words what it is where it cannot be had.
+/// Decodes content that is no text; returns a description if it cannot be decoded.
 fn attach(
     content: &mut Vec<Piece>,
     name: Option<String>,
@@ -233,8 +233,7 @@ fn attach(
     }
 }
 
-/// What an error in the place of an answer tells. `sent`: the message went out, so the connection was there. `tail`: what is
-/// known of the process beside.
+/// Turns an error into an outcome. `tail`: additional facts about the server's process, as the end of a sentence.
 pub(super) fn fault(error: ServiceError, tail: &str, mask: &Mask) -> Raw {
     match error {
         ServiceError::McpError(error) => refused(&error, tail, mask),
@@ -247,7 +246,7 @@ pub(super) fn fault(error: ServiceError, tail: &str, mask: &Mask) -> Raw {
     }
 }
 
-/// Whether the server does not know the session any more in which it was asked.
+/// Returns true if the server no longer knows the session of a request.
 pub(super) fn is_expired(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else {
         return false;
@@ -259,7 +258,7 @@ pub(super) fn is_expired(error: &ServiceError) -> bool {
     )
 }
 
-/// The words of what went wrong.
+/// The message of a failed outcome.
 pub(super) fn words(raw: Raw) -> String {
     match raw {
         Raw::NotPerformed(fault) | Raw::Unknown(fault) | Raw::Failed(fault) => fault.message,
@@ -288,11 +287,11 @@ fn refused(error: &ErrorData, tail: &str, mask: &Mask) -> Raw {
     }
 }
 
-/// A message that did not go out, or of which that is not known.
+/// Outcome of a message that was not sent, or of which that is not known.
 fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
     let error: &(dyn Error + 'static) = &*error.error;
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
-        // A server takes a message by its whole line, and this one was not written to its end.
+        // A server reads a message only as a whole line, and this line was not written to its end.
         let message = format!("the server takes no more messages: {error}{tail}");
         return not_performed(message, Some(0));
     }
@@ -325,7 +324,7 @@ fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
         Some(StreamableHttpError::HttpStatus(status)) => of_status(status),
         Some(StreamableHttpError::UnexpectedServerResponse(said)) => {
             let said = mask.first(said, TOLD_MAX);
-            // There is no other word of a status here than the text that the client makes of it.
+            // The status is only available in the text that the client library makes of it.
             if said.starts_with("HTTP 4") && !said.starts_with("HTTP 408") {
                 not_performed(format!("the server refused: {said}"), None)
             } else {
@@ -355,7 +354,7 @@ fn of_status(status: &HttpStatusError) -> Raw {
     }
 }
 
-/// An error with its sources on one line, without addresses: these may hold secrets.
+/// An error with its sources on one line, without addresses: they may contain secrets.
 pub(super) fn causes(error: &(dyn Error + 'static), mask: &Mask) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);

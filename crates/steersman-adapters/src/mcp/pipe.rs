@@ -1,8 +1,8 @@
-//! A server that is a process of ours: messages as lines on its standard input and output.
+//! A server that is a child process: messages as lines on its standard input and output.
 //!
-//! One line is one message. What is no message on standard output is passed over, as the protocol forbids it and programs
-//! print all the same; a line without end is not read to its end, and the connection is over. The last words on standard
-//! error are kept: they are the reason that people look for.
+//! One line is one message. Other lines on standard output are ignored: the protocol forbids them, but programs print them. A
+//! line above the size limit is not read further, and ends the connection. The end of standard error is kept: it often contains
+//! the reason for a failure.
 
 use crate::masked::Mask;
 use rmcp::RoleClient;
@@ -20,32 +20,33 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
-/// Bytes of one message at most.
+/// Most bytes of one message.
 pub(super) const FRAME_MAX: usize = 16 << 20;
-/// Lines in a row that are no messages, until the server is given up.
+/// Lines in a row that are no messages, after which the server is given up.
 const GARBAGE_MAX: u32 = 10_000;
-/// Bytes of the end of standard error that are kept and told.
+/// Bytes of the end of standard error that are kept and quoted.
 const TOLD_MAX: usize = 1_000;
-/// Bytes of a line that is no message that are told.
+/// Most bytes of a line that is no message that are quoted.
 const LINE_MAX: usize = TOLD_MAX / 4;
-/// Bytes of such a line that are kept: whether there is a secret in what is told can be seen in more than that.
+/// Most bytes of such a line that are kept: more than are quoted, so that masking sees whole secrets.
 const LINE_KEPT: usize = 8 << 10;
-/// How long a server may take to end by itself once its standard input is closed.
+/// Time for a server to end by itself after its standard input is closed.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How long standard error is listened to after the conversation ended: until it has ended or was killed, and a little.
+/// Time limit for reading standard error after the conversation ended: the time for the process to end or be killed, and a
+/// little.
 const LISTEN: Duration = Duration::from_millis(1_500);
-/// Code of an answer that came and could not be read. It never travels: it is made here.
+/// Code for an answer that could not be parsed. It is made here and never sent.
 pub(super) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
 
-/// The text that a process wrote beside messages; it may tell why the process failed. It is kept as it came: secrets are
-/// taken out when it is told, and before it is shortened.
+/// Texts that a process wrote apart from messages; they may explain a failure. Kept unmasked: secrets are removed when a text
+/// is quoted, before it is shortened.
 #[derive(Clone, Default)]
 pub(super) struct Said(Arc<Mutex<Words>>, watch::Sender<bool>);
 
 #[derive(Default)]
 struct Words {
     error: Vec<u8>,
-    /// The begin of the last line that was no message.
+    /// The beginning of the last line that was no message.
     garbage: Option<Vec<u8>>,
     fault: Option<String>,
 }
@@ -55,8 +56,8 @@ impl Said {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The reasons that are known, as the end of a sentence; nothing if there are none. A process that has just ended may
-    /// have written its last words a moment ago: they are waited for.
+    /// Returns the known reasons as the end of a sentence; empty if there are none. Waits for a process that has just ended to
+    /// finish writing to standard error.
     pub(super) async fn last_words(&self, mask: &Mask) -> String {
         let mut speaks = self.1.subscribe();
         let silent = speaks.wait_for(|speaks| !speaks);
@@ -92,13 +93,13 @@ impl Said {
     }
 }
 
-/// Kills a process group when it goes.
+/// Kills a process group when dropped.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0.take() {
-            // It has ended by itself in most cases; that is no error worth telling.
+            // Usually it has ended by itself; that is no error.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -108,7 +109,7 @@ impl Drop for Group {
 pub(super) struct Pipe {
     stdin: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
     stdout: BufReader<ChildStdout>,
-    /// The begin of a line whose end has not come.
+    /// The beginning of a line that is not complete yet.
     line: Vec<u8>,
     garbage: u32,
     child: Child,
@@ -147,7 +148,7 @@ impl Pipe {
         })
     }
 
-    /// The next line; none at the end, or where there is no end to it. May be dropped and called again.
+    /// Returns the next line; `None` at the end, or if a line is too long. Cancel-safe.
     async fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
             let piece = match self.stdout.fill_buf().await {
@@ -187,7 +188,7 @@ async fn listen(mut stderr: ChildStderr, said: Said) {
     said.1.send_replace(false);
 }
 
-/// The id of the request that an unreadable answer is for. All else in it is passed over, however deep.
+/// The id of the request that an unreadable answer is for. The rest is skipped, at any depth.
 #[derive(Deserialize)]
 struct Head {
     id: RequestId,
@@ -195,7 +196,7 @@ struct Head {
     error: Option<IgnoredAny>,
 }
 
-/// The message that a line is.
+/// Parses a line as a message.
 fn message(line: &[u8]) -> Option<ServerJsonRpcMessage> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     let line = json::exact(std::str::from_utf8(line).ok()?);
@@ -205,8 +206,7 @@ fn message(line: &[u8]) -> Option<ServerJsonRpcMessage> {
     }
 }
 
-/// In the place of an answer that does not fit the protocol an error to the same question: whoever asked must not wait for
-/// ever.
+/// Replaces an answer that does not fit the protocol by an error to the same request: its sender must not wait for ever.
 pub(super) fn unreadable(text: &str, error: &serde_json::Error) -> Option<ServerJsonRpcMessage> {
     let head: Head = serde_json::from_str(text).ok()?;
     head.result.or(head.error)?;
@@ -256,10 +256,10 @@ impl Transport<RoleClient> for Pipe {
         }
     }
 
-    /// Its input is closed, as the protocol says; what does not end by that is killed, with all that it started.
+    /// Closes the server's input, as the protocol requires; if the server does not end by that, its process group is killed.
     async fn close(&mut self) -> Result<(), Error> {
         self.stdin.lock().await.take();
-        // What it still prints is thrown away: it could not end otherwise, nor say why.
+        // Its output is read and dropped: otherwise a full pipe could keep it from ending.
         let mut nowhere = tokio::io::sink();
         let prints = async {
             let _ = tokio::io::copy_buf(&mut self.stdout, &mut nowhere).await;

@@ -1,5 +1,5 @@
-//! Streamable HTTP whose events are all heard: the library passes over one that it cannot read, and whoever asked would wait
-//! as long as the server leaves the stream open.
+//! Streamable HTTP without lost events: the library skips events that it cannot parse, and the sender of the request would wait
+//! as long as the server keeps the stream open.
 
 use super::pipe::unreadable;
 use futures::StreamExt;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Answer<T> = Result<T, StreamableHttpError<reqwest::Error>>;
 
-/// A client that gives an error in the place of each answer that cannot be read.
+/// A client that replaces each unreadable answer by an error.
 #[derive(Clone)]
 pub(super) struct Heard(pub(super) reqwest::Client);
 
-/// The same events, where each has a message that can be read, or none.
+/// Replaces the data of unreadable events.
 fn heard(events: BoxedSseResponse) -> BoxedSseResponse {
     let events = events.map(|event| {
         event.map(|mut event| {
@@ -38,7 +38,7 @@ fn readable(data: String) -> String {
     told.unwrap_or(data)
 }
 
-// An event has the bound that the library gives it, also where it asks for a bound of its own: they are the same.
+// The library's methods with an event size limit fall back to the methods below, whose default limit is the same.
 impl StreamableHttpClient for Heard {
     type Error = reqwest::Error;
 

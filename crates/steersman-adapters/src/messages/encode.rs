@@ -1,8 +1,8 @@
-//! A neutral request as the JSON of Anthropic Messages. Pure: the same request gives the same bytes.
+//! Encodes a neutral request as the JSON of Anthropic Messages. Pure: the same request gives the same bytes.
 //!
-//! The wire wants: roles in turn, the user first and last; results first in the message behind their calls; no empty text; ids of
-//! letters, digits, `_` and `-`, none twice; tools, where calls are told; thinking blocks back as they came, in front of all
-//! else in their message and never at its end.
+//! The protocol requires: alternating roles, the user first and last; results first in the message after their calls; no empty
+//! text; unique ids of letters, digits, `_` and `-`; tools, if there are calls; thinking blocks sent back unchanged, at the
+//! beginning of their message and never at its end.
 
 use super::stream::Piece;
 use crate::wire::{BEGIN, GO_ON};
@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::context::{CallSpec, Content, Request, ToolSpec};
 use steersman_machine::network::{Part, ToolChoice};
 
-/// The wire wants a bound; where a definition sets none this is it, in tokens.
+/// The protocol requires a maximum; this is the default, in tokens.
 const MAX_TOKENS: u64 = 8192;
-/// Keywords of JSON Schema that the provider refuses in a wanted output. The engine judges the answer by the whole schema.
+/// Keywords of JSON Schema that the provider refuses in a wanted output. The engine checks the answer with the whole schema.
 const UNKNOWN: [&str; 12] = [
     "$schema",
     "minimum",
@@ -29,7 +29,7 @@ const UNKNOWN: [&str; 12] = [
     "minProperties",
 ];
 
-/// The body of the request for this model.
+/// Returns the body of the request for this model.
 pub fn encode(request: &Request, model: &str) -> Json {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(model));
@@ -40,8 +40,8 @@ pub fn encode(request: &Request, model: &str) -> Json {
     if !offered {
         tools = told_of(request);
     }
-    // What is written once and read by each later call: the tools, the system prompt, the history so far, and the history
-    // as it was for the call before.
+    // Cache marks: what is written once and read by each later call is the tools, the system prompt, the history so far, and the
+    // history as it was for the call before.
     mark(tools.last_mut());
     mark(system.last_mut());
     if !system.is_empty() {
@@ -73,10 +73,10 @@ pub fn encode(request: &Request, model: &str) -> Json {
             "stop" => "stop_sequences",
             key => key,
         };
-        // A parameter that is set to `none` takes out what we would send by ourselves.
+        // A parameter that is set to `none` removes the field that would be sent by default.
         match (value, body.get_mut(key)) {
             (Json::Null, _) => drop(body.shift_remove(key)),
-            // `output_config` holds more than the format.
+            // `output_config` has more fields than the format.
             (Json::Object(more), Some(Json::Object(ours))) => {
                 ours.extend(more.clone());
             }
@@ -98,7 +98,7 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
     for segment in &request.segments {
         match &segment.content {
             Content::System(text) if turns.is_empty() => system.extend(block(text)),
-            // The wire has one system prompt, in front; what stands behind the history is said by the user.
+            // The protocol has one system prompt, at the beginning; later system texts are sent as the user's.
             Content::System(text) | Content::User(text) => say(&mut turns, "user", block(text)),
             Content::Tools(list) => tools.extend(list.iter().map(tool)),
             Content::Assistant {
@@ -120,7 +120,7 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
                 }
                 if *error {
                     result["is_error"] = json!(true);
-                    // The wire wants to know of what.
+                    // An error without a text is refused.
                     if text.trim().is_empty() {
                         result["content"] = json!("Error");
                     }
@@ -136,8 +136,8 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
     }
     if let Some((turn, block)) = stable {
         mark(markable(&mut turns[turn].1[..=block]));
-        // A provider looks back a few blocks only for what it has kept: where the call before ended is marked, too, so that
-        // an exchange of many calls still finds it.
+        // The provider searches its cache only a few blocks back: the end of the call before is marked, too, so that it is
+        // found even after an exchange of many calls.
         let asked = turns[..=turn]
             .iter()
             .rposition(|(role, _)| *role == "assistant");
@@ -146,12 +146,12 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
         }
     }
     if turns.first().is_none_or(|(role, _)| *role != "user") {
-        // The wire begins with the user.
+        // The conversation must begin with the user.
         turns.insert(0, ("user", vec![json!({ "type": "text", "text": BEGIN })]));
     }
     match &request.prefill {
         Some(prefill) => say(&mut turns, "assistant", block(prefill.trim_end())),
-        // What stands last would be the beginning of the answer, and many models take none.
+        // A last message of the assistant would be a prefill, which many models refuse.
         None if turns.last().is_some_and(|(role, _)| *role == "assistant") => {
             say(&mut turns, "user", block(GO_ON));
         }
@@ -161,7 +161,7 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
     turns.into_iter().map(turn).collect()
 }
 
-/// The last block that may carry a mark: thinking may not.
+/// Returns the last block if it may carry a mark: thinking may not.
 fn markable(blocks: &mut [Json]) -> Option<&mut Json> {
     let block = blocks.last_mut()?;
     (!thinks(block)).then_some(block)
@@ -174,7 +174,7 @@ fn thinks(block: &Json) -> bool {
     )
 }
 
-/// What the model said. A message that has thinking begins with it, so what was said before it stands in one of its own.
+/// Appends a message of the model. A message with thinking must begin with it, so earlier text goes into a message of its own.
 fn answer(turns: &mut Vec<(&str, Vec<Json>)>, blocks: Vec<Json>) {
     let apart = turns.last().is_some_and(|(role, said)| {
         *role == "assistant" && !said.first().is_some_and(thinks) && blocks.iter().any(thinks)
@@ -200,7 +200,7 @@ fn say(
     }
 }
 
-/// A text as a block; the wire takes none that is empty.
+/// A text as a block; `None` if it is empty, since the protocol refuses empty texts.
 fn block(text: &str) -> Option<Json> {
     (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
 }
@@ -211,7 +211,7 @@ fn tool(spec: &ToolSpec) -> Json {
     json!({ "name": spec.name, "description": spec.description, "input_schema": schema })
 }
 
-/// The tools that calls in the history are of: the wire takes no call where no tool is told.
+/// Stub tools for the calls in the history: the protocol refuses calls without any tool.
 fn told_of(request: &Request) -> Vec<Json> {
     let calls = request
         .segments
@@ -225,7 +225,7 @@ fn told_of(request: &Request) -> Vec<Json> {
     names.into_iter().map(tool).collect()
 }
 
-/// Blocks of an answer, without thinking that nothing follows: the wire refuses that.
+/// The blocks of an answer, without thinking at the end: the protocol refuses that.
 fn assistant(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&str>) -> Vec<Json> {
     let mut blocks = in_order(text, calls, opaque);
     while blocks.last().is_some_and(thinks) {
@@ -234,7 +234,7 @@ fn assistant(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&
     blocks
 }
 
-/// Blocks of an answer in the order in which they came, where that is known; else thinking, text, calls.
+/// The blocks of an answer in their original order, if known; else thinking, text, calls.
 fn in_order(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&str>) -> Vec<Json> {
     let text = text.unwrap_or_default();
     let pieces = opaque.map(Piece::read).unwrap_or_default();
@@ -266,12 +266,12 @@ fn in_order(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&s
     blocks
 }
 
-/// Ids as the wire takes them: of its letters, and no two the same. Labels may be both: they come from any provider that the
-/// session had, and some count anew in each answer.
+/// Ids in the form that the protocol accepts: with its characters, and unique. Labels may be neither: they come from any
+/// provider that the session had, and some providers count from the start in each answer.
 #[derive(Default)]
 struct Ids {
     given: BTreeSet<String>,
-    /// The newest of each label: a result follows its call.
+    /// The newest id of each label: a result follows its call.
     of: BTreeMap<String, String>,
 }
 
@@ -309,7 +309,7 @@ fn choice(choice: &ToolChoice) -> Option<Json> {
     }
 }
 
-/// The schema as the provider takes it: objects closed, bounds left out.
+/// Restricts the schema to what the provider accepts: closed objects, without bounds.
 fn narrow(schema: &mut Json) {
     let Json::Object(map) = schema else { return };
     map.retain(|key, _| !UNKNOWN.contains(&key.as_str()));
@@ -318,7 +318,7 @@ fn narrow(schema: &mut Json) {
     }
     for (key, value) in map {
         match (key.as_str(), value) {
-            // Here the keys are names.
+            // The keys of these maps are names, not keywords.
             ("properties" | "$defs" | "definitions", Json::Object(named)) => {
                 named.values_mut().for_each(narrow);
             }

@@ -1,4 +1,4 @@
-//! An answer out of the events of Anthropic Messages: a state machine without I/O.
+//! Builds an answer from the events of Anthropic Messages: a state machine without I/O.
 
 use crate::wire::Decode;
 use crate::wire::fault::{failure, of_event};
@@ -8,25 +8,25 @@ use steersman_machine::commit::Usage;
 use steersman_machine::effect::{Answer, Ask, Failure, Retry};
 use steersman_runtime::model::{Delta, Report, Sink};
 
-/// Bytes of text, reasoning and arguments at most.
+/// Most bytes of text, reasoning and arguments together.
 const ANSWER_MAX: usize = 16 << 20;
-/// Blocks of one answer at most.
+/// Most blocks of one answer.
 const BLOCKS_MAX: usize = 1024;
 
-/// Where the pieces of an answer stood, so that they go back in the same order. **Stored** in an answer's `opaque`:
-/// `{ "blocks": [ { thinking block }, 12, "call" ] }`, a number being so many bytes of the text.
+/// A piece of an answer; the list of pieces keeps their order for sending them back. **Stored** in an answer's `opaque`:
+/// `{ "blocks": [ { thinking block }, 12, "call" ] }`, where a number is a length in bytes of the text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
-    /// A block that goes back as it came: thinking with its signature.
+    /// A block that is sent back unchanged: thinking with its signature.
     Block(Json),
-    /// So many bytes of the text.
+    /// This many bytes of the text.
     Text(usize),
     /// The next call.
     Call,
 }
 
 impl Piece {
-    /// The pieces of an `opaque` that this wire made; none of any other.
+    /// Reads the pieces of an `opaque` of this protocol; returns none for any other.
     pub(super) fn read(opaque: &str) -> Vec<Self> {
         let opaque = serde_json::from_str::<Json>(opaque).unwrap_or_default();
         let blocks = opaque.get("blocks").and_then(Json::as_array);
@@ -48,7 +48,7 @@ impl Piece {
         json!({ "blocks": pieces.iter().map(piece).collect::<Vec<_>>() }).to_string()
     }
 
-    /// Whether the pieces tell where this text and so many calls stood.
+    /// Returns true if the pieces give the order of exactly this text and this number of calls.
     pub(super) fn fit(pieces: &[Self], text: &str, calls: usize) -> bool {
         let mut at = 0;
         let mut found = 0;
@@ -75,17 +75,17 @@ impl Piece {
     }
 }
 
-/// A block of which pieces came.
+/// A block of which pieces have arrived.
 #[derive(Debug)]
 enum Open {
     Text(String),
-    /// Thinking and whatever else goes back as it came.
+    /// Thinking and other blocks that are sent back unchanged.
     Kept(Json),
     Call {
         at: u32,
         id: String,
         name: String,
-        /// Arguments that came whole.
+        /// Arguments that came complete.
         input: Json,
         args: String,
     },
@@ -99,7 +99,7 @@ pub struct Decoder {
     stop: Option<String>,
     done: bool,
     usage: Usage,
-    /// Tokens that the provider kept: told beside the usage.
+    /// Tokens that the provider wrote to its cache; reported apart from the usage.
     written: u64,
     size: usize,
 }
@@ -124,7 +124,7 @@ impl Decode for Decoder {
                 self.stopped(&event["delta"]["stop_reason"]);
             }
             "message_stop" => self.done = true,
-            // `ping`, `content_block_stop`, and what may be added: the wire says to expect it.
+            // `ping`, `content_block_stop`, and future events: the protocol says to ignore unknown ones.
             _ => {}
         }
         Ok(())
@@ -227,7 +227,7 @@ impl Decode for Decoder {
     }
 }
 
-/// Whether the order says something: text in front of calls is understood.
+/// Returns true if the order has to be stored: text before calls is the default.
 fn told(pieces: &[Piece]) -> bool {
     let calls = pieces.iter().position(|piece| *piece == Piece::Call);
     let (before, after) = pieces.split_at(calls.unwrap_or(pieces.len()));
@@ -343,7 +343,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The wire counts what was cached beside what was not; we count all of it as input.
+    /// Counts usage. The protocol counts cached tokens separately; here they are part of the input.
     fn usage(&mut self, usage: &Json, sink: &dyn Sink) {
         let number = |key: &str| usage.get(key).and_then(Json::as_u64);
         if let Some(plain) = number("input_tokens") {

@@ -1,4 +1,5 @@
-//! The statements of a batch: one guarded insert for each line, one statement for each thing beside.
+//! The statements of a batch: a guarded insert of its first line, an insert for each further line, and one statement for each
+//! other change.
 
 use super::owner::OwnerLock;
 use super::writer::{Said, State};
@@ -15,7 +16,7 @@ pub(super) fn key(no: i64, n: Line) -> i64 {
     no << 40 | n.0 as i64
 }
 
-/// Whether the epoch is the newest.
+/// Returns true if the claim's epoch is the newest.
 pub(super) fn guarded(conn: &Connection, claim: &Claim) -> rusqlite::Result<bool> {
     conn.prepare_cached("SELECT 1 FROM owner WHERE no = ?1 AND epoch = ?2")?
         .exists(params![claim.number as i64, claim.epoch as i64])
@@ -28,7 +29,7 @@ pub(super) fn fenced(claim: &Claim) -> StoreError {
     }
 }
 
-/// Writes a batch. Refuses before it wrote anything: the first insert is the guard of all that follows.
+/// Writes a batch. If it is refused, nothing was written: the first insert is the guard of everything that follows.
 pub(super) fn append(
     conn: &Connection,
     state: &mut State,
@@ -45,7 +46,7 @@ pub(super) fn append(
     }
     let mut rows = batch.rows.iter();
     let known = state.is_newest(no, claim.epoch);
-    // Whoever comes next finds nobody there: the session may be theirs in the next moment.
+    // Without its lock file the owner is invisible to others: another process may own the session at any moment.
     let lock = claim.lock.downcast_ref::<OwnerLock>();
     if !known && lock.is_some_and(|lock| !state.is_locked(no, lock)) {
         state.fail(no, claim.epoch);
@@ -170,7 +171,7 @@ pub(super) fn of_no(of: CheckpointOf) -> i64 {
     }
 }
 
-/// A sum as SQLite keeps it: what it does not hold stays at the greatest number, and is no negative one.
+/// Converts a sum for SQLite: larger numbers become the largest signed one instead of negative.
 fn integer(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
@@ -180,7 +181,7 @@ fn wait(conn: &Connection, no: i64, change: &WaitChange) -> rusqlite::Result<()>
     conn.prepare_cached("DELETE FROM wait WHERE no = ?1 AND effect = ?2")?
         .execute(params![no, effect])?;
     for (event, key) in &change.open {
-        // A key that is no object meets no event.
+        // A key that is no JSON object matches no event.
         let Ok(key) = serde_json::from_str(key) else {
             continue;
         };
@@ -218,14 +219,14 @@ fn info(conn: &Connection, no: i64, state: &SessionState) -> rusqlite::Result<()
     Ok(())
 }
 
-/// The number of a session and the salt of its hashes.
+/// Returns the number of a session and the salt of its hashes.
 pub(super) fn find(conn: &Connection, session: &str) -> rusqlite::Result<Option<(i64, [u8; 16])>> {
     conn.prepare_cached("SELECT no, salt FROM session WHERE id = ?1")?
         .query_row([session], |r| Ok((r.get(0)?, r.get(1)?)))
         .optional()
 }
 
-/// The last line of a session.
+/// Returns the last line of a session.
 pub(super) fn head(conn: &Connection, no: i64) -> rusqlite::Result<Line> {
     let last: Option<i64> = conn
         .prepare_cached(
@@ -236,7 +237,7 @@ pub(super) fn head(conn: &Connection, no: i64) -> rusqlite::Result<Line> {
     Ok(last.map_or(Line::NONE, |k| Line(k as u64 & Line::MAX.0)))
 }
 
-/// The effect of a number, if it is one.
+/// Decodes the number of an effect; `None` if it is invalid.
 pub(super) fn effect_of(no: i64) -> Option<Id> {
     let no = u64::try_from(no).ok()?;
     if no == 1 {
@@ -246,7 +247,7 @@ pub(super) fn effect_of(no: i64) -> Option<Id> {
     (line.is_some() && line <= Line::MAX).then(|| Id::new(line, k))
 }
 
-/// A name from a column.
+/// Reads a name from a column.
 pub(super) fn name(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Name> {
     Ok(row.get_ref(column)?.as_str()?.into())
 }

@@ -1,4 +1,4 @@
-//! What SQLite's errors mean for a caller of the store.
+//! Translates errors of SQLite and the file system for callers of the store.
 
 use rusqlite::ErrorCode;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(super) fn sql(path: &Path, e: rusqlite::Error) -> StoreError {
             failure.code,
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase
         ),
-        // A value that is not what was written there.
+        // A stored value of another type than the one that was written.
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::InvalidColumnType(..)

@@ -1,9 +1,8 @@
-//! The file of a store, whatever it is called: which file it is, and that one process at a time opens it by one name.
+//! Identity of a store's file under any name, and the rule that a file is open under only one name at a time.
 //!
-//! SQLite keeps a journal beside the *name* of a file. Two names of one file (hard links, a file that is bound into another
-//! place, a file that was renamed while it is open) mean two journals, and lines that were acknowledged under one name
-//! are not seen under the other. So whoever writes holds a lock on the file itself, and is refused while a process holds it
-//! under another name.
+//! SQLite keeps a journal next to the *name* of a file. Two names of one file (hard links, bind mounts of a file, a file
+//! renamed while it is open) mean two journals, and lines that were acknowledged under one name are not seen under the other.
+//! So a writer holds a lock on the file itself, and is refused while another process holds it under another name.
 
 use super::error::io;
 use super::home::Home;
@@ -17,18 +16,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use steersman_runtime::store::StoreError;
 
-/// Device and inode: which file it is, for as long as it is mounted.
+/// Device and inode: identity of a file while its file system is mounted.
 pub(super) type Inode = (u64, u64);
 
-/// Names a file over reboots and remounts.
+/// Identity of a file over reboots and remounts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileId {
     inode: u64,
-    /// What the file system calls itself. Some make that of the number of their device, which may change with a mount.
+    /// Id of the file system as it reports it. Some derive it from the device number, which may change with a mount.
     system: u64,
-    /// The identifier that was given to the file system when it was made, where it can be had.
+    /// UUID of the file system, if available.
     uuid: Option<String>,
-    /// When the file was made, in nanoseconds, where that is known: numbers of inodes are used again.
+    /// Creation time of the file in nanoseconds, if known: inode numbers are reused.
     born: Option<u64>,
 }
 
@@ -68,7 +67,7 @@ impl FileId {
         Ok(Self::default())
     }
 
-    /// Whether both name the same file.
+    /// Returns true if both identify the same file.
     pub(super) fn is(&self, other: &Self) -> bool {
         let known = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
         let made_together = self.born.zip(other.born).is_none_or(|(a, b)| a == b);
@@ -78,7 +77,7 @@ impl FileId {
     }
 }
 
-/// What the file system on a device was called when it was made.
+/// The UUID of the file system on a device.
 #[cfg(unix)]
 fn uuid(device: u64) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
@@ -91,7 +90,7 @@ fn uuid(device: u64) -> Option<String> {
     found.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
-/// Which file lies there now.
+/// The inode of the file at a path.
 #[cfg(unix)]
 pub(super) fn inode(path: &Path) -> std::io::Result<Inode> {
     use std::os::unix::fs::MetadataExt;
@@ -114,7 +113,7 @@ pub(super) fn inode_of(_: &File) -> std::io::Result<Inode> {
     Ok((0, 0))
 }
 
-/// Where a path leads: symlinks are followed, also of a file that is not there yet.
+/// Resolves symlinks of a path, also if the file does not exist yet.
 pub(super) fn real(path: &Path) -> Result<PathBuf, StoreError> {
     match std::fs::canonicalize(path) {
         Ok(real) => return Ok(real),
@@ -132,14 +131,14 @@ pub(super) fn real(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(folder.join(name))
 }
 
-/// A file beside the store that is named after it.
+/// Path of a file next to the store, named after it.
 pub(super) fn beside(store: &Path, ending: &str) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// Moves what is in the way to a name of its own beside the store.
+/// Moves a file that is in the way to an unused name next to the store.
 pub(super) fn put_aside(store: &Path, ending: &str) -> std::io::Result<()> {
     let names = (1..).map(|n| beside(store, &format!("{ending}.stray-{n}")));
     let mut free = names.filter(|name| std::fs::symlink_metadata(name).is_err());
@@ -151,29 +150,29 @@ pub(super) fn put_aside(store: &Path, ending: &str) -> std::io::Result<()> {
 
 /// A store's file while this process has it open, shared by all its handles.
 ///
-/// It is opened once and closed last: closing any descriptor of a file lets go of all locks that SQLite holds on it in the
-/// same process. So nothing else here opens a store's file, and bytes of it are read through this ([`Held::read`]).
+/// It is opened once and closed last: closing any descriptor of a file releases all locks that SQLite holds on it in the same
+/// process. So nothing else here opens a store's file, and its bytes are read through this ([`Held::read`]).
 pub(super) struct Held {
-    /// There until it is dropped.
+    /// Set until it is dropped.
     file: Option<File>,
     path: PathBuf,
-    /// The folder in which it lay then; none if this user may not read that.
+    /// The folder of the file when it was opened; `None` if this user may not read it.
     home: Option<Home>,
     inode: Inode,
     beginning: Vec<u8>,
-    /// Handles of this process that write.
+    /// Number of handles of this process that write.
     writers: Mutex<usize>,
 }
 
-/// All that are open or about to be closed.
+/// All files that are open or being closed.
 static ALL: Mutex<BTreeMap<Inode, Weak<Held>>> = Mutex::new(BTreeMap::new());
 
-/// One of them was closed.
+/// Notified when a file was closed.
 static CLOSED: Condvar = Condvar::new();
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // The next opener waits until it is closed: their locks would go with this descriptor.
+        // The next opener waits until the file is closed: closing this descriptor would release its locks.
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         self.file = None;
         all.remove(&self.inode);
@@ -183,7 +182,7 @@ impl Drop for Held {
 }
 
 impl Held {
-    /// The file at a path to which no symlink leads.
+    /// Opens the file at a path without symlinks.
     pub(super) fn open(path: &Path, write: bool, make: bool) -> Result<Arc<Self>, StoreError> {
         let failed = |e| io(path, e);
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -209,7 +208,7 @@ impl Held {
         let file = regular::open(path, &mut options).map_err(failed)?;
         let inode = inode_of(&file).map_err(failed)?;
         if cfg!(unix) && all.contains_key(&inode) {
-            // It stays open until the process ends: closing it lets go of locks.
+            // It stays open until the process ends: closing it would release locks.
             std::mem::forget(file);
             return Err(failed(Error::other(
                 "another store was put into its place meanwhile; open it again",
@@ -236,7 +235,7 @@ impl Held {
             .ok_or_else(|| Error::other("it is closed"))
     }
 
-    /// Bytes of the file as they are now, from a place on; fewer behind its end.
+    /// Reads bytes of the file from an offset; fewer at its end.
     #[cfg(unix)]
     pub(super) fn read(&self, from: u64, len: usize) -> std::io::Result<Vec<u8>> {
         use std::os::unix::fs::FileExt;
@@ -257,7 +256,7 @@ impl Held {
         Ok(bytes)
     }
 
-    /// Locks there belong to what is open, and not to the process.
+    /// Reads bytes of the file from an offset. On these systems locks belong to a descriptor, not to the process.
     #[cfg(not(unix))]
     pub(super) fn read(&self, from: u64, len: usize) -> std::io::Result<Vec<u8>> {
         use std::io::{Seek, SeekFrom};
@@ -281,17 +280,17 @@ impl Held {
         OpenOptions::new().append(true).open(&self.path).map(drop)
     }
 
-    /// Where it lies: no symlink leads there.
+    /// Path of the file, without symlinks.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its first bytes when this process opened it.
+    /// First bytes of the file when this process opened it.
     pub(super) fn beginning(&self) -> &[u8] {
         &self.beginning
     }
 
-    /// Whether it is the file that lies there.
+    /// Returns true if this file is still at its path.
     pub(super) fn is_there(&self) -> bool {
         !cfg!(unix) || inode(&self.path).ok() == Some(self.inode)
     }
@@ -301,7 +300,7 @@ impl Held {
         self.home.as_ref()
     }
 
-    /// The folder and name that the file has now; none if it is not found.
+    /// The present folder and name of the file; `None` if it is not found.
     pub(super) fn home(&self) -> Option<Home> {
         let found = || Home::found(self.file().ok()?);
         let lies = |home: &Home| home.holds(self.inode);
@@ -315,7 +314,7 @@ impl Held {
         self.inode
     }
 
-    /// One more handle of this process writes: it holds the lock on the file with others.
+    /// Adds a writing handle of this process; all of them share the lock on the file.
     pub(super) fn share(&self) -> Result<(), TryLockError> {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file().map_err(TryLockError::Error)?;
@@ -324,7 +323,7 @@ impl Held {
         Ok(())
     }
 
-    /// One less.
+    /// Removes a writing handle.
     pub(super) fn unshare(&self) {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         *writers -= 1;
@@ -332,19 +331,19 @@ impl Held {
         self.let_go();
     }
 
-    /// Nobody of this process who does not write keeps the lock.
+    /// Releases the lock on the file if no handle of this process writes.
     pub(super) fn let_go(&self) {
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         if *writers == 0
             && let Ok(file) = self.file()
         {
-            // It goes with the file at the latest.
+            // It is released when the file is closed at the latest.
             let _ = file.unlock();
         }
     }
 }
 
-/// Refuses a file that has other names than this one: a journal that was left beside another name would not be read.
+/// Refuses a file that has other names than this one: a journal next to another name would not be read.
 #[cfg(unix)]
 pub(super) fn one_name(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::MetadataExt;
@@ -376,13 +375,13 @@ pub(super) fn one_name(_: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether the file is a mount of its own.
+/// Returns true if the file is a mount of its own.
 #[cfg(target_os = "linux")]
 fn is_bound(path: &Path) -> bool {
     use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
     let mount = |path: &Path| {
         let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
-        // An old kernel does not say it.
+        // Old kernels do not report the mount id.
         (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
     };
     let folder = path.parent().and_then(mount);

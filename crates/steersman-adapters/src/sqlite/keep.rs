@@ -1,4 +1,4 @@
-//! Keeping a store: copies of it, what nothing names any more, and traces of what is missing.
+//! Maintenance of a store: copies, removal of blobs without references, and traces of missing data.
 
 use super::SqliteStore;
 use super::append::{effect_of, find, key, name};
@@ -19,39 +19,39 @@ use steersman_runtime::beside::Kept;
 use steersman_runtime::seal;
 use steersman_runtime::store::{SessionId, StoreError};
 
-/// Blobs that nothing names.
+/// Blobs without references.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Garbage {
-    /// How many.
+    /// Number of blobs without references.
     pub blobs: u64,
-    /// Their bytes.
+    /// Total size of these blobs, in bytes.
     pub bytes: u64,
-    /// Blobs that something names.
+    /// Number of blobs with references.
     pub kept: u64,
 }
 
-/// What a store holds of a session beside its log, for whoever checks whether the log is whole.
+/// Data that a store keeps about a session apart from its log, for checking that the log is complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Beside {
     /// Inbox messages that were consumed: the log accepted each.
     pub consumed: Vec<Name>,
-    /// Lines behind the last one that something names: a checkpoint, a timer or a wait.
+    /// Lines after the last one of the log that are named by a checkpoint, a timer or a wait.
     pub beyond: Vec<(&'static str, Line)>,
-    /// What it is found by.
+    /// Index entries of the session.
     pub kept: Kept,
 }
 
-/// Sessions by number: their ids, or what is wrong with them in words.
+/// Sessions by number: their ids, or a description of the damage.
 pub type Ids = Vec<(i64, Result<SessionId, String>)>;
 
 impl SqliteStore {
-    /// Copies the store into a new file while it is in use: what was on disk in one moment, whole. Nobody waits for it.
-    /// The key that seals secrets is not in the store, so not in the copy. The copy of a store that a person has to accept
+    /// Copies the store into a new file while it is in use: a complete state as of one moment. No writer is blocked. The key
+    /// that seals secrets is not in the store, and so not in the copy. The copy of a store that a person has to accept
     /// ([`Self::doubt`]) has to be accepted as well.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if the file exists or cannot be written, and `Unaccepted` if it is of an old format in which a copy cannot
-    /// say that it has to be accepted; nothing is left of it then.
+    /// [`StoreError::Io`] if the file exists or cannot be written, and `Unaccepted` if the store has an old format in which a
+    /// copy cannot record that it has to be accepted; then nothing of the copy is left.
     pub fn backup(&self, to: &Path) -> Boxed<'static, Result<u64, StoreError>> {
         let (from, to) = (self.path().to_owned(), to.to_owned());
         let copied = tokio::task::spawn_blocking(move || copy(&from, &to));
@@ -59,18 +59,19 @@ impl SqliteStore {
         Box::pin(async move { copied.await.unwrap_or_else(|_| Err(Self::gone(&path))) })
     }
 
-    /// Whether anything in it was sealed, so that it is of no use without its key. Reads the whole store, if need be: it is
-    /// asked where the key is gone.
+    /// Returns true if the store holds anything sealed, so that it needs its key. Reads the whole store if necessary; used when
+    /// the key is missing.
     pub fn holds_sealed(&self) -> Boxed<'static, Result<bool, StoreError>> {
         self.read(holds_sealed)
     }
 
-    /// The numbers of all sessions with their ids, or with what is wrong with an id so that nobody finds its session by it.
+    /// Returns the numbers of all sessions with their ids, or a description of the damage because of which a session is not
+    /// found by its id.
     pub fn ids(&self) -> Boxed<'static, Result<Ids, StoreError>> {
         self.read(ids)
     }
 
-    /// What lies beside a session's log.
+    /// Returns the data that is kept about a session apart from its log.
     pub fn beside(&self, session: &str) -> Boxed<'static, Result<Beside, StoreError>> {
         let id: SessionId = session.into();
         let wanted = id.clone();
@@ -82,8 +83,8 @@ impl SqliteStore {
     }
 }
 
-/// Moves all that was written into the file and empties the journal: what was overwritten is in neither. False if
-/// somebody is reading, so that some of it stays until the next time.
+/// Moves the journal's contents into the file and empties the journal, so that overwritten data is in neither. Returns false if a
+/// reader keeps a part of it in the journal until the next call.
 pub fn flush(path: &Path) -> Result<bool, StoreError> {
     let failed = |e| sql(path, e);
     let opened = open(path, For::Writing)?;
@@ -130,7 +131,7 @@ fn ids(conn: &Connection) -> rusqlite::Result<Ids> {
     Ok(found)
 }
 
-/// Damage of the lists by which sessions are found, in words.
+/// Returns the damage of lists by which sessions are found, in words.
 pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = Vec::new();
     let tables = [
@@ -160,7 +161,7 @@ pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> 
     }
     match lists::damaged_events(conn) {
         Ok(events) => found.extend(events),
-        // It was said of the table.
+        // The damage of the whole table was already reported.
         Err(_) if found.iter().any(|what| what.starts_with("table event:")) => {}
         Err(error) => return Err(error),
     }
@@ -193,7 +194,7 @@ pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> 
     Ok(found)
 }
 
-/// What belongs to no session that is there, in words.
+/// Returns rows that belong to no existing session, in words.
 pub(super) fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = Vec::new();
     for (what, no, table) in [
@@ -281,7 +282,7 @@ fn kept(conn: &Connection, no: i64) -> rusqlite::Result<Kept> {
     Ok(kept)
 }
 
-/// One step takes the whole file as it is in that moment: a journal keeps what others write meanwhile.
+/// Copies a store. A single backup step takes the whole file as of one moment; the journal keeps what others write meanwhile.
 fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
     if to.exists() {
         return Err(io(to, std::io::ErrorKind::AlreadyExists.into()));
@@ -299,13 +300,13 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
         }
     }
     if let Some(doubt) = &source.doubt {
-        // It has no mark, so it is not driven if it says that it needs one.
+        // A copy has no mark, so it is not driven if it says that it needs one.
         let known = schema::newest(&target).map_err(failed)?;
         known.ok_or_else(|| doubt.clone())?;
         let says = "UPDATE store SET id = randomblob(16), begun = 1";
         target.execute(says, []).map_err(failed)?;
     }
-    // The copy is one file: it needs no journal beside it.
+    // The copy is a single file without a journal.
     target
         .pragma_update(None, "journal_mode", "DELETE")
         .map_err(failed)?;
@@ -318,11 +319,11 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
     Ok(bytes)
 }
 
-/// Finds blobs that nothing names any more, and deletes them if `delete`. What looks like the hash of a blob names it,
-/// wherever it stands: in a line, in a message that was not taken yet, in an event, or in a blob that is named itself.
+/// Finds blobs without references, and deletes them if `delete` is set. Anything that looks like a blob's hash is a reference:
+/// in a line, in a message that was not taken yet, in an event, or in a blob that is itself referenced.
 ///
 /// # Errors
-/// [`StoreError::Io`] if blobs are to be deleted while another process has the store open: it may be about to name one.
+/// [`StoreError::Io`] if blobs are to be deleted while another process has the store open: it may be about to refer to one.
 pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError> {
     let failed = |e| sql(path, e);
     if !delete {
@@ -344,23 +345,23 @@ pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError>
     Ok(garbage)
 }
 
-/// What became of contents that a session is to forget.
+/// Result of deleting contents that a session is to forget.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forgot {
-    /// Deleted; what was overwritten is unreadable once the journal is flushed ([`flush`]).
+    /// Number of deleted blobs; the overwritten data is unreadable once the journal is flushed ([`flush`]).
     pub deleted: u64,
-    /// Something else names them, too: they stay.
+    /// Number of blobs that stay because something else refers to them.
     pub shared: u64,
 }
 
-/// Lines of sessions: what they name does not count.
+/// Lines by session whose references do not count.
 pub type Passed = BTreeMap<SessionId, BTreeSet<Line>>;
 
-/// Deletes blobs that one session names, unless another session, a message that was not taken yet or an event does.
-/// `passed` are lines of other sessions that were erased.
+/// Deletes blobs that one session refers to, unless another session, a message that was not taken yet or an event refers to them.
+/// `passed` are erased lines of other sessions.
 ///
 /// # Errors
-/// [`StoreError::Io`] while another process has the store open: it may be about to name one.
+/// [`StoreError::Io`] while another process has the store open: it may be about to refer to one.
 pub fn forget(
     path: &Path,
     session: &str,
@@ -402,7 +403,7 @@ pub fn forget(
 
 type Hash = [u8; 32];
 
-/// Blobs that nothing names; of one session nothing counts, nor do these lines.
+/// Finds blobs without references. References of the session `but` and of the lines `passed` do not count.
 fn unnamed(
     conn: &Connection,
     but: Option<i64>,
@@ -417,7 +418,7 @@ fn unnamed(
         "SELECT bytes, key FROM line WHERE key >> 40 IS NOT ?1",
         "SELECT bytes, 0 FROM inbox WHERE bytes IS NOT NULL AND no IS NOT ?1",
         "SELECT message, 0 FROM event WHERE ?1 IS ?1",
-        // What is remembered outlives the session that saved it.
+        // A memory outlives the session that saved it.
         "SELECT hash, -1 FROM memory WHERE ?1 IS ?1",
     ] {
         if query.contains("FROM memory") && !super::memory::is_there(conn)? {
@@ -451,15 +452,15 @@ fn unnamed(
     Ok((garbage, unnamed))
 }
 
-/// How hashes are written, and which.
+/// Written forms of hashes, each with its hash.
 type Forms = Vec<(Arc<[u8]>, Hash)>;
 
-/// Looks for hashes of blobs in bytes, as they are or in hexadecimal digits.
+/// Search for hashes of blobs in bytes, in binary or hexadecimal form.
 struct Search {
-    /// By their first bytes.
+    /// Forms by their first four bytes.
     wanted: BTreeMap<[u8; 4], Forms>,
     named: BTreeSet<Hash>,
-    /// Named, and not read yet.
+    /// Referenced blobs whose own contents were not searched yet.
     next: Vec<Hash>,
 }
 

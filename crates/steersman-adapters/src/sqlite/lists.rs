@@ -1,4 +1,4 @@
-//! Reading inboxes, events and lists of sessions.
+//! Reading and writing of inboxes and events, and reading of lists of sessions.
 
 use super::append::name;
 use super::seen;
@@ -14,24 +14,24 @@ use steersman_runtime::store::{
     SessionState, StoreError, bounds, meets,
 };
 
-/// Lists by which sessions are found are trusted, or they are damaged
+/// State of the lists by which sessions are found: trusted, or damaged
 /// ([`Store::damaged_lists`](steersman_runtime::store::Store::damaged_lists)) and read with care.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     Whole,
-    /// Some of it is damaged: tables are read without their indexes, and rows that say nothing are left out.
+    /// Something is damaged: tables are read without their indexes, and unreadable rows are left out.
     Damaged,
 }
 
 impl Trust {
-    /// The words behind the name of a table.
+    /// SQL to append to a table's name.
     fn index(self) -> &'static str {
         match self {
             Self::Whole => "",
             Self::Damaged => "NOT INDEXED",
         }
     }
-    /// The same of a table without row ids, which lies in an index itself.
+    /// Like `index`, for a table without row ids, which is stored in an index itself.
     fn index_of(self, table: &str) -> String {
         match self {
             Self::Whole => String::new(),
@@ -40,7 +40,7 @@ impl Trust {
     }
 }
 
-/// Eight bytes over what a message says, so that a damaged one is not taken for another.
+/// An eight-byte checksum of a message, so that a damaged message is not taken for another one.
 pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&(message.id.len() as u64).to_le_bytes());
@@ -52,7 +52,7 @@ pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
     sum
 }
 
-/// The same of an event in the box.
+/// An eight-byte checksum of an event in the box.
 fn sum_of_event(event: &BoxedEvent) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     for part in [
@@ -72,7 +72,7 @@ fn sum_of_event(event: &BoxedEvent) -> [u8; 8] {
     sum
 }
 
-/// The session that has the id which a new one wants, else the one of its network that has its key.
+/// Returns the session that has the wanted id of a new one, else the one of its network that has its key.
 pub(super) fn rival(conn: &Connection, new: &NewSession) -> rusqlite::Result<Option<SessionId>> {
     conn.prepare_cached(
         "SELECT id FROM session WHERE id = ?1 UNION ALL
@@ -85,7 +85,7 @@ pub(super) fn rival(conn: &Connection, new: &NewSession) -> rusqlite::Result<Opt
     .optional()
 }
 
-/// As it is kept: keyed, so that what was erased cannot be looked up by what it may have said.
+/// The stored form of a content hash: keyed, so that erased contents cannot be guessed by their hash.
 fn salted(salt: &[u8], said: SaidHash) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(salt);
@@ -95,10 +95,10 @@ fn salted(salt: &[u8], said: SaidHash) -> [u8; 16] {
     hash
 }
 
-/// The contents with which an id was accepted; none: they are not known.
+/// Hash of the contents with which an id was accepted; `None` if it is not known.
 struct Before(Option<[u8; 16]>);
 
-/// What comes under an id that is known: no news, or something else, which is refused.
+/// Compares a message under a known id with the first one: `Ok(false)` for a repetition, an error for different contents.
 fn same(id: &Name, before: &Before, now: [u8; 16]) -> Result<bool, StoreError> {
     match before.0 {
         Some(before) if before != now => Err(StoreError::Repeated(id.clone())),
@@ -109,8 +109,8 @@ fn same(id: &Name, before: &Before, now: [u8; 16]) -> Result<bool, StoreError> {
 /// A session: its number, the salt of its hashes, its id.
 pub(super) type Recipient = (i64, [u8; 16], SessionId);
 
-/// Puts a message into an inbox; `said` is what its id stands for, where that is not the message itself. False if its id is
-/// known.
+/// Puts a message into an inbox. `said` is the hash that its id stands for, if that is not the message's own. Returns false if
+/// the id is known.
 pub(super) fn deliver(
     conn: &Connection,
     (no, salt, id): &Recipient,
@@ -146,14 +146,14 @@ pub(super) fn deliver(
     })
 }
 
-/// What a message was accepted with; none: it was not accepted.
+/// Returns the hash with which a message was accepted; `None` if it was not accepted.
 fn before(conn: &Connection, no: i64, id: &str) -> rusqlite::Result<Option<Before>> {
     conn.prepare_cached("SELECT said FROM inbox WHERE no = ?1 AND id = ?2")?
         .query_row(params![no, id], |row| row.get(0).map(Before))
         .optional()
 }
 
-/// Why an inbox has no room for a message that is new to it.
+/// Returns an error if an inbox has no room for a new message.
 fn full(
     conn: &Connection,
     (no, _, id): &Recipient,
@@ -167,7 +167,7 @@ fn full(
     Ok(is_full.then(|| bounds::full_inbox(id, most)))
 }
 
-/// Whether the box has no room for one more event, also once those past their time are gone.
+/// Returns true if the box has no room for another event, even without expired ones.
 fn is_full_box(conn: &Connection, now: Time) -> rusqlite::Result<bool> {
     let is_full = || -> rusqlite::Result<bool> {
         let there: i64 = conn
@@ -182,7 +182,7 @@ fn is_full_box(conn: &Connection, now: Time) -> rusqlite::Result<bool> {
     is_full()
 }
 
-/// What lies in an inbox; a message that is damaged is there without its bytes.
+/// Returns the messages of an inbox; a damaged message has no bytes.
 pub(super) fn inbox(
     conn: &Connection,
     no: i64,
@@ -208,7 +208,7 @@ pub(super) fn inbox(
     Ok(messages)
 }
 
-/// One that is damaged comes without its message.
+/// Reads an event; a damaged one has no message.
 fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
     let text = |column: usize| -> rusqlite::Result<Name> {
         Ok(row.get_ref(column)?.as_str().unwrap_or_default().into())
@@ -233,7 +233,7 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
     Ok(event)
 }
 
-/// Gives an event to the waits that it meets, or puts it into the box. False if its id is remembered.
+/// Delivers an event to the waits that it matches, or puts it into the box. Returns false if its id is known.
 pub(super) fn deliver_event(
     conn: &Connection,
     state: &mut State,
@@ -251,7 +251,7 @@ pub(super) fn deliver_event(
         at: event.at,
         bytes: event.message.clone(),
     };
-    // Refused before anything is written: there is no going back to the middle of a transaction.
+    // Refused before anything is written: a transaction cannot be rolled back in part.
     for session in &waiting {
         if let Some(full) = full(conn, session, &message)? {
             return Ok(Err(full));
@@ -265,7 +265,7 @@ pub(super) fn deliver_event(
         seen::forget(conn, event.at)?;
     }
     for session in &waiting {
-        // One that had it already hears nothing new.
+        // A session that has the message already gets nothing new.
         let _ = deliver(conn, session, &message, None)?;
     }
     if waiting.is_empty() {
@@ -287,7 +287,7 @@ pub(super) fn deliver_event(
     Ok(Ok(true))
 }
 
-/// Sessions with a wait that the event meets: for each list of field names that waits have, one look at the index.
+/// Returns the sessions with a wait that the event matches: one index lookup for each list of field names that waits have.
 fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<Recipient>> {
     type Object = serde_json::Map<String, serde_json::Value>;
     let Ok(fields) = serde_json::from_str::<Object>(&event.fields) else {
@@ -342,7 +342,7 @@ pub(super) fn boxed_events(
         Ok(())
     };
     match (read(), trust) {
-        // What stands on pages that nobody can read any more was told.
+        // Events on unreadable pages were already reported.
         (Ok(()), _) | (Err(_), Trust::Damaged) => {}
         (Err(error), Trust::Whole) => return Err(error),
     }
@@ -350,7 +350,7 @@ pub(super) fn boxed_events(
     Ok(found)
 }
 
-/// Events in the box that are damaged, in words.
+/// Returns the damaged events in the box, in words.
 pub(super) fn damaged_events(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let is_summed = "SELECT 1 FROM pragma_table_info('event') WHERE name = 'sum'";
     if !conn.prepare(is_summed)?.exists([])? {
@@ -368,7 +368,7 @@ pub(super) fn damaged_events(conn: &Connection) -> rusqlite::Result<Vec<String>>
     Ok(found)
 }
 
-/// Drops events that are past their time. One whose time may be what is damaged stays.
+/// Drops expired events. A damaged event stays, since its time may be wrong.
 fn drop_past(conn: &Connection, now: Time) -> rusqlite::Result<()> {
     let mut past = Vec::new();
     let mut all = conn.prepare_cached(&format!("{EVENT} WHERE until < ?1"))?;
@@ -385,7 +385,7 @@ fn drop_past(conn: &Connection, now: Time) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Those that are not past their time, and those that are damaged, whose time may be what is.
+/// Returns the events that are not expired, and damaged events, whose time may be wrong.
 pub(super) fn event_box(
     conn: &Connection,
     now: Time,
@@ -410,7 +410,7 @@ pub(super) fn sessions(
     let mut values: Vec<Value> = Vec::new();
     let text = |t: &str| Value::Text(t.to_owned());
     if let Some(prefix) = &query.prefix {
-        // the bounds are what the index takes: the last character there is stands behind all others
+        // the bounds let the index be used: the last Unicode character sorts after all others
         filter += " AND id BETWEEN ? AND ? AND substr(id, 1, length(?)) = ?";
         let last = format!("{prefix}{}", char::MAX);
         values.extend([text(prefix), Value::Text(last), text(prefix), text(prefix)]);
@@ -492,7 +492,7 @@ fn info(conn: &Connection, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionI
     })
 }
 
-/// Timers that are due, the soonest first: session, effect, when.
+/// Returns timers that are due, the soonest first: session, effect, time.
 pub(super) fn timers(
     conn: &Connection,
     until: Time,
@@ -512,14 +512,14 @@ pub(super) fn timers(
     rows.filter(is_told).collect()
 }
 
-/// A blob, and whether it fits its hash.
+/// Returns the bytes of a blob, not checked against its hash; see [`checked`].
 pub(super) fn blob(conn: &Connection, hash: &[u8; 32]) -> rusqlite::Result<Option<Vec<u8>>> {
     conn.prepare_cached("SELECT bytes FROM blob WHERE hash = ?1")?
         .query_row([hash], |r| r.get(0))
         .optional()
 }
 
-/// Refuses a blob that does not fit its hash.
+/// Refuses a blob that does not match its hash.
 pub(super) fn checked(
     place: &str,
     hash: &[u8; 32],
@@ -534,7 +534,7 @@ pub(super) fn checked(
     })
 }
 
-/// Calls that wait for places, of each place at most so many, oldest first: place, since when, session, effect.
+/// Returns calls that wait for places, at most `each` per place, oldest first: place, time since when, session, effect.
 pub(super) fn outages(
     conn: &Connection,
     each: usize,
@@ -543,7 +543,7 @@ pub(super) fn outages(
     let index = trust.index_of("outage");
     let places: Vec<String> = conn
         .prepare_cached(&format!(
-            // One step of the index for each place, however many wait for it.
+            // One index step for each place, regardless of the number of waiting calls.
             "WITH RECURSIVE place (name) AS (
                  SELECT min(place) FROM outage {index}
                  UNION ALL SELECT (SELECT min(o.place) FROM outage o {index} WHERE o.place > p.name) FROM place p

@@ -1,13 +1,14 @@
-//! The mark of a store: a small file in a folder of its own beside it (`NAME.mark/`) that says which file the store is, and how many
-//! transactions were written to it. There is none before something begins outside that must not happen twice.
+//! The mark of a store: a small file in its own folder next to the store (`NAME.mark/`). It says which file the store is, and
+//! how many transactions were written to it. It does not exist before an effect begins that must not happen twice.
 //!
-//! A store that lost its end looks like a store that ended there, and a copy looks like the store: neither can tell by itself
-//! that payments were made behind its last line. Both are found by comparing with the mark. **Stored**: two slots of
-//! [`SLOT`] bytes, each with a JSON object and a sum over it. The newest slot that was synced is not overwritten before the other one
-//! is synced, so a torn write loses nothing.
+//! A store that lost its end looks like a store that ended there, and a copy looks like the original: neither can tell by
+//! itself that payments were made after its last line. Both are found by comparison with the mark. **Stored**: two slots of
+//! [`SLOT`] bytes, each with a JSON object and a sum over it. The newest synced slot is not overwritten before the other one is
+//! synced, so a torn write loses nothing.
 //!
-//! The file gets a new random name with each writing, and says which file it is itself. Whoever puts an older copy of the store back
-//! into its place, with all that lies beside it, finds no file of that name to write to: the older mark is another file, alone or beside the newest.
+//! The file gets a new random name with each write, and contains its own identity. If an older copy of the store is restored in
+//! its place, with everything next to it, the old mark has another name: it is the wrong file, alone or in addition to the
+//! newest one.
 
 use super::error::io;
 use super::file::{FileId, beside};
@@ -21,30 +22,31 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use steersman_runtime::store::StoreError;
 
-/// **Stored**: the form of the object in a slot.
+/// **Stored**: version of the object in a slot.
 const VERSION: u32 = 4;
 /// Bytes of a slot.
 const SLOT: usize = 512;
 /// Hexadecimal digits of the sum, and of a name.
 const DIGITS: usize = 16;
 
-/// What the mark says.
+/// Contents of the mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mark {
-    /// The form.
+    /// Version of this object.
     version: u32,
-    /// Grows with each.
+    /// Grows with each write.
     number: u64,
-    /// Whether it was synced before anybody went on.
+    /// True if it was synced before the writer went on.
     synced: bool,
     /// The random id of the store.
     pub(super) store: String,
-    /// Which files are meant.
+    /// Identity of the files.
     #[serde(flatten)]
     of: Of,
-    /// How many transactions are in it at least: they come back in order, so all before the newest are there with it.
+    /// Lower bound of the transactions in the store. Transactions are recovered in order, so all before the newest are there,
+    /// too.
     pub(super) written: u64,
-    /// The file that it was read from is not the one that it was written to.
+    /// True if the mark was read from another file than the one that it was written to.
     #[serde(skip)]
     pub(super) is_copy: bool,
 }
@@ -52,14 +54,14 @@ pub(super) struct Mark {
 /// The files that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Of {
-    /// The store's.
+    /// The store's file.
     file: FileId,
-    /// The mark's own.
+    /// The mark's own file.
     own: FileId,
 }
 
 impl Mark {
-    /// Whether a store's file is the one that is meant.
+    /// Returns true if the mark belongs to this file of a store.
     pub(super) fn names(&self, file: &FileId) -> bool {
         self.of.file.is(file)
     }
@@ -75,13 +77,13 @@ pub(super) fn is_there(store: &Path) -> bool {
     std::fs::symlink_metadata(folder(store)).is_ok()
 }
 
-/// A name that no mark ever had.
+/// Makes an unused random name for a mark.
 fn name() -> std::io::Result<String> {
     let random = getrandom::u64().map_err(Error::other)?;
     Ok(format!("{random:016x}"))
 }
 
-/// Whether a name is one of ours. What else lies in the folder is passed over.
+/// Returns true for a mark's name. Other files in the folder are ignored.
 fn is_name(name: &str) -> bool {
     let is_digit = |b| matches!(b, b'0'..=b'9' | b'a'..=b'f');
     name.len() == DIGITS && name.bytes().all(is_digit)
@@ -104,10 +106,10 @@ fn marks(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(marks)
 }
 
-/// The path of the one mark in a folder as it is called now; none if there is none.
+/// Returns the path of the only mark in a folder; `None` if there is none.
 fn place(folder: &Path) -> std::io::Result<Option<PathBuf>> {
     let mut before: Option<Vec<PathBuf>> = None;
-    // Another process may be giving it its next name: whoever looks meanwhile may see both names, or neither.
+    // Another process may be renaming it: meanwhile a reader may see both names, or neither.
     loop {
         let mut marks = marks(folder)?;
         if marks.len() == 1 || before.as_ref() == Some(&marks) {
@@ -124,10 +126,10 @@ fn place(folder: &Path) -> std::io::Result<Option<PathBuf>> {
     }
 }
 
-/// Reads the mark of a store; none if there is none.
+/// Reads the mark of a store; `None` if there is none.
 ///
 /// # Errors
-/// In words, if it is there and says nothing that can be read.
+/// A description, if the mark exists and cannot be read.
 pub(super) fn read(store: &Path) -> Result<Option<Mark>, String> {
     let folder = folder(store);
     let told = |e: Error| match e.kind() {
@@ -143,7 +145,7 @@ pub(super) fn read(store: &Path) -> Result<Option<Mark>, String> {
         };
         match regular::read(&place) {
             Ok(mut file) => return newest(&mut file).map(Some).map_err(told),
-            // It has another name by now.
+            // It was renamed meanwhile.
             Err(e) if e.kind() == ErrorKind::NotFound => {}
             Err(e) => return Err(told(e)),
         }
@@ -187,33 +189,33 @@ fn encode(mark: &Mark) -> std::io::Result<[u8; SLOT]> {
     Ok(slot)
 }
 
-/// Makes the mark of a store that is about to say that it needs one. It outlives a power cut then. What lies in its place and
-/// is no mark is somebody else's.
+/// Makes the mark of a store that is about to need one. The mark survives a power cut then. A file in its place that is no mark
+/// belongs to another program and is an error.
 pub(super) fn make(store: &Path, id: &str) -> Result<(), StoreError> {
     read(store).map_err(|why| io(&folder(store), Error::other(why)))?;
     anew(store, id, 0)
 }
 
-/// Says how many transactions are on disk now. `synced`: nobody goes on before the mark is on disk, too.
+/// Records the number of transactions that are on disk. `synced`: waits until the mark is on disk, too.
 pub(super) fn tell(store: &Path, id: &str, written: u64, synced: bool) -> Result<(), StoreError> {
     let folder = folder(store);
     let tell = || -> std::io::Result<()> {
         let (mut file, place) = locked(&folder)?;
         let told = put(&mut file, id, None, written, synced)
-            // A power cut may leave it under the name of before: its content is on disk, and that counts.
+            // After a power cut it may have its old name: only its content matters, and that is on disk.
             .and_then(|()| std::fs::rename(place, folder.join(name()?)));
-        // Closing it is not enough: a process that is about to become another program has it open, too.
+        // Closing is not enough: a child process that was just forked has the file open, too.
         file.unlock()?;
         told
     };
     match tell() {
         Err(e) if synced => Err(io(&folder, e)),
-        // It says less than it could.
+        // The mark stays at a lower number, which is safe.
         _ => Ok(()),
     }
 }
 
-/// The mark, and where it lies until the lock on it ends: whoever writes it gives it another name.
+/// Returns the locked mark and its path, which stays valid until the lock ends: only a writer renames the file.
 fn locked(folder: &Path) -> std::io::Result<(File, PathBuf)> {
     loop {
         let place = place(folder)?.ok_or_else(|| Error::new(ErrorKind::NotFound, "it is gone"))?;
@@ -230,7 +232,7 @@ fn locked(folder: &Path) -> std::io::Result<(File, PathBuf)> {
     }
 }
 
-/// Takes the lock of whoever writes a mark. Ours hold it for one write; who else holds it is not waited for without end.
+/// Takes the writers' lock on a mark. This program holds it for one write; foreign holders are waited for only a limited time.
 fn lock(file: &File) -> std::io::Result<()> {
     const PATIENCE: Duration = Duration::from_secs(4);
     let began = Instant::now();
@@ -252,7 +254,7 @@ fn lock(file: &File) -> std::io::Result<()> {
     }
 }
 
-/// Writes a slot, and keeps what others said. Whoever does that has the lock on the file, or has just made it.
+/// Writes a slot, and keeps higher numbers written by others. The caller holds the lock on the file, or has just made it.
 fn put(
     file: &mut File,
     store: &str,
@@ -293,13 +295,13 @@ fn put(
     Ok(())
 }
 
-/// Marks a store as it is now, whatever its mark said before: a file of its own takes the place of the one that was there.
+/// Makes a new mark for the present state of a store, in a new file that replaces the old mark.
 pub(super) fn anew(store: &Path, id: &str, written: u64) -> Result<(), StoreError> {
     let file = FileId::of(store).map_err(|e| io(store, e))?;
     anew_of(store, file, id, written)
 }
 
-/// The same of a store whose file does not lie there yet.
+/// Like [`anew`], for a store whose file is not in its place yet.
 pub(super) fn anew_of(
     store: &Path,
     file: FileId,
@@ -330,7 +332,7 @@ mod tests {
     use super::{Of, SLOT, decode, folder, name, put, read};
     use std::fs::OpenOptions;
 
-    /// Whatever a power cut makes of a slot that was not synced: what was synced is read.
+    /// A power cut may damage a slot that was not synced: the synced one is read.
     #[test]
     fn what_was_synced_is_never_overwritten_by_what_is_not() {
         let store = std::env::temp_dir().join(format!("steersman-mark-{}", std::process::id()));

@@ -1,4 +1,4 @@
-//! What agents remember over sessions.
+//! Memories of agents over sessions.
 
 use super::append::{effect_of, name};
 use super::effect_no;
@@ -52,7 +52,7 @@ pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
     Ok(Ok(id as u64))
 }
 
-/// A store that nobody has written since has no such table.
+/// Returns true if the table exists; a store that was not written by this version has none.
 pub(super) fn is_there(conn: &Connection) -> rusqlite::Result<bool> {
     conn.prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'memory'")?
         .exists([])

@@ -1,7 +1,7 @@
-//! How a store is opened: the one way, whoever opens it and for whatever.
+//! The only way to open a store, for every purpose.
 //!
-//! First it is judged by its first bytes, then by what its journal and its mark say. What is not ours is not touched. What may
-//! know less than what happened is opened for reading only, until a person accepts it.
+//! The file is judged first by its first bytes, then by its journal and its mark. Foreign files are not touched. A store that
+//! may know less than what happened is opened for reading only, until a person accepts it.
 
 use super::enter::{Entry, Guard, Journal, LONG, before_all};
 use super::error::{io, sql};
@@ -20,39 +20,39 @@ use steersman_machine::ids::Time;
 use steersman_machine::interaction::Doubtful;
 use steersman_runtime::store::StoreError;
 
-/// What a store is opened for.
+/// Purpose of opening a store.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum For {
-    /// Looking at what is there.
+    /// Read an existing store.
     Reading,
-    /// Changing what is there.
+    /// Write to an existing store.
     Writing,
-    /// The same; it is made if it is not there.
+    /// Write to a store, which is made if it does not exist.
     Making,
 }
 
 /// A store that is open.
 pub(super) struct Opened {
     pub(super) conn: Connection,
-    /// The path to which no symlink leads: what lies beside the store lies beside this.
+    /// Path without symlinks; companion files are next to it.
     pub(super) path: PathBuf,
-    /// Why it is not to be written; only where it was opened for reading.
+    /// Reason why it must not be written; set only if it was opened for reading.
     pub(super) doubt: Option<StoreError>,
-    /// How others read it.
+    /// Sources from which other connections read.
     pub(super) reads: Reads,
-    /// The journal that its connection has open.
+    /// The journal that the connection has open.
     pub(super) journal: Journal,
-    /// There if it is written.
+    /// Set if it is open for writing.
     pub(super) guard: Option<Arc<Guard>>,
-    /// The last to go: closing a descriptor of a file takes all its locks from SQLite.
+    /// Dropped last: closing a descriptor of a file releases all of SQLite's locks on it.
     pub(super) held: Arc<Held>,
 }
 
 /// Opens a store.
 ///
 /// # Errors
-/// `Corrupt` if it is no store of ours, `Newer` if a newer version wrote it; for writing also `Unaccepted` if a person has to
-/// accept it first. Nothing was touched then.
+/// `Corrupt` if it is no store of this program, `Newer` if a newer version wrote it; for writing also `Unaccepted` if a person
+/// has to accept it first. Nothing was touched then.
 pub(super) fn open(asked: &Path, to: For) -> Result<Opened, StoreError> {
     let (mut opened, entry) = entered(asked, to)?;
     if to != For::Reading {
@@ -62,7 +62,7 @@ pub(super) fn open(asked: &Path, to: For) -> Result<Opened, StoreError> {
     Ok(opened)
 }
 
-/// The same while nobody else enters.
+/// Opens a store while other processes are kept from entering.
 fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     let (mut opened, entry) = judged(asked, to)?;
     if to == For::Reading {
@@ -82,14 +82,14 @@ fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     Ok((opened, entry))
 }
 
-/// A store that begins beside the mark of one that was removed has a mark of its own from then on: what is put into its place
-/// later, also a copy of the one that was removed, is another store. Says whether it was one.
+/// Gives a new store next to the mark of a removed one a mark of its own: any file that is put in its place later, also a copy
+/// of the removed store, counts as another store. Returns true if the store is new.
 fn begins_anew(conn: &mut Connection, path: &Path, is_made: bool) -> Result<bool, StoreError> {
     if !is_made && (!matches!(mark::read(path), Ok(Some(_))) || !schema::is_empty(conn, path)?) {
         return Ok(false);
     }
     let failed = |e| sql(path, e);
-    // Another process may have been quicker, and may have begun something in it.
+    // Another process may have been faster, and may have begun something in it.
     let tx = conn
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(failed)?;
@@ -104,8 +104,8 @@ fn begins_anew(conn: &mut Connection, path: &Path, is_made: bool) -> Result<bool
     Ok(true)
 }
 
-/// Makes the file of a store beside the mark of one that was removed. It has a mark of its own before it has a name: a file with
-/// nothing in it beside another mark was emptied.
+/// Makes the file of a store next to the mark of a removed one. Its own mark is made before the file gets its name: an empty
+/// file next to a foreign mark would look like a store that was emptied.
 fn make_beside_a_mark(path: &Path) -> Result<(), StoreError> {
     let failed = |e| io(path, e);
     let is_there = || std::fs::symlink_metadata(path).is_ok();
@@ -118,7 +118,7 @@ fn make_beside_a_mark(path: &Path) -> Result<(), StoreError> {
         }
         let (part, file) = Part::of(path).map_err(failed)?;
         let id = FileId::of_open(&file).map_err(failed)?;
-        // Once others open it, closing it would take their locks.
+        // Once others have opened it, closing it would release their locks.
         drop(file);
         mark::anew_of(path, id, "", 0)?;
         part.put().map_err(failed)
@@ -132,7 +132,7 @@ fn nameless(path: &Path) -> StoreError {
     }
 }
 
-/// Opens what lies there without changing anything, and finds out whether it may be written.
+/// Opens a store without changing anything, and finds out if it may be written.
 fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     let path = real(asked)?;
     let writes = to != For::Reading;
@@ -158,7 +158,7 @@ fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
         } else {
             reader(&path, Reads::Frozen).map_err(|e| sql(&path, e))?
         };
-        // Closing what is refused must not move its journal into the file.
+        // If the store is refused, closing the connection must not move the journal into the file.
         keep_journal(&conn, &path, true)?;
         let is_empty = schema::is_empty(&conn, &path)?;
         if entry.is_right() {
@@ -179,7 +179,7 @@ fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     if doubt.is_none() {
         let mut found = compared(&conn, &path, is_empty)?;
         if found.is_some() {
-            // Another process may have begun something between two looks.
+            // Another process may have begun something between the two reads.
             found = compared(&conn, &path, is_empty)?;
         }
         doubt = found.map(|(was, why)| unaccepted(&path, was, why));
@@ -203,7 +203,7 @@ fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     Ok((opened, entry))
 }
 
-/// Refuses a file without a byte beside a journal with transactions: SQLite would delete the journal.
+/// Refuses an empty file next to a journal with transactions: SQLite would delete the journal.
 fn emptied(path: &Path) -> Result<(), StoreError> {
     let failed = |e| io(path, e);
     if std::fs::metadata(path).map_err(failed)?.len() > 0 {
@@ -236,7 +236,7 @@ pub(super) fn keep_journal(conn: &Connection, path: &Path, keep: bool) -> Result
         .map_err(|e| sql(path, e))
 }
 
-/// A connection to a file that is there.
+/// Opens a connection to an existing file.
 fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
@@ -244,7 +244,7 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-/// What every connection is told.
+/// Settings of every connection.
 fn settings(conn: &Connection) -> rusqlite::Result<()> {
     conn.busy_timeout(Duration::from_secs(10))?;
     conn.set_prepared_statement_cache_capacity(64);
@@ -253,25 +253,25 @@ fn settings(conn: &Connection) -> rusqlite::Result<()> {
     // A journal is moved into the file at a state that has a stamp, and not wherever it became long.
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
     conn.pragma_update(None, "journal_size_limit", LONG as i64 - 1)?;
-    // Those of other programs: we have none (`shape`).
+    // Triggers and views of other programs do not run: a store has none (`shape`).
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)
         .map(drop)
 }
 
-/// What a connection reads that only reads.
+/// Sources of a connection that only reads.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reads {
     /// The file and its journal.
     Live,
-    /// The same. On a disk that cannot be written SQLite refuses a store that was closed well, since it has no journal beside it
-    /// and none can be made; nobody can write such a file either, so it is read as it is.
+    /// The file and its journal. On a read-only disk SQLite refuses a store that was closed in order, since it has no journal
+    /// and none can be made; such a file cannot change, so it is read as it is.
     Frozen,
-    /// The file, and not the journal beside it.
+    /// The file without the journal next to it.
     FileAlone,
 }
 
-/// Another connection to a store that is open, which only reads.
+/// Opens another connection to a store, which only reads.
 pub(super) fn reader(path: &Path, reads: Reads) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let open = |name: &Path, flags: OpenFlags| {
@@ -302,7 +302,7 @@ pub(super) fn reader(path: &Path, reads: Reads) -> rusqlite::Result<Connection> 
     if is_frozen { alone() } else { opened }
 }
 
-/// What is the matter with a store when it is compared with its mark; none if nothing is, or if it needs none.
+/// Compares a store with its mark. Returns what is wrong; `None` if nothing is, or if the store needs no mark.
 fn compared(
     conn: &Connection,
     path: &Path,
@@ -328,7 +328,7 @@ fn compared(
     };
     if is_empty {
         return match mark {
-            // Also that of another file: a copy that was emptied lost as much. Who makes a store makes its mark first.
+            // This includes marks of other files: an emptied copy lost just as much. A new store gets its mark first.
             Some(mark) if mark.written > 0 => lost(
                 "all that was written to it is missing, and effects of class `unsafe` began in it"
                     .to_owned(),
@@ -336,7 +336,7 @@ fn compared(
             _ => Ok(None),
         };
     }
-    // One of a format without a name was never marked.
+    // A store whose format has no id was never marked.
     let newest = schema::newest(conn).map_err(|e| sql(path, e))?;
     let begun = newest.as_ref().is_some_and(|newest| newest.begun);
     let Some(mark) = mark else {
@@ -347,8 +347,8 @@ fn compared(
         };
     };
     let named = newest.filter(|newest| newest.store == mark.store);
-    // A store gets another id with the first effect of class `unsafe`. The mark names that one before the transaction is
-    // committed, and counts it before the effect begins.
+    // A store gets a new id with its first effect of class `unsafe`. The mark gets this id before the transaction is committed,
+    // and counts the transaction before the effect begins.
     let is_about_to_begin = mark.written == 0 && !begun;
     if named.is_none() && !is_about_to_begin {
         return copied("the mark beside it is of another store");
@@ -368,12 +368,12 @@ fn compared(
     }
 }
 
-/// A store with nobody else in it, in a transaction.
+/// A store that no other process has open, in a transaction.
 pub(super) struct Alone {
     pub(super) conn: Connection,
     pub(super) path: PathBuf,
     held: Arc<Held>,
-    /// Nobody enters meanwhile.
+    /// Keeps other processes from entering.
     entry: Entry,
 }
 
@@ -387,7 +387,7 @@ fn by_itself(opened: Opened, entry: Entry) -> Result<Alone, StoreError> {
     let Opened {
         conn, path, held, ..
     } = opened;
-    // A connection is alone if it asks for that before it reads anything.
+    // To be alone, a connection must ask for it before it reads anything.
     drop(conn);
     let failed = |e| sql(&path, e);
     let conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
@@ -416,7 +416,7 @@ fn by_itself(opened: Opened, entry: Entry) -> Result<Alone, StoreError> {
 }
 
 impl Alone {
-    /// The same without the journal, which does not belong to it and is kept beside it under another name.
+    /// Reopens the store without a journal that does not belong to it; the journal is kept under another name.
     fn without_journal(self) -> Result<Self, StoreError> {
         let Self {
             conn,
@@ -440,7 +440,7 @@ impl Alone {
         by_itself(opened, entry)
     }
 
-    /// Commits what was changed.
+    /// Commits the changes.
     pub(super) fn commit(&self) -> Result<(), StoreError> {
         let failed = |e| sql(&self.path, e);
         let newest = stamp(&self.conn, false).map_err(failed)?;
@@ -452,15 +452,15 @@ impl Alone {
     }
 }
 
-/// Accepts a store as it is, on a person's word: what is the matter with it is over, its mark is made anew, and the next line of
-/// each of its sessions says so. None if nothing is the matter.
+/// Accepts a store as it is, on a person's word: the doubt is settled, a new mark is made, and the next line of each of its
+/// sessions records this. Returns the doubt; `None` if there was none.
 ///
 /// # Errors
 /// [`StoreError::Io`] while another process has the store open.
 pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> {
     let (mut opened, entry) = judged(asked, For::Writing)?;
     let Some(doubt) = opened.doubt.take() else {
-        // It is only looked at: what lies in its journal belongs into the file as ever.
+        // The store was only inspected: its journal goes into the file as usual.
         keep_journal(&opened.conn, &opened.path, false)?;
         return Ok(None);
     };
@@ -487,18 +487,18 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
     .map_err(failed)?;
     let newest = stamp(&tx, true).map_err(failed)?;
     tx.commit().map_err(failed)?;
-    // What was damaged in the journal is gone with it.
+    // Damaged parts of the journal are removed with it.
     conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         .map_err(failed)?;
     if mark::read(path).is_err() {
-        // It may be somebody else's.
+        // It may belong to another program.
         put_aside(path, ".mark").map_err(|e| io(path, e))?;
     }
     mark::anew(path, &newest.store, newest.written)?;
     Ok(Some(doubt))
 }
 
-/// **Stored**: what was the matter, as a number.
+/// **Stored**: the kind of doubt, as a number.
 fn was_no(was: Doubtful) -> i64 {
     match was {
         Doubtful::Copied => 0,

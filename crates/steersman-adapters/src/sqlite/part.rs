@@ -1,4 +1,4 @@
-//! Files that are written as a whole before they get their name.
+//! Files that are written completely before they get their name.
 
 use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, renameat, unlinkat};
 use std::ffi::{OsStr, OsString};
@@ -7,11 +7,11 @@ use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file beside the place where it is to lie, under a name that nobody else has. It goes unless it is put there. Its folder is open:
-/// it stays in the same one, whatever that is called meanwhile.
+/// A file in its final folder under a unique temporary name. It is deleted unless it is put in place. Its folder is held open,
+/// so the file stays in that folder even if the folder is renamed.
 pub(super) struct Part {
     folder: Arc<File>,
-    /// What it is called until then.
+    /// The temporary name.
     aside: OsString,
     name: OsString,
 }
@@ -23,13 +23,13 @@ impl Drop for Part {
 }
 
 impl Part {
-    /// Makes it, empty.
+    /// Makes an empty file.
     pub(super) fn of(place: &Path) -> Result<(Self, File)> {
         let name = place.file_name().ok_or(ErrorKind::InvalidInput)?;
         Self::within(&Arc::new(File::open(folder_of(place))?), name)
     }
 
-    /// The same in a folder that is open.
+    /// Makes an empty file in a folder that is open.
     pub(super) fn within(folder: &Arc<File>, name: &OsStr) -> Result<(Self, File)> {
         loop {
             let random = getrandom::u64().map_err(Error::other)?;
@@ -53,12 +53,13 @@ impl Part {
         }
     }
 
-    /// Its path, beside the one where it is to lie.
+    /// The temporary path, in the folder of `place`.
     pub(super) fn path(&self, place: &Path) -> PathBuf {
         place.with_file_name(&self.aside)
     }
 
-    /// Puts it into its place if nothing lies there, also nothing that came meanwhile. It lies there behind a power cut, too.
+    /// Puts the file in its place, unless a file is there, also one that was put there meanwhile. The result survives a power
+    /// cut.
     pub(super) fn put(self) -> Result<()> {
         let (folder, none) = (&self.folder, AtFlags::empty());
         match linkat(folder, &self.aside, folder, &self.name, none).map_err(Error::from) {
@@ -68,7 +69,7 @@ impl Part {
                     ErrorKind::PermissionDenied | ErrorKind::Unsupported
                 ) =>
             {
-                // A file system without links, FAT say: the name is taken first.
+                // A file system without hard links, such as FAT: the name is reserved first.
                 new(folder, &self.name)?;
                 self.replace()
             }
@@ -76,20 +77,20 @@ impl Part {
         }
     }
 
-    /// Puts it into its place, whatever lies there. It lies there behind a power cut, too.
+    /// Puts the file in its place, replacing any file there. The result survives a power cut.
     pub(super) fn replace(self) -> Result<()> {
         renameat(&self.folder, &self.aside, &self.folder, &self.name)?;
         self.folder.sync_all()
     }
 }
 
-/// Makes a file that is not there yet.
+/// Makes a file that must not exist yet.
 fn new(folder: &File, name: &OsStr) -> Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     Ok(openat(folder, name, flags, Mode::from_raw_mode(0o666))?.into())
 }
 
-/// The folder in which a path leads to a file.
+/// The folder part of a path.
 pub(super) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -97,7 +98,7 @@ pub(super) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Syncs a folder: names in it outlive a power cut.
+/// Syncs a folder, so that names in it survive a power cut.
 pub(super) fn sync(folder: &Path) -> Result<()> {
     File::open(folder)?.sync_all()
 }

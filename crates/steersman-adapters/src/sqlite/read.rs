@@ -1,5 +1,5 @@
-//! A small pool of connections that only read, each with a thread of its own, so that no async thread waits for a
-//! disk; and one for those who do want to wait.
+//! A small pool of connections that only read, each with a thread of its own, so that no async thread waits for a disk; and one
+//! connection for callers that may block.
 
 use rusqlite::Connection;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,11 +9,11 @@ use tokio::sync::{Semaphore, oneshot};
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
-/// Reads that may wait for a thread; who comes later waits outside.
+/// Most reads that wait for a thread; further callers wait asynchronously.
 const WAITING: usize = 256;
 
 pub(super) struct Readers {
-    /// Taken when the pool ends, also from those who still wait outside.
+    /// Set to `None` when the pool ends, which also ends the reads of callers that still wait.
     jobs: Arc<Mutex<Option<SyncSender<Job>>>>,
     room: Arc<Semaphore>,
     threads: Vec<JoinHandle<()>>,
@@ -21,7 +21,7 @@ pub(super) struct Readers {
 }
 
 impl Readers {
-    /// Takes one connection for each thread, and the last for reading in the caller's.
+    /// Starts a thread for each connection of the pool; `here` is for reading in the caller's thread.
     pub(super) fn start(pool: Vec<Connection>, here: Connection) -> std::io::Result<Self> {
         let (jobs, waiting) = sync_channel::<Job>(WAITING);
         let waiting = Arc::new(Mutex::new(waiting));
@@ -57,10 +57,10 @@ impl Readers {
             let (done, result) = oneshot::channel();
             let job: Job = Box::new(move |conn| {
                 drop(place);
-                // Who does not wait any more has dropped its end.
+                // A caller that no longer waits has dropped its end.
                 let _ = done.send(run(conn));
             });
-            // Never waits: there are as many places as the channel holds.
+            // Never blocks: the semaphore has as many permits as the channel has places.
             jobs.lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .as_ref()?
@@ -85,7 +85,7 @@ impl Drop for Readers {
     fn drop(&mut self) {
         *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = None;
         for thread in self.threads.drain(..) {
-            // A panic there has been heard by whoever waited.
+            // The caller that waited has already noticed a panic there.
             let _ = thread.join();
         }
     }

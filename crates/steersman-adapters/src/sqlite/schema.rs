@@ -1,14 +1,14 @@
-//! The tables, their versions, and what is refused before anything is touched.
+//! The tables, their versions, and the files that are refused before anything is touched.
 
 use super::stamp::{self, Newest, stamp};
 use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 use steersman_runtime::store::StoreError;
 
-/// Marks a file as ours: `STRM`.
+/// Marks a file as a store of this program: `STRM`.
 const APPLICATION: u32 = 0x5354_524d;
 
-/// Each entry carries a store from the version of its index to the next one. **Stored**: entries never change.
+/// Each entry migrates a store from the version of its index to the next one. **Stored**: entries never change.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE session (
         no INTEGER PRIMARY KEY,
@@ -115,10 +115,10 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX event_seen_until ON event_seen (until);
 "];
 
-/// The first format in which a store has a name.
+/// The first format in which a store has an id.
 const NAMED: u32 = 4;
 
-/// The first one in which it counts its transactions.
+/// The first format in which a store counts its transactions.
 const COUNTED: u32 = 6;
 
 /// The newest format that this program knows.
@@ -126,11 +126,11 @@ pub(super) fn known() -> u32 {
     MIGRATIONS.len() as u32
 }
 
-/// Bytes of a file by which it is judged: SQLite's header, and the beginning of the tree of its tables.
+/// Bytes of a file by which it is judged: SQLite's header, and the beginning of its table tree.
 pub(super) const BEGINNING: usize = 108;
 
-/// Refuses what is not ours or newer than we are, by looking at the file's first bytes alone. `beginning` is as long as there
-/// are bytes.
+/// Refuses foreign files and newer formats by the file's first bytes alone. `beginning` is shorter than [`BEGINNING`] only if
+/// the file is.
 pub(super) fn look(path: &Path, beginning: &[u8]) -> Result<(), StoreError> {
     let corrupt = |what: &str| StoreError::Corrupt {
         place: path.display().to_string(),
@@ -152,7 +152,7 @@ pub(super) fn look(path: &Path, beginning: &[u8]) -> Result<(), StoreError> {
         u32::from_be_bytes(four)
     };
     let application = number(68);
-    // The first page of a store names it from the moment on in which it lists tables: both are written together.
+    // The first page has the application id from the moment when it lists tables: both are written together.
     let lists_tables = beginning[100] == 5 || beginning[103..105] != [0, 0];
     if application == 0 && lists_tables {
         return Err(foreign(path));
@@ -186,7 +186,7 @@ fn refuse(path: &Path, application: u32, version: u32) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Whether nothing was ever written to it. Refuses what is not ours, or newer, where only its journal says so.
+/// Returns true if nothing was ever written to the store. Refuses foreign and newer files, also if only the journal shows that.
 pub(super) fn is_empty(conn: &Connection, path: &Path) -> Result<bool, StoreError> {
     let sql = |e| super::error::sql(path, e);
     let (application, found) = version(conn).map_err(sql)?;
@@ -203,24 +203,24 @@ pub(super) fn is_empty(conn: &Connection, path: &Path) -> Result<bool, StoreErro
     Ok(true)
 }
 
-/// The format that it says.
+/// The format number in the file.
 pub(super) fn format(conn: &Connection) -> rusqlite::Result<u32> {
     version(conn).map(|(_, format)| format)
 }
 
-/// Makes the tables and indexes of a format where there is nothing.
+/// Makes the tables and indexes of a format in an empty file.
 pub(super) fn make(conn: &Connection, format: u32) -> rusqlite::Result<()> {
     carry(conn, 0, format)
 }
 
-/// Carries tables and indexes from one format to another.
+/// Migrates tables and indexes from one format to another.
 fn carry(conn: &Connection, from: u32, to: u32) -> rusqlite::Result<()> {
     let all = MIGRATIONS.iter().take(to as usize);
     let mut all = all.skip(from as usize);
     all.try_for_each(|migration| conn.execute_batch(migration))
 }
 
-/// The application and the format that it says.
+/// The application id and the format number in the file.
 fn version(conn: &Connection) -> rusqlite::Result<(u32, u32)> {
     Ok((
         conn.pragma_query_value(None, "application_id", |r| r.get(0))?,
@@ -228,7 +228,7 @@ fn version(conn: &Connection) -> rusqlite::Result<(u32, u32)> {
     ))
 }
 
-/// What a store says of itself; none if its format does not know that.
+/// Returns what a store says about itself; `None` if its format does not record it.
 pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<Newest>> {
     let query = match version(conn)?.1 {
         ..NAMED => return Ok(None),
@@ -238,10 +238,10 @@ pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<Newest>> {
     conn.query_row(query, [], stamp::newest).optional()
 }
 
-/// Brings a store that was judged to our format.
+/// Migrates a store that was judged to the newest format.
 pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let sql = |e| super::error::sql(path, e);
-    // A copy that `backup` made is one file, and needs no journal beside it before it is written.
+    // A copy made by `backup` is a single file, and needs no journal before it is written.
     conn.pragma_update(None, "journal_mode", "WAL")
         .map_err(sql)?;
     if version(conn).map_err(sql)?.1 == known() {
@@ -250,7 +250,7 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreErr
     let tx = conn
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(sql)?;
-    // Another process may have been quicker.
+    // Another process may have been faster.
     let (_, found) = version(&tx).map_err(sql)?;
     carry(&tx, found, known()).map_err(sql)?;
     tx.pragma_update(None, "application_id", APPLICATION)
@@ -260,7 +260,7 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreErr
     stamp(&tx, false).map_err(sql)?;
     tx.commit().map_err(sql)?;
     if found > 0 {
-        // From here on the file has a stamp that a journal can name.
+        // From here on the file has a stamp to which a journal can refer.
         conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
             .map_err(sql)?;
     }

@@ -1,13 +1,13 @@
-//! Ids of events that were accepted: one that comes again is no news.
+//! Ids of accepted events: an event that comes again is not new.
 //!
-//! A row that is damaged must not make an event new that was accepted before. So it has a sum, and is found in two trees: by its id
-//! and by a hash of it. What one of them lacks, or what does not fit its sum, is damage.
+//! Damage of a row must not make an accepted event new again. So a row has a checksum, and is found by two indexes: by its id
+//! and by a hash of it. A row that is missing in one of them, or does not match its checksum, is damaged.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use steersman_machine::ids::Time;
 use steersman_runtime::store::{StoreError, bounds};
 
-/// A hash of the message of an event; none: not known.
+/// A hash of an event's message; `None` if it is not known.
 type Said = Option<[u8; 16]>;
 
 fn hash(parts: &[&[u8]]) -> [u8; 8] {
@@ -27,13 +27,13 @@ fn sum(id: &[u8], until: i64, said: &[u8]) -> [u8; 8] {
 
 const ALL: &str = "SELECT id, until, said, sum, hash FROM event_seen";
 
-/// What is remembered in a row; none if it is damaged.
+/// Reads a row; `None` if it is damaged.
 fn whole(row: &Row<'_>) -> rusqlite::Result<Option<Said>> {
     let bytes = |column: usize| row.get_ref(column);
     let said = bytes(2)?.as_blob_or_null().ok().flatten();
     let told = (bytes(3)?.as_blob_or_null(), bytes(4)?.as_blob_or_null());
     let is_whole = match told {
-        // Of a format without sums.
+        // Written in a format without checksums.
         (Ok(None), Ok(None)) => true,
         (Ok(Some(told)), Ok(Some(named))) => {
             let (id, until) = (bytes(0)?.as_bytes().ok(), bytes(1)?.as_i64().ok());
@@ -52,7 +52,7 @@ fn whole(row: &Row<'_>) -> rusqlite::Result<Option<Said>> {
     })
 }
 
-/// What is remembered of an id, if anything; or that it is damaged.
+/// Returns what is remembered of an id, or an error if it is damaged.
 pub(super) fn find(
     conn: &Connection,
     id: &str,
@@ -97,7 +97,7 @@ pub(super) fn remember(
     .map(drop)
 }
 
-/// Forgets what is too much and past its time, the first to end first. What may be damaged stays.
+/// Forgets expired rows above the bound, those that expired first before others. Rows that may be damaged stay.
 pub(super) fn forget(conn: &Connection, now: Time) -> rusqlite::Result<()> {
     let there: i64 = conn
         .prepare_cached("SELECT count(*) FROM event_seen INDEXED BY event_seen_until")?
@@ -123,7 +123,7 @@ pub(super) fn forget(conn: &Connection, now: Time) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Rows that are damaged, in words.
+/// Returns the damaged rows, in words.
 pub(super) fn damaged(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let is_summed = "SELECT 1 FROM pragma_table_info('event_seen') WHERE name = 'sum'";
     if !conn.prepare(is_summed)?.exists([])? {

@@ -1,11 +1,11 @@
-//! Whether a store consists of what we make, and of nothing that changes what we write.
+//! Checks that a store consists of this program's tables and indexes, and of nothing that changes what is written.
 //!
-//! A trigger of another program runs within our own transactions: it may delete a line behind whoever was told that the line is on
-//! disk. An index or a table that another program made anew may refuse or replace rows. So a store whose tables and indexes are
-//! not those of its format, to the letter, or that has a trigger or a view, is not opened. Tables of others that stand beside ours
-//! change nothing and are passed over. Newer formats have more, and are refused by their number.
+//! A trigger of another program runs within our own transactions: it may delete a line after the caller was told that it is on
+//! disk. A changed index or table may refuse or replace rows. So a store is not opened if its tables and indexes differ from
+//! those of its format in any letter, or if it has a trigger or a view. Additional tables of other programs have no effect and
+//! are ignored. Newer formats have more tables, and are refused by their number.
 //!
-//! What is put there while the store is open does nothing, either: our connections run no triggers (`open::settings`).
+//! A trigger that is added while the store is open has no effect either: our connections run no triggers (`open::settings`).
 
 use super::error::sql;
 use super::schema;
@@ -14,10 +14,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use steersman_runtime::store::StoreError;
 
-/// What a file consists of: by kind and name the table to which it belongs and how it was made.
+/// Parts of a file: by kind and name, the table to which a part belongs and its SQL.
 type Shape = BTreeMap<(String, String), (String, String)>;
 
-/// Sums over the shapes of all formats, so that opening a store costs one query. Where a sum differs, the shapes are compared.
+/// Hashes of the shapes of all formats, so that opening a store costs one query. The shapes are compared only if the hash
+/// differs.
 const SUMS: &[&str] = &[
     "77b357e204604b21",
     "61d425ef6d34cb8a",
@@ -29,7 +30,7 @@ const SUMS: &[&str] = &[
     "c092e8224eba1bca",
 ];
 
-/// Refuses a store that is not what its format says.
+/// Refuses a store that differs from its format.
 pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), StoreError> {
     let what = wrong(conn).map_err(|e| sql(path, e))?;
     what.map_or(Ok(()), |what| {
@@ -41,7 +42,7 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), StoreError> {
 }
 
 fn wrong(conn: &Connection) -> rusqlite::Result<Option<String>> {
-    // Another process may be carrying it to the next format: both are of one moment.
+    // Another process may be migrating it: format and shape must be read at the same moment.
     let moment = conn.unchecked_transaction()?;
     let format = schema::format(&moment)?;
     let there = shape(&moment)?;
@@ -53,7 +54,7 @@ fn wrong(conn: &Connection) -> rusqlite::Result<Option<String>> {
     Ok(differs(&made(format)?, &there))
 }
 
-/// What a store of a format is when it is made.
+/// The shape of a newly made store of a format.
 fn made(format: u32) -> rusqlite::Result<Shape> {
     let conn = Connection::open_in_memory()?;
     schema::make(&conn, format)?;
@@ -65,14 +66,14 @@ fn sum(shape: &Shape) -> String {
     for ((kind, name), (table, made)) in shape {
         for part in [kind, name, table, made] {
             sum.update(part.as_bytes());
-            // In no text of SQLite.
+            // A separator that is in no SQL text.
             sum.update(&[0]);
         }
     }
     sum.finalize().to_hex()[..16].to_owned()
 }
 
-/// Without the tables and indexes that SQLite makes for itself.
+/// Reads the shape, without the tables and indexes that SQLite makes for itself.
 fn shape(conn: &Connection) -> rusqlite::Result<Shape> {
     let mut all = conn.prepare(
         "SELECT type, name, tbl_name, sql FROM sqlite_schema
@@ -80,14 +81,14 @@ fn shape(conn: &Connection) -> rusqlite::Result<Shape> {
     )?;
     let rows = all.query_map([], |r| {
         let sql: Option<String> = r.get(3)?;
-        // SQLite keeps the letters of a statement, and changes only blanks when a column goes.
+        // SQLite keeps the letters of a statement; dropping a column changes only blanks.
         let sql = sql.unwrap_or_default().split_whitespace().collect();
         Ok(((r.get(0)?, r.get(1)?), (r.get(2)?, sql)))
     })?;
     rows.collect()
 }
 
-/// What is the matter, and what to do about it; none if nothing is.
+/// Describes the first difference and the remedy; `None` if there is no difference.
 fn differs(known: &Shape, there: &Shape) -> Option<String> {
     for ((kind, name), (table, made)) in there {
         let is_ours = known

@@ -1,8 +1,8 @@
-//! SQLite's journal, looked at from outside: whether whole transactions lie behind the place at which it is damaged.
+//! Inspection of SQLite's journal: finds complete transactions after a damaged place.
 //!
-//! SQLite reads a journal up to the first frame that does not verify and takes what comes behind for a rest of earlier times.
-//! After a power cut that is right: at most the last transaction is torn, and nobody was told that it is on disk. If a
-//! second transaction of the same salts begins behind it, the first had been synced: it was acknowledged, and is lost.
+//! SQLite reads a journal up to the first frame that does not verify, and takes everything after it for leftovers. After a
+//! power cut that is right: at most the last transaction is torn, and nobody was told that it is on disk. But if a second
+//! transaction with the same salts begins after the damage, the first one had been synced: it was acknowledged, and is lost.
 
 use crate::regular;
 use std::io::Read;
@@ -11,10 +11,10 @@ use std::path::Path;
 const HEADER: usize = 32;
 const FRAME: usize = 24;
 
-/// What is wrong with a journal, in words; none if nothing is, or if there is none.
+/// Returns what is wrong with a journal, in words; `None` if nothing is, or if there is no journal.
 pub(super) fn damage(store: &Path) -> std::io::Result<Option<String>> {
     let mut before: Option<(String, Vec<u8>)> = None;
-    // Another process may be writing: what it wrote while this one read is looked at again.
+    // Another process may be writing: damage counts only if a second read finds the same bytes.
     loop {
         let Some(bytes) = read(store)? else {
             return Ok(None);
@@ -32,7 +32,7 @@ pub(super) fn damage(store: &Path) -> std::io::Result<Option<String>> {
     }
 }
 
-/// The bytes of a store's journal; none if there is none.
+/// The bytes of a store's journal; `None` if there is none.
 pub(super) fn read(store: &Path) -> std::io::Result<Option<Vec<u8>>> {
     match regular::read(&super::file::beside(store, "-wal")) {
         Ok(mut journal) => {
@@ -45,11 +45,11 @@ pub(super) fn read(store: &Path) -> std::io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// What SQLite reads of a journal.
+/// The part of a journal that SQLite reads.
 pub(super) struct Journal<'a> {
     /// Bytes of a page.
     pub(super) page: usize,
-    /// Pages of the file behind the last transaction.
+    /// Number of pages of the file after the last transaction.
     pub(super) size: u32,
     frames: Vec<Frame<'a>>,
 }
@@ -90,7 +90,7 @@ impl<'a> Journal<'a> {
     }
 }
 
-/// What stands before the frames.
+/// The header before the frames.
 struct Head {
     is_big: bool,
     page: usize,
@@ -99,7 +99,7 @@ struct Head {
 }
 
 impl Head {
-    /// None if it does not verify: SQLite reads nothing then.
+    /// Parses the header; `None` if it does not verify: SQLite reads nothing then.
     fn of(bytes: &[u8]) -> Option<Self> {
         let head = bytes.get(..HEADER)?;
         let (magic, page) = (number(head, 0), number(head, 8) as usize);
@@ -123,7 +123,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 
 type Sum = (u32, u32);
 
-/// SQLite's checksum, over words of the order that the header names.
+/// SQLite's checksum, over words in the byte order that the header names.
 fn sum(bytes: &[u8], is_big: bool, from: Sum) -> Sum {
     let (mut a, mut b) = from;
     for pair in bytes.chunks_exact(8) {
@@ -141,14 +141,14 @@ fn sum(bytes: &[u8], is_big: bool, from: Sum) -> Sum {
     (a, b)
 }
 
-/// A frame as far as it can be read.
+/// A frame, not verified.
 struct Frame<'a> {
     head: &'a [u8],
     page: &'a [u8],
 }
 
 impl Frame<'_> {
-    /// The last one of its transaction.
+    /// Returns true for the last frame of a transaction.
     fn commits(&self) -> bool {
         number(self.head, 4) != 0
     }
@@ -215,7 +215,8 @@ fn judge(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// The header does not verify, so SQLite reads nothing of it. Frames whose salts agree were written behind one that did.
+/// Judges a journal whose header does not verify, so that SQLite reads nothing of it. Frames with equal salts were written
+/// after a valid header.
 fn headless(bytes: &[u8]) -> Option<String> {
     let commits = [4_096, 512, 1_024, 2_048, 8_192, 16_384, 32_768, 65_536].map(|page| {
         let mut all = frames(bytes, page);
@@ -234,7 +235,7 @@ mod tests {
     use super::judge;
     use rusqlite::Connection;
 
-    /// A journal of so many transactions, as a process leaves it that is killed.
+    /// Makes a journal of this many transactions, as a killed process leaves it.
     fn journal(name: &str, transactions: u32) -> Vec<u8> {
         let folder =
             std::env::temp_dir().join(format!("steersman-wal-{}-{name}", std::process::id()));

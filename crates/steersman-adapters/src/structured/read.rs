@@ -1,4 +1,4 @@
-//! Calls out of an answer that is text.
+//! Reads calls from an answer that is text.
 
 use super::{Style, must_call, offered, tools};
 use serde_json::Value as Json;
@@ -9,14 +9,14 @@ use steersman_machine::effect::{Answer, Ask};
 use steersman_machine::json;
 use steersman_runtime::model::{Delta, Report, Sink};
 
-/// Objects looked at before a text is taken for an answer.
+/// Most objects that are looked at before a text is taken for an answer.
 const CANDIDATES_MAX: usize = 32;
 /// Bytes of text that are searched.
 const SEARCH_MAX: usize = 256 << 10;
 
-/// The answer to a request that was told by [`super::tell`], with calls where the text makes one.
+/// Reads the answer to a request made by [`super::tell`], and turns a call in its text into a call.
 pub fn read(mut answer: Answer, request: &Request, style: Style) -> Answer {
-    // A server that made calls of its own accord did our work.
+    // The server made native calls on its own: nothing is left to do.
     if !answer.asks.is_empty() {
         return answer;
     }
@@ -40,19 +40,19 @@ pub fn read(mut answer: Answer, request: &Request, style: Style) -> Answer {
     answer
 }
 
-/// Without tools the answer is what it always is. But where tools are off only now, a model that has learned the form
-/// from what was said before may keep to it: that is no answer for people.
+/// Reads an answer when no tools are offered: it is a plain answer. But if tools are off only now, a model may keep to the form
+/// that it learned from the history; that form is no answer for people.
 fn off(mut answer: Answer, text: String, request: &Request) -> Answer {
     let known = |name: &str| tools(request).any(|tool| *tool.name == *name);
     let found = match request.output {
-        // an answer of a form of its own says what it says
+        // an answer with a schema of its own is taken as it is
         Some(_) => None,
         None if tools(request).next().is_none() => None,
         None => find(&text),
     };
     match found {
         Some((before, Found::Answer(said))) if is_bare(&before) => answer.text = Some(said),
-        // what is said beside a call is the answer; without that it is a call that is refused, and told so
+        // text next to a call is the answer; a bare call is kept, so that the machine refuses it and tells the model
         Some((before, Found::Call(ask))) if known(&ask.name) => {
             answer.text = (!is_bare(&before)).then(|| before.trim().to_owned());
             answer.asks.push(ask);
@@ -71,7 +71,7 @@ fn structured(answer: &mut Answer, text: String, found: Option<(String, Found)>,
         Some((_, Found::Call(ask))) => answer.asks.push(ask),
         Some((_, Found::Answer(said))) => answer.text = Some(said),
         None => {
-            // Cut off in the middle of an answer: what there is of it can be read.
+            // The answer was cut off: its beginning can be read.
             let mut reader = Reader::default();
             let begun = reader.push(&text);
             if answer.cut && reader.stage == Stage::Answer {
@@ -94,7 +94,7 @@ enum Found {
     Answer(String),
 }
 
-/// The first object that is a call or an answer, with the text before it.
+/// Returns the first object that is a call or an answer, with the text before it.
 fn find(text: &str) -> Option<(String, Found)> {
     let mut end = text.len().min(SEARCH_MAX);
     while !text.is_char_boundary(end) {
@@ -109,7 +109,7 @@ fn find(text: &str) -> Option<(String, Found)> {
         let (object, len) = match stream.next() {
             Some(Ok(object)) => {
                 let len = stream.byte_offset();
-                // Once more where digits would be lost.
+                // Parsed again if digits would be lost.
                 let exact = json::exact(&rest[..len]);
                 let again = matches!(exact, Cow::Owned(_)).then(|| serde_json::from_str(&exact));
                 (Some(again.and_then(Result::ok).unwrap_or(object)), len)
@@ -147,8 +147,8 @@ fn meaning(object: &Json) -> Option<Found> {
         .map(|answer| Found::Answer(text_of(answer)))
 }
 
-/// What models get wrong in JSON, set right in one pass: raw line breaks in texts, commas before a closing bracket,
-/// brackets that were never closed. Ends with the outermost bracket.
+/// Repairs usual mistakes of models in JSON, in one pass: raw line breaks in texts, commas before a closing bracket, missing
+/// closing brackets. Ends with the outermost bracket.
 fn repair(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut open = Vec::new();
@@ -173,7 +173,7 @@ fn repair(text: &str) -> String {
                 while out.ends_with(|last: char| last == ',' || last.is_whitespace()) {
                     out.pop();
                 }
-                // A bracket that closes another than the innermost closes those within, too.
+                // A bracket that closes an outer one closes those within, too.
                 while let Some(inner) = open.pop() {
                     if inner == c {
                         break;
@@ -208,7 +208,7 @@ pub struct Peek<'a> {
 }
 
 impl<'a> Peek<'a> {
-    /// Shows it to this sink.
+    /// Creates a peek that shows the text to this sink.
     pub fn new(sink: &'a dyn Sink) -> Self {
         Self {
             sink,
@@ -239,7 +239,7 @@ impl Sink for Peek<'_> {
                 if !text.is_empty() {
                     self.sink.delta(Delta::Text(text));
                 }
-                // A call streams too: whoever watches for silence must not take it for one.
+                // A call is streamed, too: a watchdog must not take it for silence.
                 if let Some(piece) = call {
                     self.sink.delta(Delta::Call(0, None, piece));
                 }
@@ -251,33 +251,33 @@ impl Sink for Peek<'_> {
 
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 enum Stage {
-    /// Too little came to say what it is.
+    /// Not enough came to decide.
     #[default]
     Start,
     /// Inside the text of an answer.
     Answer,
-    /// Behind it.
+    /// After the text.
     Behind,
-    /// Something else: a call.
+    /// Not an answer: a call.
     Other,
 }
 
-/// How an answer begins, blanks left out.
+/// The beginning of an answer, without blanks.
 const OPENING: &[u8] = br#"{"answer":""#;
-/// Bytes of the begin that are kept while nobody knows what it is. Beyond that only blanks are left out: all else decides.
+/// Most bytes of the undecided beginning that are kept. Beyond it only blanks are dropped: any other character decides.
 const HEAD_MAX: usize = 1 << 10;
 
 /// Reads the text of `{"answer": "..` piece by piece, and looks at each character once.
 #[derive(Debug, Default)]
 struct Reader {
     stage: Stage,
-    /// What came before the stage was known. Whoever learns that it is a call shows it.
+    /// Text received before the stage was known. If it is a call, it is shown then.
     head: String,
-    /// So much of [`OPENING`] has come.
+    /// Number of characters of [`OPENING`] that were received.
     opened: usize,
-    /// An escape that is not complete.
+    /// An incomplete escape sequence.
     escape: String,
-    /// The first half of a character that is written in two escapes.
+    /// The first half of a character that is written as two escapes.
     high: Option<u16>,
 }
 

@@ -1,16 +1,16 @@
-//! Failures of a provider as data: what servers say in statuses, headers and error objects, in one place.
+//! Failures of providers as data, from statuses, headers and error objects of servers, in one place.
 //!
-//! Servers that call themselves compatible differ: `error.code` is a number, a text or null; the object stands under
-//! `error`, in a list, or alone; a class given in the middle of a stream has no status.
+//! Compatible servers differ: `error.code` is a number, a text or null; the object is under `error`, in a list, or alone; an
+//! error within a stream has no status.
 
 use reqwest::header::HeaderMap;
 use serde_json::Value as Json;
 use steersman_machine::effect::{Failure, Retry};
 
-/// Code of a server that says it cannot call tools; the caller may tell them another way.
+/// Code for a server that says it cannot call tools; the caller may describe them in another way.
 pub(crate) const NO_TOOLS: &str = "no_tools";
 
-/// A failure with this code. What a server said stands in it as it came: [`super::told`] masks and shortens it.
+/// Creates a failure with this code. It contains the server's text unchanged: [`super::told`] masks and shortens it.
 pub(crate) fn failure(code: &str, message: impl Into<String>, retry: Retry) -> Failure {
     Failure {
         code: code.to_owned(),
@@ -19,7 +19,7 @@ pub(crate) fn failure(code: &str, message: impl Into<String>, retry: Retry) -> F
     }
 }
 
-/// What a server says is wrong.
+/// The error as the server describes it.
 #[derive(Debug, Default)]
 struct Said {
     message: String,
@@ -28,7 +28,7 @@ struct Said {
     status: Option<u16>,
 }
 
-/// The failure of an answer with this status.
+/// Creates the failure of an answer with this status.
 pub(crate) fn of_status(status: u16, headers: &HeaderMap, body: &str) -> Failure {
     let said = serde_json::from_str::<Json>(body)
         .ok()
@@ -42,7 +42,7 @@ pub(crate) fn of_status(status: u16, headers: &HeaderMap, body: &str) -> Failure
     classify(status, &format!("status {status}"), &said, after)
 }
 
-/// The failure that an event of a stream carries, if it does. Its class is the one that the server names.
+/// Returns the failure that an event of a stream contains, if any. Its class is the one that the server names.
 pub(crate) fn of_event(event: &Json) -> Option<Failure> {
     let carries = event.get("error").is_some_and(|error| !error.is_null())
         || event.get("object").is_some_and(|object| object == "error")
@@ -55,7 +55,7 @@ pub(crate) fn of_event(event: &Json) -> Option<Failure> {
     Some(classify(status, "in the stream", &said, None))
 }
 
-/// A status for a class that came without one.
+/// Returns a status for an error class that came without one.
 fn by_name(said: &Said) -> u16 {
     let name = format!("{} {}", said.kind, said.code).to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -189,8 +189,8 @@ fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failur
     failure(code, text, retry)
 }
 
-/// Milliseconds that the server asks for: `retry-after-ms`, else `Retry-After` in seconds or as a date. A date is
-/// compared with the answer's own `Date`, so a clock that is wrong on either side does no harm.
+/// Milliseconds that the server asks to wait: `retry-after-ms`, else `Retry-After` in seconds or as a date. A date is compared
+/// with the answer's own `Date`, so a wrong clock on either side does no harm.
 pub(crate) fn after(headers: &HeaderMap, now: jiff::Timestamp) -> Option<u64> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let millis =

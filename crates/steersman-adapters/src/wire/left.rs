@@ -1,13 +1,13 @@
-//! What servers say in headers of how much is left, in nobody's words.
+//! Remaining limits that servers report in headers, as provider-neutral data.
 //!
-//! OpenAI and many who serve its wire send `x-ratelimit-remaining-requests` and `-tokens` with `x-ratelimit-reset-..`, a
-//! span such as `1s`, `6m0s`, `120ms`, or plain seconds; Anthropic sends `anthropic-ratelimit-requests-remaining`, `-tokens-`,
-//! `-input-tokens-` and `-output-tokens-` with `..-reset`, a moment as RFC 3339.
+//! OpenAI and many servers with its protocol send `x-ratelimit-remaining-requests` and `-tokens` with `x-ratelimit-reset-..`, a
+//! span such as `1s`, `6m0s`, `120ms`, or plain seconds. Anthropic sends `anthropic-ratelimit-requests-remaining`, `-tokens-`,
+//! `-input-tokens-` and `-output-tokens-` with `..-reset`, a time as RFC 3339.
 
 use reqwest::header::HeaderMap;
 use steersman_runtime::model::{Left, Report};
 
-/// What the headers of an answer say; `now` is for servers that send no `Date`.
+/// Returns the report in an answer's headers; `now` is for servers that send no `Date`.
 pub(crate) fn report(headers: &HeaderMap, now: jiff::Timestamp) -> Report {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let now = text("date")
@@ -36,19 +36,19 @@ pub(crate) fn report(headers: &HeaderMap, now: jiff::Timestamp) -> Report {
     let tokens = kinds.into_iter().filter_map(anthropic);
     Report {
         requests: openai("requests").or_else(|| anthropic("requests")),
-        // Whichever is nearest to its end.
+        // The limit that is nearest to its end.
         tokens: openai("tokens").or_else(|| tokens.min_by_key(|left| left.left)),
         ..Report::default()
     }
 }
 
-/// A number; some servers write it with a fraction. Less than nothing is nothing.
+/// Parses a number; some servers write it with a fraction. A negative number becomes zero.
 fn whole(text: &str) -> Option<u64> {
     let number: f64 = text.parse().ok().filter(|n: &f64| n.is_finite())?;
     Some(number.max(0.0) as u64)
 }
 
-/// Milliseconds of `1h2m3.5s`, `120ms` or plain seconds.
+/// Parses `1h2m3.5s`, `120ms` or plain seconds, as milliseconds.
 fn span(text: &str) -> Option<u64> {
     if let Ok(seconds) = text.parse::<f64>() {
         let fits = seconds.is_finite() && seconds >= 0.0;
@@ -150,14 +150,14 @@ mod tests {
             (anthropic.requests, anthropic.tokens),
             (Some(left(49, 1_000)), Some(left(0, 60_000)))
         );
-        // A clock that is wrong on either side does no harm.
+        // A wrong clock on either side does no harm.
         let dated = of(&[
             ("date", "Mon, 10 Sep 2001 00:00:00 GMT"),
             ("anthropic-ratelimit-requests-remaining", "0"),
             ("anthropic-ratelimit-requests-reset", "2001-09-10T00:00:05Z"),
         ]);
         assert_eq!(dated.requests, Some(left(0, 5_000)));
-        // What is half there, or odd, says nothing.
+        // Incomplete or odd headers are ignored.
         let odd = of(&[
             ("x-ratelimit-remaining-requests", "-1"),
             ("x-ratelimit-remaining-tokens", "many"),

@@ -1,9 +1,9 @@
-//! Server-sent events out of bytes, however they are cut. Bounded: a server that never ends a line is found out.
+//! Parses server-sent events from bytes in any chunks. Bounded: a line or event without end is an error.
 
-/// Bytes of one event at most. A provider's largest event is a whole answer.
+/// Most bytes of one event. A provider's largest event is a whole answer.
 const EVENT_MAX: usize = 4 << 20;
 
-/// Cuts a stream into events.
+/// Splits a stream into events.
 #[derive(Debug, Default)]
 pub struct Events {
     line: Vec<u8>,
@@ -17,8 +17,8 @@ pub struct Events {
 pub struct TooLarge;
 
 impl Events {
-    /// Takes the next bytes and gives the data of the events that they complete. Lines `error: ..`, which some servers
-    /// send instead of data, count as data; comments, ids and names of events are left out.
+    /// Takes the next bytes and returns the data of the events that they complete. Lines `error: ..`, which some servers send
+    /// instead of data, count as data; comments, ids and names of events are left out.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, TooLarge> {
         let mut events = Vec::new();
         let mut rest = bytes;
@@ -41,7 +41,7 @@ impl Events {
         Ok(events)
     }
 
-    /// What an event that no empty line ended would have been: some servers close right after their last line.
+    /// Returns the data of a last event without an empty line after it: some servers close right after their last line.
     pub fn finish(mut self) -> Option<String> {
         if !self.line.is_empty() {
             let mut events = Vec::new();
@@ -64,7 +64,7 @@ impl Events {
         let (field, value) = text.split_once(':').unwrap_or((&text, ""));
         if field == "data" || field == "error" {
             let value = value.strip_prefix(' ').unwrap_or(value);
-            // The object alone stands behind the name; as data it would stand under it.
+            // `error:` is followed by the bare object; in data it would be under the key `error`.
             let wrapped = format!("{{\"error\":{value}}}");
             let value = if field == "error" { &wrapped } else { value };
             match &mut self.data {

@@ -1,4 +1,4 @@
-//! How a session is driven, whichever command does it.
+//! Options for driving a session, shared by all commands.
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What `graph`, `why`, `context`, `artifacts` and `memory` take.
+//! Arguments of `graph`, `why`, `context`, `artifacts` and `memory`.
 
 use super::Act;
 use clap::{Args, Subcommand, ValueEnum};

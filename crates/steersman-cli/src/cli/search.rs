@@ -1,4 +1,4 @@
-//! What `search` takes.
+//! Arguments of `search`.
 
 use super::Own;
 use clap::Args;
@@ -60,7 +60,7 @@ pub(crate) struct Search {
     pub(crate) own: Own,
 }
 
-/// Branches, or blocks.
+/// Parses a number of branches or blocks.
 fn few(text: &str) -> Result<u64, String> {
     let some = text
         .parse()
@@ -74,7 +74,7 @@ fn number(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a number is wanted, as 1 or -0.5".to_owned())
 }
 
-/// An amount of money in millionths.
+/// Parses an amount of money; returns millionths.
 fn micros(text: &str) -> Result<u64, String> {
     let micros = number(text).map(|n| (n * 1e6).round());
     let some = micros.ok().filter(|m| (1.0..=1e15).contains(m));

@@ -1,4 +1,4 @@
-//! What can be typed for reruns, comparisons, tests and exports.
+//! Arguments of `rerun`, `diff`, `test` and `export`.
 
 use super::Drive;
 use clap::Args;

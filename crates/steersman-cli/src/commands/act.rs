@@ -1,4 +1,4 @@
-//! What the acting commands share: put it into the inbox, and drive the session if nobody owns it.
+//! Shared by the acting commands: put a message into the inbox, and drive the session if no process owns it.
 
 use crate::address::{Address, SessionName};
 use crate::cli::{Act, Drive, Global, Own};
@@ -18,34 +18,34 @@ use steersman_machine::commit::LedgerEntry;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Line, Name};
 
-/// How often another owner is looked at, and how long.
+/// Interval at which another owner is checked, and the total time to wait for it.
 const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The role in which somebody acts.
+/// Returns the role in which the person acts; the default is `user`.
 pub(crate) fn role(act: &Act) -> Name {
     act.role.as_deref().unwrap_or("user").into()
 }
 
-/// The session that is meant, with what waits in it.
+/// The session that a command acts on, with what it waits for.
 pub(crate) struct Target {
     pub(crate) place: Place,
     pub(crate) inspection: Inspection,
-    /// The place of the branch that was named.
+    /// The index of the branch that the address names.
     at: Option<usize>,
 }
 
-/// How far an act came.
+/// The result of putting a message into the inbox.
 pub(crate) enum Reached<'a> {
-    /// It lies in the inbox: nobody drives the session, or its owner did not take it yet.
+    /// The message is in the inbox: no process drives the session, or its owner did not take the message yet.
     Inbox,
-    /// Another process took it, with this line.
+    /// Another process took the message, with this line.
     Elsewhere(Line),
-    /// It was accepted before; nothing was done.
+    /// The message was accepted before; nothing was done.
     Known,
-    /// It lies in the inbox and waits for this; nothing moved.
+    /// The message stays in the inbox for this reason; nothing changed.
     Waits(String),
-    /// It was taken here, and the session was driven until nothing went on by itself.
+    /// The message was taken here, and the session was driven until nothing went on by itself.
     Driven(Box<Play<'a>>, Ended, Option<Line>),
 }
 
@@ -65,7 +65,7 @@ impl Target {
         Self::at(&address, global, drive).await
     }
 
-    /// A session or one of its branches.
+    /// Finds a session or one of its branches.
     pub(crate) async fn of_branch(
         session: &str,
         global: &Global,
@@ -82,7 +82,7 @@ impl Target {
         Self::at(&address, global, drive).await
     }
 
-    /// Whatever an address names.
+    /// Finds the session and the branch of an address.
     pub(crate) async fn at(
         address: &Address,
         global: &Global,
@@ -98,19 +98,19 @@ impl Target {
         })
     }
 
-    /// The branch that was named.
+    /// Returns the branch that the address names.
     pub(crate) fn branch(&self) -> Option<&BranchView> {
         self.inspection.branches.get(self.at?)
     }
 
-    /// As people type it: the session, with the branch that was named.
+    /// Returns the name as people type it: the session, with the branch if the address names one.
     async fn name(&self) -> Result<String, CommandError> {
         let short = self.place.short(&self.inspection.info.id).await?;
         Ok(typed_as(&short, self.branch()))
     }
 
-    /// What waits and is meant: by its effect, else the only one of these kinds. Who may not end it is told so here:
-    /// the session is not even claimed for that.
+    /// Finds the question that is meant: by its effect, else the only one of these kinds. A person who may not decide it is
+    /// refused here, before the session is claimed.
     pub(crate) fn pending(
         &self,
         effect: Option<&str>,
@@ -185,10 +185,10 @@ impl Target {
         }
     }
 
-    /// Puts it into the inbox; then drives the session until it rests or waits, unless somebody else does.
+    /// Puts a message into the inbox, and drives the session until it rests or waits, unless another process does.
     ///
     /// # Errors
-    /// Also what the session refused, with its reason, whoever drives it.
+    /// Also if the session refused the message, with its reason, whichever process drives it.
     pub(crate) async fn reach<'a>(
         &'a self,
         message: Message,
@@ -245,7 +245,7 @@ impl Target {
         }
     }
 
-    /// The same, and tells how the session stands then.
+    /// Like [`Self::reach`]; then reports the status of the session.
     pub(crate) async fn deliver(
         self,
         message: Message,
@@ -273,7 +273,7 @@ impl Target {
         }
     }
 
-    /// Tells of what was not driven here.
+    /// Reports on a message that was not driven here.
     pub(crate) async fn noted(
         &self,
         reached: &Reached<'_>,
@@ -290,7 +290,7 @@ impl Target {
     }
 }
 
-/// Another process drives the session: waits until it has taken what lies in the inbox, and learns what became of it.
+/// Waits until the other process that drives the session has taken the message, and returns the result.
 pub(crate) async fn elsewhere<'a>(
     place: &Place,
     session: &str,
@@ -311,7 +311,7 @@ pub(crate) async fn elsewhere<'a>(
     Ok(Reached::Inbox)
 }
 
-/// The line that took a message; what it refused is an error.
+/// Returns the line that took a message. A refusal is an error.
 async fn taken(
     place: &Place,
     session: &str,
@@ -335,7 +335,7 @@ async fn taken(
     Ok(None)
 }
 
-/// It was left where it lies, and nothing moved.
+/// Reports a message that stays in the inbox.
 fn waits(printer: &Printer, session: &str, name: &str, why: &str) -> Result<Exit, CommandError> {
     if printer.is_json() {
         printer.json(&json!({ "session": session, "status": "inbox", "why": why }))?;
@@ -369,7 +369,7 @@ fn noted(printer: &Printer, session: &str, short: &str, fate: &str) -> Result<Ex
     Ok(Exit::Answered)
 }
 
-/// A session and perhaps a network by its name.
+/// Returns true for a plain name, which may be a session or a network.
 pub(crate) fn is_plain(name: &str) -> bool {
     matches!(
         Address::parse(name),

@@ -1,4 +1,4 @@
-//! `adopt`: goes on with what a branch came to.
+//! `adopt`: continues the session with a branch.
 
 use crate::cli::{Adopt, Global};
 use crate::commands::act::Reached;
@@ -58,12 +58,12 @@ pub(crate) async fn run(
     }
 }
 
-/// What of the branch happens once more, now for good: from its first simulated effect on it is not taken over, nor is the leaf
-/// that it ended in.
+/// Returns a note on what runs again, now for real. The branch's lines from its first simulated effect on, and the leaf
+/// that it ended in, are not adopted.
 fn again(spot: &Spot) -> &'static str {
     let snapshot = spot.target.branch().map(|branch| &branch.snapshot);
     let first = snapshot.and_then(|snapshot| Some((snapshot, snapshot.first_simulated?)));
-    // of what is cut off before that nothing is wished
+    // If the adopted part ends before that effect, nothing runs again.
     let first = first.filter(|(_, first)| spot.line.is_none_or(|line| line >= *first));
     let Some((snapshot, _)) = first else {
         return "";
@@ -75,7 +75,7 @@ fn again(spot: &Spot) -> &'static str {
     " What was simulated there is asked for and done now."
 }
 
-/// What waited on the branch that was current, and is cancelled with it.
+/// Lists what waited on the branch that was current and is cancelled with it.
 fn gone(before: &Inspection, now: &Inspection) -> Vec<String> {
     let waited = before
         .pending

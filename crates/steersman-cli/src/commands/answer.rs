@@ -1,4 +1,4 @@
-//! `answer`: answers a question, or gives a secret that is asked for.
+//! `answer`: answers a question, or gives a secret that was asked for.
 
 use crate::cli::{Answer, Global};
 use crate::commands::act::{Target, role};
@@ -18,7 +18,7 @@ pub(crate) async fn run(
         [question, text] => (Some(question.as_str()), text.clone()),
         _ => return Err(CommandError::usage("an answer is one text")),
     };
-    // a secret on the command line can be read by others on this machine; from standard input it cannot
+    // Other users of this machine can read a secret on the command line, but not on standard input.
     let text = if text == "-" {
         standard_input()?.trim_end_matches(['\r', '\n']).to_owned()
     } else {

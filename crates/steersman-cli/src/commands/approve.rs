@@ -1,4 +1,4 @@
-//! `approve`: lets a held call run, once, with exactly its arguments or with edited ones.
+//! `approve`: lets a held call run once, with exactly its arguments or with edited ones.
 
 use crate::asked;
 use crate::cli::{Approve, Global};
@@ -9,7 +9,7 @@ use crate::words;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::PendingKind;
 
-/// Holds that `approve` lifts.
+/// Kinds of holds that `approve` ends.
 const GRANTED: &[PendingKind] = &[
     PendingKind::Approval,
     PendingKind::Repeat,
@@ -23,7 +23,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target.pending(args.effect.as_deref(), GRANTED, "approval", &args.act)?;
-    // Other arguments repeat nothing that is told there: they are judged as a call of their own.
+    // With edited arguments it is no repetition; the edited call is judged as a new one.
     if let Some(before) = pending
         .repeats
         .as_ref()

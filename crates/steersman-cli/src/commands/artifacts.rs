@@ -1,4 +1,4 @@
-//! `artifacts`: what a session made. Lists, shows and saves it.
+//! `artifacts`: lists, shows and saves the artifacts of a session.
 
 use crate::cli::{Artifacts as Args, Global};
 use crate::commands::act::{Reached, Target, role};
@@ -30,7 +30,7 @@ pub(crate) async fn run(
     let mut name = sight.name();
     let mut snapshot = sight.branch().snapshot.clone();
     if let Some(line) = sight.line()? {
-        // names as they are: those of what was read are shown without secrets
+        // Load the snapshot again, because names in the inspection are shown without secrets.
         let info = &sight.inspection.info;
         let load = Load::new(place.store().clone(), info.id.clone(), info.salt);
         snapshot = load.snapshot(line).await?.snapshot;
@@ -45,7 +45,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Rates a version, as a person: an edit of the session, which is driven for it if nobody does.
+/// Rates a version as a person. This edits the session, which is driven for it if no process drives it.
 async fn rate(
     args: &Args,
     name: &str,
@@ -126,7 +126,7 @@ async fn all(
     Ok(Exit::Answered)
 }
 
-/// Saves all that can be saved: one that cannot keeps no other from it.
+/// Saves all artifacts. A failure does not stop the others.
 async fn save_all(
     artifacts: &Artifacts,
     newest: &[Version],
@@ -151,7 +151,7 @@ async fn save_all(
     not_saved(&failed, newest.len(), "artifact").map_or(Ok(()), |error| Err(error.hint(hint)))
 }
 
-/// How many of some were not saved, where some were not.
+/// Returns an error with the number of items that were not saved, if there are any.
 pub(crate) fn not_saved(failed: &[CommandError], all: usize, what: &str) -> Option<CommandError> {
     let first = failed.first()?;
     let not = failed.len();
@@ -240,8 +240,8 @@ pub(crate) fn document(version: &Version) -> serde_json::Value {
     })
 }
 
-/// Writes a file that is not there yet, below a folder. Names of artifacts are paths below one, so none leads out of it; nor
-/// does a link that lies in it.
+/// Writes a new file in a folder. Names of artifacts are relative paths without `..`, and links on the way are refused, so
+/// nothing is written outside of the folder.
 pub(crate) fn save_below(
     folder: &Path,
     name: &str,
@@ -268,14 +268,14 @@ pub(crate) fn save_below(
     save(&path, content)
 }
 
-/// Writes a file that is not there yet.
+/// Writes a file that does not exist yet. An equal file is accepted.
 fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
     let told =
         |error: std::io::Error| CommandError::usage(format!("`{}`: {error}", path.display()));
     if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(told)?;
     }
-    // Looked at first: what is no file may have no end, or keep its reader waiting.
+    // Check the metadata first: reading a file that is not regular could block or never end.
     let same = |there: &std::fs::Metadata| there.is_file() && there.len() == content.len() as u64;
     let there = std::fs::metadata(path);
     if there.as_ref().is_ok_and(same) && std::fs::read(path).is_ok_and(|there| there == content) {
@@ -297,7 +297,7 @@ fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
         _ => told(error),
     })?;
     if let Err(error) = std::io::Write::write_all(&mut file, content) {
-        // half of it would stand in the way of the whole
+        // A partial file would block the next attempt.
         let _ = std::fs::remove_file(path);
         return Err(told(error));
     }
@@ -313,7 +313,7 @@ pub(crate) fn refused(error: ArtifactError) -> CommandError {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // writing to a text cannot fail
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

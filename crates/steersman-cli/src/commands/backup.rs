@@ -1,4 +1,4 @@
-//! `backup`: a copy of the store while it is in use.
+//! `backup`: copies the store while it is in use.
 
 use crate::cli::{Backup, Global};
 use crate::error::{CommandError, Exit};

@@ -1,4 +1,4 @@
-//! What `fork`, `rewind` and `adopt` share: where on which branch, and what became of the branch that began there.
+//! Shared by `fork`, `rewind` and `adopt`: the line and branch of an address, and the report on a new branch.
 
 use crate::address::Address;
 use crate::asked;
@@ -23,9 +23,9 @@ use steersman_machine::ids::{Id, Line};
 pub(crate) struct Spot {
     pub(crate) target: Target,
     pub(crate) branch: Id,
-    /// As people call the branch.
+    /// The name of the branch as people type it.
     pub(crate) name: String,
-    /// Whether the address names it.
+    /// True if the address names the branch.
     pub(crate) named: bool,
     pub(crate) line: Option<Line>,
 }
@@ -61,7 +61,7 @@ impl Spot {
         })
     }
 
-    /// Names of the branches beside the current one.
+    /// Returns the names of all branches except the current one.
     pub(crate) fn others(&self) -> Vec<String> {
         let inspection = &self.target.inspection;
         let branches = inspection.branches.iter();
@@ -69,7 +69,7 @@ impl Spot {
         others.map(branch_name).collect()
     }
 
-    /// Whether a rewind goes on with the branch where an adoption is refused.
+    /// Returns true if a rewind can continue with the branch although it cannot be adopted.
     pub(crate) fn goes_back(&self) -> bool {
         let inspection = &self.target.inspection;
         let mut others = inspection.branches.iter();
@@ -79,7 +79,7 @@ impl Spot {
     }
 }
 
-/// What is refused at once is asked of nobody, and leaves no line in the log: a label that is given already.
+/// Refuses a label that is already given, before anything is asked or written to the log.
 pub(crate) fn free(inspection: &Inspection, label: Option<&str>) -> Result<(), CommandError> {
     match label.filter(|label| inspection.ledger.find_branch(label).is_some()) {
         Some(label) => Err(CommandError::usage(format!(
@@ -89,23 +89,23 @@ pub(crate) fn free(inspection: &Inspection, label: Option<&str>) -> Result<(), C
     }
 }
 
-/// Why a branch cannot be adopted, as far as the log tells now.
+/// Returns the reason why a branch cannot be adopted, as far as the log shows it now.
 pub(crate) fn not_adoptable(inspection: &Inspection, branch: Id) -> Option<String> {
     refusal(inspection, &Message::Adopt { branch, at: None })
 }
 
-/// Who goes on on a branch that was begun.
+/// The process that continues a new branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum GoesOn {
-    /// Nobody: it came to what it came to.
+    /// No process: the branch is at rest.
     Nobody,
-    /// Nobody, and it came to nothing yet: somebody interrupted it.
+    /// No process: a person interrupted the branch before it came to rest.
     Interrupted,
-    /// The process that drives the session. It tells what comes of it.
+    /// The process that drives the session. It reports the result.
     Elsewhere,
 }
 
-/// A branch that was begun, and what it came to.
+/// A new branch and its result.
 pub(crate) struct Begun {
     inspection: Inspection,
     log: Log,
@@ -113,7 +113,7 @@ pub(crate) struct Begun {
     at: usize,
     /// The line where it was forked.
     pub(crate) from: Line,
-    /// The line with which it began.
+    /// The first line of the branch.
     line: Line,
     settled: Settled,
     goes_on: GoesOn,
@@ -121,7 +121,7 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// Begins it. None: it is not driven here, and all was said.
+    /// Opens the branch. `None` means that it is not driven here, and that everything was reported.
     pub(crate) async fn reach(
         spot: &Spot,
         message: Message,
@@ -184,8 +184,8 @@ impl Begun {
         branch_name(self.branch())
     }
 
-    /// What takes it over, as it stands. `adopt` is refused where the current branch came to something since; a rewind leaves
-    /// that behind, and is refused behind an effect that was simulated.
+    /// Returns the command that takes the branch over. `adopt` is refused if the current branch has changed since the fork;
+    /// `rewind` leaves those changes behind, but is refused after a simulated effect.
     pub(crate) fn take_over(&self) -> Option<String> {
         let (short, name) = (&self.short, self.name());
         let lost = not_adoptable(&self.inspection, self.branch().id).is_some();
@@ -201,7 +201,7 @@ impl Begun {
         &self.short
     }
 
-    /// Effects of what was left behind that touched the world, or may have.
+    /// Lists effects on the abandoned lines that touched the world, or may have.
     pub(crate) fn left(&self) -> Vec<String> {
         let mut deeds = Deeds::of(&self.log.lines, &self.log.texts, None);
         deeds.driven(self.inspection.info.owner.is_some());
@@ -220,7 +220,8 @@ impl Begun {
             .collect()
     }
 
-    /// What the branch came to: its answer is data. Where nothing was said and nothing goes on by itself there is none.
+    /// Reports the result of the branch; its answer goes to standard output. If no message was sent and nothing runs, there
+    /// is no result.
     pub(crate) fn report(&self, said: bool, printer: &Printer) -> Result<(), CommandError> {
         let branch = self.branch();
         if printer.is_json() {

@@ -1,4 +1,4 @@
-//! `cancel`: a call, an agent, or all of a session, or of all that match.
+//! `cancel`: cancels a call, an agent, or everything in one session or in all that match.
 
 use crate::address::Address;
 use crate::cli::{Cancel, Global, Own};
@@ -38,7 +38,7 @@ pub(crate) async fn run(
         .await;
     }
     if let (Some(session), Some(name)) = (&args.which.session, named) {
-        // whoever called it hears of it, and goes on
+        // Only part of the session is cancelled: the caller receives the result and goes on.
         let target = Target::find(session, global, &args.act.own.drive).await?;
         let message = Message::Cancel {
             what: find(&target, name)?,
@@ -66,7 +66,8 @@ pub(crate) async fn run(
     }
 }
 
-/// What is open on one branch ends, or a call or an agent of it. Whoever waits for the branch hears of that, and goes on.
+/// Cancels everything open on one branch, or a call or agent of it. A call that waits for the branch receives its end and
+/// goes on.
 async fn on_branch(
     session: &str,
     what: Option<&str>,
@@ -116,7 +117,7 @@ async fn on_branch(
     }
 }
 
-/// Something of a session is cancelled: whoever called it goes on, and how the session stands then is told.
+/// Cancels part of a session and reports its status afterwards: the caller goes on.
 async fn in_part(
     target: &Target,
     message: Message,
@@ -141,14 +142,14 @@ async fn reported(
     }
 }
 
-/// Where all of it is cancelled with that, that is what was asked for.
+/// If this cancelled the whole session, that is the expected result.
 async fn went_on(play: Play<'_>, ended: Ended) -> Result<Exit, CommandError> {
     let (exit, cancelled) = play.came_to(ended).await?;
     Ok(if cancelled { Exit::Answered } else { exit })
 }
 
-/// A branch came to its end: what was said to it and not heard is named. Whoever waited for it may have gone on, and then it is
-/// told how that stands.
+/// Reports the end of a branch, with the messages that it never received. If a call that waited for the branch went on, its
+/// status is reported too.
 async fn whole_branch(
     target: &Target,
     (id, name): (Id, &str),
@@ -205,8 +206,8 @@ async fn whole_branch(
     }
 }
 
-/// All that is open in one session ends; nothing begins, and what lies in the inbox does not go on either. How it stands then
-/// is told: something may be in doubt.
+/// Cancels everything open in one session. Nothing new begins, and messages in the inbox are not answered. The status is
+/// reported afterwards, because an effect may be in doubt.
 async fn in_one(
     order: &Wanted,
     target: Target,
@@ -222,7 +223,7 @@ async fn in_one(
         return target.noted(&Reached::Inbox, printer).await;
     }
     let seen = place.engine().inspect(&info.id).await?;
-    // What was said meanwhile is on the stack now, and begins nothing until somebody drives the session.
+    // A message that arrived meanwhile is on the stack, but nothing begins until the session is driven.
     let heard = !matches!(&seen.settled, Settled::Cancelled | Settled::Doubt(_));
     let settled = if heard {
         Settled::Cancelled
@@ -247,7 +248,7 @@ async fn in_one(
     Ok(exit)
 }
 
-/// An open call or an agent, by id or by name.
+/// Finds an open call or an agent, by id or by name.
 fn find(target: &Target, name: &str) -> Result<CancelWhat, CommandError> {
     let meant = target.branch().or(target.inspection.current_branch());
     let Some(branch) = meant else {

@@ -1,4 +1,4 @@
-//! Whether the definition of a session was edited since the session was bound to it, and binding it anew.
+//! Detects whether a session's definition was edited since the session was bound to it, and binds the session again.
 
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
@@ -9,7 +9,7 @@ use steersman::Network;
 use steersman::runtime::engine::Inspection;
 use steersman_machine::ids::Digest;
 
-/// The file of the definition that a session was begun with, if it is known and still there.
+/// Returns the file of the session's definition, if it is known and still exists.
 fn file(seen: &Inspection) -> Option<PathBuf> {
     let folder = Path::new(seen.values.folder.as_deref()?);
     let name = seen.values.file.as_deref().unwrap_or("steersman.yaml");
@@ -21,7 +21,7 @@ fn differs(seen: &Inspection, network: &Network) -> bool {
     bound.is_some_and(|bound| bound.digest != network.checked().digest)
 }
 
-/// `3f9a21, now 77c0de`; of the second nothing is said where only a start would tell it.
+/// Returns both digests: `3f9a21` and `77c0de`. If only a start could tell the second, it is `another one`.
 fn digests(place: &Place, seen: &Inspection, network: &Network) -> (String, String) {
     let was = seen.binding().map(|bound| bound.digest.short());
     let now = place.engine().digest_under(seen, network.checked());
@@ -29,7 +29,7 @@ fn digests(place: &Place, seen: &Inspection, network: &Network) -> (String, Stri
     (was.unwrap_or_default(), now)
 }
 
-/// Says that the definition was edited, if it was: else people look for a prompt that is not in use.
+/// Warns if the definition was edited, so that nobody looks for a prompt that is not in use.
 pub(crate) fn tell(place: &Place, seen: &Inspection, rebind: &str, printer: &Printer) {
     let (Some(file), Some(bound)) = (file(seen), &seen.network) else {
         return;
@@ -38,7 +38,7 @@ pub(crate) fn tell(place: &Place, seen: &Inspection, rebind: &str, printer: &Pri
     let was = was.unwrap_or_default();
     let built = Network::from_path(&file).and_then(|builder| Ok(builder.build()?));
     let told = match built {
-        // another definition took its place: whoever put it there knows
+        // Another definition has replaced the file, which is no edit.
         Ok(network) if network.checked().name != bound.name => return,
         Ok(network) if !differs(seen, &network) => return,
         Ok(network) => {
@@ -54,7 +54,7 @@ pub(crate) fn tell(place: &Place, seen: &Inspection, rebind: &str, printer: &Pri
     printer.talk(yellow(&told));
 }
 
-/// With a definition beside the session: it goes on only if it is bound to that one.
+/// Checks that a session is bound to the definition that the command names.
 pub(crate) fn is_bound_to(
     place: &Place,
     seen: &Inspection,
@@ -80,7 +80,7 @@ pub(crate) fn is_bound_to(
     )))
 }
 
-/// The session goes on under the definition as it is now: the one that is named, else the one that it was begun with.
+/// Binds the session to the present state of a definition: the one that is named, else its own.
 pub(crate) async fn rebind(
     place: &Place,
     seen: &Inspection,

@@ -1,4 +1,4 @@
-//! `check`: what is wrong with a definition, or what it can do.
+//! `check`: reports errors in a definition, or what it can do.
 
 use crate::cli::Check;
 use crate::error::{CommandError, Exit};
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandE
     Ok(Exit::Answered)
 }
 
-/// A definition as an argument of the next command; nothing where it is the one here.
+/// Returns a definition's path as an argument of the next command; empty for the current folder.
 fn shown(path: &Path) -> String {
     if path == Path::new(".") {
         String::new()
@@ -89,7 +89,7 @@ fn shown(path: &Path) -> String {
     }
 }
 
-/// Why there is no network.
+/// The reason why there is no network.
 pub(crate) enum Refused {
     Unreadable(CommandError),
     Wrong(steersman::DefinitionError),
@@ -104,7 +104,7 @@ pub(crate) fn load(path: &Path) -> Result<Network, Refused> {
         .map_err(Refused::Wrong)
 }
 
-/// The same for commands that need it to be right: what is wrong is told, warnings as well.
+/// Loads a definition for a command that needs it without errors. Errors and warnings are reported.
 pub(crate) fn required(path: &Path, printer: &Printer) -> Result<Network, CommandError> {
     let network = right(path, printer)?;
     let shown = Shown::of(network.warnings());
@@ -119,7 +119,7 @@ pub(crate) fn required(path: &Path, printer: &Printer) -> Result<Network, Comman
     Ok(network)
 }
 
-/// The same for commands that only look: warnings are for `check`.
+/// Loads a definition for a command that only reads it. Errors are reported; warnings are left to `check`.
 pub(crate) fn right(path: &Path, printer: &Printer) -> Result<Network, CommandError> {
     match load(path) {
         Ok(network) => Ok(network),
@@ -183,10 +183,10 @@ fn complain(printer: &Printer, diagnostics: &[Diagnostic], tools: &[String]) {
     }
 }
 
-/// What a session that starts here and now is bound to: the definition with the values that are bound at the start.
-/// The same word stands at its sessions. None while a value is missing.
+/// Returns the digest of the binding that a session gets if it starts here and now. The session lists show the same digest.
+/// `None` means that a value is missing, or that MCP servers would have to be asked.
 fn digest(network: &network::Network) -> Option<Digest> {
-    // What its servers offer is part of it.
+    // The digest covers the servers' offers, which are unknown here.
     if !network.mcp.is_empty() {
         return None;
     }
@@ -199,7 +199,7 @@ fn digest(network: &network::Network) -> Option<Digest> {
     Some(bind::binding(network, entry, &values).digest)
 }
 
-/// Whose memory it is, and how long it is kept.
+/// Describes the scope of the memory, and how long memories are kept.
 fn memory(network: &network::Network) -> String {
     let kept = network.memory.keep.map(|keep| {
         let keep = i64::try_from(keep).unwrap_or(i64::MAX);
@@ -209,7 +209,7 @@ fn memory(network: &network::Network) -> String {
     format!("scope {scope}{}", kept.unwrap_or_default())
 }
 
-/// The tools that a definition names: without what is offered by itself.
+/// Returns the tools that a definition names, without those that are offered implicitly.
 fn named(network: &network::Network) -> impl Iterator<Item = &ToolDef> {
     let offered = network.agents.values().flat_map(AgentDef::offers);
     let offered: Vec<&ToolUse> = offered.collect();
@@ -221,7 +221,7 @@ fn named(network: &network::Network) -> impl Iterator<Item = &ToolDef> {
     network.tools.values().filter(move |tool| !implied(tool))
 }
 
-/// One screen of what was proved.
+/// Renders one screen with everything that the check proved.
 fn proved(network: &network::Network, tests: usize) -> Vec<String> {
     let mut parts = vec![
         count(network.agents.len() as u64, "agent"),
@@ -345,7 +345,7 @@ fn per(per: Per) -> &'static str {
     }
 }
 
-/// What an answer may take at most, as far as limits say it: clause by clause.
+/// Describes the upper bounds of one answer, as far as limits set them.
 fn worst(network: &network::Network) -> Vec<String> {
     let calls = network
         .agents
@@ -353,7 +353,7 @@ fn worst(network: &network::Network) -> Vec<String> {
         .filter(|a| matches!(a.does, Does::Model(_)) && network.entry.contains(&a.name))
         .map(|a| {
             let limit = a.limits_in(None).model_calls;
-            // a default counts what the agent does itself
+            // A default limit counts only the calls of the agent itself.
             let below = network
                 .agents
                 .values()
@@ -374,7 +374,7 @@ fn worst(network: &network::Network) -> Vec<String> {
             let told = format!("{most} model calls {per}{each}, {then}");
             (a.name.to_string(), told)
         });
-    // of several entries each is named, unless they are the same
+    // Several entries are named, unless their limits are equal.
     let mut entries: Vec<(String, String)> = calls.collect();
     let alike = entries.windows(2).all(|two| two[0].1 == two[1].1);
     let calls: Vec<String> = match entries.len() {

@@ -1,4 +1,4 @@
-//! `completions`: what a shell completes.
+//! `completions`: prints the completion script of a shell.
 
 use crate::cli::{self, Completions};
 use crate::error::{CommandError, Exit};

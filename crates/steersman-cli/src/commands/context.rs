@@ -1,5 +1,5 @@
-//! `context`: what the model saw, rendered again from the log and compared with what was sent; where each part of it comes from,
-//! what changed since the call before, and how much of it stayed the same.
+//! `context`: renders again what the model saw and compares it with what was sent; shows where each part comes from, what
+//! changed since the previous call, and how much stayed the same.
 
 mod cache;
 mod diff;
@@ -30,12 +30,12 @@ use steersman_machine::tick::Cx;
 struct Call {
     effect: Id,
     agent: Id,
-    /// The line that wished it: what it saw is rendered from there.
+    /// The line whose commit wished the call; the request is rendered from the state after it.
     wished: Line,
-    /// The line that took its answer, once there is one.
+    /// The line that took the answer, if there is one.
     answered: Option<Line>,
     usage: Option<Usage>,
-    /// What it was asked beside the agent's own answers, once the calls were told apart.
+    /// The purpose of a call that is not the agent's own answer, once `tell_apart` has run.
     beside: Option<&'static str>,
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn run(
     Ok(Exit::Answered)
 }
 
-/// The model calls on a path, in the order in which they were wished.
+/// Returns the model calls on a path, in the order in which they were wished.
 fn calls(path: &[&Arc<LogLine>]) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     let mut places: BTreeMap<Id, usize> = BTreeMap::new();
@@ -165,7 +165,7 @@ fn usage(commit: &Commit, effect: Id) -> Option<Usage> {
         .cloned()
 }
 
-/// Agents that judge what others made.
+/// Returns the agents that judge the work of others.
 fn reviewers(path: &[&Arc<LogLine>]) -> BTreeSet<Id> {
     let pushes = path
         .iter()
@@ -181,8 +181,8 @@ fn reviewers(path: &[&Arc<LogLine>]) -> BTreeSet<Id> {
     judges.collect()
 }
 
-/// The call whose answer this line took; else the one that it wished; else the last before it. Without a line the last of
-/// an agent that is at work: who looks at the end of a session asks for what was answered, not for how it was judged.
+/// Chooses a call for a line: the one whose answer the line took, else the one that it wished, else the last before it.
+/// Without a line, chooses the last answered call of an agent that is not a judge.
 fn choose<'a>(calls: &[&'a Call], judges: &BTreeSet<Id>, line: Option<Line>) -> Option<&'a Call> {
     let calls = || calls.iter().copied();
     let Some(line) = line else {
@@ -198,22 +198,22 @@ fn choose<'a>(calls: &[&'a Call], judges: &BTreeSet<Id>, line: Option<Line>) -> 
         .or_else(|| calls().rev().find(|c| c.wished <= line))
 }
 
-/// An agent, and what it was asked beside its own answers.
+/// An agent, and the purpose of a call that is not its own answer.
 type Asked<'a> = (Id, Option<&'a str>);
 
-/// A session that is looked at.
+/// The session that the command looks at.
 struct Looked<'a> {
     place: &'a Place,
     inspection: &'a Inspection,
     log: &'a Log,
     path: &'a [&'a Arc<LogLine>],
-    /// The names of its agents: their own, or those of their definitions.
+    /// The names of its agents: the labels that callers gave, or the names of their definitions.
     names: BTreeMap<Id, Name>,
-    /// As people type it, with the branch that was named.
+    /// The session as people type it, with the branch if one was named.
     short: &'a str,
 }
 
-/// Where a session stands as it is walked along: what is behind the line asked for before is folded once.
+/// A position on the path of a branch. Lines that were folded for the previous position are not folded again.
 struct Walk<'a> {
     log: &'a Log,
     stands: Line,
@@ -221,8 +221,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Where it stands behind this line, on its branch. It is told from the beginning only where the line before does not
-    /// lead there: behind a branch that was adopted.
+    /// Returns the snapshot after this line. If the previous position is not on the way to it (after an adoption), folds
+    /// from the beginning.
     fn at(&mut self, line: Line) -> &Snapshot {
         let mut ahead = self.log.back_to(line, self.stands);
         let leads = match ahead.last() {
@@ -243,7 +243,7 @@ impl Walk<'_> {
 }
 
 impl Looked<'_> {
-    /// Begins to walk along its path.
+    /// Starts a walk along the path.
     fn walk(&self) -> Walk<'_> {
         Walk {
             log: self.log,
@@ -252,8 +252,9 @@ impl Looked<'_> {
         }
     }
 
-    /// What was sent, as this version renders it, and what it was rendered from. A session may have been bound anew while the call
-    /// waited or was under way: then it is what agrees with the digest of what was sent, else what the last binding gives.
+    /// Renders a request again as this version does, and returns it with its snapshot and network. The session may have
+    /// been bound to another definition while the call waited or ran. Then the binding whose rendering has the digest of
+    /// the sent request is used, else the last one.
     async fn sent(&self, call: &Call) -> Result<(Request, Snapshot, Arc<Network>), CommandError> {
         let mut walk = self.walk();
         let snapshot = walk.at(call.wished);
@@ -261,7 +262,7 @@ impl Looked<'_> {
             .await
     }
 
-    /// The same from where the branch stood then, behind what this cache knows of the agent's call before.
+    /// Like [`Self::sent`], from the snapshot at that time, with a cache of the agent's previous call.
     async fn sent_after(
         &self,
         call: &Call,
@@ -302,7 +303,7 @@ impl Looked<'_> {
         last
     }
 
-    /// The network under this binding.
+    /// Returns the network of this binding.
     async fn network(&self, binding: &Binding) -> Result<Arc<Network>, CommandError> {
         let values = self.inspection.history.body(binding.values);
         let engine = self.place.engine();
@@ -310,7 +311,7 @@ impl Looked<'_> {
         Ok(engine.network_of(session, binding, &values).await?)
     }
 
-    /// Finds out what each call was for. Nothing is rendered for that.
+    /// Finds the purpose of each call, without rendering it.
     async fn tell_apart(&self, calls: &mut [Call]) {
         let mut walk = self.walk();
         let mut bound: Option<(Arc<Binding>, Arc<Network>)> = None;
@@ -335,8 +336,8 @@ impl Looked<'_> {
         }
     }
 
-    /// The calls among which one is chosen: all, the one of this id, those of the agent of this name or id, or of these what
-    /// was asked beside its own answers, as it stands in scripts: `desk#compact`.
+    /// Returns the calls to choose from: all, the one with this id, those of the agent with this name or id, or those with
+    /// this key as in scripts: `desk#compact`.
     fn of_whom<'c>(&self, calls: &'c [Call], whose: Option<&str>) -> Vec<&'c Call> {
         let id = whose.and_then(|whose| whose.parse::<Id>().ok());
         let is_of = |call: &&Call| match whose {
@@ -354,7 +355,7 @@ impl Looked<'_> {
         calls.iter().filter(is_of).collect()
     }
 
-    /// The model calls, agent by agent, but for this one.
+    /// Lists the lines of all other answered model calls, by agent.
     fn others(&self, calls: &[Call], but: Option<&Call>) -> String {
         let mut by_name: Vec<(Asked<'_>, Vec<String>)> = Vec::new();
         for call in calls {
@@ -374,7 +375,7 @@ impl Looked<'_> {
         named.collect::<Vec<_>>().join(", ")
     }
 
-    /// What an agent's call is for that is wished from here.
+    /// Returns the purpose of a call that an agent would wish at this snapshot.
     async fn purpose(&self, snapshot: &Snapshot, agent: Id) -> Result<Purpose, CommandError> {
         let unbound = || CommandError::usage("this session has not begun");
         let binding = snapshot.binding.as_ref().ok_or_else(unbound)?;
@@ -386,7 +387,7 @@ impl Looked<'_> {
         Ok(purpose(&cx, snapshot, agent))
     }
 
-    /// Who was asked, as it stands in scripts.
+    /// Returns the agent and purpose as scripts name them.
     fn name(&self, call: &Call, request: &Request) -> String {
         self.named(call.agent, request.purpose.beside())
     }
@@ -429,7 +430,7 @@ fn sizes(call: &Call, request: &Request) -> String {
             parts.push(format!("costs {}", money(micros)));
         }
         match &usage.broke {
-            // nothing was before it that this process knew
+            // This process rendered no earlier request to compare with.
             None if usage.prefix == 0 => {}
             None => parts.push(format!(
                 "{} bytes as in the call before",

@@ -1,5 +1,5 @@
-//! `demo`: a session dies in the middle of a payment and goes on. Everything is real but the model and the money: the
-//! service is a process of its own, the session another one, and it is killed with SIGKILL.
+//! `demo`: a session dies in the middle of a payment and continues. Only the model and the money are simulated: the service
+//! and the session are separate processes, and the session is killed with SIGKILL.
 
 use crate::cli::Global;
 use crate::error::{CommandError, Exit};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
 
-/// The definition is the one of `examples/support`.
+/// The definition of `examples/support`.
 const FILES: &[(&str, &str)] = &[
     (
         "steersman.yaml",
@@ -34,22 +34,22 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Characters of a session's id that are typed: no other has the same by chance.
+/// Number of characters of a session's id that are typed; enough to be unique in practice.
 const ENOUGH: usize = 6;
-/// How long anything here may take before the demo gives up.
+/// Maximum time of each wait before the demo gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the killed process is left alone after the payment left, so that its last row can be read.
+/// Time between the payment and the kill, so that the last row on the screen can be read.
 const READABLE: Duration = Duration::from_millis(400);
 
 pub(crate) fn run(global: &Global, printer: &Printer) -> Result<Exit, CommandError> {
     let stage = Stage::set(global, printer)?;
     let outcome = stage.play();
-    // the folder held a definition, a script and the shop's book; the session stays in the store
+    // The folder held a definition, a script and the shop's book; the session stays in the store.
     let _ = std::fs::remove_dir_all(&stage.folder);
     outcome
 }
 
-/// Programs, folder and store of the demo.
+/// The programs, the folder and the store of the demo.
 struct Stage<'a> {
     printer: &'a Printer,
     program: PathBuf,
@@ -109,7 +109,7 @@ impl<'a> Stage<'a> {
         let mut dying = self.spawn(&service, &["approve", &session, "--as", "supervisor"])?;
         let booked = service.wait_for_booking(&mut dying);
         std::thread::sleep(READABLE);
-        // `kill` is SIGKILL: the process cannot write another byte
+        // `kill` sends SIGKILL: the process cannot write another byte.
         let killed = dying.kill();
         let _ = dying.wait();
         booked?;
@@ -126,7 +126,7 @@ impl<'a> Stage<'a> {
         self.sum_up(&session, &told, &service)
     }
 
-    /// What the shop's own book says, beside what was intended.
+    /// Reports the payments in the shop's own book, next to the intended ones.
     fn sum_up(&self, session: &str, told: &Json, service: &Service) -> Result<Exit, CommandError> {
         let printer = self.printer;
         let done = service.booked();
@@ -210,7 +210,7 @@ impl<'a> Stage<'a> {
         Ok(self.command(service, args).spawn()?)
     }
 
-    /// Runs it to its end: its talk goes where ours goes, its document is read.
+    /// Runs a command to its end: relays its messages, and parses the last document that it prints.
     fn act(&self, service: &Service, args: &[&str]) -> Result<(ExitStatus, Json), CommandError> {
         let styled = self.printer.is_styled();
         let mut child = self
@@ -221,7 +221,7 @@ impl<'a> Stage<'a> {
         if let Some(talk) = child.stderr.take() {
             for row in BufReader::new(talk).lines() {
                 let row = row?;
-                // shop and script go with the demo: there is nobody to send anything to
+                // The shop and the script are removed with the demo, so nothing can be sent to the session.
                 if row.contains("steersman send") {
                     continue;
                 }
@@ -247,7 +247,7 @@ fn text(path: &Path) -> Result<&str, CommandError> {
         .ok_or_else(|| CommandError::usage(format!("`{}` is no text", path.display())))
 }
 
-/// The shop, as a process of its own.
+/// The shop, as a separate process.
 struct Service {
     child: Child,
     address: String,
@@ -294,7 +294,7 @@ impl Service {
         std::fs::read_to_string(&self.book).map_or(0, |book| book.lines().count())
     }
 
-    /// Until the payment is in the shop's book; it is answered to nobody.
+    /// Waits until the payment is in the shop's book. The shop does not answer the request.
     fn wait_for_booking(&self, dying: &mut Child) -> Result<(), CommandError> {
         let began = Instant::now();
         while self.booked() == 0 {

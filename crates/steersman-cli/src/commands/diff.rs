@@ -1,4 +1,4 @@
-//! `diff`: how two branches, or two sessions, differ.
+//! `diff`: shows the differences between two branches or two sessions.
 
 use crate::address::Address;
 use crate::cli::{Diff as Args, Global};
@@ -11,10 +11,10 @@ use steersman::{Both, Deed, Diff, First};
 use steersman_machine::ids::Id;
 use steersman_machine::rating;
 
-/// As wide as what is quoted is shown.
+/// Maximum width of a quoted text.
 const WIDTH: usize = 100;
 
-/// As wide as the arguments of a call.
+/// Maximum width of the arguments of a call.
 const ARGUMENTS: usize = 60;
 
 pub(crate) async fn run(
@@ -47,7 +47,7 @@ pub(crate) fn exit(diff: &Diff) -> Exit {
     }
 }
 
-/// Session, branch, and how people call both.
+/// Returns the session, the branch and the name of a side.
 async fn side(place: &Place, text: &str) -> Result<(String, Id, String), CommandError> {
     let address = Address::parse(text)?;
     if address.line.is_some() {
@@ -65,7 +65,7 @@ async fn side(place: &Place, text: &str) -> Result<(String, Id, String), Command
     Ok((seen.info.id.to_string(), branch.id, name))
 }
 
-/// As JSON: the parts of [`Diff`], and whether it matters.
+/// Returns a [`Diff`] as JSON, with the keys `differs` and `empty`.
 pub(crate) fn document(diff: &Diff) -> Json {
     let mut document = serde_json::to_value(diff).unwrap_or_default();
     document["differs"] = diff.outcome_differs().into();
@@ -81,7 +81,7 @@ fn text(value: &Json) -> String {
     }
 }
 
-/// A difference in rows for people: what both came to first.
+/// Renders a difference in rows for people, results first.
 pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
     if diff.is_empty() {
         return vec![green(&format!(
@@ -144,7 +144,7 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
     let answers: Vec<_> = aligned(&diff.answers.a, &diff.answers.b)
         .into_iter()
         .filter(|(of_a, of_b)| of_a != of_b)
-        // where nothing else is the outcome, the last words were told as that
+        // Without an `outcome:`, the last answers are already shown as the result.
         .filter(|(of_a, of_b)| {
             let last = |of: Option<&String>, words: &Option<String>| {
                 of.is_none_or(|of| Some(of) == words.as_ref())
@@ -184,7 +184,7 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
     rows
 }
 
-/// Whether all that differs there is what a reviewer was asked about, and that is told as an answer.
+/// Returns true if the only difference is a draft that a reviewer judged and that is shown as an answer too.
 fn is_told(diff: &Diff, first: &First) -> bool {
     let told = |side: &Option<String>, answers: &[String]| {
         let Some(text) = side else { return true };
@@ -201,9 +201,9 @@ fn is_told(diff: &Diff, first: &First) -> bool {
 
 type Pair<'a> = (Option<&'a String>, Option<&'a String>);
 
-/// Both lists beside each other, so that as many as can be are the same: what one side has more stands alone.
+/// Aligns both lists so that as many entries as possible are equal. An entry of only one side has no partner.
 fn aligned<'a>(a: &'a [String], b: &'a [String]) -> Vec<Pair<'a>> {
-    // how many are the same from here on
+    // `same[i][j]` is the largest number of equal entries from `a[i]` and `b[j]` on.
     let mut same = vec![vec![0_usize; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {
@@ -218,7 +218,7 @@ fn aligned<'a>(a: &'a [String], b: &'a [String]) -> Vec<Pair<'a>> {
     while i < a.len() || j < b.len() {
         let rest = same[i][j];
         let (of_a, of_b) = (a.get(i), b.get(j));
-        // another one in its place
+        // One entry replaces the other.
         let replaced = i < a.len() && j < b.len() && same[i + 1][j + 1] == rest;
         let pair = if of_a == of_b || replaced {
             (of_a, of_b)
@@ -267,7 +267,7 @@ fn outcome(diff: &Diff, rows: &mut Vec<String>, pair: &dyn Fn(&mut Vec<String>, 
     }
 }
 
-/// Calls that one side has and the other has not.
+/// Returns rows for the calls that only one side has.
 fn tools(both: &Both<Vec<Deed>>) -> Vec<String> {
     let only = |of: &[Deed], other: &[Deed], sign: &str| {
         let mut left = other.to_vec();
@@ -294,7 +294,7 @@ fn tools(both: &Both<Vec<Deed>>) -> Vec<String> {
     rows
 }
 
-/// Both sides as one line, for tables.
+/// Renders both sides in one line, for tables.
 pub(crate) fn short(diff: &Diff) -> String {
     if diff.ended.a != diff.ended.b {
         return format!("{} -> {}", diff.ended.a, diff.ended.b);

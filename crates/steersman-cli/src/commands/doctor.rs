@@ -1,7 +1,7 @@
-//! `doctor`: what is there and what is missing. It never prints a key, and changes nothing.
+//! `doctor`: reports what is present and what is missing. It never prints a key, and changes nothing.
 //!
-//! One section for each kind of thing; each check is a [`Finding`]. What is looked at further belongs into a section of
-//! its own, called in [`run`].
+//! Each kind of thing has a section; each check is a [`Finding`]. A new kind of check gets a new section, which [`run`]
+//! calls.
 
 use crate::cli::{Doctor, Global};
 use crate::commands::servers::renamed;
@@ -24,30 +24,30 @@ use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE};
 use steersman_machine::manifest::Manifest;
 use steersman_machine::network::{Network as CheckedNetwork, Source};
 
-/// Variables that hold keys of models, in the order in which `auto` looks at them.
+/// Variables that hold keys of models, in the order in which `auto` tries them.
 const KEYS: [&str; 2] = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
-/// What `auto` means is asked of the smallest definition there is.
+/// The smallest definition, used to find out which model `auto` chooses.
 const SMALLEST: &str = "steersman: 1\nname: doctor\nagents: { desk: { system: You help. } }\n";
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Health {
     Well,
-    /// It will do, or is not needed.
+    /// Sufficient, or not needed.
     Note,
     Bad,
 }
 
-/// What one check found.
+/// The result of one check, with its text.
 struct Finding {
     about: &'static str,
     health: Health,
     text: String,
-    /// What to do about it.
+    /// Advice on what to do.
     hint: Option<String>,
 }
 
-/// Findings as they come.
+/// The findings, in the order of the checks.
 #[derive(Default)]
 struct Findings(Vec<Finding>);
 
@@ -92,7 +92,7 @@ pub(crate) async fn run(
     Ok(if bad { Exit::Failed } else { Exit::Answered })
 }
 
-/// A person accepts the store as it is.
+/// Accepts the store as it is, on a person's word.
 async fn accept(global: &Global, printer: &Printer) -> Result<Exit, CommandError> {
     let file = locate::existing(global)?;
     let shown = locate::shown(&file);
@@ -167,7 +167,7 @@ fn versions(findings: &mut Findings) {
     );
 }
 
-/// Whether the store is there, whole as far as its structure goes, and writable.
+/// Checks that the store exists, that its structure is intact, and that it is writable.
 async fn kept(findings: &mut Findings, file: &Path) {
     let shown = locate::shown(file);
     if !file.exists() {
@@ -234,7 +234,7 @@ async fn kept(findings: &mut Findings, file: &Path) {
     }
 }
 
-/// Where the key that seals secrets comes from.
+/// Reports the source of the key that seals secrets.
 async fn sealing(findings: &mut Findings, file: &Path) {
     let env = process_env();
     if let Some(text) = env(KEY_VARIABLE) {
@@ -278,7 +278,7 @@ async fn sealing(findings: &mut Findings, file: &Path) {
         }
         return;
     }
-    // it is there, so nothing is made
+    // The key exists, so this creates none.
     match steersman_adapters::secrets::sealing_key(&folder, &env) {
         Ok(_) => findings.add(
             "sealing",
@@ -289,16 +289,16 @@ async fn sealing(findings: &mut Findings, file: &Path) {
     };
 }
 
-/// Whether the store, if there is one, holds something that was sealed.
+/// Returns true if the store exists and holds sealed values.
 async fn needs_key(file: &Path) -> bool {
     match store::look(file) {
         Ok(store) => store.holds_sealed().await.unwrap_or(false),
-        // What is wrong with it is told by its own section.
+        // The section of the store reports its errors.
         Err(_) => false,
     }
 }
 
-/// Which keys of models are set; never what they are.
+/// Reports which keys of models are set, never their values.
 fn keys(findings: &mut Findings) {
     let env = process_env();
     for name in KEYS {
@@ -309,7 +309,7 @@ fn keys(findings: &mut Findings) {
     }
 }
 
-/// What the models of a definition mean here, else what `auto` means, and whether their servers answer.
+/// Reports the models that a definition uses here, or the model that `auto` chooses, and whether their servers answer.
 async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<(), CommandError> {
     let network = match definition {
         Some(path) => Network::from_path(locate::definition(path)?)?
@@ -374,7 +374,7 @@ async fn models(findings: &mut Findings, definition: Option<&Path>) -> Result<()
     Ok(())
 }
 
-/// Whether the MCP servers of a definition answer, what is taken of them, and whether models could be shown that.
+/// Reports whether the MCP servers of a definition answer, which of their tools are used, and whether models accept those.
 async fn servers(findings: &mut Findings, definition: &Path) -> Result<(), CommandError> {
     let network = Network::from_path(locate::definition(definition)?)?
         .build()
@@ -444,7 +444,7 @@ async fn servers(findings: &mut Findings, definition: &Path) -> Result<(), Comma
     Ok(())
 }
 
-/// `2 read, 1 unsafe`: how many tools of a server are of which class.
+/// Counts the tools of a server by class: `2 read, 1 unsafe`.
 fn classes(network: &CheckedNetwork, server: &str) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in network.tools.values() {

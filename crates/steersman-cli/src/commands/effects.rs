@@ -1,4 +1,4 @@
-//! `effects`: what a session did to the world, or may have done.
+//! `effects`: lists the effects of a session on the world, or possible effects.
 
 use crate::asked;
 use crate::cli::{Global, Look};
@@ -52,7 +52,7 @@ pub(crate) async fn run(
                 d.id.to_string(),
                 d.class.word().to_owned(),
                 stands(d, network),
-                // of what harms nobody when it runs twice no attempts are counted, but for probes
+                // Attempts of harmless tools are not counted, except those of probes.
                 if d.attempts > 0 || d.counts() {
                     d.attempts.to_string()
                 } else {
@@ -107,7 +107,7 @@ pub(crate) async fn run(
     Ok(Exit::Answered)
 }
 
-/// The command that says what became of an effect that is in doubt.
+/// Returns the command that resolves an effect in doubt.
 fn settles(sight: &Sight, effect: Id) -> String {
     let mut asked = sight.inspection.pending.iter();
     let asked = asked.find(|p| p.kind == PendingKind::Doubt && p.effect == effect);
@@ -120,7 +120,7 @@ fn settles(sight: &Sight, effect: Id) -> String {
     })
 }
 
-/// How an effect stands, and which equal one it repeats by whose word.
+/// Describes the status of an effect, and the equal effect that it repeats, with who allowed the repetition.
 fn stands(deed: &Deed, network: Option<&Network>) -> String {
     let word = deed.word();
     match (&deed.repeats, deed.allowed(network)) {

@@ -1,4 +1,4 @@
-//! `erase`: what was said is replaced by tombstones.
+//! `erase`: replaces texts by tombstones.
 
 use crate::address::{Address, LineName};
 use crate::cli::{Drive, Erase, Global};
@@ -98,7 +98,7 @@ pub(crate) async fn run(
     tell(&done, &info.id, &short, &file, printer)
 }
 
-/// What a session saved to memory: it outlives the session, unless it is to go with it.
+/// Returns the memories that a session saved. They outlive the session, unless they are to be forgotten with it.
 async fn saved(place: &Place, session: &str) -> Result<Vec<Memory>, CommandError> {
     let query = MemoryQuery {
         session: Some(session.into()),
@@ -126,14 +126,14 @@ fn remembered(args: &Erase, saved: &[Memory], short: &str, printer: &Printer) {
     printer.talk(told);
 }
 
-/// What came of it.
+/// The result of an erasure.
 struct Done {
     all: String,
     erased: Erased,
     lines: u64,
     verifies: bool,
     forgot: Result<Forgot, StoreError>,
-    /// Nothing of what was overwritten is left in the journal.
+    /// True if nothing that was overwritten is left in the journal.
     flushed: bool,
 }
 
@@ -195,7 +195,7 @@ fn tell(
         .hint(format!("`steersman fsck {short}` says which")))
 }
 
-/// Lines that were erased before: what they name of artifacts holds no content.
+/// Returns the erased lines of all sessions. References of these lines to artifacts keep no content alive.
 async fn passed(place: &Place, contents: &[[u8; 32]]) -> Result<Passed, CommandError> {
     let mut passed = Passed::new();
     if contents.is_empty() {
@@ -208,7 +208,7 @@ async fn passed(place: &Place, contents: &[[u8; 32]]) -> Result<Passed, CommandE
     Ok(passed)
 }
 
-/// What an address and an effect mean.
+/// Converts an address and an effect into the part to erase.
 fn what(address: &Address, effect: Option<&str>) -> Result<What, CommandError> {
     Ok(match (&address.line, effect) {
         (Some(_), Some(_)) => {

@@ -1,4 +1,5 @@
-//! `example-service NAME`: what an example calls, as a process of its own, on a port or on standard input and output.
+//! `example-service NAME`: runs the service that an example calls, as a separate process, on a port or on standard input
+//! and output.
 
 use crate::cli::ExampleService;
 use crate::error::{CommandError, Exit};
@@ -6,7 +7,7 @@ use crate::printer::Printer;
 use crate::service;
 
 pub(crate) async fn run(args: ExampleService, printer: &Printer) -> Result<Exit, CommandError> {
-    // Spoken to over standard input and output; nothing else is done in this process.
+    // These services use standard input and output; this process does nothing else.
     let streams = || (std::io::stdin().lock(), std::io::stdout().lock());
     match args.name.as_str() {
         "research" => {
@@ -41,7 +42,7 @@ pub(crate) async fn run(args: ExampleService, printer: &Printer) -> Result<Exit,
     let address = listener.local_addr()?;
     printer.data(format!("http://{address}"))?;
     let stop = async {
-        // without a signal handler it runs until it is killed, which is as good
+        // Without a signal handler, the service runs until it is killed, which is fine.
         let _ = tokio::signal::ctrl_c().await;
     };
     axum::serve(listener, routes)

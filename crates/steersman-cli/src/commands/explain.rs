@@ -1,4 +1,4 @@
-//! `explain`: what the code of a diagnostic means, with an example.
+//! `explain`: explains the code of a diagnostic, with an example.
 
 use crate::cli::Explain;
 use crate::error::{CommandError, Exit};

@@ -1,4 +1,4 @@
-//! `export`: sessions as documents, as trajectories, and the artifacts they made.
+//! `export`: writes sessions as documents or as trajectories, or the artifacts that they made.
 
 use crate::address::Address;
 use crate::cli::{Export as Args, Global};
@@ -58,7 +58,7 @@ pub(crate) async fn run(
             vec![whole(&place, info, &known).await?]
         };
         for document in documents {
-            // writing to a text cannot fail
+            // Writing to a string cannot fail.
             let _ = writeln!(text, "{document}");
             rows += 1;
         }
@@ -87,7 +87,7 @@ pub(crate) async fn run(
     Ok(Exit::Answered)
 }
 
-/// What a branch of a session is worth, where the command says: checked against the session's definition.
+/// Parses `--reward`, if it is given, and checks it against the session's definition.
 async fn reward(
     args: &Args,
     place: &Place,
@@ -106,7 +106,7 @@ async fn reward(
     })?))
 }
 
-/// Branches that have no reward though one was asked for, and why the first has none.
+/// The number of branches without a reward although one was asked for, and the reason for the first.
 #[derive(Default)]
 struct Worthless(Cell<u64>, RefCell<Option<String>>);
 
@@ -135,7 +135,7 @@ impl Worthless {
     }
 }
 
-/// Says what may stand in clear in what is written, because it cannot be known here to be a secret.
+/// Warns about values in the output that may be secrets but are not known as such.
 fn missed(known: &Known, info: &SessionInfo, printer: &Printer) {
     if let Some(why) = known.misses() {
         printer.complain(yellow(&format!(
@@ -145,7 +145,7 @@ fn missed(known: &Known, info: &SessionInfo, printer: &Printer) {
     }
 }
 
-/// A session as one document: what `show` tells of it, and its lines under `log`.
+/// Returns a session as one document: what `show` prints, and the lines under `log`.
 async fn whole(place: &Place, info: &SessionInfo, known: &Known) -> Result<Json, CommandError> {
     let mut document = show::document(place, &info.id).await?;
     document["log"] = log::documents(place, &info.id).await?.into();
@@ -153,8 +153,8 @@ async fn whole(place: &Place, info: &SessionInfo, known: &Known) -> Result<Json,
     Ok(document)
 }
 
-/// Every version of each artifact at `SESSION/vN/NAME`, and a list of them in `index.json`. What cannot be written keeps
-/// nothing else from it.
+/// Writes every version of each artifact to `SESSION/vN/NAME`, and a list of them to `index.json`. A failure does not stop
+/// the others.
 async fn artifacts_of(
     place: &Place,
     found: &[SessionInfo],
@@ -180,7 +180,7 @@ async fn artifacts_of(
             row["file"] = Json::Null;
             let file = format!("{}/v{}/{name}", info.id, version.version);
             match one_artifact(place, &known, version, (folder, &file), &mut row).await {
-                // what was erased is listed all the same
+                // An erased artifact is listed without a file.
                 Ok(false) => {}
                 Ok(true) => {
                     row["file"] = file.into();
@@ -208,7 +208,7 @@ async fn artifacts_of(
     }
 }
 
-/// Writes one version without the secrets that stand in it. False if its content was erased.
+/// Writes one version with its secrets masked. Returns false if its content was erased.
 async fn one_artifact(
     place: &Place,
     known: &Known,
@@ -227,7 +227,7 @@ async fn one_artifact(
     Ok(true)
 }
 
-/// The names of artifacts without secrets, by what they are called: two stay two.
+/// Returns the names of artifacts with secrets masked. Different names stay different.
 fn shown_names(versions: &[Version], known: &Known) -> BTreeMap<String, String> {
     let names: BTreeSet<&str> = versions.iter().map(|version| &*version.name).collect();
     let (secret, plain): (Vec<&str>, Vec<&str>) =

@@ -1,4 +1,4 @@
-//! `fork`: a branch begins beside the session.
+//! `fork`: opens a branch next to the session.
 
 use crate::cli::{Fork, Global};
 use crate::commands::branching::{Begun, Spot, free};

@@ -1,4 +1,4 @@
-//! `fsck`: verifies every line of every session, and says what is damaged, where, and what to do.
+//! `fsck`: verifies every line of every session, and reports what is damaged, where, and what to do.
 
 use crate::address::Address;
 use crate::cli::{Fsck, Global};
@@ -29,18 +29,18 @@ use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::Doubtful;
 
-/// What is wrong with a session.
+/// The faults of a session.
 #[derive(Default)]
 struct Found {
-    /// Damage: where and what.
+    /// Damage, with its place.
     damaged: Vec<String>,
-    /// Whole, but not for this version.
+    /// Intact data that only a newer version can read.
     newer: Vec<String>,
-    /// A cache that is not what it is made from.
+    /// Checkpoints that differ from the lines that they were made from.
     stale: Vec<String>,
-    /// What is kept beside the log otherwise than the log says.
+    /// Data stored outside the log that disagrees with the log.
     beside: Vec<String>,
-    /// Branches that cannot be loaded.
+    /// Branches that cannot be loaded, each from a line on.
     affected: Vec<String>,
     report: Report,
 }
@@ -67,7 +67,7 @@ pub(crate) async fn run(
     };
     let wanted = wanted(&args, &all)?;
     let (mut bad, mut lines, mut newer) = (structure.len(), 0, 0);
-    // What is sealed is not looked at.
+    // The zero key is enough, because sealed values are not opened.
     let engine = Steersman::options().over(store.clone(), &[0; 32]);
     let engine = engine.engine();
     let mut beside = 0;
@@ -148,7 +148,7 @@ pub(crate) async fn run(
         .hint("restore the store from a backup, or go on without the sessions named here"))
 }
 
-/// Sessions that can be found, and what is wrong with the ids of those that cannot, in words.
+/// Returns the sessions that can be found, and descriptions of invalid ids.
 async fn sessions(store: &File) -> Result<(Vec<SessionInfo>, Vec<String>), CommandError> {
     let ids = store.ids().await?;
     let nameless: Vec<String> = ids
@@ -170,7 +170,7 @@ async fn sessions(store: &File) -> Result<(Vec<SessionInfo>, Vec<String>), Comma
     Ok((found, nameless))
 }
 
-/// A session that could not be looked at to its end.
+/// Reports a session that could not be read to its end.
 fn unread(error: CommandError) -> Found {
     Found {
         damaged: vec![error.message],
@@ -178,7 +178,7 @@ fn unread(error: CommandError) -> Found {
     }
 }
 
-/// Contents of memories that are not what they were, or not there: how many.
+/// Reports memories whose content is missing or does not fit its hash. Returns their number.
 async fn memories(store: &File, printer: &Printer, args: &Fsck) -> Result<usize, CommandError> {
     if args.session.is_some() {
         return Ok(0);
@@ -249,7 +249,7 @@ async fn check(store: &File, info: &SessionInfo, engine: &Engine) -> Result<Foun
     Ok(found)
 }
 
-/// What lies in its inbox: whoever drives the session hears what can be read.
+/// Reports inbox messages that are damaged or from a newer version.
 fn messages(lying: &[InboxMessage], found: &mut Found) {
     for error in inbox::unread(lying) {
         match &error {
@@ -259,7 +259,8 @@ fn messages(lying: &[InboxMessage], found: &mut Found) {
     }
 }
 
-/// What is kept beside a log that is whole, compared with it. One that is driven meanwhile moves on between two looks.
+/// Compares the data that is stored outside of an intact log with it. A session that is driven meanwhile is skipped,
+/// because it may change between two reads.
 async fn beside(
     store: &File,
     info: &SessionInfo,
@@ -268,7 +269,7 @@ async fn beside(
     if info.owner.is_some() || store.head(&info.id).await? == Line::NONE {
         return Ok(Vec::new());
     }
-    // What it cannot be looked at for is told by whoever drives it.
+    // The process that drives the session reports why it cannot be inspected.
     let Ok(inspection) = engine.inspect(&info.id).await else {
         return Ok(Vec::new());
     };
@@ -281,7 +282,8 @@ async fn beside(
     Ok(found)
 }
 
-/// Every line that is there verifies: whether some are missing at the end, and whether what is kept beside the log fits.
+/// For a session whose lines all verify: checks that no lines are missing at the end, and that data outside of the log fits
+/// it.
 async fn whole(
     store: &File,
     info: &SessionInfo,
@@ -336,7 +338,7 @@ async fn whole(
     Ok(())
 }
 
-/// What it is bound to is there: its definition, and what its MCP servers offered.
+/// Checks that the definition and the server manifest that a session is bound to are stored.
 async fn bound(
     store: &File,
     info: &SessionInfo,
@@ -354,7 +356,7 @@ async fn bound(
         let past = Past::new(shared, id, info.salt, head, DEFAULT_BOUND);
         past.read(binding.values.line()).await?;
         let manifest = bind::manifest(&info.id, binding, &past.text(binding.values));
-        // values that cannot be read are told by whoever loads them
+        // Loading the session reports unreadable values.
         let manifest = manifest.ok().flatten().map(|hash| hash.0);
         let named = [
             ("its definition", Some(binding.source)),
@@ -375,7 +377,7 @@ async fn bound(
     Ok(())
 }
 
-/// What lines name of artifacts is there and fits its hash, on all branches. Gives back what is not there, in words: it
+/// Checks that the contents of artifacts on all branches exist and fit their hashes. Returns the missing ones, because they
 /// may have been erased.
 async fn contents(
     store: &File,

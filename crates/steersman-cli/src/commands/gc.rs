@@ -1,4 +1,4 @@
-//! `gc`: deletes large texts and definitions that nothing names any more.
+//! `gc`: deletes large texts and definitions that are no longer referenced.
 
 use crate::cli::{Gc, Global};
 use crate::error::{CommandError, Exit};

@@ -1,4 +1,4 @@
-//! `graph`: a definition as a picture, or a session in it.
+//! `graph`: draws a definition, or the state of a session in it.
 
 use crate::address::{Address, SessionName};
 use crate::cli::{Format, Global, Graph as Args};
@@ -20,7 +20,7 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_runtime::files;
 
-/// Bytes of a file by which it is known whether it was drawn by us.
+/// Number of bytes that are read to recognise a file that this command drew.
 const HEAD: usize = 256;
 
 pub(crate) async fn run(
@@ -94,8 +94,9 @@ enum Meant {
     Session(Box<Place>, Address),
 }
 
-/// A path with a separator or the ending of a definition is a definition, and so is a file or folder that holds one; all else
-/// is a session. What could be both is asked for again.
+/// Decides what a target means. A path with a separator or a definition's file name ending is a definition, and so is an
+/// existing file or folder with one; anything else is a session. If both are possible, the command refuses and asks for a
+/// clear name.
 async fn meant(target: Option<&str>, global: &Global) -> Result<Meant, CommandError> {
     let Some(target) = target else {
         let here = PathBuf::from(".");
@@ -129,7 +130,7 @@ async fn meant(target: Option<&str>, global: &Global) -> Result<Meant, CommandEr
         .hint(format!("the session: steersman graph {target}@head"))),
         (false, Some((place, address))) => Ok(Meant::Session(place, address)),
         (false, None) => {
-            // whoever typed `last` means a session, and hears why there is none
+            // The target `last` means a session, so report why there is none.
             if target == "last" || target.starts_with("last@") || target.starts_with("last:") {
                 locate::existing(global)?;
             }
@@ -145,7 +146,7 @@ async fn meant(target: Option<&str>, global: &Global) -> Result<Meant, CommandEr
     }
 }
 
-/// The session of this name, if there is one. More than one, and a name that is none, are errors.
+/// Finds the session of this name. An ambiguous or malformed name is an error.
 async fn session(
     target: &str,
     global: &Global,
@@ -204,7 +205,7 @@ async fn of_session(place: &Place, address: &Address) -> Result<Graph, CommandEr
     Ok(drawn.graph)
 }
 
-/// The definition that a session ran under there, as the store has it.
+/// Returns the definition that the session was bound to at the snapshot, from the store.
 async fn bound(
     place: &Place,
     inspection: &Inspection,
@@ -266,13 +267,13 @@ fn written(graph: &Graph, format: Format, file: &Path) -> String {
     }
 }
 
-/// Writes it. A file that was not drawn by us stays.
+/// Writes the file. A file that this command did not draw is not overwritten.
 fn write(file: &Path, text: &str) -> Result<(), CommandError> {
     let ours = |there: &str| {
         let head = there.strip_prefix("```mermaid\n").unwrap_or(there);
         head.starts_with(mermaid::MARK) || head.starts_with(svg::MARK)
     };
-    // Nothing is lost in what is no plain file, and to look into it could mean to wait.
+    // A target that is not a regular file is overwritten without a check, because reading it could block.
     match files::begin(file, HEAD) {
         Ok(there) if !there.is_empty() && !ours(&String::from_utf8_lossy(&there)) => {
             return Err(CommandError::usage(format!(

@@ -1,4 +1,4 @@
-//! `import`: a definition from what another program reads.
+//! `import`: converts a definition of another program.
 
 use crate::cli::{Import, ImportFrom};
 use crate::error::{CommandError, Exit};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use steersman_definition::import::{Imported, aiwaves};
 use steersman_runtime::files;
 
-/// Bytes of a file at most. What a definition may hold is less.
+/// Maximum size of a file in bytes; definitions are limited to less.
 const LARGEST: usize = 16 << 20;
 
 pub(crate) fn run(args: Import, printer: &Printer) -> Result<Exit, CommandError> {
@@ -41,7 +41,7 @@ fn read(file: &Path) -> Result<String, CommandError> {
     })
 }
 
-/// A network is called like its file; where that says nothing, like its folder.
+/// Returns the name of the network: that of the file, or of its folder if the file is called `config`.
 fn named(file: &Path) -> String {
     let text =
         |part: Option<&std::ffi::OsStr>| part.map(|part| part.to_string_lossy().into_owned());

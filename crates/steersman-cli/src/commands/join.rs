@@ -1,4 +1,4 @@
-//! `join`: a session hears what its branches came to.
+//! `join`: reports the results of branches to the session.
 
 use crate::cli::{Global, Join};
 use crate::commands::act::Target;
@@ -15,7 +15,7 @@ pub(crate) async fn run(
     let target = Target::find(&args.session, global, &args.own.drive).await?;
     let mut branches = Vec::new();
     for name in &args.branches {
-        // as an address, too: what `fork` and `show` print
+        // An address is accepted too, as `fork` and `show` print it.
         let name = name
             .rsplit_once(':')
             .map_or(name.as_str(), |(_, name)| name);

@@ -1,4 +1,4 @@
-//! `log`: a session line by line; `-f` goes on as lines come in.
+//! `log`: prints a session line by line; `-f` follows new lines.
 
 use crate::cli::{Global, Log};
 use crate::error::{CommandError, Exit};
@@ -83,7 +83,7 @@ fn show(
     Ok(())
 }
 
-/// A line as a document; `told` is its trace.
+/// Returns a line as a document; `told` is its trace.
 fn document(line: &LogLine, told: &str) -> Json {
     let mut rows = told.lines();
     let head = rows.next().unwrap_or_default();
@@ -98,7 +98,7 @@ fn document(line: &LogLine, told: &str) -> Json {
     })
 }
 
-/// All lines of a session as documents.
+/// Returns all lines of a session as documents.
 pub(crate) async fn documents(place: &Place, session: &str) -> Result<Vec<Json>, CommandError> {
     let log = read(place, session).await?;
     let mut trace = Trace::default();

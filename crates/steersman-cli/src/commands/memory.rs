@@ -1,4 +1,4 @@
-//! `memory`: what agents remember over sessions. Lists, searches, shows, rates and forgets it.
+//! `memory`: lists, searches, shows, rates and forgets memories that agents keep across sessions.
 
 use crate::address::Address;
 use crate::cli::{Drive, Global, Memory as Args, MemoryAct};
@@ -12,7 +12,7 @@ use steersman::runtime::memory::MemoryError;
 use steersman::runtime::store::{Memory, MemoryQuery, Rated};
 use steersman_machine::rating::BEST;
 
-/// Rows of a list, where nobody asks for all.
+/// Maximum number of rows of a list without `--all`.
 const FEW: usize = 20;
 
 pub(crate) async fn run(
@@ -151,7 +151,7 @@ async fn list(
     Ok(Exit::Answered)
 }
 
-/// Searches one scope, or each that there is where none is named.
+/// Searches one scope, or every scope if none is named.
 async fn search(
     place: &Place,
     scope: Option<&str>,
@@ -267,7 +267,7 @@ async fn forgotten(
     let hashes: Vec<[u8; 32]> = meant.iter().map(|memory| memory.hash).collect();
     let path = place.file.clone();
     place.close();
-    // Contents that nothing else names go at once, if nobody else is in the store.
+    // Deletes contents that nothing else references immediately, if no other process uses the store.
     let (deleted, flushed) = store::forgotten(&path, "", hashes, Passed::new()).await?;
     let deleted = flushed.and(deleted);
     if printer.is_json() {

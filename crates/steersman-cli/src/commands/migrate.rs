@@ -1,4 +1,4 @@
-//! `migrate`: values of `config` are bound anew.
+//! `migrate`: binds new values of `config`.
 
 use crate::cli::{Global, Migrate, Own};
 use crate::commands::orders::Wanted;
@@ -29,7 +29,7 @@ pub(crate) async fn run(
         }
         None => sessions::select(&place, &Filter::parse(args.which.filter.as_deref())?).await?,
     };
-    // what changes is shown before anybody says yes
+    // Changes are shown before the confirmation.
     for (change, times) in changes(&place, &found, &config).await? {
         printer.talk(format!("{change}   in {}", words::count(times, "session")));
     }
@@ -66,7 +66,7 @@ fn parsed(config: &[String]) -> Result<BTreeMap<Name, Json>, CommandError> {
     Ok(values)
 }
 
-/// Old and new values, and in how many sessions. What no session can be bound to is refused here.
+/// Returns each change with the number of sessions that it affects. A value that a session cannot be bound to is refused.
 async fn changes(
     place: &Place,
     found: &[SessionInfo],

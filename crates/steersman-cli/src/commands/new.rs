@@ -1,4 +1,4 @@
-//! `new NAME`: a small definition to start from.
+//! `new NAME`: writes a small definition to start from.
 
 use crate::cli::New;
 use crate::error::{CommandError, Exit};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: New, printer: &Printer) -> Result<Exit, CommandError> {
         }
         std::fs::write(path, text.replace("NAME", &name))?;
     }
-    // the sessions of what lies below are kept here
+    // Sessions of this folder are stored here.
     let own = folder.join(".steersman");
     std::fs::create_dir_all(&own)?;
     let schema = steersman_definition::schema();

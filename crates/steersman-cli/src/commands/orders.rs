@@ -1,4 +1,4 @@
-//! `cancel`, `pause`, `resume`, `hold`, `release`, `retry`, `migrate`: for one session, or for all that match.
+//! `cancel`, `pause`, `resume`, `hold`, `release`, `retry`, `migrate`: orders for one session, or for all that match.
 
 use crate::cli::{Drive, Global, Hold, Order, Own, Retry, Which};
 use crate::commands::act::{Reached, Target, elsewhere, role};
@@ -18,7 +18,7 @@ use steersman::runtime::session::{Fate, Settled};
 use steersman::runtime::store::{SessionInfo, StoreError};
 use steersman_machine::ids::Id;
 
-/// Sessions that are driven at once where an order is for many.
+/// Number of sessions that are driven concurrently for an order to many.
 const AT_ONCE: usize = 8;
 
 pub(crate) async fn pause(
@@ -65,7 +65,7 @@ pub(crate) async fn release(
     wanted.carry_out(which, own, global, printer).await
 }
 
-/// Effects of a tool are kept from beginning, or may begin again.
+/// Returns the message that holds a tool or releases it.
 fn holding(args: &Hold, held: bool) -> Message {
     Message::Hold {
         tool: args.tool.as_deref().map(Into::into),
@@ -94,22 +94,22 @@ pub(crate) async fn retry(
     wanted.carry_out(which, own, global, printer).await
 }
 
-/// Something wanted of sessions.
+/// An order for sessions.
 pub(crate) struct Wanted {
     message: Message,
-    /// What a session is then, in a list.
+    /// The word for a session that took the order, for lists.
     word: &'static str,
-    /// Whether the session goes on with it: then it is driven.
+    /// True if the session is driven afterwards.
     goes_on: bool,
-    /// The command that ends it.
+    /// The command that ends the order.
     end: Option<String>,
 }
 
-/// What became of it in one session.
+/// The result of an order in one session.
 pub(crate) struct Outcome {
-    /// `taken`, `inbox`, `refused`, `failed`.
+    /// One of `taken`, `inbox`, `refused`, `failed`.
     pub(crate) fate: &'static str,
-    /// In words.
+    /// The result in words.
     pub(crate) text: String,
     settled: Option<Arc<Settled>>,
 }
@@ -131,7 +131,7 @@ impl Outcome {
         Self::new("refused", why)
     }
 
-    /// Another process drives the session: what became of it there; `taken` says so.
+    /// Returns the result of an order to a session that another process drives; `taken` is the text for success.
     fn elsewhere(
         reached: Result<Reached<'_>, CommandError>,
         taken: impl Into<String>,
@@ -144,14 +144,14 @@ impl Outcome {
         }
     }
 
-    /// It did not do what was wanted.
+    /// Returns true if the session did not do what was ordered.
     pub(crate) fn is_bad(&self) -> bool {
         matches!(self.fate, "refused" | "failed")
     }
 }
 
 impl Wanted {
-    /// It takes effect at once and begins nothing.
+    /// Creates an order that takes effect immediately and begins nothing.
     pub(crate) fn order(message: Message, word: &'static str, end: Option<&str>) -> Self {
         Self {
             message,
@@ -161,7 +161,7 @@ impl Wanted {
         }
     }
 
-    /// The session goes on with it.
+    /// Creates an order after which the session is driven.
     pub(crate) fn drives(message: Message, word: &'static str) -> Self {
         Self {
             message,
@@ -214,7 +214,7 @@ impl Wanted {
         Ok(Exit::Answered)
     }
 
-    /// An order reaches a session whoever owns it; nothing of it runs for that.
+    /// Gives an order to a session, whichever process owns it. Nothing of the session runs for it.
     pub(crate) async fn ordered(
         &self,
         place: &Place,
@@ -238,7 +238,7 @@ impl Wanted {
         })
     }
 
-    /// The word of a document: what the session is, or where the order lies.
+    /// Returns the status for a document: the state of the session, or the fate of the order.
     fn status(&self, outcome: &Outcome) -> &'static str {
         match outcome.fate {
             "taken" => self.word,
@@ -262,7 +262,7 @@ impl Wanted {
             for info in some {
                 tasks.push(self.one_of(&place, info, own));
             }
-            // told in the order of the list, however long each takes
+            // The results are printed in the order of the list.
             let outcomes = join_all(tasks).await;
             for (info, outcome) in some.iter().zip(outcomes) {
                 bad += u64::from(outcome.is_bad());
@@ -313,7 +313,7 @@ impl Wanted {
         printer.data(format!("{short}  {text}  {}", dim(&sessions::labels(info))).trim_end())
     }
 
-    /// In one of many: whatever goes wrong there hides no other.
+    /// Gives the order to one session of many. An error becomes a result, so that it does not hide the others.
     async fn one_of(&self, place: &Place, info: &SessionInfo, own: &Own) -> Outcome {
         let outcome = if self.goes_on {
             self.driven(place, info, own).await
@@ -323,7 +323,7 @@ impl Wanted {
         outcome.unwrap_or_else(|error| Outcome::new("failed", error.message))
     }
 
-    /// It is put into the inbox, and the session driven until nothing goes on by itself.
+    /// Puts the order into the inbox, and drives the session until nothing goes on by itself.
     async fn driven(
         &self,
         place: &Place,
@@ -363,7 +363,7 @@ impl Wanted {
     }
 }
 
-/// Sessions that match, once somebody has said that they are meant. None: nobody has, or there are none.
+/// Returns the sessions that match, after a confirmation. `None` means that it was refused, or that none match.
 pub(crate) async fn chosen(
     which: &Which,
     global: &Global,
@@ -403,7 +403,7 @@ pub(crate) async fn chosen(
     }
 }
 
-/// Waits for all, in their order.
+/// Waits for all tasks; returns the results in their order.
 async fn join_all<F: Future>(tasks: Vec<F>) -> Vec<F::Output> {
     let mut tasks: Vec<_> = tasks.into_iter().map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = tasks.iter().map(|_| None).collect();

@@ -1,4 +1,4 @@
-//! `pending`: what waits for a person, an event or time, in all sessions.
+//! `pending`: lists what waits for a person, an event or a time, in all sessions.
 
 use crate::asked;
 use crate::cli::{Global, Pending};
@@ -15,10 +15,10 @@ use steersman::runtime::pending::{self, Pending as Waits, PendingKind};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
 use steersman_machine::ids::Name;
 
-/// What `run --all` does.
+/// Describes what `run --all` does.
 pub(crate) const DRIVES: &str = "drives all that have something to do, until Ctrl-C";
 
-/// Rows that are shown unless all are wanted.
+/// Number of rows that are shown without `--all`.
 const SHOWN: usize = 20;
 
 pub(crate) async fn run(
@@ -42,7 +42,7 @@ pub(crate) async fn run(
             Some(pending) => pending,
             None => match looked_at(&place, &info.id).await {
                 Ok(pending) => pending,
-                // others wait all the same
+                // Continue with the other sessions.
                 Err(error) => {
                     broken.push(error);
                     unseen.push(&*info.id);
@@ -63,15 +63,15 @@ pub(crate) async fn run(
         None => left(&place, &all).await?,
         Some(_) => Vec::new(),
     };
-    // what ends first comes first, what never ends last
+    // What ends first is listed first, and what never ends last.
     found.sort_by_key(|(_, p)| (p.due.map_or(i64::MAX, |d| d.0), p.since.0));
-    // a box that cannot be read was told
+    // `damage` has reported an event box that cannot be read.
     let events = place
         .store()
         .event_box(place.engine().clock().now(), SHOWN)
         .await
         .unwrap_or_default();
-    // a filter is about what waits for somebody
+    // A filter selects what waits, so events in the box are left out.
     let events = match args.filter {
         None => events,
         Some(_) => Vec::new(),
@@ -123,7 +123,7 @@ pub(crate) async fn run(
     all_broken.map_or(Ok(Exit::Answered), Err)
 }
 
-/// What sessions are found by is damaged: then not all that waits may be found.
+/// Reports damage to the lists by which sessions are found, because then not everything that waits may be found.
 async fn damage(place: &Place) -> Result<Option<CommandError>, CommandError> {
     let damaged = place.store().damaged_lists().await?;
     Ok(damaged.first().map(|first| {
@@ -136,14 +136,14 @@ async fn damage(place: &Place) -> Result<Option<CommandError>, CommandError> {
     }))
 }
 
-/// What lies in an inbox.
+/// The content of an inbox message.
 enum Lies {
     Event(Name),
-    /// Something is said.
+    /// A user message.
     Said,
-    /// Something else is wanted.
+    /// Any other message.
     Message,
-    /// Nobody will hear it.
+    /// A message that cannot be read.
     Unread(DecodeError),
 }
 
@@ -185,13 +185,13 @@ impl Lies {
     }
 }
 
-/// Sessions that were at work when their process died: what they began may have happened.
+/// Returns the sessions that were at work when their process died. What they began may have happened.
 fn dead(all: &[SessionInfo]) -> impl Iterator<Item = &SessionInfo> {
     all.iter()
         .filter(|info| sessions::status(info) == "interrupted")
 }
 
-/// Whether a message says something, which is taken when nothing else is open.
+/// Returns true for a user message, which is taken only when nothing else is open.
 fn is_said(message: &Message) -> bool {
     match message {
         Message::Say { .. } | Message::Sent { .. } => true,
@@ -200,7 +200,7 @@ fn is_said(message: &Message) -> bool {
     }
 }
 
-/// What lies in inboxes of sessions that nobody drives. An event lies there until something waits for it.
+/// Returns inbox messages of sessions that no process drives. An event stays there until something waits for it.
 async fn left<'a>(
     place: &Place,
     all: &'a [SessionInfo],
@@ -232,7 +232,7 @@ async fn left<'a>(
     Ok(left)
 }
 
-/// What is listed apart from what waits: events in the box, sessions whose process died, and what lies in inboxes.
+/// Lists next to what waits: events in the box, sessions whose process died, and inbox messages.
 type Apart<'a> = (
     &'a [BoxedEvent],
     &'a [&'a SessionInfo],
@@ -268,7 +268,7 @@ fn tell(
         }
     }
     for event in events {
-        // What the store knows it by begins with what is said beside it.
+        // The stored id begins with the network and the event, which the row shows already.
         let known = format!("{} event {} ", event.network, event.event);
         let id = event.id.strip_prefix(&known).unwrap_or(&event.id);
         printer.data(format!(
@@ -330,18 +330,18 @@ fn tell(
     Ok(())
 }
 
-/// What the list of sessions says that one waits for. None: something of it runs or did when its process died, or it is
-/// too much for a list; then the session says it.
+/// Returns what a session waits for, as the list of sessions stores it. `None` means that the session must be inspected: it
+/// is at work, or was when its process died, or its list is too large.
 pub(crate) fn listed(info: &SessionInfo) -> Option<Vec<Waits>> {
     match &*info.state.status {
-        // nothing was driven yet
+        // The session was not driven yet.
         "" => Some(Vec::new()),
         "running" => None,
         _ => pending::read(&info.state.waits),
     }
 }
 
-/// What a session waits for that no list tells. One that cannot be looked at hides no other.
+/// Inspects a session whose waits are not in the list.
 async fn looked_at(place: &Place, session: &str) -> Result<Vec<Waits>, CommandError> {
     Ok(place.engine().inspect(session).await?.pending)
 }

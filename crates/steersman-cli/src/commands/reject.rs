@@ -1,4 +1,4 @@
-//! `reject`: keeps a held call from running.
+//! `reject`: prevents a held call from running.
 
 use crate::cli::{Global, Reject};
 use crate::commands::act::{Target, role};
@@ -7,7 +7,7 @@ use crate::printer::Printer;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::PendingKind;
 
-/// Holds that a person can keep.
+/// Kinds of holds that a person can reject.
 const HELD: &[PendingKind] = &[
     PendingKind::Approval,
     PendingKind::Repeat,

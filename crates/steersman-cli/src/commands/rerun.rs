@@ -1,4 +1,4 @@
-//! `rerun`: a session again, with something changed; or many of them, with a table of what would change.
+//! `rerun`: runs a session again with something changed; or many sessions, with a table of the changes.
 
 mod many;
 
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     Ok(worst)
 }
 
-/// Whoever looked at its lines one by one left it as it is.
+/// The person stepped through the lines and left the rerun paused.
 async fn left_paused(
     ran: &Rerunned,
     place: &Place,
@@ -79,7 +79,7 @@ async fn left_paused(
     Ok(Exit::Waits)
 }
 
-/// Where a rerun begins.
+/// The session, branch and line at which a rerun begins.
 struct Spot {
     session: String,
     branch: Id,
@@ -119,12 +119,12 @@ impl Spot {
     }
 }
 
-/// What is changed in each session.
+/// The changes that are applied to each session.
 struct Changes {
     definition: Option<Network>,
     values: Vec<(String, Json)>,
     people: People,
-    /// Paths of which it was said that they change less than it seems.
+    /// Paths for which the warning about modes was printed.
     warned: Mutex<BTreeSet<String>>,
 }
 
@@ -161,7 +161,7 @@ impl Changes {
         })
     }
 
-    /// What is set for an agent and set anew by its modes changes nothing there. Said once, however many are rerun.
+    /// Warns about a value that is set for an agent but overridden by its modes. Each path is reported once.
     fn warn(&self, network: &Network, printer: &Printer) {
         for (path, _) in &self.values {
             let anew = network.overridden(path);
@@ -176,7 +176,7 @@ impl Changes {
         }
     }
 
-    /// What cannot be had for a model that was named here has nothing to do with scripts.
+    /// Replaces the hints of an error about a model that `--set` names: scripts are not the cause.
     fn hinted(&self, error: CommandError) -> CommandError {
         let about_models = error.message.starts_with("model `");
         let set = self
@@ -196,13 +196,13 @@ impl Changes {
         }
     }
 
-    /// Nothing is set in sessions' own definitions.
+    /// Returns true if no values are set in the sessions' definitions.
     fn is_plain(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The definition that a session is rerun under; none: its own. Values are set in the one that it is bound to, where no
-    /// other is given.
+    /// Returns the definition for the rerun of a session, with the values set; `None` means the session's own. Without
+    /// another definition, the values are set in the one that the session is bound to.
     async fn network(&self, session: &str, place: &Place) -> Result<Option<Network>, CommandError> {
         Ok(match &self.definition {
             Some(network) if self.values.is_empty() => Some(network.clone()),
@@ -212,7 +212,7 @@ impl Changes {
         })
     }
 
-    /// A rerun of one session.
+    /// Returns the changes for one session.
     async fn rerun(
         &self,
         args: &Args,
@@ -237,7 +237,7 @@ impl Changes {
     }
 }
 
-/// What was followed and where it was left, in a sentence.
+/// Describes in a sentence how far the recording was followed.
 fn sentence(ran: &Rerunned) -> String {
     let were = if ran.lines == 1 { "was" } else { "were" };
     let followed = format!(
@@ -250,7 +250,7 @@ fn sentence(ran: &Rerunned) -> String {
     }
 }
 
-/// What people did then and nobody did again; none: there is nothing of that kind.
+/// Lists the acts of people that were not repeated; `None` if all were.
 fn not_repeated(ran: &Rerunned) -> Option<String> {
     let all = &ran.not_repeated;
     (!all.is_empty()).then(|| format!("not repeated: {}", all.join(", ")))
@@ -274,7 +274,7 @@ fn document(ran: &Rerunned, found: &Diff, of: &str, at: Option<Line>) -> Json {
     })
 }
 
-/// In one word what came of it.
+/// Returns the result of the rerun in one word.
 fn verdict(ran: &Rerunned, found: &Diff) -> &'static str {
     let word = ran.settled.word();
     if ran.leaf.is_some() && found.ended.a != "leaf" {
@@ -290,7 +290,7 @@ fn verdict(ran: &Rerunned, found: &Diff) -> &'static str {
     }
 }
 
-/// Whether it came to something else, or nobody knows, since not all of it was repeated.
+/// Returns true if the result differs, or is not known because not everything was repeated.
 fn differs(ran: &Rerunned, found: &Diff) -> bool {
     found.outcome_differs() || !ran.not_repeated.is_empty()
 }

@@ -1,4 +1,4 @@
-//! `resolve`: says what became of an effect that is in doubt.
+//! `resolve`: reports the outcome of an effect in doubt.
 
 use crate::cli::{Global, Resolve};
 use crate::commands::act::{Target, role};
@@ -21,7 +21,7 @@ pub(crate) async fn run(
     let seen = &target.inspection;
     let left = left.filter(|of| seen.is_left_in_doubt(of.effect));
     let meant = if let Some(of) = left {
-        // Who asked about it before its branch was left asks still.
+        // The question about it stays open after its branch was left.
         let open = seen.ledger.effect(of.effect).and_then(Record::open_hold);
         PendingId {
             hold: of.hold.or(open.map(|(at, _)| at)),
@@ -30,7 +30,7 @@ pub(crate) async fn run(
     } else {
         let found = target.pending(effect, &[PendingKind::Doubt], "doubt", &args.act);
         let found = found.map_err(|error| match (&args.done, effect) {
-                // what stands there may be meant as the result: it is not guessed
+                // The text may be meant as the result, which must not be guessed.
                 (Some(_), Some(effect)) if effect.parse::<Id>().is_err() => error.hint(
                     "an effect is named by its id or its tool; a result is joined to its option: --done=RESULT",
                 ),
@@ -69,7 +69,7 @@ pub(crate) async fn run(
     })
 }
 
-/// What the tool would have answered, as it was typed: JSON, or a text as it stands.
+/// Parses the result of the tool: JSON, or else a plain text.
 fn given(typed: &str) -> Result<serde_json::Value, CommandError> {
     let bare = typed.trim();
     if bare == "..." {

@@ -1,4 +1,4 @@
-//! `rewind`: back to a line; what came after is left behind.
+//! `rewind`: goes back to a line and leaves the lines after it behind.
 
 use crate::cli::{Global, Rewind};
 use crate::commands::branching::{Begun, Spot};

@@ -1,4 +1,4 @@
-//! `run`: talk to a definition, or go on with a session.
+//! `run`: talks to a definition, or continues a session.
 
 use crate::address::Address;
 use crate::asked;
@@ -142,7 +142,7 @@ async fn resume(
     .await?;
     if args.step {
         play.keys = Some(Keys::new(printer));
-        // Who takes each line by itself is there: nothing begins unseen.
+        // A person who steps through the lines sees everything that begins, so the pause can end.
         if is_paused {
             taken(play.session.resume().await?)?;
         }
@@ -167,7 +167,7 @@ async fn resume(
     .await
 }
 
-/// What is said, of standard input. More than a message can hold is not read to its end.
+/// Reads standard input, up to the size limit of a message.
 pub(crate) fn standard_input() -> Result<String, CommandError> {
     let mut bytes = Vec::new();
     let most = MAX_VALUE as u64 + 1;
@@ -185,11 +185,11 @@ pub(crate) fn standard_input() -> Result<String, CommandError> {
     Ok(text)
 }
 
-/// How a conversation ended.
+/// The end of a conversation.
 enum Over {
-    /// By itself: what it came to is to be reported.
+    /// The session came to rest or was interrupted; the result is to be reported.
     Reported(Ended),
-    /// The person at the terminal left it as it is.
+    /// The person at the terminal left.
     Left,
 }
 
@@ -202,7 +202,7 @@ impl Over {
     }
 }
 
-/// Drives until it rests; with somebody at the terminal, again and again.
+/// Drives the session until it rests; with a person at the terminal, repeatedly.
 async fn converse(
     place: &Place,
     printer: &Printer,
@@ -266,12 +266,12 @@ async fn converse(
     }
 }
 
-/// Whether whoever sits at the terminal may decide it: it is asked of the user, or of a person whose role that is.
+/// Returns true if the person at the terminal may decide it as the user.
 fn is_mine(pending: &Pending) -> bool {
     asked::is_users(pending)
 }
 
-/// Asks the person at the terminal. False: later.
+/// Asks the person at the terminal. Returns false for "later".
 async fn ask(
     prompt: &mut Prompt,
     printer: &Printer,
@@ -354,7 +354,7 @@ async fn ask(
     }
 }
 
-/// The result of a call that happened, as far as the definition needs one; none: later.
+/// Asks for the result of a call that happened, if the definition needs it. `None` means "later".
 async fn gave(prompt: &mut Prompt, pending: &Pending) -> Result<Option<String>, CommandError> {
     if pending.needs.is_empty() {
         return Ok(Some("null".to_owned()));
@@ -368,7 +368,7 @@ async fn gave(prompt: &mut Prompt, pending: &Pending) -> Result<Option<String>, 
     Ok((!typed.is_empty()).then(|| words::value(typed).to_string()))
 }
 
-/// Other arguments, asked one by one; an empty line keeps the old value.
+/// Asks for new arguments one by one; an empty line keeps the old value.
 async fn edited(prompt: &mut Prompt, pending: &Pending) -> Result<Option<Json>, CommandError> {
     let old: Json = pending
         .args
@@ -391,7 +391,7 @@ async fn edited(prompt: &mut Prompt, pending: &Pending) -> Result<Option<Json>, 
     Ok(Some(Json::Object(new)))
 }
 
-/// What was refused is an error.
+/// Converts a refusal into an error.
 pub(crate) fn taken(receipt: Receipt) -> Result<(), CommandError> {
     match receipt.fate {
         Fate::Refused(why) => Err(CommandError::usage(why)),
@@ -400,7 +400,7 @@ pub(crate) fn taken(receipt: Receipt) -> Result<(), CommandError> {
 }
 
 impl Play<'_> {
-    /// The person at the terminal leaves; it rests.
+    /// The person at the terminal leaves; reports the status of the session at rest.
     async fn leave(mut self) -> Result<Exit, CommandError> {
         let short = self.short.clone();
         let settled = self.session.settled().await?;

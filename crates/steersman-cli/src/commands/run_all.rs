@@ -1,4 +1,4 @@
-//! `run --all`: drives every session of the store, and says what happens.
+//! `run --all`: drives every session of the store, and reports what happens.
 
 use crate::cli::{Global, Run};
 use crate::error::{CommandError, Exit};
@@ -19,9 +19,9 @@ use steersman_machine::ids::{Line, Name};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio_util::sync::CancellationToken;
 
-/// Columns of one line.
+/// Width of a line in columns.
 const ROOM: usize = 90;
-/// What happened and was not told yet. What is more is told with what comes next of the same session.
+/// Maximum number of unreported notices. Lines whose notice is dropped are reported with the next notice of their session.
 const UNTOLD: usize = 4_096;
 
 pub(crate) async fn run(
@@ -29,11 +29,11 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    // made if it is not there: what comes in later is driven, too
+    // The store is created if it does not exist, because sessions may be added later.
     let place = Place::open(global, &args.drive).await?;
     let mut leaving = Leaving::listen()?;
     let stop = CancellationToken::new();
-    // What is damaged is told by whoever drives; from here on nobody goes by it.
+    // Driving reports damaged lists; afterwards nothing relies on them.
     place.store().damaged_lists().await?;
     let all = place.store().sessions(&SessionQuery::default()).await?;
     printer.talk(format!(
@@ -50,7 +50,7 @@ pub(crate) async fn run(
     let mut driving = tokio::spawn(async move {
         engine
             .run_all_told(until, move |what| {
-                // where the terminal is slower than the sessions the lines come with what is told next
+                // If the queue is full, the lines are reported with the session's next notice.
                 let _ = told.try_send(what);
             })
             .await
@@ -108,13 +108,13 @@ pub(crate) async fn run(
     Ok(Exit::Interrupted)
 }
 
-/// Tells of each session what is new since it was told of last.
+/// Reports what is new in each session since the last report.
 struct Teller<'a> {
     place: &'a Place,
     printer: &'a Printer,
-    /// The last line that was told, or was there when this began.
+    /// The last line of each session that was reported or existed at the start.
     known: BTreeMap<SessionId, Line>,
-    /// Messages that cannot be read, and of which that was told.
+    /// Unreadable messages that were reported.
     unheard: BTreeSet<(SessionId, Name)>,
 }
 
@@ -126,7 +126,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// What lies in an inbox and cannot be read stays there; it is told once.
+    /// Reports unreadable inbox messages, each once. They stay in the inbox.
     async fn unread(&mut self, id: &SessionId) -> Result<(), CommandError> {
         for error in unread(&self.place.store().inbox(id).await?) {
             if !self.unheard.insert((id.clone(), error.message().clone())) {

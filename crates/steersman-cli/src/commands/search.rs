@@ -1,4 +1,4 @@
-//! `search`: tries branches from a line on, shows what came of them, and may go on with the best.
+//! `search`: tries branches from a line on, shows the results, and may adopt the best.
 
 use crate::cli::{Global, Search};
 use crate::commands::act::{Reached, Target};
@@ -21,9 +21,9 @@ use steersman_machine::interaction::Cause;
 use steersman_machine::network::Network;
 use steersman_machine::tick::{Cx, tick};
 
-/// Characters of a reason why a value could not be used: all that the log keeps of it.
+/// Maximum number of characters of the reason why a value cannot be used; the log stores no more.
 const WHY: usize = 1_000;
-/// Children of one node that are drawn, and rows in all.
+/// Maximum number of children that are drawn of one node, and of rows in all.
 const CHILDREN: usize = 6;
 const ROWS: usize = 60;
 
@@ -119,7 +119,7 @@ pub(crate) async fn run(
     Ok(Exit::Answered)
 }
 
-/// There is nothing to adopt: why.
+/// Reports why there is nothing to adopt.
 fn nothing(
     inspection: &Inspection,
     known: &ledger::Search,
@@ -164,7 +164,8 @@ async fn adopt(
     }
 }
 
-/// The plan that was typed; who judges is, where nobody is named, who judges for the agent that owes a model call there.
+/// Returns the plan from the command's arguments. Without `--score` or `--by`, the scorer declared for the agent at that
+/// line is used.
 async fn plan(args: &Search, network: &Network, spot: &Spot) -> Result<Plan, CommandError> {
     let mut json = Map::new();
     let mut put = |key: &str, value: Option<Json>| {
@@ -188,7 +189,7 @@ async fn plan(args: &Search, network: &Network, spot: &Spot) -> Result<Plan, Com
     if plan.score.is_some() {
         return Ok(plan);
     }
-    // Where nobody owes a call the session refuses the search, whoever judges.
+    // If no model call is due there, the session refuses the search anyway.
     let Some(declared) = declared(args, network, spot).await? else {
         return Ok(plan);
     };
@@ -202,8 +203,8 @@ async fn plan(args: &Search, network: &Network, spot: &Spot) -> Result<Plan, Com
     }
 }
 
-/// Who judges for the agent that owes the first model call: the branch is begun as the session will begin it, here and not in
-/// the log. None: nobody owes one.
+/// Returns the scorer declared for the agent whose model call is due first, by opening the branch in memory only. `None`
+/// means that no model call is due.
 async fn declared(
     args: &Search,
     network: &Network,
@@ -249,7 +250,7 @@ async fn declared(
     }))
 }
 
-/// What was searched, one search or all.
+/// Shows one search, or all.
 fn shown(inspection: &Inspection, of: Option<Id>, printer: &Printer) -> Result<Exit, CommandError> {
     let all: Vec<Id> = inspection
         .ledger
@@ -289,7 +290,7 @@ fn answer_of(inspection: &Inspection, branch: Id) -> Option<String> {
     Some(inspection.history.text(top.answer?).to_string())
 }
 
-/// Whether the top agent of a branch failed: what it answers then is why.
+/// Returns true if the top agent of a branch failed; its answer is then the reason.
 fn has_failed(inspection: &Inspection, branch: Id) -> bool {
     let view = inspection.branches.iter().find(|b| b.id == branch);
     let snapshot = view.map(|view| &view.snapshot);
@@ -346,7 +347,7 @@ fn document(inspection: &Inspection, id: Id) -> Option<Json> {
     }))
 }
 
-/// The session's own limit that ended a search.
+/// Returns the session's limit that ended a search.
 fn limit(inspection: &Inspection, why: &str) -> Option<String> {
     let limits = &inspection.network.as_ref()?.limits;
     match why {
@@ -356,7 +357,7 @@ fn limit(inspection: &Inspection, why: &str) -> Option<String> {
     }
 }
 
-/// Whether the session goes on with what won.
+/// Returns true if the session continues with the winner.
 fn is_adopted(inspection: &Inspection, id: Id) -> bool {
     let winner = inspection
         .ledger
@@ -366,7 +367,7 @@ fn is_adopted(inspection: &Inspection, id: Id) -> bool {
     branch.is_some_and(|branch| branch.adopted.is_some())
 }
 
-/// Why what came of judging could not be used.
+/// Returns the reason why a judgement could not be used.
 fn unusable(inspection: &Inspection, stood: &ledger::Stood) -> Option<String> {
     match &stood.score {
         Some(Err(Some(why))) => Some(inspection.history.text(*why).to_string()),
@@ -381,7 +382,7 @@ fn value(node: &Node) -> Option<f64> {
     }
 }
 
-/// A search as a tree for a terminal: of many children those that promise most, the rest counted.
+/// Draws a search as a tree for a terminal: the most promising children of a node, and the number of the others.
 fn draw(inspection: &Inspection, id: Id, printer: &Printer) -> Result<(), CommandError> {
     let Some(known) = inspection.ledger.search(id) else {
         return Ok(());
@@ -427,19 +428,19 @@ fn draw(inspection: &Inspection, id: Id, printer: &Printer) -> Result<(), Comman
 
 struct Drawing<'a> {
     inspection: &'a Inspection,
-    /// One for each node but the root.
+    /// The entries of all nodes except the root.
     stood: &'a [ledger::Stood],
     tree: Tree,
     seen: Vec<Seen>,
-    /// The children of each node.
+    /// The indices of the children of each node.
     below: Vec<Vec<usize>>,
-    /// How many nodes there are at and below each.
+    /// The number of nodes in the subtree of each node.
     sizes: Vec<usize>,
-    /// Whether each is the winner, or on the way there.
+    /// True for the winner and its ancestors.
     leads: Vec<bool>,
     winner: Option<(Id, Line)>,
     rows: Vec<String>,
-    /// Nodes that are not drawn.
+    /// Number of nodes that are not drawn.
     left: usize,
 }
 
@@ -453,7 +454,7 @@ impl<'a> Drawing<'a> {
         let count = tree.nodes.len();
         let mut below = vec![Vec::new(); count];
         let (mut sizes, mut leads) = (vec![1; count], vec![false; count]);
-        // Children come behind their parents.
+        // Children have larger indices than their parents.
         for (i, node) in tree.nodes.iter().enumerate().rev() {
             leads[i] |= winner == Some((node.branch, node.at));
             if let Some(parent) = node.parent {
@@ -501,7 +502,7 @@ impl<'a> Drawing<'a> {
         self.left += rest;
     }
 
-    /// A node; what follows from it without branching is one row with it.
+    /// Draws a node. A chain of nodes without branching is one row.
     fn node(&mut self, i: usize, margin: &str) {
         let (mut end, mut blocks) = (i, 1);
         while let [only] = self.below[end][..] {
@@ -538,7 +539,7 @@ impl<'a> Drawing<'a> {
         }
         self.rows.push(row);
         if let Some(why) = failure {
-            // which answer is missing, or what a model's server said, stands at the end of it
+            // The important part of the message may be at its end, so it is wrapped instead of cut.
             let below = format!("{margin}    ");
             let room = words::WIDTH.saturating_sub(below.len()).max(20);
             let rows = words::fold(&words::line(&why, WHY), room).into_iter();

@@ -1,4 +1,4 @@
-//! `send`: a message to a session, or an event to a session or a network.
+//! `send`: sends a message to a session, or an event to a session or a network.
 
 use crate::attach;
 use crate::cli::{Global, Send};
@@ -79,7 +79,7 @@ async fn send_event(
         ));
     }
     attach::to_event(&args.file, &mut fields)?;
-    // a definition's path, or a network's name: then it is for whichever session waits for it
+    // A definition's path or a network's name addresses all sessions of the network that wait for the event.
     let path = Path::new(&args.to);
     if path.exists() {
         if args.id.is_some() {
@@ -165,7 +165,8 @@ async fn to_network(
     Ok(Exit::Answered)
 }
 
-/// The sessions of a network that wait for an event, as far as lists say it: whether it is theirs is judged when they take it.
+/// Returns the sessions of a network that wait for an event, as far as lists show it. Each session checks whether the event
+/// matches.
 async fn waiting(place: &Place, network: &str, event: &str) -> Result<Vec<String>, CommandError> {
     let all = place.store().sessions(&SessionQuery::default()).await?;
     let own = all.iter().filter(|info| *info.network == *network);

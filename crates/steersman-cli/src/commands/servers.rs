@@ -1,4 +1,4 @@
-//! `check --servers`: what the MCP servers of a definition offer now, and whether that is what the definition means.
+//! `check --servers`: lists what the MCP servers of a definition offer now, and compares it with the definition.
 
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, bold, dim};
@@ -9,8 +9,8 @@ use steersman::Steersman;
 use steersman_machine::manifest::Manifest;
 use steersman_machine::network::wire_name;
 
-/// What a model sees a tool as, where that is more than dots written as two underscores: providers take letters, digits, `_`
-/// and `-`.
+/// Returns the name under which models see a tool, if it differs by more than the dot replaced by two underscores.
+/// Providers accept letters, digits, `_` and `-`.
 pub(crate) fn renamed(tool: &str) -> Option<String> {
     let seen = wire_name(tool);
     (seen != tool.replacen('.', "__", 1)).then_some(seen)

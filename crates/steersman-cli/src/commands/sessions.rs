@@ -83,7 +83,7 @@ fn none(global: &Global, printer: &Printer) -> Result<Exit, CommandError> {
     Ok(Exit::Answered)
 }
 
-/// `order=4711 vendor=Acme`.
+/// Returns the labels as text: `order=4711 vendor=Acme`.
 pub(crate) fn labels(info: &SessionInfo) -> String {
     each_label(info).join(" ")
 }
@@ -96,8 +96,8 @@ pub(crate) fn each_label(info: &SessionInfo) -> Vec<String> {
         .collect()
 }
 
-/// How a session stands. One that was at work and that nobody drives any more was stopped, or its process died; one that is new
-/// was not driven yet.
+/// Returns the status of a session. A session that was at work and has no owner is `interrupted`; one that was never driven
+/// is `new`.
 pub(crate) fn status(info: &SessionInfo) -> &str {
     match &*info.state.status {
         "running" if info.owner.is_none() => "interrupted",
@@ -106,13 +106,13 @@ pub(crate) fn status(info: &SessionInfo) -> &str {
     }
 }
 
-/// Names of the labels that any of these has.
+/// Returns the names of all labels of these sessions.
 pub(crate) fn label_names(all: &[SessionInfo]) -> impl Iterator<Item = &str> {
     all.iter()
         .flat_map(|info| info.labels.iter().map(|(name, _)| &**name))
 }
 
-/// The sessions that a filter lets through, newest first.
+/// Returns the sessions that match a filter, newest first.
 pub(crate) async fn select(
     place: &Place,
     filter: &Filter,
@@ -130,7 +130,7 @@ pub(crate) async fn select(
     Ok(found)
 }
 
-/// The code of the failure that ended a session, where the filter asks for it: no list holds it.
+/// Returns the code of the failure that ended a session, if the filter asks for it. Lists do not hold it.
 async fn failed(
     place: &Place,
     filter: &Filter,
@@ -153,12 +153,12 @@ fn known(info: &SessionInfo, now: i64, failed: Option<&str>, name: &str) -> Opti
     }
 }
 
-/// What a name of a filter stands for in a session.
+/// Returns the value of a filter's name in a session.
 pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
     Some(match name {
         "status" => Field::Text(status(info).to_owned()),
         "network" => Field::Text(info.network.to_string()),
-        // by name or by digest
+        // The filter may give the name or the digest.
         "definition" => Field::Any(vec![
             info.network.to_string(),
             info.state.definition.to_string(),
@@ -180,7 +180,7 @@ pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
     })
 }
 
-/// A session in a list, as JSON.
+/// Returns the JSON of a session in a list.
 pub(crate) fn document(info: &SessionInfo) -> Json {
     let mut document = json!({
         "session": &*info.id,
@@ -205,7 +205,7 @@ pub(crate) fn document(info: &SessionInfo) -> Json {
     document
 }
 
-/// The calls of a session that wait for a place which does not answer.
+/// Returns the calls of a session that wait for a place that does not answer.
 fn places(info: &SessionInfo) -> Vec<Pending> {
     let waits = match status(info) {
         "waits" | "doubt" => pending::read(&info.state.waits).unwrap_or_default(),
@@ -214,7 +214,7 @@ fn places(info: &SessionInfo) -> Vec<Pending> {
     waits.into_iter().filter(|p| p.place.is_some()).collect()
 }
 
-/// The same in a row of the list: for which place, and since when.
+/// Returns the status for a row of the list, with the place that does not answer and the time since then.
 fn stands(info: &SessionInfo, now: i64) -> String {
     let places = places(info);
     let Some((place, since)) = places

@@ -1,4 +1,4 @@
-//! `show`: a session on one page: what happened on its branches, its state, effects and agents, what it waits for.
+//! `show`: a session on one page: the story of its branches, its state, effects and agents, and what it waits for.
 
 mod facts;
 
@@ -28,7 +28,7 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::trace;
 
-/// Rows of a branch that are shown from its beginning and up to its end; what lies between is counted.
+/// Number of rows that are shown from the beginning and the end of a branch; rows between are only counted.
 const HEAD: usize = 20;
 const TAIL: usize = 60;
 
@@ -53,7 +53,7 @@ pub(crate) async fn run(
     Ok(Exit::Answered)
 }
 
-/// A session as one document.
+/// Returns a session as one document.
 pub(crate) async fn document(place: &Place, address: &str) -> Result<Json, CommandError> {
     let seen = Seen::of(place, address).await?;
     let mut document = seen.page(place).document();
@@ -61,7 +61,7 @@ pub(crate) async fn document(place: &Place, address: &str) -> Result<Json, Comma
     Ok(document)
 }
 
-/// What a page shows, as it was read.
+/// The data of a page.
 struct Seen {
     sight: Sight,
     line: Option<Line>,
@@ -111,7 +111,7 @@ impl Seen {
     }
 }
 
-/// The branches from the first one to this, and how far of each the way goes.
+/// Returns the branches on the way to this one, each with the last line that belongs to the way.
 fn way(branch: &BranchView, inspection: &Inspection) -> BTreeMap<Id, Line> {
     let mut way = BTreeMap::new();
     let (mut at, mut upto) = (Some(branch), branch.head);
@@ -124,7 +124,7 @@ fn way(branch: &BranchView, inspection: &Inspection) -> BTreeMap<Id, Line> {
     way
 }
 
-/// Branches whose ends a call heard of, and the line with the last of these.
+/// Returns the branches whose end a call received, with the line of the last of these.
 fn joined(log: &Log) -> BTreeMap<Id, Line> {
     let mut joined = BTreeMap::new();
     for line in &log.lines {
@@ -138,7 +138,7 @@ fn joined(log: &Log) -> BTreeMap<Id, Line> {
     joined
 }
 
-/// Whether somebody cancelled it, or nobody waits any more for what an agent began there.
+/// Returns true if a person cancelled the branch, or the agent that forked it no longer waits for it.
 fn is_cancelled(branch: &BranchView) -> bool {
     let top = branch.snapshot.top().map(|top| branch.snapshot.agent(top));
     let rests = top.filter(|top| top.phase == Phase::Resting);
@@ -165,25 +165,25 @@ struct Page<'a> {
     inspection: &'a Inspection,
     log: &'a Log,
     branch: &'a BranchView,
-    /// Where a branch was named, the way to it: the branches there, and how far of each.
+    /// If the address names a branch, the branches on the way to it, each with its last line.
     way: Option<BTreeMap<Id, Line>>,
-    /// How the branch stands.
+    /// The status of the branch.
     settled: &'a Settled,
-    /// The definitions that it was bound to, by line.
+    /// The definitions that it was bound to, by the line of the binding.
     bound: &'a BTreeMap<Line, Arc<Network>>,
     short: &'a str,
-    /// The session as people type it, with the branch that was named.
+    /// The session as people type it, with the branch if one was named.
     name: String,
-    /// At the line that is asked for, else at the head of the branch.
+    /// The snapshot at the line of the address, else at the head of the branch.
     snapshot: Snapshot,
     line: Option<Line>,
     /// Branches that began with a rewind.
     rewound: BTreeSet<Id>,
-    /// Those whose ends were heard of, and where.
+    /// The branches whose end a call received, with the line.
     joined: BTreeMap<Id, Line>,
 }
 
-/// What a model did.
+/// The usage of one model.
 #[derive(Default)]
 struct By {
     calls: u64,
@@ -192,7 +192,7 @@ struct By {
 }
 
 impl Page<'_> {
-    /// How it stands: while somebody is at work on it, or was, what it came to before says nothing.
+    /// Returns the status. While the session is at work, or was when its process died, an earlier result is not shown.
     fn standing(&self) -> &str {
         match sessions::status(&self.inspection.info) {
             at_work @ ("running" | "interrupted") => at_work,
@@ -200,20 +200,21 @@ impl Page<'_> {
         }
     }
 
-    /// Whether a line belongs to the page: where a branch was named, to the way to it.
+    /// Returns true if the page shows the line: it is not after the line of the address, and on the way to the named
+    /// branch.
     fn shows(&self, branch: Id, line: Line) -> bool {
         let on_way = |way: &BTreeMap<Id, Line>| way.get(&branch).is_some_and(|upto| line <= *upto);
         self.line.is_none_or(|at| line <= at) && self.way.as_ref().is_none_or(on_way)
     }
 
-    /// What waits there.
+    /// Returns what waits, for a page of the present state.
     fn pending(&self) -> Vec<&Pending> {
         let all = self.inspection.pending.iter();
         let here = all.filter(|p| self.way.is_none() || p.branch == self.branch.id);
         here.filter(|_| self.line.is_none()).collect()
     }
 
-    /// Which models answered: the one that was asked, or one that stood in for it.
+    /// Returns the usage by the model that answered, which may be a fallback.
     fn answered(&self) -> BTreeMap<&str, By> {
         let mut answered: BTreeMap<&str, By> = BTreeMap::new();
         let lines = self.log.lines.iter();
@@ -229,7 +230,7 @@ impl Page<'_> {
         answered
     }
 
-    /// What it cost, as far as that is known.
+    /// Returns the cost, as far as it is known.
     fn cost(&self) -> String {
         let spent = self.inspection.ledger.spent.micros;
         let models = &self.inspection.values.models;
@@ -253,7 +254,7 @@ impl Page<'_> {
         if let Some(line) = self.line {
             return self.rows_at(line);
         }
-        // what lists show is written when a session comes to rest; the log knows it of one that was cut off, too
+        // The lists are updated when a session comes to rest, but the log also covers a session that was cut off.
         let ledger = &self.inspection.ledger;
         let now = self.place.now();
         let digest = match &*info.state.definition {
@@ -306,7 +307,7 @@ impl Page<'_> {
         rows
     }
 
-    /// The page of a line: of what came after it nothing is told.
+    /// Renders the page of a line, without anything that came after it.
     fn rows_at(&self, at: Line) -> Vec<String> {
         let answered = self.answered();
         let calls = answered.values().map(|by| by.calls).sum();
@@ -331,7 +332,7 @@ impl Page<'_> {
         rows
     }
 
-    /// The branches, each under the line where it was forked.
+    /// Draws the branches, each under the line where it was forked.
     fn tree(&self) -> Vec<String> {
         let mut story = Story::default();
         story.tells_all_of(self.way.iter().flat_map(BTreeMap::keys).copied());
@@ -347,7 +348,7 @@ impl Page<'_> {
                 if !self.shows(row.branch, line.n) {
                     continue;
                 }
-                // the branch's own title says so
+                // The branch's title says this already.
                 if row.tone == Tone::Begins {
                     told.entry(row.branch).or_default();
                     continue;
@@ -449,7 +450,7 @@ impl Page<'_> {
         }
     }
 
-    /// The branch under which another is drawn: where it was forked, unless nothing is told of that.
+    /// Returns the branch under which another is drawn: the one that it left, or the nearest ancestor with rows.
     fn above(&self, branch: &BranchView, told: &BTreeMap<Id, Vec<Row>>) -> Option<Id> {
         let all = &self.inspection.branches;
         let mut above = branch.from?.0;
@@ -481,7 +482,7 @@ impl Page<'_> {
         deeds
     }
 
-    /// What its `outcome:` says of the branch that was named, else of the session.
+    /// Returns the `outcome:` of the named branch, else that of the session.
     fn outcome(&self) -> Arc<str> {
         match &self.way {
             Some(_) => self.inspection.outcome_on(self.branch).to_string().into(),
@@ -498,8 +499,8 @@ impl Page<'_> {
         trace::letters(stack.iter().map(|(_, interaction)| interaction))
     }
 
-    /// What lies on its stack in words, results in the order of their calls: equal sessions show equal stacks,
-    /// whichever call ended first.
+    /// Returns the interactions on an agent's stack as text. Results are in the order of their calls, so that equal
+    /// sessions show equal stacks whichever call ended first.
     fn stack(&self, agent: &Agent) -> Vec<String> {
         let view = BranchView {
             snapshot: self.snapshot.clone(),
@@ -582,7 +583,7 @@ impl Page<'_> {
             ));
         }
         for (command, why) in rows {
-            // an empty text in a style of its own is something, to whoever copies the line
+            // Styling an empty text would add invisible characters to a line that people copy.
             printer.talk(match why {
                 "" => typed(&command),
                 why => format!("{}   {}", typed(&command), dim(why)),
@@ -694,7 +695,7 @@ impl Page<'_> {
     }
 }
 
-/// Standing orders of people: `paused`, `refund is held`.
+/// Returns the standing orders of people: `paused`, `refund is held`.
 fn ledger_orders(inspection: &Inspection) -> impl Iterator<Item = String> {
     let paused = inspection.ledger.paused.then(|| "paused".to_owned());
     let held = inspection.ledger.barred().map(|tool| {

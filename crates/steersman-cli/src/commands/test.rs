@@ -1,4 +1,4 @@
-//! `test`: the tests of a definition, offline.
+//! `test`: runs the tests of a definition, offline.
 
 use crate::cli::{Global, Test};
 use crate::commands::check;
@@ -124,7 +124,7 @@ pub(crate) async fn run(
     Ok(Exit::Differs)
 }
 
-/// What was asked outside of this process.
+/// Describes what was called outside of this process.
 fn outside(ran: &[(testing::Report, f64)]) -> String {
     let mut real = std::collections::BTreeMap::<&str, u64>::new();
     for (tool, n) in ran.iter().flat_map(|(report, _)| &report.real) {
@@ -145,13 +145,13 @@ fn outside(ran: &[(testing::Report, f64)]) -> String {
     format!("No model was asked. For real ran: {}.", tools.join(", "))
 }
 
-/// A file of tests that cannot be run, or a definition.
+/// A test file that cannot be run, or a definition with errors.
 struct Broken {
     name: String,
     why: String,
 }
 
-/// Files of tests with errors: their tests are left out of the network.
+/// Returns the test files with errors; their tests are not part of the network.
 fn broken(network: &steersman::Network) -> Vec<Broken> {
     let mut files = std::collections::BTreeMap::<String, Vec<String>>::new();
     for wrong in network.warnings().iter().filter(|wrong| wrong.left_out) {
@@ -166,7 +166,7 @@ fn broken(network: &steersman::Network) -> Vec<Broken> {
     files.into_iter().map(file).collect()
 }
 
-/// What is wrong with a definition, once more: it was told already.
+/// Returns the errors of a definition as text. They were printed already.
 fn wrong(definition: &std::path::Path, error: &CommandError) -> String {
     match check::load(definition) {
         Err(check::Refused::Wrong(wrong)) => {
@@ -183,7 +183,7 @@ fn write(file: &std::path::Path, text: &str) -> Result<(), CommandError> {
     std::fs::write(file, text).map_err(|e| locate::unwritten(file, &e))
 }
 
-/// Makes a test of a session.
+/// Makes a test from a session.
 async fn record(
     session: &str,
     out: Option<&std::path::Path>,
@@ -215,7 +215,7 @@ async fn record(
     Ok(Exit::Answered)
 }
 
-/// Writes a file that is not there yet.
+/// Writes a file that does not exist yet.
 pub(crate) fn write_new(out: &std::path::Path, text: &str) -> Result<(), CommandError> {
     use std::io::Write as _;
     let failed = |e: std::io::Error| locate::unwritten(out, &e);
@@ -223,7 +223,7 @@ pub(crate) fn write_new(out: &std::path::Path, text: &str) -> Result<(), Command
     file.write_all(text.as_bytes()).map_err(failed)
 }
 
-/// Results as continuous integration reads them.
+/// Renders the results in the JUnit format, for continuous integration.
 fn junit(suite: &str, ran: &[(testing::Report, f64)], broken: &[Broken]) -> String {
     use std::fmt::Write as _;
     let failed = ran
@@ -233,7 +233,7 @@ fn junit(suite: &str, ran: &[(testing::Report, f64)], broken: &[Broken]) -> Stri
     let time: f64 = ran.iter().map(|(_, seconds)| seconds).sum();
     let (suite, n, errors) = (escaped(suite), ran.len() + broken.len(), broken.len());
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    // writing to a text cannot fail
+    // Writing to a string cannot fail.
     let _ = writeln!(
         xml,
         "  <testsuite name=\"{suite}\" tests=\"{n}\" failures=\"{failed}\" errors=\"{errors}\" time=\"{time:.3}\">"
@@ -273,7 +273,7 @@ fn junit(suite: &str, ran: &[(testing::Report, f64)], broken: &[Broken]) -> Stri
     xml
 }
 
-/// A text inside XML. What XML cannot hold at all reads as a question mark.
+/// Escapes a text for XML. Characters that XML does not allow become question marks.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

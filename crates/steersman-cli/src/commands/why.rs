@@ -1,4 +1,4 @@
-//! `why`: why an agent acted, from what was recorded.
+//! `why`: explains from the log why an agent acted.
 
 use crate::address::{Address, LineName};
 use crate::cli::{Global, Why};
@@ -13,11 +13,11 @@ use std::sync::Arc;
 use steersman_machine::commit::LogLine;
 use steersman_machine::ids::{Id, Line};
 
-/// Widths of the columns of lines, of who, and of the words before facts.
+/// Widths of the columns for the line, the actor, and the word before a fact.
 const NUMBER: usize = 6;
 const WHO: usize = 13;
 const WORD: usize = 10;
-/// Other acts of a line that are named.
+/// Maximum number of other acts of a line that are listed.
 const OTHERS: usize = 5;
 
 pub(crate) async fn run(
@@ -76,7 +76,7 @@ pub(crate) async fn run(
     Ok(Exit::Answered)
 }
 
-/// What else was done there, and where all of it stands.
+/// Prints commands for the other acts of the line, and for the context of the first answer or decision.
 fn tell(past: &Past<'_>, others: &[Act], short: &str, steps: &[Step], printer: &Printer) {
     printer.talk("");
     for act in others.iter().rev().take(OTHERS) {
@@ -135,7 +135,8 @@ fn by_id(
     Err(CommandError::usage(format!("nothing in session {short} has the id {id}")).hint(hint))
 }
 
-/// What a line did last, or the call by which it was named, and what else it did; without a line the newest one that did something.
+/// Returns the act of a line (its last, or the call that the address names) and its other acts. Without a line, uses the
+/// newest one with an act.
 fn at_line(
     past: &Past<'_>,
     path: &[&Arc<LogLine>],
@@ -167,7 +168,7 @@ fn at_line(
             CommandError::usage(what).hint(format!("what the lines hold: steersman log {short}"))
         );
     };
-    // what the chain tells anyway is not told beside it
+    // Acts without an id are part of the chain already.
     acts.retain(|other| past.short(*other).0.is_some());
     Ok((act, acts))
 }

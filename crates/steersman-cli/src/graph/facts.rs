@@ -1,4 +1,4 @@
-//! What is said of an agent, a tool or a person in a box: what decides what may happen, and no more.
+//! The facts in the boxes of agents, tools and people: only those that decide what may happen.
 
 use super::Fact;
 use crate::words::{count, money, span};
@@ -11,7 +11,7 @@ use steersman_machine::network::{
 };
 use steersman_machine::search::{Method, Plan, Scorer};
 
-/// An expression on one line.
+/// Returns a text in one line.
 pub(super) fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -20,7 +20,7 @@ pub(super) fn when(expr: &Expr) -> String {
     flat(&expr.source)
 }
 
-/// Whether an expression says nothing: it always holds.
+/// Returns true if an expression always holds.
 pub(super) fn always(expr: &Expr) -> bool {
     expr.source.trim() == "true"
 }
@@ -29,12 +29,12 @@ fn words(template: &Template) -> String {
     flat(&template.source)
 }
 
-/// A span of time.
+/// Renders a span of time.
 pub(super) fn time(millis: u64) -> String {
     span(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
-/// What an agent is, beside its name.
+/// Describes the kind of an agent, for the text next to its name.
 pub(super) fn note(def: &AgentDef) -> String {
     match &def.does {
         Does::Model(_) => {
@@ -51,7 +51,7 @@ pub(super) fn note(def: &AgentDef) -> String {
     }
 }
 
-/// What a person is, beside their name.
+/// Describes a person, for the text next to the name.
 pub(super) fn person_note(person: &PersonDef) -> String {
     if person.role == person.name {
         "person".to_owned()
@@ -78,7 +78,7 @@ pub(super) fn person(person: &PersonDef) -> Vec<Fact> {
     facts
 }
 
-/// What decides what an agent may do.
+/// Returns the facts that decide what an agent may do.
 pub(super) fn agent(network: &Network, def: &AgentDef) -> Vec<Fact> {
     let mut facts = Vec::new();
     match &def.does {
@@ -100,7 +100,7 @@ pub(super) fn agent(network: &Network, def: &AgentDef) -> Vec<Fact> {
     facts
 }
 
-/// What holds of an agent in every mode.
+/// Returns the facts that hold for an agent in every mode.
 pub(super) fn of_all_modes(def: &AgentDef) -> Vec<Fact> {
     let mut facts = Vec::new();
     turns(def, &mut facts);
@@ -108,7 +108,7 @@ pub(super) fn of_all_modes(def: &AgentDef) -> Vec<Fact> {
     facts
 }
 
-/// What an agent is in one mode.
+/// Returns the facts of an agent in one mode.
 pub(super) fn of_mode(network: &Network, model: &ModelAgent) -> Vec<Fact> {
     let mut facts = Vec::new();
     if *model.net != *"chat" {
@@ -127,7 +127,7 @@ fn turns(def: &AgentDef, facts: &mut Vec<Fact>) {
     }
 }
 
-/// What becomes of an answer.
+/// Adds the facts about an agent's answer.
 fn output(def: &AgentDef, facts: &mut Vec<Fact>) {
     if let Some(into) = def.output.as_ref().and_then(|output| output.into.as_ref()) {
         facts.push(Fact::new("output", format!("state.{into}")));
@@ -137,7 +137,7 @@ fn output(def: &AgentDef, facts: &mut Vec<Fact>) {
     }
 }
 
-/// Who judges, how often, and when.
+/// Describes the judge, the number of rounds, and the condition.
 fn judged(reflect: &Reflect) -> String {
     let by = reflect.by.as_deref().unwrap_or("itself");
     let mut text = format!(
@@ -150,7 +150,7 @@ fn judged(reflect: &Reflect) -> String {
     text
 }
 
-/// A search: how branches are tried, what they are worth, and what it may cost.
+/// Adds the facts of a search: its method, how values are given, and its budget.
 fn search(plan: &Plan, facts: &mut Vec<Fact>) {
     let mut how = format!("{}, n {}", plan.method.word(), plan.n);
     if plan.method != Method::BestOf {
@@ -208,7 +208,7 @@ fn of_model(network: &Network, model: &ModelAgent, facts: &mut Vec<Fact>) {
     }
 }
 
-/// A tool with what it asks for before it runs. Those of the engine share a row.
+/// Adds the facts of a tool and of its preconditions. Built-in tools share a row.
 fn tool(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
     let at = facts.len();
     told(def, used, facts);
@@ -296,7 +296,7 @@ fn approved(approve: &Approve) -> String {
     text
 }
 
-/// What a tool does, where its class does not say it.
+/// Describes the action of a tool, if its class does not say it.
 fn does(source: &Source) -> String {
     match source {
         Source::Wait(wait) => format!(", waits for {}", waits(wait)),
@@ -332,7 +332,7 @@ fn waits(wait: &Wait) -> String {
     }
 }
 
-/// The agents that judge what an agent makes, each with what it judges.
+/// Returns the agents that judge the work of an agent, each with a label.
 pub(super) fn judges(network: &Network, def: &AgentDef) -> Vec<(Name, String)> {
     let mut judges: Vec<(Name, String)> = Vec::new();
     let mut one = |by: Option<&Name>, what: String| {
@@ -370,7 +370,7 @@ pub(super) fn judges(network: &Network, def: &AgentDef) -> Vec<(Name, String)> {
     judges
 }
 
-/// The people whom an agent's tools ask, each with what for.
+/// Returns the people that an agent's tools ask, each with the purpose.
 pub(super) fn asked(network: &Network, def: &AgentDef) -> Vec<(String, String)> {
     let mut asked: Vec<(String, String)> = Vec::new();
     let mut one = |person: &str, what: String| {

@@ -1,20 +1,20 @@
-//! Where boxes and arrows go: layers from top to bottom, as Sugiyama and others do it. Boxes have any size, arrows that go over
-//! several layers and their labels have a place of their own in each, so nothing lies on anything.
+//! Layered layout from top to bottom (Sugiyama). Boxes have any size. An arrow reserves a place in each layer that it
+//! crosses, as does its label, so nothing overlaps.
 
-/// Between boxes of a layer, and between layers.
+/// Gaps between the boxes of a layer, and between layers.
 const ACROSS: f64 = 28.0;
 const DOWN: f64 = 26.0;
-/// Rounds of ordering and of straightening. More change nothing that can be seen.
+/// Rounds of ordering and of straightening. More rounds make no visible difference.
 const ROUNDS: usize = 24;
 
-/// What is to be placed: sizes of boxes, and arrows with the size of their labels.
+/// The input of the layout: sizes of boxes, and arrows with the sizes of their labels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     pub(super) boxes: Vec<(f64, f64)>,
     pub(super) arrows: Vec<Arrow>,
 }
 
-/// An arrow.
+/// An arrow between two boxes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrow {
     pub(super) from: usize,
@@ -22,12 +22,12 @@ pub(super) struct Arrow {
     pub(super) label: (f64, f64),
 }
 
-/// Where everything goes.
+/// The result of the layout.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Laid {
-    /// Upper left corners.
+    /// Upper left corners of the boxes.
     pub(super) boxes: Vec<(f64, f64)>,
-    /// Points along each arrow, from box to box.
+    /// Points of each arrow, from box to box.
     pub(super) arrows: Vec<Vec<(f64, f64)>>,
     /// The middle of each label.
     pub(super) labels: Vec<(f64, f64)>,
@@ -43,11 +43,11 @@ struct Spot {
     x: f64,
     up: Vec<usize>,
     down: Vec<usize>,
-    /// Boxes come before what only passes by.
+    /// True for a box, false for the place of an arrow.
     real: bool,
 }
 
-/// Places everything.
+/// Computes the layout.
 pub(super) fn lay(plan: &Plan) -> Laid {
     let flipped = flipped(plan);
     let layers = layers(plan, &flipped);
@@ -102,13 +102,14 @@ pub(super) fn lay(plan: &Plan) -> Laid {
     laid
 }
 
-/// How far an arrow from a box to itself goes out.
+/// Distance by which an arrow from a box to itself extends.
 const LOOP: f64 = 18.0;
 
-/// Arrows that close a circle, seen from the first box on: they are laid the other way round.
+/// Returns true for each arrow that closes a cycle in a depth-first walk; such arrows are laid out in the opposite
+/// direction.
 fn flipped(plan: &Plan) -> Vec<bool> {
     let mut flipped = vec![false; plan.arrows.len()];
-    // 0 not seen, 1 above, 2 done
+    // 0: not visited, 1: on the current path, 2: done.
     let mut seen = vec![0_u8; plan.boxes.len()];
     for start in 0..plan.boxes.len() {
         if seen[start] != 0 {
@@ -137,7 +138,7 @@ fn flipped(plan: &Plan) -> Vec<bool> {
     flipped
 }
 
-/// Two layers down for each arrow: its label lies in the one between.
+/// Returns the layer of each box. An arrow spans at least two layers; its label is in a layer between.
 fn layers(plan: &Plan, flipped: &[bool]) -> Vec<usize> {
     let mut layers = vec![0; plan.boxes.len()];
     for _ in 0..plan.boxes.len() {
@@ -164,14 +165,14 @@ fn ends(arrow: &Arrow, flip: bool) -> (usize, usize) {
     }
 }
 
-/// The places of an arrow between its boxes, from top to bottom; the one in the middle has room for the label.
+/// Adds the places of an arrow between its boxes, from top to bottom; one of them has room for the label.
 fn chain(spots: &mut Vec<Spot>, arrow: &Arrow, flip: bool) -> Vec<usize> {
     let (from, to) = ends(arrow, flip);
     if from == to {
         return Vec::new();
     }
     let (first, last) = (spots[from].layer, spots[to].layer);
-    // near to where it goes: of many arrows from one box each label stands over what it is about
+    // The label is next to the target, so that labels of arrows from the same box do not compete for one layer.
     let labelled = if flip { first + 1 } else { last - 1 };
     let mut above = from;
     let mut chain = Vec::new();
@@ -200,11 +201,11 @@ fn chain(spots: &mut Vec<Spot>, arrow: &Arrow, flip: bool) -> Vec<usize> {
     chain
 }
 
-/// The order in each layer with few crossings: each goes to the middle of those that it is tied to, down and up again.
+/// Orders each layer so that few arrows cross: each spot moves to the middle of its neighbours, in passes down and up.
 fn ordered(spots: &mut [Spot]) -> Vec<Vec<usize>> {
     let deep = spots.iter().map(|s| s.layer + 1).max().unwrap_or(0);
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); deep];
-    // as they are met from above, so that what belongs together begins together
+    // The first order is that of a walk from above, so that connected spots begin together.
     let mut seen = vec![false; spots.len()];
     for start in 0..spots.len() {
         let mut next = vec![start];
@@ -276,7 +277,7 @@ fn crossings(spots: &[Spot], rows: &[Vec<usize>]) -> usize {
     crossed
 }
 
-/// Straightens: each goes towards the middle of those that it is tied to, as far as its neighbours let it.
+/// Straightens the arrows: each spot moves towards the middle of its neighbours, as far as its layer allows.
 fn place(spots: &mut [Spot], rows: &mut [Vec<usize>]) {
     for row in rows.iter() {
         let mut x = 0.0;
@@ -314,7 +315,7 @@ fn gap(spot: &Spot) -> f64 {
     if spot.real { ACROSS } else { ACROSS / 2.0 }
 }
 
-/// The middle of those that a box is tied to: above or below, in the end both.
+/// Returns the middle of the neighbours of a spot: above (`down`), below, or both.
 fn wanted(spots: &[Spot], at: usize, down: bool, both: bool) -> f64 {
     let spot = &spots[at];
     let tied: Vec<usize> = match (down, both) {
@@ -328,10 +329,10 @@ fn wanted(spots: &[Spot], at: usize, down: bool, both: bool) -> f64 {
     tied.iter().map(|other| spots[*other].x).sum::<f64>() / tied.len() as f64
 }
 
-/// Puts a layer as near to where its boxes want to be as their widths let it: those that push each other become one block,
-/// which goes to the middle of what its members want.
+/// Places a layer as near as possible to the wanted positions without overlap. Spots that push each other form one block,
+/// which moves to the mean of what its members want.
 fn settle(spots: &mut [Spot], row: &[usize], wanted: &[f64]) {
-    // start of a block, how many, and the sum of where its first one should begin
+    // For each block: its first index, its length, and the sum of the wanted positions of its start.
     let mut blocks: Vec<(usize, usize, f64)> = Vec::new();
     let mut offsets = vec![0.0; row.len()];
     let mut edge = 0.0;
@@ -358,7 +359,7 @@ fn settle(spots: &mut [Spot], row: &[usize], wanted: &[f64]) {
     }
 }
 
-/// Top and height of each layer.
+/// Returns the top and the height of each layer.
 fn tops(spots: &[Spot], rows: &[Vec<usize>]) -> Vec<(f64, f64)> {
     let mut top = 0.0;
     let mut tops = Vec::new();
@@ -370,7 +371,7 @@ fn tops(spots: &[Spot], rows: &[Vec<usize>]) -> Vec<(f64, f64)> {
     tops
 }
 
-/// The way of an arrow from border to border, and the middle of its label.
+/// Returns the points of an arrow from border to border, and the middle of its label.
 fn path(
     plan: &Plan,
     boxes: &[(f64, f64)],
@@ -399,14 +400,14 @@ fn path(
         );
     }
     let port = |spot: usize, other: f64| {
-        // arrows of one box spread along its side, so that they can be told apart
+        // Arrows of one box spread along its side, so that they can be distinguished.
         let reach = spots[spot].width * 0.36;
         spots[spot].x + (other - spots[spot].x).clamp(-reach, reach) * 0.6
     };
     let first = chain.first().map_or(spots[to].x, |at| spots[*at].x);
     let last = chain.last().map_or(spots[from].x, |at| spots[*at].x);
     let mut points = vec![(port(from, first), boxes[from].1 + plan.boxes[from].1)];
-    // out of its own layer straight down, so that it cuts no box beside it
+    // The arrow leaves its own layer straight down, so that it crosses no box next to it.
     points.push((
         port(from, first),
         tops[spots[from].layer].0 + tops[spots[from].layer].1,
@@ -432,7 +433,7 @@ fn path(
 mod tests {
     use super::*;
 
-    /// A plan that a seed chooses: circles, loops and several arrows between the same two among it.
+    /// Returns a random plan for a seed, with cycles, loops and parallel arrows.
     fn plan(seed: u64) -> Plan {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
         let mut next = |most: u64| {
@@ -456,7 +457,7 @@ mod tests {
         Plan { boxes, arrows }
     }
 
-    /// Left, top, right, bottom.
+    /// Left, top, right and bottom.
     type Area = (f64, f64, f64, f64);
 
     fn apart(a: Area, b: Area) -> bool {
@@ -474,7 +475,7 @@ mod tests {
                 .map(|(size, at)| (at.0, at.1, at.0 + size.0, at.1 + size.1))
                 .collect();
             let labels = plan.arrows.iter().zip(&laid.labels);
-            // the label of a loop stands beside its box, where others may pass
+            // The label of a loop is next to its box, where other arrows may pass.
             let labels = labels.filter(|(arrow, _)| arrow.label.0 > 0.0 && arrow.from != arrow.to);
             areas.extend(labels.map(|(arrow, at)| {
                 let (w, h) = arrow.label;

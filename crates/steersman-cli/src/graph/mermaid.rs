@@ -4,13 +4,13 @@ use super::{At, Cluster, Edge, Fact, Graph, Is, Kind, What};
 use crate::words::wrap;
 use std::fmt::Write as _;
 
-/// The first line, by which a file is known as drawn by us.
+/// The first line, by which this command recognises its own files.
 pub(crate) const MARK: &str = "%% drawn by `steersman graph`";
 
-/// Characters of a line in a box. Mermaid breaks none by itself that we know of.
+/// Maximum number of characters of a line in a box. Mermaid does not wrap lines reliably.
 const ROOM: usize = 44;
 
-/// The text of a diagram.
+/// Returns the text of the diagram.
 pub(crate) fn text(graph: &Graph) -> String {
     let mut out = format!("{MARK}\nflowchart TD\n");
     for at in &graph.clusters[0].items {
@@ -108,7 +108,7 @@ fn id(at: At) -> String {
     }
 }
 
-/// Where a session stands.
+/// Adds styles for the marks of a session.
 fn styles(graph: &Graph, out: &mut String) {
     let nodes = graph.nodes.iter().enumerate();
     let nodes = nodes.map(|(k, node)| (At::Node(k), node.mark.is));
@@ -148,7 +148,7 @@ fn styles(graph: &Graph, out: &mut String) {
     }
 }
 
-/// A text as Mermaid takes it between quotes: what it would read as its own, as Markdown or as HTML is written by number.
+/// Escapes a text for Mermaid's quotes: characters that have a meaning in Mermaid, Markdown or HTML are written by number.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -168,7 +168,7 @@ fn escaped(text: &str) -> String {
             | '!' => {
                 out.push(c);
             }
-            // the end of a word is no list
+            // Inside a word these characters cannot start a Markdown list.
             '.' | '-' if !out.is_empty() && !out.ends_with(|c: char| c.is_ascii_digit()) => {
                 out.push(c);
             }

@@ -1,4 +1,4 @@
-//! An agent with modes: a cluster in which each mode is a box, and what leads from one to another is an arrow.
+//! An agent with modes: a cluster with a box for each mode and an arrow for each change of mode.
 
 use super::facts::{self, flat};
 use super::of::{Drawing, started_as};
@@ -6,7 +6,7 @@ use super::{At, Cluster, Kind, Mark, What};
 use steersman_machine::ids::Name;
 use steersman_machine::network::{AgentDef, FINISH, ModeExit, Modes, Offer};
 
-/// What a cluster of modes is called beside its name.
+/// The text next to the name of a cluster of modes.
 pub(super) const MODES: &str = "modes";
 
 impl<'n> Drawing<'n> {
@@ -78,7 +78,7 @@ impl<'n> Drawing<'n> {
         parts.get(&(own, part(name))).map(|node| At::Node(*node))
     }
 
-    /// `of` is the mode whose exits they are; nothing: all.
+    /// Adds arrows for the exits of the mode `of`; if it is empty, for the exits of all modes.
     fn exits(&mut self, own: usize, from: At, of: &str, exits: &[ModeExit]) {
         for (k, exit) in exits.iter().enumerate() {
             let to = match &*exit.to {
@@ -91,7 +91,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// Who judges an agent's answers and calls, and what its search tries: arrows to them, beside it.
+    /// Adds arrows to the judges of an agent's answers and calls, and to the scorer of its search.
     pub(super) fn judges(&mut self, inside: usize, at: At, def: &'n AgentDef) {
         for (name, what) in facts::judges(self.network, def) {
             let to = self.place(inside, &name);
@@ -99,7 +99,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// Whom an agent starts, each way of starting one with the modes in which it is offered.
+    /// Adds arrows to the agents that an agent starts, each with the modes in which it is offered.
     pub(super) fn starts(&mut self, inside: usize, at: At, def: &'n AgentDef) {
         let all = def.models().count();
         let mut told: Vec<(&'n Name, String, Vec<&str>)> = Vec::new();
@@ -130,17 +130,17 @@ impl<'n> Drawing<'n> {
     }
 }
 
-/// The part that a mode is.
+/// Returns the key of a mode in `Drawn::parts`.
 pub(super) fn part(mode: &str) -> String {
     format!("mode {mode}")
 }
 
-/// The way that an exit is; of no mode: of all.
+/// Returns the key of an exit in `Drawn::ways`. An empty mode means the exits of all modes.
 pub(super) fn exit_of(mode: &str, number: usize) -> String {
     format!("exit {mode} {number}")
 }
 
-/// The way that a tool is which says the next mode.
+/// Returns the key, in `Drawn::ways`, of a tool that sets the next mode.
 pub(super) fn said_by(mode: &str, tool: &str) -> String {
     format!("said {mode} {tool}")
 }

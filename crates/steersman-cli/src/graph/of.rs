@@ -1,4 +1,4 @@
-//! The picture of a network.
+//! Makes the picture of a network.
 
 use super::facts::{self, always, flat, when};
 use super::{At, Cluster, Edge, Fact, Graph, Kind, Mark, Node, What};
@@ -13,14 +13,14 @@ use steersman_machine::network::{
     StateNode, Task, ToolUse,
 };
 
-/// A picture, and how what a session did is found in it.
+/// A picture, with indices by which the acts of a session are found in it.
 pub(crate) struct Drawn {
     pub(crate) graph: Graph,
-    /// Agents and people by the cluster they stand in.
+    /// Agents and people by cluster and name.
     pub(super) placed: BTreeMap<(usize, Name), At>,
-    /// Arrows by cluster and what leads along them: `rule 2`, `exit talk 1`, `task pay`, `member a`, `hand a b`, `end`.
+    /// Edges by cluster and key: `rule 2`, `exit talk 1`, `task pay`, `member a`, `hand a b`, `end`.
     pub(super) ways: BTreeMap<(usize, String), usize>,
-    /// States, tasks and routers by cluster and name.
+    /// Nodes of states, tasks and routers by cluster and key.
     pub(super) parts: BTreeMap<(usize, String), usize>,
 }
 
@@ -51,9 +51,9 @@ pub(crate) fn draw(network: &Network) -> Drawn {
 
 pub(super) struct Drawing<'n> {
     pub(super) network: &'n Network,
-    /// Routed agents that what is drawn now stands in.
+    /// The routed agents around the current position, outermost first.
     above: Vec<Name>,
-    /// People who are told of in the box of a state.
+    /// People who are mentioned in the box of a state.
     told: BTreeSet<Name>,
     pub(super) drawn: Drawn,
 }
@@ -84,7 +84,7 @@ impl<'n> Drawing<'n> {
                 self.edge(at, to, Kind::Leads, "starts a session");
             }
         }
-        // who only tools of the definition know
+        // People whom only tools of the definition name.
         for person in self.network.people.keys() {
             let known = self.drawn.placed.keys().any(|(_, name)| name == person);
             if !known && !self.told.contains(person) {
@@ -127,7 +127,7 @@ impl<'n> Drawing<'n> {
         edges.len() - 1
     }
 
-    /// An arrow that sessions are looked for on.
+    /// Adds an arrow that can be found by its key, to count how often a session took it.
     pub(super) fn way(
         &mut self,
         inside: usize,
@@ -147,7 +147,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// An agent or a person in a cluster, drawn once there.
+    /// Places an agent or a person in a cluster. It is drawn once there.
     pub(super) fn place(&mut self, inside: usize, name: &Name) -> At {
         if let Some(at) = self.drawn.placed.get(&(inside, name.clone())) {
             return *at;
@@ -210,7 +210,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// Whom an agent starts and asks, and who judges it, beside it.
+    /// Adds arrows to the agents that an agent starts, to its judges, and to the people that it asks.
     fn below(&mut self, inside: usize, at: At, def: &'n AgentDef) {
         self.starts(inside, at, def);
         self.judges(inside, at, def);
@@ -257,7 +257,7 @@ impl<'n> Drawing<'n> {
         own
     }
 
-    /// What happens where a member fails or a model gives no usable answer.
+    /// Adds arrows for a member that fails, and for a model without a usable answer.
     fn otherwise(&mut self, own: usize, router: At, route: &Route) {
         match &route.on_failed {
             OnFailed::Fail => {}
@@ -297,7 +297,7 @@ impl<'n> Drawing<'n> {
             .push(Fact::new(word, text));
     }
 
-    /// Where a member sits: at a task or by itself.
+    /// Returns the item of a member: its task's, or its own.
     fn seat(&mut self, own: usize, member: &Name) -> At {
         match self.drawn.placed.get(&(own, member.clone())) {
             Some(at) => *at,
@@ -379,7 +379,7 @@ impl<'n> Drawing<'n> {
         let begin = self.begin(own);
         let mut from = begin;
         for (k, member) in members.iter().enumerate() {
-            // the same agent twice stands twice
+            // A member that occurs twice is still drawn once.
             let to = self.place(own, member);
             let key = match k {
                 0 => "sequence".to_owned(),
@@ -464,7 +464,7 @@ impl<'n> Drawing<'n> {
     fn states(&mut self, own: usize, route: &'n Route, states: &'n States) -> At {
         let begin = self.begin(own);
         let mut at = BTreeMap::new();
-        // the first state first, the others in the order in which they are reached
+        // The first state first, the others in the order in which exits lead to them.
         for name in reached(states) {
             let node = &states.states[name];
             let facts = self.state_facts(node);
@@ -506,7 +506,7 @@ impl<'n> Drawing<'n> {
         begin
     }
 
-    /// Whether a speaker has nothing to show but its name.
+    /// Returns true if a speaker has nothing to show except its name.
     fn is_plain(&self, name: &Name) -> bool {
         let Some(def) = self.network.agents.get(name) else {
             return self
@@ -686,8 +686,8 @@ impl<'n> Drawing<'n> {
     }
 }
 
-/// Tasks in the order in which they can be done, by name where several can: a stored definition has them by name, a file in
-/// any order, and both are drawn alike.
+/// Orders tasks so that each follows those that it waits for, and by name otherwise. A stored definition lists them by name
+/// and a file in any order; both are drawn alike.
 fn in_order(tasks: &[Task]) -> Vec<&Task> {
     let mut left: Vec<&Task> = tasks.iter().collect();
     left.sort_by(|a, b| a.name.cmp(&b.name));
@@ -697,14 +697,14 @@ fn in_order(tasks: &[Task]) -> Vec<&Task> {
             let first = |other: &&Task| task.after.contains(&other.name);
             left.iter().any(first)
         };
-        // tasks that wait for each other are no definition that is right
+        // Tasks that wait for each other are an error of the definition, so any order will do.
         let next = left.iter().position(|task| !waits(task)).unwrap_or(0);
         found.push(left.remove(next));
     }
     found
 }
 
-/// States in the order in which exits lead to them; those that none leads to last.
+/// Returns states in the order in which exits lead to them; unreachable ones last.
 fn reached(states: &States) -> Vec<&Name> {
     let mut found = vec![&states.start];
     let mut next = 0;
@@ -735,7 +735,7 @@ fn exit_label(k: usize, exit: &Exit) -> String {
     format!("exit {}: {cause}", k + 1)
 }
 
-/// How an agent is started, as its caller is offered it.
+/// Describes how an agent is started, as its caller is offered it.
 pub(super) fn started_as(used: &ToolUse, name: &Name) -> String {
     let mut label = vec!["starts".to_owned()];
     if used.seen != *name {

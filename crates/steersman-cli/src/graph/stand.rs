@@ -1,4 +1,4 @@
-//! Where a session stands in the picture of its definition: what its snapshot and its log say.
+//! Marks a session in the picture of its definition, from its snapshot and its log.
 
 use super::modes::{self, MODES};
 use super::of::Drawn;
@@ -18,7 +18,7 @@ use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::tick::{Cx, floor};
 use steersman_machine::view::View;
 
-/// Marks a session. `path` are the lines of its branch up to where it is looked at.
+/// Marks a session. `path` holds the lines of its branch up to the requested line.
 pub(crate) fn stand(
     drawn: &mut Drawn,
     network: &Network,
@@ -43,7 +43,7 @@ struct Standing<'a> {
     snapshot: &'a Snapshot,
     pending: &'a [Pending],
     texts: &'a Texts,
-    /// Whom a message would go to.
+    /// The agent that would receive the next message.
     floor: Option<Id>,
 }
 
@@ -87,7 +87,7 @@ impl Standing<'_> {
         }
     }
 
-    /// Where an instance is drawn, and the cluster around it. A speaker that has no box of its own is found in the state.
+    /// Returns the item of an instance and the cluster around it. A speaker without a box of its own is shown by its state.
     fn place(&self, drawn: &Drawn, agent: Id) -> Option<(At, usize)> {
         let state = self.snapshot.agents.get(&agent)?;
         let inside = match state.parent {
@@ -99,7 +99,7 @@ impl Standing<'_> {
         };
         let found = drawn.placed.get(&(inside, state.def.clone())).copied();
         let found = found.or_else(|| {
-            // who rests is not who speaks in it now
+            // A resting agent is not the speaker of the current state.
             if state.phase == Phase::Resting {
                 return None;
             }
@@ -111,7 +111,7 @@ impl Standing<'_> {
         found.map(|at| (at, inside))
     }
 
-    /// How an agent stands.
+    /// Returns the mark of an agent.
     fn told(&self, agent: &Agent) -> (Is, String) {
         match agent.phase {
             Phase::Thinking => (Is::Acts, "thinks".to_owned()),
@@ -166,7 +166,7 @@ impl Standing<'_> {
         (is, words.join(", "))
     }
 
-    /// Somebody is asked: their own box says so, too.
+    /// Marks the boxes of the people who are asked.
     fn asked(&self, drawn: &mut Drawn, pending: &Pending) {
         if pending.branch != self.snapshot.branch {
             return;
@@ -182,7 +182,7 @@ impl Standing<'_> {
         }
     }
 
-    /// States and tasks of a routed agent, and the mode of one that has some.
+    /// Marks the states and tasks of a routed agent, or the mode of an agent with modes.
     fn parts(&self, drawn: &mut Drawn, own: usize, agent: &Arc<Agent>) {
         let def = self.network.agents.get(&agent.def);
         if let Some(mode) = def.and_then(|def| def.mode(agent.mode.as_ref())) {
@@ -225,7 +225,7 @@ impl Standing<'_> {
             let key = format!("task {}", task.name);
             let done = match &task.done {
                 None => agent.routing.done.contains(&task.name),
-                // what cannot be told is not said to be done
+                // If the condition cannot be evaluated, the task is not shown as done.
                 Some(done) => done.holds(&view).unwrap_or(false),
             };
             if done {
@@ -247,7 +247,7 @@ impl Standing<'_> {
 
     // ---- counts ----------------------------------------------------------------------------------------------
 
-    /// How often each arrow was taken, since the session is bound to this definition.
+    /// Counts how often each arrow was taken since the session was bound to this definition.
     fn count(&self, drawn: &mut Drawn, path: &[&Arc<LogLine>]) {
         let mut walk = Walk::default();
         let mut bound = None;
@@ -294,7 +294,7 @@ impl Standing<'_> {
                     _ => {}
                 }
             }
-            // a tool that runs in this line says its mode in it, too
+            // A tool that ran in this line may also have set the mode in it.
             for (agent, to, why) in commit.turns() {
                 self.turned(drawn, &mut walk, agent, to, why);
             }
@@ -306,7 +306,7 @@ impl Standing<'_> {
         }
     }
 
-    /// An agent changed its mode.
+    /// Counts a change of an agent's mode.
     fn turned(&self, drawn: &Drawn, walk: &mut Walk, agent: Id, to: &Name, why: Option<&Turned>) {
         let def = self.snapshot.agents.get(&agent);
         let def = def.and_then(|agent| self.network.agents.get(&agent.def));
@@ -376,7 +376,7 @@ impl Standing<'_> {
         }
     }
 
-    /// The exit that was taken: a judge numbers those that it decides.
+    /// Returns the key of the exit that was taken. A judge numbers only the exits that it decides.
     fn exit(&self, walk: &Walk, agent: Id, number: u64, judged: bool) -> String {
         let at = walk.at.get(&agent);
         let def = self
@@ -401,15 +401,15 @@ impl Standing<'_> {
     }
 }
 
-/// Where each routed agent was while its decisions are counted.
+/// The position of each routed agent while its decisions are counted.
 #[derive(Default)]
 struct Walk {
     times: BTreeMap<(usize, String), u64>,
-    /// State, mode, or who had the floor.
+    /// The state or mode of an agent, or the member with the floor.
     at: BTreeMap<Id, Name>,
-    /// The rule by which it was decided, and calls since.
+    /// The rule that was chosen, and the number of calls since.
     steps: BTreeMap<Id, (Option<u64>, usize)>,
-    /// What each call was of.
+    /// The name of the callee of each call.
     calls: BTreeMap<Id, Name>,
 }
 
@@ -418,7 +418,7 @@ impl Walk {
         *self.times.entry((own, key)).or_default() += 1;
     }
 
-    /// A member of a sequence begins, or one of those that a rule names.
+    /// Counts the start of a member, of a sequence or of a rule's list.
     fn step(&mut self, own: usize, agent: Id) {
         let (rule, step) = self.steps.entry(agent).or_default();
         let key = match (*rule, *step) {
@@ -431,7 +431,8 @@ impl Walk {
     }
 }
 
-/// The cluster in which those stand whom somebody starts: members in a routed agent, all others beside whoever starts them.
+/// Returns the cluster of the agents that an item starts: a routed agent contains them; otherwise they are next to the
+/// item.
 fn within(drawn: &Drawn, at: At, inside: usize) -> usize {
     match at {
         At::Cluster(own) if drawn.graph.clusters[own].by != MODES => own,
@@ -445,7 +446,7 @@ fn mark(drawn: &mut Drawn, own: usize, part: &str, is: Is, text: &str) {
     }
 }
 
-/// What is waited for, in short.
+/// Describes briefly what is awaited.
 fn awaited(pending: &Pending) -> String {
     use steersman::runtime::pending::PendingKind as Kind;
     let by = pending.by.join(" or ");

@@ -1,29 +1,29 @@
-//! The picture as SVG: one file without scripts, fonts or addresses of others, readable on light and on dark pages. Each
-//! cluster is laid out by itself and is then one box of what it stands in.
+//! The picture as SVG: one file without scripts, external fonts or links, readable on light and dark pages. Each cluster is
+//! laid out separately, and is then one box in the cluster around it.
 
 use super::layout::{self, Arrow, Laid, Plan};
 use super::{At, Cluster, Edge, Fact, Graph, Is, Kind, Mark, Node, What};
 use crate::words::{fold, turns};
 use std::fmt::Write as _;
 
-/// The first line, by which a file is known as drawn by us.
+/// The first line, by which this command recognises its own files.
 pub(crate) const MARK: &str = "<!-- drawn by `steersman graph` -->";
 
-/// Characters of a line in a box and of a label. What is longer goes on below.
+/// Maximum number of characters of a line in a box, and of a line of a label. Longer text is wrapped.
 const ROOM: usize = 46;
 const LABEL: usize = 28;
-/// Widths of characters at our sizes; fonts that are narrower leave a little more room.
+/// Widths of characters at the font sizes used. Narrower fonts leave a little more room.
 const TITLE: f64 = 8.6;
 const SMALL: f64 = 6.7;
-/// Height of a line, and room inside of a border.
+/// Height of a line, and padding inside of a border.
 const LINE: f64 = 15.0;
 const PAD: f64 = 10.0;
-/// Room inside of a cluster.
+/// Padding inside of a cluster.
 const INNER: f64 = 18.0;
 /// Width of the word before a fact, in characters.
 const WORD: usize = 12;
 
-/// The text of a file.
+/// Returns the text of the file.
 pub(crate) fn text(graph: &Graph) -> String {
     let whole = Sheet::of(graph, 0);
     let mut head = fold(graph.about.as_deref().unwrap_or_default(), 90);
@@ -65,7 +65,7 @@ pub(crate) fn text(graph: &Graph) -> String {
     out
 }
 
-/// Colours that can be read on white and on black: boxes bring their own ground, lines and titles are in between.
+/// Colours that are readable on white and on black: boxes have their own background, lines and titles use medium tones.
 const STYLE: &str = "<style>
 text { font: 11px ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace; fill: #1f2937; }
 .name { font: bold 17px ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif; fill: #7c8796; }
@@ -99,12 +99,12 @@ text { font: 11px ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', 
 .label { fill: #f8fafc; stroke: #cbd5e1; stroke-width: .6; }
 </style>";
 
-/// A cluster, laid out.
+/// A cluster with its layout.
 struct Sheet<'g> {
     cluster: &'g Cluster,
     laid: Laid,
     sizes: Vec<(f64, f64)>,
-    /// The clusters in it, by place among its items.
+    /// The clusters in it, by index among its items.
     inner: Vec<Option<Sheet<'g>>>,
     edges: Vec<&'g Edge>,
 }
@@ -177,7 +177,7 @@ impl<'g> Sheet<'g> {
     }
 
     fn draw(&self, graph: &Graph, x: f64, y: f64, out: &mut String) {
-        // arrows below, so that no line lies on a word; then boxes, then labels
+        // Arrows are drawn first, so that no line covers text; then boxes, then labels.
         for (edge, points) in self.edges.iter().zip(&self.laid.arrows) {
             arrow(edge, points, x, y, out);
         }
@@ -232,7 +232,7 @@ impl<'g> Sheet<'g> {
 // ---- boxes ---------------------------------------------------------------------------------------------------
 
 fn width(text: &str, each: f64) -> f64 {
-    // what stands in two columns of a terminal is as wide as two here
+    // A character that takes two columns in a terminal is counted twice here.
     let wide = |c: char| if u32::from(c) >= 0x1100 { 2.0 } else { 1.0 };
     text.chars().map(wide).sum::<f64>() * each
 }
@@ -241,7 +241,7 @@ fn row_width(text: &str) -> f64 {
     width(text, SMALL) + WORD as f64 * SMALL + 2.0 * PAD
 }
 
-/// Facts in lines: a word where one begins.
+/// Splits facts into lines; only the first line of a fact has its word.
 fn rows(facts: &[Fact]) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     for fact in facts {
@@ -258,7 +258,7 @@ fn rows(facts: &[Fact]) -> Vec<(String, String)> {
     rows
 }
 
-/// What stands below the name: what it is, then what is said of it, then where a session stands.
+/// Returns the lines of the note below the name.
 fn below(node: &Node) -> Vec<String> {
     fold(&node.note, ROOM)
 }
@@ -285,7 +285,7 @@ fn size(node: &Node) -> (f64, f64) {
     let count = notes.len() + facts.len() + marks.len();
     let gap = if facts.is_empty() { 0.0 } else { 5.0 };
     let extra = match node.what {
-        // slanted sides
+        // Room for the slanted sides.
         What::Router => 26.0,
         What::Person => 14.0,
         _ => 0.0,
@@ -493,7 +493,7 @@ fn arrow(edge: &Edge, points: &[(f64, f64)], x: f64, y: f64, out: &mut String) {
         .rev()
         .find(|p| (p.0 - tip.0).abs() + (p.1 - tip.1).abs() > 0.5);
     let (dx, dy) = before.map_or((0.0, 1.0), |p| (tip.0 - p.0, tip.1 - p.1));
-    // it comes in straight: from above, from below, or from the side
+    // The tip points straight: from above, from below, or from the side.
     let (dx, dy) = if dy.abs() > 0.5 {
         (0.0, dy.signum())
     } else {
@@ -512,7 +512,7 @@ fn arrow(edge: &Edge, points: &[(f64, f64)], x: f64, y: f64, out: &mut String) {
     );
 }
 
-/// A text inside of an element.
+/// Escapes a text for an element.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -521,7 +521,7 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '\n' | '\t' => out.push(' '),
-            // no document of XML has them, and none of its readers shows them
+            // XML does not allow these characters, or viewers do not show them.
             c if c.is_control() || turns(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }

@@ -1,4 +1,4 @@
-//! The picture for a terminal: an outline in which each box tells where its arrows lead. ASCII, and never wider than a screen.
+//! The picture for a terminal: an outline in which each box lists its arrows. ASCII, and never wider than the screen.
 
 use super::{At, Cluster, Edge, Fact, Graph, Is, Kind, Mark, Node, What};
 use crate::printer::{bold, cyan, dim, green, yellow};
@@ -6,10 +6,10 @@ use crate::words::{WIDTH, fold};
 
 /// Width of the word before a fact.
 const WORD: usize = 12;
-/// Where what a box is begins, if its name leaves room.
+/// Column of the note after a name, if the name leaves room.
 const NOTE: usize = 26;
 
-/// The rows.
+/// Returns the rows of the outline.
 pub(crate) fn rows(graph: &Graph) -> Vec<String> {
     let mut rows = Vec::new();
     let about = graph
@@ -43,7 +43,7 @@ fn items(graph: &Graph, cluster: &Cluster, margin: &str, rows: &mut Vec<String>)
                 continue;
             }
         };
-        // where it ends is said by the arrows that lead there
+        // The arrows that lead to the end show it.
         if drawn.what == What::End {
             continue;
         }
@@ -91,7 +91,7 @@ fn head(margin: &str, name: &str, note: &str, mark: &Mark, rows: &mut Vec<String
     }
 }
 
-/// What stands before a name where a session is marked.
+/// Returns the sign before a name for the mark of a session.
 fn sign(mark: &Mark) -> &'static str {
     match mark.is {
         None => "",
@@ -127,7 +127,7 @@ fn facts(margin: &str, facts: &[Fact], rows: &mut Vec<String>) {
     }
 }
 
-/// Arrows that say the same are one row.
+/// Renders the arrows of an item. Arrows with the same text share one row.
 fn arrows(graph: &Graph, at: At, margin: &str, rows: &mut Vec<String>) {
     let mut told: Vec<(Vec<&str>, &Edge)> = Vec::new();
     for edge in graph.edges_from(at) {
@@ -160,7 +160,7 @@ fn arrows(graph: &Graph, at: At, margin: &str, rows: &mut Vec<String>) {
             .max(2);
         let column = left.chars().count() + pad;
         let room = WIDTH.saturating_sub(margin.len() + column);
-        // many names leave no room beside them
+        // Many names leave no room for the label next to them.
         if room < 30 && !label.is_empty() {
             rows.extend(
                 fold(&left, WIDTH - margin.len())

@@ -1,4 +1,4 @@
-//! Staying for a while where only a model is waited for that does not answer.
+//! Waits for a while if the only thing awaited is a model that does not answer.
 
 use super::{Ended, Play};
 use crate::error::CommandError;
@@ -10,7 +10,7 @@ use steersman::runtime::pending::PendingKind;
 use steersman::runtime::session::Settled;
 
 impl Play<'_> {
-    /// While nothing but a model is waited for that does not answer, somebody who looks stays for a while.
+    /// Waits up to `--wait` while the session waits only for places that do not answer, and then returns its state.
     pub(super) async fn stay(&mut self, settled: Arc<Settled>) -> Result<Ended, CommandError> {
         let wait = self.place.wait;
         let (mut settled, began) = (settled, Instant::now());
@@ -50,7 +50,7 @@ impl Play<'_> {
     }
 }
 
-/// Whether nothing is waited for but places that do not answer.
+/// Returns true if the session waits only for places that do not answer.
 fn waits_for_place(settled: &Settled) -> bool {
     match settled {
         Settled::Waits(all) => !all.is_empty() && all.iter().all(|p| p.kind == PendingKind::Outage),

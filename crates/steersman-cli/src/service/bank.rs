@@ -1,8 +1,8 @@
-//! The bank behind `examples/bank`: who may log in, accounts, prices of shares, and a book of transfers that outlives the
+//! The bank of `examples/bank`: logins, accounts, prices of shares, and a book of transfers. The book survives a restart of the
 //! service if it is a file.
 //!
-//! A transfer is booked *before* it is answered, once for each key. Whoever asks again under its key is told the same once
-//! more, and the book notes that too (`again`), so that one can count how often somebody was in doubt.
+//! A transfer is booked *before* the response is sent, once for each key. A repeated request with the same key gets the same
+//! response, and the book records the repetition (`again`), so that tests can count requests made in doubt.
 
 use super::{append, read_book};
 use axum::Router;
@@ -15,24 +15,24 @@ use serde_json::{Value as Json, json};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Name, password, and the token that stands for both. It is the same after a restart: whoever is logged in stays so.
+/// Name, password, and session token of each user. Tokens are constant, so a login survives a restart.
 const USERS: &[(&str, &str, &str)] = &[
     ("seldo", "monkey", "t-seldo-51f3"),
     ("anna", "penguin", "t-anna-9c07"),
 ];
 
-/// Owner, name, id, and what it held in the beginning, in cents.
+/// Owner, name, id, and initial balance in cents.
 const ACCOUNTS: &[(&str, &str, &str, i64)] = &[
     ("seldo", "Checking", "1234567890", 100_000),
     ("seldo", "Savings", "1234567891", 500_000),
     ("anna", "Checking", "2234567890", 2_000),
 ];
 
-/// Symbol and price, in cents.
+/// Symbol and price in cents.
 const STOCKS: &[(&str, i64)] = &[("AMD", 12_034), ("NVDA", 11_820), ("INTC", 2_215)];
 
 struct Bank {
-    /// Transfers, and when one was asked for again.
+    /// Transfers, and records of repeated requests.
     book: Mutex<Vec<Json>>,
     file: Option<PathBuf>,
 }
@@ -51,7 +51,7 @@ struct Transfer {
 
 type Refused = (StatusCode, &'static str);
 
-/// The routes.
+/// Returns the routes of the service.
 pub(crate) fn routes(file: Option<PathBuf>) -> std::io::Result<Router> {
     let book = match &file {
         Some(file) => read_book(file)?,
@@ -79,7 +79,7 @@ async fn login(axum::Json(given): axum::Json<Login>) -> Result<Body<Json>, Refus
         .ok_or((StatusCode::UNAUTHORIZED, "wrong name or password"))
 }
 
-/// Whoever the token stands for.
+/// Returns the user of the request's bearer token.
 fn user(headers: &HeaderMap) -> Result<&'static str, Refused> {
     let given = headers
         .get("authorization")
@@ -112,7 +112,7 @@ async fn balance(
     Ok(Body(json!({ "id": id, "cents": cents })))
 }
 
-/// What an account of somebody holds.
+/// Returns the balance of a user's account in cents.
 fn held(book: &[Json], user: &str, id: &str) -> Result<i64, Refused> {
     let (.., began) = ACCOUNTS
         .iter()
@@ -134,7 +134,7 @@ async fn stock(Path(symbol): Path<String>) -> Result<Body<Json>, Refused> {
         .ok_or((StatusCode::NOT_FOUND, "no such share"))
 }
 
-/// The whole book, for whoever keeps it.
+/// Returns the whole book.
 async fn transfers(State(bank): State<Arc<Bank>>) -> Body<Json> {
     let book = bank.book.lock().unwrap_or_else(PoisonError::into_inner);
     Body(Json::Array(book.clone()))

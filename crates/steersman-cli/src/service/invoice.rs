@@ -1,9 +1,9 @@
-//! The back office behind `examples/invoice`: orders, a ledger of postings and a mailbox that outlive the service if they
-//! are files.
+//! The back office of `examples/invoice`: orders, a ledger of postings and a mailbox. They survive a restart of the service if
+//! they are files.
 //!
-//! A posting is booked *before* it is answered, and whoever posts twice has posted twice: there is nothing here that hides
-//! a repetition. Mail and chat know their keys. `--faulty` makes it break the connection on some postings, by their number:
-//! after it has booked (ends with 7), and once before it has (ends with 8).
+//! A posting is booked *before* the response is sent. Postings have no key, so a repeated request books again. Mail and chat
+//! use keys. With `--faulty` the service breaks the connection on some postings: after booking if the number ends with 7, and
+//! once before booking if it ends with 8.
 
 use super::{append, read_book};
 use axum::Router;
@@ -18,11 +18,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 struct Office {
-    /// All that was booked: postings, mail and chat, by `kind`.
+    /// All entries: postings, mail and chat, distinguished by `kind`.
     book: Mutex<Vec<Json>>,
     file: Option<PathBuf>,
     faulty: bool,
-    /// Numbers on which the connection was broken before anything was booked.
+    /// Numbers of postings whose connection was broken before booking.
     broken: Mutex<BTreeSet<String>>,
 }
 
@@ -34,7 +34,7 @@ struct Wanted {
 
 type Refused = (StatusCode, &'static str);
 
-/// The routes.
+/// Returns the routes of the service.
 pub(crate) fn routes(faulty: bool, file: Option<PathBuf>) -> std::io::Result<Router> {
     let book = match &file {
         Some(file) => read_book(file)?,
@@ -55,7 +55,7 @@ pub(crate) fn routes(faulty: bool, file: Option<PathBuf>) -> std::io::Result<Rou
         .with_state(office))
 }
 
-/// Every vendor but one has an order that fits each invoice.
+/// Returns an order that matches the invoice; the vendor `Nobody` has none.
 async fn orders(Query(wanted): Query<Wanted>) -> Body<Json> {
     Body(match wanted.vendor.as_str() {
         "Nobody" => json!([]),
@@ -67,7 +67,7 @@ async fn orders(Query(wanted): Query<Wanted>) -> Body<Json> {
     })
 }
 
-/// The posting of an invoice; of one that is not there an empty number.
+/// Returns the posting of an invoice, or an empty number if there is none.
 async fn posting(State(office): State<Arc<Office>>, Path(number): Path<String>) -> Body<Json> {
     let book = office.book.lock().unwrap_or_else(PoisonError::into_inner);
     let found = book
@@ -113,7 +113,7 @@ async fn chat(
     once("chat", state, &headers, said)
 }
 
-/// What has a key is entered once.
+/// Enters mail or chat; a request with a known key gets the first entry again.
 fn once(
     kind: &str,
     State(office): State<Arc<Office>>,
@@ -147,7 +147,7 @@ impl Office {
     }
 }
 
-/// The task of the connection ends with it, and nobody is told why.
+/// Ends the connection's task with a panic, without a response and without a panic message.
 fn hang_up() -> ! {
     std::panic::resume_unwind(Box::new("the connection is broken on purpose"))
 }

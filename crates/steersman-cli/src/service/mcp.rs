@@ -1,26 +1,26 @@
-//! The protocol of the MCP servers of examples, over standard input and output: a message a line, as far as a few tools need
-//! it. What the protocol has beside that is refused as it says.
+//! The MCP protocol for servers of examples, over standard input and output, one message per line. It covers only the methods
+//! that a few tools need; other methods get the protocol's error response.
 
 use serde_json::{Value as Json, json};
 use std::io::{BufRead, Write};
 
-/// The newest version of the protocol that these messages are of; an older one is answered in kind.
+/// The protocol version used if the client names none; a version that the client names is echoed.
 const VERSION: &str = "2025-11-25";
 
-/// What a tool says: its text, or what the model did wrong. None: there is no such tool.
+/// Result of a tool: its text, or an error for the model. `None` means that there is no such tool.
 pub(crate) type Said = Option<Result<String, String>>;
 
-/// The tools of a server.
+/// An MCP server with its tools.
 pub(crate) trait Tools {
     /// The name of the server.
     const NAME: &'static str;
-    /// The tools, as `tools/list` gives them.
+    /// Returns the tools as `tools/list` lists them.
     fn list(&self) -> Json;
-    /// Calls one. `params` is all that came; what it says before its end goes to `output`.
+    /// Calls a tool. `params` are those of the request; messages sent before the result are written to `output`.
     fn call(&self, params: &Json, output: &mut dyn Write) -> std::io::Result<Said>;
 }
 
-/// Serves until its input ends.
+/// Serves requests until the input ends.
 pub(crate) fn serve(
     tools: &impl Tools,
     input: impl BufRead,
@@ -37,7 +37,7 @@ pub(crate) fn serve(
             say(&mut output, &answer)?;
             continue;
         };
-        // Notifications want no answer.
+        // notifications get no response
         let Some(id) = message.get("id").filter(|id| !id.is_null()) else {
             continue;
         };
@@ -53,7 +53,7 @@ pub(crate) fn serve(
     Ok(())
 }
 
-/// Writes a message.
+/// Writes a message as one line and flushes.
 pub(crate) fn say(output: &mut (impl Write + ?Sized), message: &Json) -> std::io::Result<()> {
     writeln!(output, "{message}")?;
     output.flush()

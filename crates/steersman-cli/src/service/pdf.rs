@@ -1,5 +1,5 @@
-//! The MCP server of `examples/invoice`: one tool, `read_text`, over standard input and output. It reads PDFs whose text is
-//! not compressed, which is enough for the ones beside the example.
+//! The MCP server of `examples/invoice`, with the only tool `read_text`, over standard input and output. It reads PDFs whose
+//! text is not compressed, which is enough for those of the example.
 
 use super::mcp::{Said, Tools};
 use base64::Engine as _;
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
 use std::io::Write;
 
-/// The one tool.
+/// Server with the tool `read_text`.
 pub(crate) struct Pdf;
 
 impl Tools for Pdf {
@@ -54,7 +54,7 @@ fn read(pdf: &str) -> Result<String, &'static str> {
     Ok(text)
 }
 
-/// The texts that are shown (`Tj`), a line for each (ISO 32000-1, 7.3.4.2 and 9.4.3).
+/// Returns the strings within text objects, one per line (ISO 32000-1, 7.3.4.2 and 9.4.3).
 fn text_of(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut at = 0;
@@ -78,7 +78,7 @@ fn find(bytes: &[u8], from: usize, word: &[u8]) -> Option<usize> {
     Some(from + at + word.len())
 }
 
-/// A text in parentheses from behind the first, and where it ends.
+/// Parses a string in parentheses that begins at `from`, after the opening one. Returns the text and the offset after it.
 fn literal(bytes: &[u8], from: usize) -> (String, usize) {
     let (mut text, mut depth, mut k) = (String::new(), 1, from);
     while let Some(byte) = bytes.get(k) {

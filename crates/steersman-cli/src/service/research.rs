@@ -1,6 +1,5 @@
-//! The library behind `examples/research`: a folder of Markdown notes as an MCP server over standard input and output.
-//!
-//! As small as such a server can be: two tools.
+//! The library of `examples/research`: a folder of Markdown notes as an MCP server over standard input and output, with
+//! two tools.
 
 use super::LARGEST;
 use super::mcp::{Said, Tools, say};
@@ -9,10 +8,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use steersman_runtime::files;
 
-/// Hits that a search gives at most.
+/// Maximum number of hits of a search.
 const HITS: usize = 5;
 
-/// The notes in this folder.
+/// Server for the notes in a folder.
 pub(crate) struct Notes<'a>(pub(crate) &'a Path);
 
 impl Tools for Notes<'_> {
@@ -48,7 +47,7 @@ impl Tools for Notes<'_> {
         ])
     }
 
-    /// What is wrong with its arguments is told to the model.
+    /// Calls a tool; faults in the arguments are returned as errors for the model.
     fn call(&self, params: &Json, output: &mut dyn Write) -> std::io::Result<Said> {
         let args = &params["arguments"];
         let wanted = |name: &str| {
@@ -71,7 +70,7 @@ impl Tools for Notes<'_> {
     }
 }
 
-/// All notes: names without `.md`, in order, with their files. A name is never made into a path.
+/// Returns all notes, sorted: names without `.md`, with their files. Names from requests are never made into paths.
 fn notes(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
     let mut notes = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -85,7 +84,7 @@ fn notes(folder: &Path) -> std::io::Result<Vec<(String, PathBuf)>> {
     Ok(notes)
 }
 
-/// Names and titles of notes that have most of the words; tells how far it has come if somebody wants to hear it.
+/// Returns names and titles of the notes that contain most of the words. Sends progress if the request has a token.
 fn search(
     folder: &Path,
     query: &str,

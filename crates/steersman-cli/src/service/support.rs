@@ -1,6 +1,7 @@
-//! The shop behind `examples/support`: orders, and a book of refunds that outlives the service if it is a file.
+//! The shop of `examples/support`: orders, and a book of refunds that survives a restart of the service if it is a file.
 //!
-//! A refund is booked *before* it is answered, as at any bank: who dies in between cannot know from the answer.
+//! A refund is booked *before* the response is sent, as at any bank. A caller that dies in between cannot tell from the
+//! response if the refund was booked.
 
 use super::{append, read_book};
 use axum::Router;
@@ -37,7 +38,7 @@ struct Of {
     order: Option<String>,
 }
 
-/// The routes. With `stall` the first refund is booked and never answered.
+/// Returns the routes of the service. With `stall`, the first refund is booked but never answered.
 pub(crate) fn routes(stall: bool, book: Option<PathBuf>) -> std::io::Result<Router> {
     let refunds = match &book {
         Some(file) => read_book(file)?,
@@ -64,7 +65,7 @@ async fn order(Path(number): Path<String>) -> impl IntoResponse {
         .ok_or((StatusCode::NOT_FOUND, "no such order"))
 }
 
-/// The refund of an order, or `found: false`; without an order all of them, for whoever keeps the books.
+/// Returns the refund of an order, or `found: false`; without an order, returns all refunds.
 async fn refunds_of(State(shop): State<Arc<Shop>>, Query(of): Query<Of>) -> Body<Json> {
     let refunds = shop.refunds.lock().unwrap_or_else(PoisonError::into_inner);
     Body(match of.order {

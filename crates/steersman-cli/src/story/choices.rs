@@ -1,4 +1,4 @@
-//! What a routed agent chose, in words.
+//! Describes the choices of a routed agent.
 
 use crate::texts::Texts;
 use crate::words::{leaves, line};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value as Json};
 use steersman_machine::effect::Bodies;
 use steersman_machine::interaction::{Choice, Route};
 
-/// Characters of a reason; all of it says `steersman why`.
+/// Maximum number of characters of a reason; `steersman why` shows all of it.
 const REASON: usize = 120;
 
-/// A decision of a router, with what it went by.
+/// Describes a decision of a router, with its reason.
 pub(super) fn told(route: &Route, texts: &Texts) -> String {
     let chosen = chosen(route, texts);
     match reason(route, texts) {
@@ -18,7 +18,7 @@ pub(super) fn told(route: &Route, texts: &Texts) -> String {
     }
 }
 
-/// All that was recorded of why, a row each.
+/// Returns everything that was recorded about the reason, one row for each value.
 pub(super) fn values(route: &Route, texts: &Texts) -> Vec<String> {
     let read = leaves(&read(route, texts)).into_iter();
     read.map(|(path, value)| format!("{path} = {}", line(&value.to_string(), 200)))
@@ -32,7 +32,7 @@ fn read(route: &Route, texts: &Texts) -> Map<String, Json> {
     read.and_then(Result::ok).unwrap_or_default()
 }
 
-/// Why, in a few words: the model's, else which rule or exit it was, with the values that it read.
+/// Returns a short reason: that of the model, else the rule or exit with the values that it read.
 fn reason(route: &Route, texts: &Texts) -> Option<String> {
     if route.refused.is_some() || matches!(route.chosen, Choice::Say { .. }) {
         return None;

@@ -1,4 +1,4 @@
-//! Holds in words.
+//! Describes holds and other ledger entries.
 
 use super::{Told, Tone};
 use crate::texts::Texts;
@@ -7,7 +7,7 @@ use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Probing, Reaching, R
 use steersman_machine::effect::Bodies as _;
 use steersman_machine::ids::{Id, Time};
 
-/// Effects that happened, by what a line's ledger says.
+/// Returns the effects that happened, by the ledger entries of a line.
 pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {
     line.ledger.iter().filter_map(|entry| match entry {
         LedgerEntry::Done { effect, .. }
@@ -21,7 +21,7 @@ pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {
     })
 }
 
-/// What is told of an effect of a future that was left to whoever leaves it.
+/// Describes an effect on lines that were left behind, for the person who left them.
 pub(super) fn listed(tool: &str, is_done: bool) -> Told {
     let (how, note) = if is_done {
         ("done", "stays done")
@@ -65,7 +65,7 @@ pub(super) fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> 
     }
 }
 
-/// A hold opens: somebody is asked, or a place does not answer.
+/// Describes a new hold: somebody is asked, or a place does not answer.
 pub(super) fn held(hold: &Hold, ask: String) -> Told {
     let word = hold_word(hold.why);
     match hold.why {
@@ -79,7 +79,7 @@ pub(super) fn held(hold: &Hold, ask: String) -> Told {
     }
 }
 
-/// A place does not answer, or does again.
+/// Describes the end of an outage.
 pub(super) fn outage(place: Option<&str>, how: Release) -> Told {
     let place = place.unwrap_or("its place");
     let (mark, text, tone) = match how {
@@ -94,7 +94,7 @@ pub(super) fn outage(place: Option<&str>, how: Release) -> Told {
     (mark.into(), text, hold_word(Why::Outage).into(), tone)
 }
 
-/// A person is told that something waits for them.
+/// Describes a notification of a person about something that waits.
 pub(super) fn reached(by: &str, what: &Reaching, texts: &Texts) -> Told {
     let (mark, text, note, tone) = match what {
         Reaching::Started { tool, attempt } => {
@@ -110,7 +110,7 @@ pub(super) fn reached(by: &str, what: &Reaching, texts: &Texts) -> Told {
     (mark.to_owned(), text, note, tone)
 }
 
-/// A tool is asked whether an effect happened.
+/// Describes a probe, which asks whether an effect happened.
 pub(super) fn probed(probe: &str, of: &str, what: &Probing, now: Time, texts: &Texts) -> Told {
     let (mark, text, note, tone) = match what {
         Probing::Started { attempt, .. } => {
@@ -143,7 +143,7 @@ pub(super) fn probed(probe: &str, of: &str, what: &Probing, now: Time, texts: &T
     (mark.to_owned(), text, note, tone)
 }
 
-/// Numbers of a provider that nobody believes.
+/// Describes token counts of a provider that cannot be true.
 pub(super) fn unbelievable(input: u64, output: u64) -> Told {
     let text = format!(
         "the provider claims {} tokens in and {} out: that cannot be, and the most that the call could take counts",

@@ -1,4 +1,4 @@
-//! What was made: artifacts, each version by its number; and branches by their names, where calls name them.
+//! Describes new versions of artifacts, and names the branches in the arguments of calls.
 
 use super::{Row, Tone, row};
 use crate::words::bytes;
@@ -9,12 +9,12 @@ use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::Artifact;
 use steersman_machine::json::read;
 
-/// The lines that brought versions of an artifact, on each branch by the scope it lies in and its name.
+/// For each branch, the lines that made versions of an artifact, by scope and name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Versions(BTreeMap<Id, BTreeMap<(Id, Name), Vec<Line>>>);
 
 impl Versions {
-    /// A branch that begins has what there was where it was forked; one that was adopted brings its own.
+    /// Updates the versions: a new branch inherits those before its fork, and an adopted branch brings its own.
     pub(super) fn learn(&mut self, line: &LogLine, commit: &Commit) {
         let opened = line.ledger.iter().find_map(|entry| match entry {
             LedgerEntry::Opened { branch, from, at } if *branch == line.branch => {
@@ -43,7 +43,7 @@ impl Versions {
         lines.len()
     }
 
-    /// `report.md, version 2, text/markdown, 9 B`: the first one needs no number.
+    /// Returns the row of a new version: `report.md, version 2, text/markdown, 9 B`. The first version has no number.
     pub(super) fn made(&mut self, line: &LogLine, artifact: &Artifact) -> Row {
         let version = match self.next(line, artifact) {
             1 => String::new(),
@@ -57,7 +57,7 @@ impl Versions {
     }
 }
 
-/// The arguments of a call that names branches, with their labels.
+/// Replaces branch ids in the arguments of a call by labels.
 pub(super) fn labelled(args: &str, labels: &BTreeMap<Id, String>) -> String {
     let Ok(mut args) = read::<Json>(args) else {
         return args.to_owned();

@@ -1,4 +1,4 @@
-//! What is kept of what was said: state that was filled from it, and summaries.
+//! Describes extractions of state, and summaries.
 
 use super::Tone;
 use crate::texts::Texts;
@@ -6,7 +6,7 @@ use steersman_machine::effect::Bodies;
 use steersman_machine::interaction::{CallResult, Summary};
 use steersman_machine::rating::{self, is_rating, told_entry};
 
-/// An entry of state by its name; of a rating what it rates.
+/// Returns the name of a state entry; for a rating, the rated artifact.
 fn told_of(entry: &str) -> String {
     if is_rating(entry) {
         return told_entry(entry);
@@ -14,7 +14,7 @@ fn told_of(entry: &str) -> String {
     entry.to_owned()
 }
 
-/// What an entry is from now on: `calm is true now`; of a rating `4 of 5 now: well sourced`.
+/// Describes the new value of an entry: `calm is true now`; for a rating `4 of 5 now: well sourced`.
 pub(super) fn told_now(entry: &str, value: &str) -> String {
     let rates = is_rating(entry).then(|| serde_json::from_str(value).ok());
     let told = rates.flatten().and_then(|value| rating::told_value(&value));
@@ -26,7 +26,7 @@ pub(super) fn told_now(entry: &str, value: &str) -> String {
     }
 }
 
-/// What was found, or why nothing was: its text, the note beside it, how it is meant.
+/// Describes the result or the failure of an extraction. Returns text, note and tone.
 pub(super) fn extracted(result: &CallResult, texts: &Texts) -> (String, String, Tone) {
     let told = result.body.map(|body| texts.text(body).to_string());
     let told = told.unwrap_or_default();
@@ -51,10 +51,10 @@ pub(super) fn extracted(result: &CallResult, texts: &Texts) -> (String, String, 
     (text, "extracted".to_owned(), Tone::Engine)
 }
 
-/// A summary, or why there is none.
+/// Describes a summary, or why there is none.
 pub(super) fn summed(summary: &Summary, texts: &Texts) -> (String, String, Tone) {
     let text = texts.text(summary.body).to_string();
-    // `view/MEMBER` is the member's own
+    // `view/MEMBER` is the summary for one member.
     let whose = summary.policy.split_once('/');
     let whose = whose.map_or_else(String::new, |(_, member)| format!(" for {member}"));
     if summary.covers.is_nothing() {

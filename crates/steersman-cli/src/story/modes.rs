@@ -1,4 +1,4 @@
-//! Changes of modes, in the words of people.
+//! Describes changes of modes.
 
 use super::{Row, Story, Tone, row};
 use crate::words::line as one_line;
@@ -7,16 +7,16 @@ use steersman_machine::commit::{Commit, Fired, LogLine, Turned};
 use steersman_machine::ids::{Id, Name};
 use steersman_machine::network::{ExitsWhen, FINISH, ModeExit, Modes, Network};
 
-/// As wide as an expression is shown beside a row.
+/// Maximum width of an expression in a note.
 const WIDTH: usize = 40;
 
 impl Story {
-    /// The definition that a line binds: the lines from there on are told by it.
+    /// Sets the definition that a line binds; the lines from there on are told by it.
     pub(crate) fn bound(&mut self, network: Arc<Network>) {
         self.network = Some(network);
     }
 
-    /// Modes that were entered. What an exit to the end leads to is none.
+    /// Adds rows for the modes that were entered. An exit to the end enters none.
     pub(super) fn turned(&self, line: &LogLine, commit: &Commit, rows: &mut Vec<Row>) {
         for (agent, mode, turned) in commit.turns() {
             let network = self.network.as_deref();
@@ -36,12 +36,12 @@ impl Story {
     }
 }
 
-/// The modes of an agent.
+/// Returns the modes of an agent.
 pub(crate) fn modes<'n>(network: &'n Network, agent: &Name) -> Option<&'n Modes> {
     network.agents.get(agent)?.modes.as_deref()
 }
 
-/// The expression that held where an agent left its mode for another one; none where more than one may be meant.
+/// Returns the expression that held when an agent changed its mode; `None` if several exits are possible.
 pub(crate) fn expression(modes: &Modes, to: &Name, turned: &Turned) -> Option<String> {
     let exit = |exits: &[ModeExit], n: u32| -> Option<String> {
         let exit = exits.get(usize::try_from(n).ok()?.checked_sub(1)?)?;
@@ -65,7 +65,7 @@ pub(crate) fn expression(modes: &Modes, to: &Name, turned: &Turned) -> Option<St
     }
 }
 
-/// Why a mode changed; `name` knows what was called, `held` the expression of an exit.
+/// Describes the cause of a mode change. `name` returns the name of a call, `held` the expression of an exit.
 pub(crate) fn why(
     why: Option<&Turned>,
     name: impl Fn(Id) -> Option<Name>,

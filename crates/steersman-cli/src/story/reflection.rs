@@ -1,4 +1,4 @@
-//! Drafts and what is said of them.
+//! Describes drafts and judgements.
 
 use super::{Row, Story, Tone, row};
 use crate::texts::Texts;
@@ -8,7 +8,7 @@ use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Call, CallResult, Target};
 use steersman_machine::reflect::{ACCEPT, Judged, REVISE, ROUNDS, judged};
 
-/// Who is asked to judge what.
+/// Describes a judgement that is requested.
 pub(super) fn asks(call: &Call) -> Option<String> {
     let what = judged(call)?.words();
     Some(match call.target {
@@ -17,13 +17,13 @@ pub(super) fn asks(call: &Call) -> Option<String> {
     })
 }
 
-/// Whether the arguments of a call are judged, before it begins.
+/// Returns true if the arguments of a call are judged, before the call begins.
 pub(super) fn of_arguments(call: &Call) -> bool {
     matches!(judged(call), Some(Judged::Args(..)))
 }
 
-/// What came of it: a reviewer's own words stand in the row before, so only what else became of it is told. Without a
-/// judgement all counts as accepted but `arguments`.
+/// Describes the result of a judgement beyond the reviewer's text, which is in the row above. A missing judgement counts as
+/// acceptance, except for arguments.
 pub(super) fn came(
     result: &CallResult,
     arguments: bool,
@@ -44,7 +44,7 @@ pub(super) fn came(
     Some((told, note, Tone::Wrong))
 }
 
-/// Why a draft stands that was to be judged or revised.
+/// Describes why a draft was kept that was to be judged or revised.
 pub(super) fn stands(code: Option<&str>) -> String {
     match code {
         Some(ROUNDS) | None => "last draft: rounds used up".to_owned(),
@@ -53,7 +53,7 @@ pub(super) fn stands(code: Option<&str>) -> String {
 }
 
 impl Story {
-    /// A draft that there was no room to revise.
+    /// Returns the row of a draft that could not be revised any more.
     pub(super) fn stands(&self, line: &LogLine, agent: Id, text: &str, code: Option<&str>) -> Row {
         let note = stands(code);
         row(line, self.agent(agent), text.to_owned(), note, Tone::Said)

@@ -5,62 +5,62 @@ use crate::words::{WIDTH, fold, line as one_line, wrap};
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::Class;
 
-/// One row.
+/// One row of a story.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The line it tells of.
+    /// The line of the log that the row is about.
     pub(crate) line: Line,
     /// The branch of that line.
     pub(crate) branch: Id,
-    /// Who: an agent, `you`, a role; empty for what comes of a call.
+    /// The actor: an agent, `you`, a role; empty for the result of a call.
     pub(crate) who: String,
-    /// What.
+    /// The text of the row.
     pub(crate) text: String,
-    /// Beside it: a class, a duration, an end.
+    /// A note next to the text: a class, a duration, an end.
     pub(crate) note: String,
-    /// How it is meant.
+    /// The kind of row, which sets its style.
     pub(crate) tone: Tone,
 }
 
-/// How a row is meant. Carries nothing that the text lacks.
+/// The kind of a row. It carries no information that the text lacks.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Somebody said it.
+    /// A message of a person or an agent.
     Said,
-    /// Somebody called something.
+    /// A call of a tool or an agent.
     Called,
-    /// A router chose, for the reason beside it.
+    /// A choice of a router, with its reason.
     Chose,
-    /// Something came of it.
+    /// A result of a call.
     Came,
-    /// It did not go well.
+    /// An error or a failure.
     Wrong,
-    /// Somebody is asked.
+    /// A question to somebody.
     Asked,
-    /// Somebody or something decided.
+    /// A decision.
     Decided,
-    /// It may have happened.
+    /// An effect that may have happened.
     Doubt,
-    /// What the engine did meanwhile.
+    /// An act of the engine.
     Engine,
-    /// What became of a search: two rows where one is too short.
+    /// The result of a search; may take two rows.
     Found,
-    /// A branch begins.
+    /// The beginning of a branch.
     Begins,
 }
 
-/// Width of the column of lines and of the column of who.
+/// Width of the columns for lines and for actors.
 const NUMBER: usize = 5;
 const WHO: usize = 12;
-/// Characters of a choice with its reason.
+/// Maximum number of characters of a choice with its reason.
 const CHOSE: usize = 180;
-/// Characters of what did not go well.
+/// Maximum number of characters of an error.
 const WRONG: usize = 240;
-/// Least room for a note behind a text that is cut.
+/// Minimum room for a note after a text that is cut.
 const NOTE: usize = 13;
 
 impl Row {
-    /// The row for people: number, who, text over as many lines as it takes, note at the right.
+    /// Renders the row: number, actor, text over as many lines as needed, note at the right.
     pub(crate) fn print(&self, number: bool) -> Vec<String> {
         let left = if number { NUMBER + 2 } else { 2 };
         let room = WIDTH - left - WHO - 1;
@@ -124,10 +124,10 @@ impl Row {
     }
 }
 
-/// What was said and what was found is shown in full, why something went wrong as far as people read it; calls, results and the
-/// engine's doings in one line.
+/// Splits the text of a row into lines. Messages and findings are shown in full, errors up to a limit; calls, results and
+/// acts of the engine in one line.
 fn one_or_more(row: &Row, room: usize) -> Vec<String> {
-    // one width for all durations, so that the same text is cut at the same place
+    // All durations get the same width, so that the same text is always cut at the same place.
     let note = match row.note.chars().count() {
         0 => 0,
         note => note.max(NOTE) + 2,
@@ -159,7 +159,7 @@ fn one_or_more(row: &Row, room: usize) -> Vec<String> {
         Tone::Wrong => {
             let mut lines = fold(&one_line(&row.text, WRONG), beside);
             if lines.is_empty() {
-                // of what ended without a word the note says why
+                // An empty text still needs a line for its note.
                 lines.push(String::new());
             }
             lines

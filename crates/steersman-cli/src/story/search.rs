@@ -1,4 +1,4 @@
-//! Searches over branches: what is told of them. Their branches are not told one by one.
+//! Describes searches over branches. The lines of their branches are not told one by one.
 
 use super::{Row, Story, Told, Tone, row};
 use crate::texts::Texts;
@@ -9,7 +9,7 @@ use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Searching};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
 
-/// What a search came to so far.
+/// The state of a search so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     method: String,
@@ -17,20 +17,20 @@ pub(crate) struct Seen {
     tried: u64,
     calls: u64,
     best: Option<f64>,
-    /// What each branch was worth when it was judged last.
+    /// The last value of each branch.
     worth: BTreeMap<Id, f64>,
-    /// Branches that went on for a block at least.
+    /// Branches that ran for at least one block.
     explored: BTreeSet<Id>,
     over: bool,
-    /// No agent answers by it.
+    /// True if a person started it, so no agent answers by it.
     by_person: bool,
 }
 
-/// Beside every row of a search.
+/// The note of every row of a search.
 pub(super) const NOTE: &str = "search";
 
 impl Story {
-    /// Branches of searches, before anything of their lines is told.
+    /// Records the branches of searches, before rows are made of their lines.
     pub(super) fn learn_search(&mut self, line: &LogLine, texts: &Texts) {
         for entry in &line.ledger {
             let LedgerEntry::Search { search, what } = entry else {
@@ -75,12 +75,12 @@ impl Story {
         }
     }
 
-    /// These branches are told, though a search may try them.
+    /// Tells all lines of these branches, although a search may try them.
     pub(crate) fn tells_all_of(&mut self, branches: impl Iterator<Item = Id>) {
         self.whole.extend(branches);
     }
 
-    /// Of branches that are tried nothing is told but what became of the search.
+    /// Keeps only the rows about the search from a line of a tried branch.
     pub(super) fn only_search(&mut self, line: &LogLine, rows: &mut Vec<Row>) {
         if self.searched.contains(&line.branch) && !self.whole.contains(&line.branch) {
             let (told, kept) = std::mem::take(rows)
@@ -91,7 +91,7 @@ impl Story {
         }
     }
 
-    /// A person goes on with a branch that was tried: what the session is from here on begins on it.
+    /// Adds rows if a person continues with a tried branch: the new branch begins with its lines.
     pub(super) fn chosen(&self, line: &LogLine, commit: &Commit, rows: &mut Vec<Row>) {
         let adopted = line.ledger.iter().find_map(|entry| match entry {
             LedgerEntry::Adopted { branch, at } => Some((*branch, *at)),
@@ -104,7 +104,7 @@ impl Story {
         }
     }
 
-    /// A branch is taken over. Of one that was tried nothing was told so far: now it is.
+    /// Adds rows for an adopted branch. The lines of a tried branch were not told so far, so they are told now.
     pub(super) fn adopts(&self, line: &LogLine, (branch, at): (Id, Line), rows: &mut Vec<Row>) {
         let tells = |text: String| row(line, "", text, "adopted".into(), Tone::Found);
         let mut searches = self.searches.iter();
@@ -126,7 +126,7 @@ impl Story {
             next = *before;
         }
         let kept = way.into_iter().rev().flatten();
-        // The branch's own beginning says nothing of what is taken over.
+        // The row for the beginning of the branch is not repeated.
         let kept = kept.filter(|row| row.tone != Tone::Begins);
         rows.extend(kept.map(|row| Row {
             branch: line.branch,
@@ -134,12 +134,12 @@ impl Story {
         }));
     }
 
-    /// Whether a branch belongs to a search.
+    /// Returns true if a branch belongs to a search.
     pub(crate) fn is_searched(&self, branch: Id) -> bool {
         self.searched.contains(&branch)
     }
 
-    /// How far a search is that goes on: a bar and what was found.
+    /// Describes the progress of a running search: a bar and the best value.
     pub(crate) fn searching(&self) -> Option<String> {
         let seen = self.searches.values().find(|seen| !seen.over)?;
         let part = (seen.tried * 20).checked_div(seen.n).unwrap_or(0).min(20) as usize;

@@ -1,4 +1,4 @@
-//! What was recorded beside an act: what a router read, what a tool asked for, who approved it, how often it was tried.
+//! Recorded facts about an act: values that a router read, preconditions of a tool, approvals, attempts.
 
 use super::past::{Past, Place};
 use super::{Fact, TEXT};
@@ -16,7 +16,7 @@ use steersman_machine::network::{
 impl Past<'_> {
     // ---- routers ---------------------------------------------------------------------------------------------
 
-    /// What led a router to its choice.
+    /// Returns the facts that led a router to its choice.
     pub(super) fn of_route(&self, place: Place, agent: Id, route: &Route) -> Vec<Fact> {
         let mut facts = Vec::new();
         if let Some(why) = route.refused {
@@ -52,7 +52,7 @@ impl Past<'_> {
         facts
     }
 
-    /// What stands beside the values that were read: numbers, words of models, who failed.
+    /// Adds the facts that were recorded with the values: the rule, the exit, the model's reason, the member that failed.
     fn went_by(
         &self,
         place: Place,
@@ -119,7 +119,7 @@ impl Past<'_> {
         }
     }
 
-    /// Which way out of a state was taken: a judge numbers those that it decides.
+    /// Describes the exit that was taken. A judge numbers only the exits that it decides.
     fn exit(
         &self,
         place: Place,
@@ -148,7 +148,8 @@ impl Past<'_> {
         }
     }
 
-    /// The state that a speaker has the word in, unless it was entered just before: then that decision is told next.
+    /// Returns the state in which a speaker speaks. `None` if it was entered just before, because that decision is the next
+    /// step.
     fn state_of(&self, place: Place) -> Option<Fact> {
         let mut spoken = false;
         let mut at = self.before(place);
@@ -170,7 +171,7 @@ impl Past<'_> {
         None
     }
 
-    /// The state that a decision leaves: the one that was entered before.
+    /// Returns the state that a decision leaves: the one that was entered before it.
     fn left<'n>(&self, place: Place, by: Option<&'n RouteBy>) -> Option<&'n StateNode> {
         let Some(RouteBy::States(graph)) = by else {
             return None;
@@ -189,7 +190,7 @@ impl Past<'_> {
         None
     }
 
-    /// Answers right before that could not be used.
+    /// Returns the unusable answers immediately before a decision.
     fn tries(&self, place: Place) -> Vec<Fact> {
         let mut tries = Vec::new();
         let mut at = self.before(place);
@@ -213,7 +214,7 @@ impl Past<'_> {
 
     // ---- models ----------------------------------------------------------------------------------------------
 
-    /// Which model answered, since when it was asked, and what it cost.
+    /// Returns the model that answered, the line of the request, and the cost.
     pub(super) fn of_model(&self, effect: Id) -> Vec<Fact> {
         let mut facts = Vec::new();
         let asked = self.wished(effect).map(|wish| wish.line);
@@ -243,7 +244,7 @@ impl Past<'_> {
         facts
     }
 
-    /// The mode in which a model was asked for an agent, since when, and why.
+    /// Returns the mode in which a model was asked for an agent, since when, and why.
     fn mode_at(&self, effect: Id) -> Option<Fact> {
         let wish = self.wished(effect)?;
         let mut at = Some(wish.line);
@@ -275,7 +276,7 @@ impl Past<'_> {
 
     // ---- calls -----------------------------------------------------------------------------------------------
 
-    /// What was asked for before a call, who decided, how often it was tried and what came of it.
+    /// Returns the preconditions of a call, who decided on it, its attempts and its result.
     pub(super) fn of_call(&self, place: Place, agent: Id, call: &Call) -> Vec<Fact> {
         let mut facts = Vec::new();
         if let Some(first) = call.chain {
@@ -329,7 +330,7 @@ impl Past<'_> {
         of_tool.into_iter().chain(own).flatten().collect()
     }
 
-    /// What the ledger has of effects: holds, who ended them and when, attempts.
+    /// Returns the ledger's facts on effects: holds, who ended them and when, attempts.
     fn world(&self, effects: &[Id]) -> Vec<Fact> {
         let mut facts = Vec::new();
         for effect in effects {

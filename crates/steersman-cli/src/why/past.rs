@@ -1,4 +1,4 @@
-//! A log by what is looked for: who pushed what, which call an effect is for, what became of it.
+//! An index of a log: pushes, the calls of effects, and results.
 
 use crate::log::Log;
 use crate::texts::Texts;
@@ -9,7 +9,7 @@ use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::interaction::{Call, CallResult, Interaction, Origin};
 use steersman_machine::network::Network;
 
-/// Something that was pushed: the k-th of a line.
+/// The position of a push: its line, and its index in the line.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(super) line: Line,
@@ -24,7 +24,7 @@ pub(super) struct Wish {
     pub(super) what: Want,
 }
 
-/// A log, ready to be asked.
+/// An indexed log.
 pub(crate) struct Past<'a> {
     log: &'a Log,
     lines: BTreeMap<Line, &'a Arc<LogLine>>,
@@ -41,7 +41,7 @@ pub(crate) struct Past<'a> {
 }
 
 impl<'a> Past<'a> {
-    /// Learns a log. `bound` are the definitions that its lines ran under.
+    /// Indexes a log. `bound` holds the definitions that its lines ran under.
     pub(crate) fn new(log: &'a Log, bound: BTreeMap<Line, Arc<Network>>) -> Self {
         let mut past = Self {
             log,
@@ -108,7 +108,7 @@ impl<'a> Past<'a> {
                         self.answers.insert(effect, place);
                     }
                 }
-                // a model call that failed ended its agent
+                // A failed model call ended its agent.
                 Interaction::Finished { .. } => {
                     let own = |effect: &&Id| {
                         self.wishes
@@ -137,7 +137,7 @@ impl<'a> Past<'a> {
             .get(place.k)
     }
 
-    /// What lies below on the same stack. The chain of pushes is the stack, on every branch.
+    /// Returns the previous push on the same stack. The chain of pushes is the stack, on every branch.
     pub(super) fn before(&self, place: Place) -> Option<Place> {
         let push = self.push(place)?;
         let pushes = &self.lines.get(&place.line)?.commit.as_ref()?.pushes;
@@ -157,7 +157,7 @@ impl<'a> Past<'a> {
         Some(Place { line, k })
     }
 
-    /// The newest act of an agent among these lines.
+    /// Returns the newest act of an agent among these lines.
     pub(crate) fn newest(&self, agent: Id, path: &[&Arc<LogLine>]) -> Option<super::Act> {
         let own = |act: &super::Act| match act {
             super::Act::Push(place) => self.push(*place).is_some_and(|push| push.agent == agent),
@@ -171,7 +171,7 @@ impl<'a> Past<'a> {
             .find_map(|line| self.acts(line).into_iter().rev().find(own))
     }
 
-    /// What lay on an agent's stack when a model was asked for it.
+    /// Returns the top of an agent's stack when a model was asked for it.
     pub(super) fn last_before(&self, effect: Id) -> Option<Place> {
         let wish = self.wishes.get(&effect)?;
         let mut line = self.lines.get(&wish.line)?;
@@ -187,7 +187,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// The call by which an agent told another one something, at this line or before.
+    /// Returns the call by which an agent sent a message to another, at this line or before.
     pub(super) fn sent(&self, sender: Id, upto: Line) -> Option<Place> {
         let sends = |place: &&Place| self.push(**place).is_some_and(|push| push.agent == sender);
         self.calls
@@ -198,8 +198,8 @@ impl<'a> Past<'a> {
             .copied()
     }
 
-    /// The newest words from outside behind the first of these places and up to the second, to this agent or to one that it
-    /// started. Lines are followed back as their branch has them.
+    /// Returns the newest message from outside, between two places, to this agent or to one that it started. Lines are
+    /// followed back along their branch.
     pub(super) fn words(&self, agent: Id, behind: Place, upto: Place) -> Option<Place> {
         let mut n = upto.line;
         while n > behind.line {
@@ -225,7 +225,7 @@ impl<'a> Past<'a> {
         None
     }
 
-    /// Whether an agent is this one, or was started by it or by one that it started.
+    /// Returns true if an agent is this one, or was started by it, directly or indirectly.
     fn is_below(&self, agent: Id, above: Id) -> bool {
         let mut at = Some(agent);
         while let Some(agent) = at {
@@ -244,7 +244,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Whether a router made this call.
+    /// Returns true if a router made this call.
     pub(super) fn is_routed(&self, call: Place) -> bool {
         let mut at = self.before(call);
         while let Some(place) = at {
@@ -257,7 +257,7 @@ impl<'a> Past<'a> {
         false
     }
 
-    /// Whether an act is a call of this tool or agent.
+    /// Returns true if an act is a call of this tool or agent.
     pub(crate) fn calls_for(&self, act: super::Act, name: &str) -> bool {
         let super::Act::Push(place) = act else {
             return false;
@@ -315,7 +315,8 @@ impl<'a> Past<'a> {
         self.ledger.get(&effect).map_or(&[], |entries| entries)
     }
 
-    /// When a line was made: of one that only the ledger has, when the next commit was. What it tells of was not later.
+    /// Returns the time of a line. A line without a commit gets the time of the next commit, because its entries are not
+    /// later.
     pub(super) fn time(&self, line: Line) -> i64 {
         let now =
             |(_, line): (&Line, &&Arc<LogLine>)| line.commit.as_ref().map(|commit| commit.now.0);
@@ -328,8 +329,7 @@ impl<'a> Past<'a> {
         self.lines.get(&line).copied()
     }
 
-    /// The definition that a line ran under. Lines of a branch that was bound for itself are told from the others by their
-    /// numbers alone: a definition binds from its line on.
+    /// Returns the definition that a line ran under, by following its branch back to the newest binding.
     pub(super) fn network(&self, line: Line) -> Option<&Network> {
         let mut at = self.lines.get(&line)?;
         loop {

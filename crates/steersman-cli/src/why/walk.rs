@@ -1,4 +1,4 @@
-//! The way outward: from an act down its stack to what began it, and on to whoever brought that.
+//! Walks outward: from an act down its stack to the message that began it, and on to the sender of that message.
 
 use super::past::{Past, Place};
 use super::{Act, Step};
@@ -7,15 +7,15 @@ use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Cause, End, Interaction, Origin, Target};
 use steersman_machine::reflect::judged;
 
-/// Steps that are told at most. Chains are as long as agents stand deep, so nobody meets this.
+/// Maximum number of steps. A chain is as long as agents are nested, so this is rarely reached.
 const STEPS: usize = 200;
-/// Steps of one router after which no further turn of it is told.
+/// Number of steps in one router after which its earlier decisions are left out.
 const OF_ROUTER: usize = 12;
-/// Results of one exchange of a model that are told.
+/// Maximum number of results that are listed for one exchange of a model.
 const RESULTS: usize = 4;
 
 impl Past<'_> {
-    /// The chain: what was done, and what led to it, to the words that began it all.
+    /// Returns the chain: the act, and what led to it, back to the message that began everything.
     pub(crate) fn chain(&self, act: Act) -> Vec<Step> {
         let mut way = Way {
             past: self,
@@ -32,7 +32,7 @@ impl Past<'_> {
         let mut called = matches!(act, Act::Push(place) if self.call_at(place).is_some());
         loop {
             way.walk(&mut at, stage, called);
-            // outward: to the call that brought what began this
+            // Continue outward with the call that brought the message.
             let Next::Out(call) = at else { break };
             if way.steps.len() >= STEPS || !seen.insert(call) {
                 break;
@@ -43,12 +43,12 @@ impl Past<'_> {
     }
 }
 
-/// Where it goes on.
+/// The next position of the walk.
 #[derive(Copy, Clone, Debug)]
 enum Next {
-    /// Here, on the same stack.
+    /// This place, on the same stack.
     To(Place),
-    /// Behind this call, on the stack of whoever made it.
+    /// Below this call, on the caller's stack.
     Out(Place),
     Over,
 }
@@ -59,24 +59,24 @@ impl Next {
     }
 }
 
-/// How far down a stack somebody is who looks for what led to an act.
+/// The progress on one stack.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Stage {
     /// At the act of a model, or of the engine.
     Act,
-    /// At a call or an end: who made it?
+    /// At a call or an end, whose author is searched.
     Called,
-    /// A router's decision was found; more of them may have led to it.
+    /// A router's decision was found; earlier ones may have led to it.
     Chose,
-    /// What a model saw last was told.
+    /// The last results that a model saw were listed.
     Saw,
-    /// Only the message is still to be found.
+    /// Only the message is still searched.
     Began,
-    /// Only who gave the floor is still to be found.
+    /// Only the giver of the floor is still searched.
     Floor,
 }
 
-/// Decisions of a router that are not told.
+/// Decisions of a router that were left out.
 #[derive(Copy, Clone, Debug)]
 struct Left {
     router: Id,
@@ -85,24 +85,24 @@ struct Left {
     oldest: Line,
 }
 
-/// What was told on the way.
+/// The steps so far.
 struct Way<'p, 'a> {
     past: &'p Past<'a>,
     steps: Vec<Step>,
     told: BTreeSet<Place>,
-    /// Since enough was told of a router.
+    /// Set once enough steps of a router were listed.
     left: Option<Left>,
 }
 
 impl Way<'_, '_> {
-    /// Where the way begins from something that lies on a stack.
+    /// Returns the start of the walk for an interaction on a stack.
     fn begin(&mut self, place: Place, stage: &mut Stage) -> Next {
         self.told.insert(place);
         let Some(push) = self.past.push(place) else {
             return Next::Over;
         };
         match &push.what {
-            // it explains itself by whoever sent it
+            // A message is explained by its sender.
             Interaction::UserMessage { .. } => self.message(place, stage),
             Interaction::Result(result) => match self.past.call(result.call) {
                 Some(call) if self.past.is_routed(call) => Next::To(place),
@@ -130,7 +130,7 @@ impl Way<'_, '_> {
         }
     }
 
-    /// From an end to the model's answer that led to it: over the tool that gave it, and over what was said of its draft.
+    /// Goes from an end to the model's answer that led to it, past the tool that gave it and judgements of its draft.
     fn ended(&mut self, end: Place, cause: Cause) -> Next {
         let gave = |result: Place| cause == Cause::Tool && result.line == end.line;
         let mut at = self.past.before(end);
@@ -158,8 +158,8 @@ impl Way<'_, '_> {
         at.map_or(Next::Over, Next::To)
     }
 
-    /// Goes down a stack to the message that began what was done, and to the call that brought that. `called`: a call by whose
-    /// stack it is was told.
+    /// Walks down a stack to the message that began the act, and to the call that brought it. `called` is true if a call on
+    /// this stack is listed already.
     fn walk(&mut self, at: &mut Next, mut stage: Stage, mut called: bool) {
         let begins = self.steps.len();
         let mut results = 0;
@@ -174,7 +174,7 @@ impl Way<'_, '_> {
                     self.tell(place);
                     stage = Stage::Act;
                 }
-                // a decision, and those that a router took on the way to it
+                // A decision, and earlier ones of the same router that led to it.
                 (Interaction::Route(route), Stage::Act | Stage::Called | Stage::Chose)
                     if route.refused.is_none() =>
                 {
@@ -196,7 +196,7 @@ impl Way<'_, '_> {
                         stage = Stage::Called;
                         continue;
                     }
-                    // a judgement further down is of an answer that was given before
+                    // A judgement further down is about an earlier answer.
                     let made = call.and_then(|call| self.past.call_at(call));
                     let is_old = stage == Stage::Saw && made.is_some_and(|m| judged(m).is_some());
                     if !is_old {
@@ -219,8 +219,8 @@ impl Way<'_, '_> {
         self.arrive();
     }
 
-    /// What a member came to, and the call of it. Words that were said to the member in between brought about what was decided
-    /// after it: they are the end of the way once it led to a member that was called then.
+    /// Lists the result of a member and the call of it. A message to the member in between caused the decisions after it.
+    /// It ends the walk if a member that was called afterwards is listed already.
     fn routed(&mut self, result: Place, call: Place, called: bool) -> Next {
         self.turn(result);
         let member = match self.past.call_at(call).map(|call| &call.target) {
@@ -237,14 +237,14 @@ impl Way<'_, '_> {
         }
         if self.left.is_none() && self.told.insert(call) {
             let mut step = self.past.step(Act::Push(call));
-            // the step before it says so
+            // The step before it says so.
             step.facts.retain(|fact| fact.word != "came to");
             self.steps.push(step);
         }
         Next::below(self.past, call)
     }
 
-    /// A message: the end of the way, or of this stack, or only a word of the engine.
+    /// Handles a message: it ends the walk, ends this stack, or is only an instruction of the engine.
     fn message(&mut self, place: Place, stage: &mut Stage) -> Next {
         let Some(push) = self.past.push(place) else {
             return Next::Over;
@@ -266,7 +266,7 @@ impl Way<'_, '_> {
                 Next::Over
             }
             Origin::Outside(_) => {
-                // it has the floor: who gave it that?
+                // The agent has the floor; continue with the decision that gave it.
                 if *stage != Stage::Floor {
                     self.arrive();
                     self.tell(place);
@@ -308,7 +308,7 @@ impl Way<'_, '_> {
         }
     }
 
-    /// Part of a turn of a router, or of an exchange of a model.
+    /// Lists a part of a router's turn, or of a model's exchange.
     fn turn(&mut self, place: Place) {
         if self.left.is_none() {
             self.tell(place);
@@ -328,7 +328,7 @@ impl Way<'_, '_> {
         }
     }
 
-    /// Enough was told of a router.
+    /// Stops listing the decisions of a router.
     fn leave(&mut self, router: Id) {
         self.left.get_or_insert(Left {
             router,
@@ -338,7 +338,7 @@ impl Way<'_, '_> {
         });
     }
 
-    /// What was left out is summed up before what began it is told.
+    /// Adds a summary of the decisions that were left out, before the message that began them.
     fn arrive(&mut self) {
         let Some(left) = self.left.take().filter(|left| left.many > 0) else {
             return;

@@ -1,20 +1,20 @@
-//! Which agents are above a use of an agent or tool: one row of bits for each circle of names, so that the widest and the
-//! deepest definition that a file can hold takes a moment.
+//! The agents above each agent or tool, as one row of bits for each cycle of names. Even the widest and deepest definition
+//! that a file can hold is analysed quickly.
 
 use super::reach::Edges;
 use std::collections::BTreeMap;
 use steersman_machine::ids::Name;
 use steersman_machine::network::{Does, Network};
 
-/// For each name the agents that lead to it, itself included. Of agents that matter: those with state, and routers.
+/// For each name, the agents that lead to it, itself included. Only agents with state and routers are recorded.
 pub(super) struct Above {
-    /// The circle in which a name is; a name that is in none is one of its own.
+    /// The cycle that a name belongs to. A name outside all cycles has a cycle of its own.
     circles: BTreeMap<Name, usize>,
-    /// The bit of each agent.
+    /// The position of each agent's bit in a row.
     bits: BTreeMap<Name, usize>,
-    /// For each circle the agents above it.
+    /// For each cycle, the bits of the agents above it.
     rows: Vec<Vec<u64>>,
-    /// Whether any agent leads to it.
+    /// For each cycle, true if it contains an agent or an agent leads to it.
     used: Vec<bool>,
 }
 
@@ -26,7 +26,7 @@ impl Above {
         let found = Circles::of(network, edges);
         let mut rows = vec![vec![0; bits.len().div_ceil(64)]; found.circles.len()];
         let mut used = vec![false; found.circles.len()];
-        // those that lead to others come first
+        // a cycle has a higher number than the cycles it leads to, so its row is complete before they read it
         for circle in (0..found.circles.len()).rev() {
             for name in &found.circles[circle] {
                 used[circle] |= network.agents.contains_key(*name);
@@ -55,12 +55,12 @@ impl Above {
         }
     }
 
-    /// Whether any agent leads to it, or it is one.
+    /// Returns true if `name` is an agent or an agent leads to it.
     pub(super) fn has(&self, name: &Name) -> bool {
         self.circles.get(name).is_some_and(|at| self.used[*at])
     }
 
-    /// Whether `agent`, which has state or is a router, leads to `name`, or is it.
+    /// Returns true if `agent` leads to `name` or is `name`. Always false for an agent that has no state and is no router.
     pub(super) fn is(&self, agent: &Name, name: &Name) -> bool {
         let (Some(bit), Some(at)) = (self.bits.get(agent), self.circles.get(name)) else {
             return false;
@@ -69,13 +69,13 @@ impl Above {
     }
 }
 
-/// Names that lead to each other, together. What leads to a circle has a higher number than it.
+/// Groups of names that lead to each other. A group has a higher number than the groups it leads to.
 pub(super) struct Circles<'a> {
     pub(super) circles: Vec<Vec<&'a Name>>,
     pub(super) of: BTreeMap<&'a Name, usize>,
 }
 
-/// A name that is looked at, with the names that it leads to and were not looked at yet.
+/// A name being visited, with an iterator over its successors that are not visited yet.
 struct Open<'a> {
     name: &'a Name,
     at: usize,
@@ -83,7 +83,7 @@ struct Open<'a> {
 }
 
 impl<'a> Circles<'a> {
-    /// Tarjan's algorithm, with a stack of its own.
+    /// Finds the groups with Tarjan's algorithm. It uses an explicit stack instead of recursion, so depth is no problem.
     pub(super) fn of(network: &'a Network, edges: &'a Edges) -> Self {
         static NONE: std::collections::BTreeSet<Name> = std::collections::BTreeSet::new();
         let mut all = Self {
@@ -132,7 +132,7 @@ impl<'a> Circles<'a> {
         all
     }
 
-    /// All on the stack down to this name are a circle.
+    /// Pops the stack down to `name`; the popped names form one group.
     fn close(&mut self, stack: &mut Vec<&'a Name>, name: &Name) {
         let mut circle = Vec::new();
         while let Some(top) = stack.pop() {

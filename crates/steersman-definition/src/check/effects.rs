@@ -1,4 +1,4 @@
-//! Effects and people: who can be asked, what may be written twice, what a model chooses by.
+//! Checks of effects and people: the people that can be asked, tools that write the same entry, descriptions for models.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::lower::{Sort, constant_misfit};
@@ -28,7 +28,7 @@ impl Check<'_> {
         }
     }
 
-    /// `user` is nobody where a session may begin by an event.
+    /// Reports `by: user` if an event may begin a session: such a session has no user.
     fn nobody_to_ask(&mut self) {
         let lowered = self.lowered;
         let Some((event, declared)) = lowered.starts.first() else {
@@ -40,7 +40,7 @@ impl Check<'_> {
         }
     }
 
-    /// A limit of money holds only where each call has a price. What `auto` finds is judged when a session starts.
+    /// Reports models without a price if a limit of money is set. The model of provider `auto` is checked when a session starts.
     fn prices(&mut self) {
         let merged = self.merged;
         let of_agents = merged.section("agents").iter().map(|(_, node)| node);
@@ -79,7 +79,7 @@ impl Check<'_> {
         }
     }
 
-    /// Only what runs as a tool is held for an approval: nothing else may look as if it were.
+    /// Reports `approve` on anything that does not run as a tool, because only calls of such tools are held for an approval.
     fn approvals(&mut self) {
         let lowered = self.lowered;
         for (of, span) in &lowered.approves {
@@ -96,7 +96,7 @@ impl Check<'_> {
                 Some(Source::Ask(_)) => "a tool that asks",
                 Some(Source::Send(_)) => "a tool that sends a message",
                 Some(Source::BuiltIn(_)) => "a tool of the engine",
-                // All tools of a server.
+                // the pattern names all tools of an MCP server
                 None if of.ends_with(".*") => continue,
                 None => match lowered.declared.get(of).map(|declared| declared.sort) {
                     Some(Sort::Tool) => continue,
@@ -110,7 +110,8 @@ impl Check<'_> {
         }
     }
 
-    /// A tool that chooses among branches only looks, too: nobody approves what it does, nor is it ever in doubt.
+    /// Reports tools that choose among branches but change the world or give no answer of their own. Such a call gets no
+    /// approval and cannot be in doubt.
     fn choosers(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
@@ -136,7 +137,7 @@ impl Check<'_> {
         }
     }
 
-    /// A probe only looks.
+    /// Reports probes whose class is not `pure` or `read`.
     fn probes(&mut self) {
         let lowered = self.lowered;
         for (name, tool) in &lowered.network.tools {
@@ -155,7 +156,7 @@ impl Check<'_> {
         }
     }
 
-    /// What runs ahead of a turn only looks.
+    /// Reports tools that run ahead of a turn and whose class is not `pure` or `read`.
     fn ahead(&mut self) {
         let lowered = self.lowered;
         for (_, tool, span) in &lowered.ahead {
@@ -167,7 +168,8 @@ impl Check<'_> {
         }
     }
 
-    /// What tells a person is repeated under its key, and nobody gives it arguments.
+    /// Reports `reach` tools that are not idempotent, since they may run again under the same key, and those with required
+    /// parameters, since they get no arguments.
     fn reaches(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
@@ -196,7 +198,7 @@ impl Check<'_> {
         }
     }
 
-    /// Constants that are given as arguments fit their parameters.
+    /// Reports constant arguments that do not fit their parameters.
     fn arguments(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
@@ -219,13 +221,13 @@ impl Check<'_> {
         }
     }
 
-    /// Where a key of `on_doubt` of a tool stands.
+    /// Returns the span of the value of a key in a tool's `on_doubt`.
     fn key_within(&self, tool: &Name, key: &str) -> Option<Span> {
         let node = self.entry_of("tools", tool)?;
         Some(node.get("on_doubt")?.get(key)?.span)
     }
 
-    /// Tools that one answer may call together and that write the same entry: one warning for each entry.
+    /// Reports tools that one answer may call together and that write the same entry, with one warning for each entry.
     fn writers(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
@@ -236,7 +238,7 @@ impl Check<'_> {
                 entries.entry(entry).or_insert(*span);
             }
         }
-        // what several models are offered alike is looked at once
+        // models with the same offers are checked once
         let models = network.agents.values().flat_map(AgentDef::models);
         let offers: BTreeSet<Vec<&Name>> = models
             .map(|model| {
@@ -262,7 +264,7 @@ impl Check<'_> {
         }
         for (entry, writers) in together {
             let mut writers: Vec<(&Name, Span)> = writers.into_iter().collect();
-            // as they were written
+            // in the order of the file
             writers.sort_by_key(|(_, span)| *span);
             let [(_, first), (_, second), ..] = writers[..] else {
                 continue;
@@ -273,14 +275,14 @@ impl Check<'_> {
         }
     }
 
-    /// Whether an entry says how several writes come together.
+    /// Returns true if an agent declares a reduction, other than `last`, for several writes of an entry.
     fn reduces(&self, entry: &Name) -> bool {
         let declared = self.entries.get(&**entry);
         let mut declared = declared.into_iter().flatten();
         declared.any(|(_, ty)| ty.reduce != Reduce::Last)
     }
 
-    /// What a model is offered needs a description.
+    /// Reports tools, agents and people without a description that a model is offered or that a routing model may choose.
     fn descriptions(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
@@ -297,7 +299,7 @@ impl Check<'_> {
             let (what, text) = match declared.sort {
                 Sort::Tool => {
                     let tool = network.tools.get(to);
-                    // the server tells what it is for
+                    // the description of an MCP tool comes from its server
                     let tool = tool.filter(|tool| !matches!(tool.source, Source::Mcp { .. }));
                     ("tool", tool.map(|tool| &tool.description))
                 }

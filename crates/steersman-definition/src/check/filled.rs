@@ -1,4 +1,4 @@
-//! State entries that are filled from what is said: an agent sees them, and a model can give them.
+//! Checks state entries that are filled by extraction: the agent must see them, and a model must be able to give them.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::site::Scope;
@@ -38,7 +38,8 @@ impl Check<'_> {
         }
     }
 
-    /// A secret is asked for, sealed and opened by its name: within an object or a list it would be given and kept in clear.
+    /// Reports secrets within objects and lists. A secret is sealed and opened by its name, so a nested one would be passed
+    /// and stored in clear.
     pub(super) fn secrets_within(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;

@@ -1,25 +1,25 @@
-//! What is known of a value before anything runs.
+//! Static knowledge about a value: its kind, and if it may be none.
 
 use super::super::source::Span;
 use steersman_machine::ids::Name;
 use steersman_machine::network::{Type, TypeKind};
 
-/// The type of an expression, as far as it is known.
+/// The type of an expression, as far as the checker can infer it.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub kind: Kind,
-    /// It may be none.
+    /// True if the value may be none.
     pub optional: bool,
-    /// The path that it is, if it is one.
+    /// The dotted path, if the expression is one.
     pub path: Option<String>,
-    /// Where it is declared.
+    /// The span of its declaration.
     pub declared: Option<Span>,
 }
 
-/// Kinds of values.
+/// Kind of a value, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Nobody knows.
+    /// The kind is unknown.
     Any,
     None,
     Boolean,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     /// One of these texts.
     Words(Vec<String>),
     List(Box<Kind>),
-    /// Exactly these fields, each with whether it may be none.
+    /// An object with exactly these fields; the flag is true if the field may be none.
     Fields(Vec<(Name, Kind, bool)>),
     /// An object of any shape.
     Object,
@@ -56,7 +56,7 @@ impl Known {
             declared: span,
         }
     }
-    /// What both may be.
+    /// The type of a value that is either `self` or `other`.
     pub(super) fn or(self, other: Self) -> Self {
         let optional = self.optional || other.optional;
         let kind = match (self.kind, other.kind) {
@@ -80,7 +80,7 @@ impl Known {
     }
 }
 
-/// Kinds that can be compared with each other.
+/// Groups of kinds whose values can be compared with each other.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Boolean,
@@ -92,7 +92,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// In a sentence.
+    /// Returns the family with its article, for messages.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Boolean => "a boolean",
@@ -128,7 +128,7 @@ impl Kind {
                 .collect(),
         )
     }
-    /// None for what may be of any family, and for none.
+    /// Returns the family, or `None` for [`Kind::Any`] and [`Kind::None`].
     pub(super) fn family(&self) -> Option<Family> {
         Some(match self {
             Self::Any | Self::None => return None,
@@ -140,7 +140,7 @@ impl Kind {
             Self::Secret => Family::Secret,
         })
     }
-    /// As the format calls it.
+    /// Returns the kind's name in the format, for messages.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Any => "any value",

@@ -1,4 +1,4 @@
-//! Modes that cannot do what they say: exits that never fire, modes that nothing leads to, and those that never end.
+//! Checks of modes: exits that never fire, modes that are never entered, and modes that never end.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::source::{Key, Node, Span};
@@ -10,11 +10,11 @@ use steersman_machine::network::{
     ToolChoice,
 };
 
-/// The modes to which tools may lead that a model is offered.
+/// The modes that a model's tools may switch to.
 enum Said {
-    /// These.
+    /// Only these modes.
     Only(BTreeSet<Name>),
-    /// Any: a template says which, or a tool in Rust.
+    /// Any mode: a template or a tool in Rust chooses it at run time.
     Any,
 }
 
@@ -79,7 +79,7 @@ impl Check<'_> {
         }
     }
 
-    /// A model that must call something else than the end, in a mode that nothing leads out of.
+    /// Reports a mode that has no way out and whose `tool_choice` forces a tool other than `finish`.
     fn never_ends(&mut self, agent: &Node, mode: &Mode, modes: &Modes, at: &Written<'_>) {
         let ToolChoice::Tool(must) = &mode.model.tool_choice else {
             return;
@@ -125,7 +125,7 @@ impl Check<'_> {
         }
     }
 
-    /// Modes that tools say: somebody who is offered the tool has them.
+    /// Reports tools that switch to a mode which an agent that is offered the tool does not have.
     fn said_modes(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
@@ -157,7 +157,7 @@ impl Check<'_> {
     }
 }
 
-/// The modes of an agent, and how they were written.
+/// The modes of an agent, with their nodes.
 struct Written<'a> {
     modes: BTreeMap<&'a str, &'a Mode>,
     entries: BTreeMap<&'a str, &'a (Key, Node)>,
@@ -181,7 +181,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Where an exit names a tool.
+/// Returns the span where an exit names the tool.
 fn of_name(exit: &Node, name: &Name) -> Span {
     let Some(node) = exit.get("after_tool") else {
         return exit.span;
@@ -190,13 +190,13 @@ fn of_name(exit: &Node, name: &Name) -> Span {
     node.items().iter().find(named).unwrap_or(node).span
 }
 
-/// A template that is a text.
+/// Returns the trimmed text of a template if it has no `{{` or `{%` and is not empty.
 fn plain(source: &str) -> Option<&str> {
     let is_plain = !source.contains("{{") && !source.contains("{%");
     Some(source.trim()).filter(|text| is_plain && !text.is_empty())
 }
 
-/// What tools that are offered say of modes.
+/// Returns the modes that the tools of a model may switch to.
 fn said(network: &Network, model: &ModelAgent) -> Said {
     let mut only = BTreeSet::new();
     for name in called(network, &[model]) {
@@ -213,7 +213,7 @@ fn said(network: &Network, model: &ModelAgent) -> Said {
     Said::Only(only)
 }
 
-/// The names of calls that may be in an exchange: of tools that are offered, run ahead of a turn, or follow others.
+/// The names of calls that may be in an exchange: tools that are offered, that run ahead of a turn, or that follow others.
 #[derive(Default)]
 struct MayCall {
     names: BTreeSet<Name>,

@@ -1,4 +1,4 @@
-//! What root names mean at a site, and what is known of it.
+//! Resolves root names of expressions at a site to their types.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::shape::list_of;
@@ -9,21 +9,21 @@ use super::kind::{Kind, Known};
 use steersman_machine::ids::Name;
 use steersman_machine::network::Parameters;
 
-/// Names that have a meaning everywhere.
+/// Root names that can be used at every site of a session.
 const EVERYWHERE: [&str; 8] = [
     "state", "config", "calls", "now", "agent", "mode", "session", "branch",
 ];
 
-/// What a root name, and a first field of it, is.
+/// Result of resolving a root name with its first field.
 pub(super) enum Root {
-    /// This is known; so many steps were taken.
+    /// The type, and the number of path steps that it covers: 1 if the first field was resolved too, else 0.
     Known(Known, usize),
-    /// It was said what is wrong.
+    /// The name is wrong; a diagnostic was reported.
     Wrong,
 }
 
 impl Check<'_> {
-    /// The names that have a meaning here.
+    /// Returns the root names that can be used in a scope.
     fn known_roots(scope: &Scope) -> Vec<&'static str> {
         if scope.request {
             return vec!["request"];
@@ -52,7 +52,7 @@ impl Check<'_> {
         names
     }
 
-    /// A root name with the first field of it, if it has one. `at` are the places of both.
+    /// Resolves a root name with its first field, if there is one. `at` holds the spans of the name and of the field.
     pub(super) fn root(
         &mut self,
         scope: &Scope,
@@ -89,7 +89,7 @@ impl Check<'_> {
         }
         let known = Self::known_roots(scope);
         let near = self.sources.near(root, known.iter().copied());
-        // what is a state entry or an argument was probably meant as one
+        // a state entry was probably meant, without `state.`
         let entry = self.entries.contains_key(root);
         let entry = entry.then(|| format!("state.{root}"));
         let near = entry.as_deref().or(near);
@@ -176,7 +176,7 @@ impl Check<'_> {
             self.say(Diagnostic::unknown_field(at, "secrets", name, near, &known));
             return Root::Wrong;
         };
-        // it resolves here, so what stands here is text
+        // secrets resolve in transport fields, so the value is text
         let known = Known {
             optional: secret.optional,
             ..Known::of(Kind::Text)
@@ -222,15 +222,15 @@ impl Check<'_> {
         Root::Known(Known::of(Kind::Fields(fields)), 1)
     }
 
-    /// The names of what the tools give that run ahead of an agent's turns.
+    /// Returns the names under which `before` holds the results of tools that run ahead of an agent's turns.
     fn ahead_of(&self, scope: &Scope) -> Option<impl Iterator<Item = Name>> {
         let agent = self.lowered.network.agents.get(scope.agent.as_ref()?)?;
-        // Modes differ in other things.
+        // all modes of an agent run the same tools ahead
         let model = agent.model(None)?;
         Some(model.before.iter().map(|before| before.named.clone()))
     }
 
-    /// Whether whoever an expression is of is always in a mode: an agent with modes, or a tool that only such agents call.
+    /// Returns true if the agent of an expression is always in a mode: an agent with modes, or a tool that only such agents call.
     fn has_mode(&self, scope: &Scope) -> bool {
         let modes = |agent: &Name| {
             let agent = self.lowered.network.agents.get(agent);
@@ -264,7 +264,7 @@ impl Check<'_> {
                     None => Known::any(),
                 }
             }
-            // each may have failed
+            // each tool may have failed, so each result is optional
             "before" => match self.ahead_of(scope) {
                 Some(names) => fields(names.map(|name| (name, Kind::Text, true)).collect()),
                 None => Known::any(),
@@ -328,7 +328,7 @@ impl Check<'_> {
         }
     }
 
-    /// The one routed agent that leads to a plain agent; none if there are several.
+    /// Returns the only routed agent that leads to a plain agent; `None` if there are several.
     fn router(&self, args: &Args) -> Option<&Name> {
         let Args::Router(plain) = args else {
             return None;
@@ -336,7 +336,7 @@ impl Check<'_> {
         self.routers.get(plain).copied().flatten()
     }
 
-    /// Where a parameter is declared.
+    /// Returns the span of a parameter's declaration.
     pub(super) fn parameter_span(&self, args: &Args, name: &str) -> Option<Span> {
         let owner = match args {
             Args::None => return None,

@@ -1,4 +1,4 @@
-//! Operators, filters and tests: what they take, and what they give.
+//! Operand and result types of operators, filters and tests.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::shape::{list_of, with_article};
@@ -6,7 +6,7 @@ use super::kind::{Family, Kind, Known};
 use super::types::{Facts, Walker};
 use steersman_machine::expression::ast::{self, BinaryOp, CompareOp, Node, NodeKind};
 
-/// Why two operands that are compared may not be unlike.
+/// The reason given when values of unlike kinds are compared for equality.
 const NEVER_EQUAL: &str = "unlike kinds are never equal";
 
 impl Walker<'_, '_> {
@@ -89,7 +89,7 @@ impl Walker<'_, '_> {
         }
         let mut usable = true;
         for (known, node) in [(x, a), (y, b)] {
-            // equality with an unset optional has a meaning; it is still asked for, as rule 3 says
+            // equality with an unset optional would be defined, but rule 3 still requires that the optional is narrowed
             usable &= known.kind != Kind::Secret;
             self.used(known, node);
         }
@@ -127,7 +127,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// A constant that an enumeration never is.
+    /// Reports a comparison with a constant that is not a word of the enumeration.
     fn one_of_words(&mut self, (_, of): (&Node, &Known), (node, _): (&Node, &Known)) {
         let (Kind::Words(words), NodeKind::Const(value)) = (&of.kind, &node.kind) else {
             return;
@@ -205,7 +205,7 @@ impl Walker<'_, '_> {
         self.say(diagnostic);
     }
 
-    /// Help for a config value whose type was never written.
+    /// Returns a patch that adds the missing `type` of a config value which is compared with a number.
     fn config_type(&self, name: &str, known: &Known, other: &Known) -> Option<super::super::Patch> {
         let node = self.check.entry_of("config", name)?;
         let wanted = matches!(other.kind, Kind::Integer | Kind::Number).then_some("number")?;

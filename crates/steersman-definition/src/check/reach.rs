@@ -1,4 +1,4 @@
-//! Who leads to whom: what nothing leads to, and circles of agents that call each other.
+//! Edges between names, items that cannot be reached, and cycles of agents that call each other.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::lower::{Declared, Lowered, Sort};
@@ -11,7 +11,7 @@ use steersman_machine::ids::Name;
 use steersman_machine::network::{Approve, Offer, OnDoubt, Source, Then, ToolDef};
 use steersman_machine::search::Scorer;
 
-/// Tools and agents that a tool leads to.
+/// Returns the tools, agents and people that a tool leads to.
 fn led_to(tool: &ToolDef) -> Vec<&Name> {
     fn then(then: Option<&Then>) -> Option<&Name> {
         then.map(|then| &then.tool)
@@ -41,10 +41,10 @@ fn led_to(tool: &ToolDef) -> Vec<&Name> {
     names
 }
 
-/// For each name the names that it leads to directly.
+/// Maps each name to the names that it leads to directly.
 pub(super) type Edges = BTreeMap<Name, BTreeSet<Name>>;
 
-/// What leads where.
+/// Builds the edges of a lowered definition.
 pub(super) fn edges(lowered: &Lowered) -> Edges {
     let mut edges: Edges = BTreeMap::new();
     let mut add = |from: &Name, to: &Name| {
@@ -65,7 +65,7 @@ pub(super) fn edges(lowered: &Lowered) -> Edges {
     }
     for (name, agent) in &lowered.network.agents {
         let by = agent.reflect.as_ref().and_then(|r| r.by.as_ref());
-        // Who judges itself in a circle is told so elsewhere.
+        // an agent that reviews itself is reported by `Check::reviewers`
         if let Some(by) = by.filter(|by| *by != name) {
             add(name, by);
         }
@@ -98,7 +98,7 @@ pub(super) fn edges(lowered: &Lowered) -> Edges {
     edges
 }
 
-/// All that can be reached from a name, itself included.
+/// Returns all names that can be reached from the given names, those included.
 fn reached(edges: &Edges, from: impl IntoIterator<Item = Name>) -> BTreeSet<Name> {
     let mut open: Vec<Name> = from.into_iter().collect();
     let mut seen = BTreeSet::new();
@@ -110,10 +110,10 @@ fn reached(edges: &Edges, from: impl IntoIterator<Item = Name>) -> BTreeSet<Name
     seen
 }
 
-/// Tools that only agents with modes call.
+/// Returns the tools that only agents with modes call.
 pub(super) fn moded(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
     let network = &lowered.network;
-    // what an agent leads to over tools alone is called in its modes
+    // a tool reached through tools alone runs in the mode of the agent
     let called = |from: Vec<&Name>| {
         let mut open: Vec<&Name> = from;
         let mut seen: BTreeSet<Name> = BTreeSet::new();
@@ -135,7 +135,7 @@ pub(super) fn moded(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
     with.difference(&without).cloned().collect()
 }
 
-/// All that a session can come to, from wherever it may begin.
+/// Returns all names that a session or test can reach from any of its starting points.
 fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
     let network = &lowered.network;
     let starts = network.events.values().filter_map(|event| {
@@ -143,7 +143,7 @@ fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
         start.agent.clone()
     });
     let tests = lowered.tests.values().filter_map(|test| test.entry.clone());
-    // a tool of which only a test speaks is followed by its joins
+    // the tool after a join may be named by a test only
     let joins = lowered.tests.values().flat_map(|test| {
         test.steps.iter().filter_map(|step| match &step.act {
             Some(super::super::test::Act::Join {
@@ -156,8 +156,8 @@ fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
     reached(edges, from.chain(starts).chain(tests).chain(joins))
 }
 
-/// What serves nothing here and is not of the main file: what is imported may serve another, and the stored form no longer tells
-/// what was.
+/// Returns the names declared outside the main file that no session or test can reach. The state that they read is not
+/// checked: an imported file may serve another definition, and the stored form does not record which names were imported.
 pub(super) fn idle(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
     let reached = reachable(lowered, edges);
     let declared = lowered.declared.iter();
@@ -201,7 +201,7 @@ impl Check<'_> {
         }
     }
 
-    /// Agents that can call each other, or themselves, without end.
+    /// Reports cycles of agents that can call each other, or themselves, without end.
     fn circles(&mut self, edges: &Edges) {
         let lowered = self.lowered;
         let network = &lowered.network;
@@ -231,7 +231,7 @@ impl Check<'_> {
             let offer = offer.clone().find(|(to, _)| within(to));
             let at = offer.and_then(|(_, span)| self.place(*span));
             let names = list_of(circle.iter().map(|name| &***name));
-            // What is written for one of them, or for all, ends the circle.
+            // the smallest depth limit of a member or of the network ends the cycle
             let own = circle
                 .iter()
                 .map(|name| network.agent(name).limits_in(None).depth);

@@ -1,4 +1,4 @@
-//! Reviewers: whoever judges can, is told what to judge, and is not judged by whom it judges.
+//! Checks of reviewers: a reviewer must be able to judge, must receive the draft, and must not review itself in a cycle.
 
 use super::super::diagnostic::Diagnostic;
 use super::Check;
@@ -9,7 +9,7 @@ use steersman_machine::ids::Name;
 use steersman_machine::network::{AgentDef, Does, Network, Offer, Parameters, Reflect, TypeKind};
 use steersman_machine::reflect::{ACCEPT, REVISE};
 
-/// What the engine tells a reviewer, by the names of its parameters.
+/// The parameters of a reviewer that the engine fills, by name.
 const TOLD: [&str; 7] = [
     "draft", "task", "prompt", "tool", "args", "result", "message",
 ];
@@ -53,7 +53,7 @@ impl Check<'_> {
     }
 }
 
-/// Why an agent cannot judge.
+/// Returns the reason why an agent cannot be a reviewer, or `None` if it can.
 fn unfit(def: &AgentDef) -> Option<String> {
     if !matches!(def.does, Does::Model(_)) {
         return Some("is no agent that a model drives".to_owned());
@@ -86,7 +86,7 @@ fn unfit(def: &AgentDef) -> Option<String> {
     (!is_told).then(|| "is not told what to judge".to_owned())
 }
 
-/// Who judges what an agent answers and calls.
+/// Returns the reviewers of an agent's answers and of its tools.
 fn reviewers_of(network: &Network, name: &Name) -> BTreeSet<Name> {
     let Some(def) = network.agents.get(name) else {
         return BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Routes that cannot do what they say: tasks that nothing can finish, exits that never fire.
+//! Checks of routes: tasks that can never finish, exits that never fire, states that are never entered.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::source::Node;
@@ -25,7 +25,7 @@ impl Check<'_> {
         }
     }
 
-    /// The node of an entry below a key of an agent's route.
+    /// Returns the node of an entry under a key of an agent's route.
     fn of_route(&self, agent: &Name, key: &str, entry: &Name) -> Option<&Node> {
         let node = self.entry_of("agents", agent)?;
         let entries = node.get("route")?.get(key)?.entries();
@@ -33,8 +33,8 @@ impl Check<'_> {
         found.map(|(_, node)| node)
     }
 
-    /// Tasks whose predicate can never hold: a part of it hangs on state that nothing writes, or on calls that nobody
-    /// below this router makes, and does not hold as they are.
+    /// Reports tasks whose predicate can never hold: a part of it is false and depends only on state that nothing writes and
+    /// on calls that no agent below this router makes.
     fn unfinished(&mut self, agent: &Name, desk: &Desk) {
         for task in &desk.tasks {
             let Some(done) = &task.done else {
@@ -55,7 +55,7 @@ impl Check<'_> {
         }
     }
 
-    /// Why a part of a predicate never holds; none if it may.
+    /// Returns the reason why a part of a predicate never holds; `None` if it may hold.
     fn never_holds(&self, agent: &Name, whole: &Expr, part: &Ast) -> Option<String> {
         let mut paths = Vec::new();
         reads(part, &mut paths)?;
@@ -81,9 +81,9 @@ impl Check<'_> {
         why.filter(|_| !part.holds(&names).unwrap_or_default())
     }
 
-    /// The value that an entry of state keeps, since nothing in the definition writes it; none if something does.
+    /// Returns the value that a state entry keeps because nothing in the definition writes it; `None` if something does.
     fn stays(&self, entry: &Name) -> Option<Json> {
-        // The built-in tools write it.
+        // the built-in tools write `todo`
         if &**entry == "todo" {
             return None;
         }
@@ -105,12 +105,12 @@ impl Check<'_> {
         (!written).then_some(keeps)
     }
 
-    /// Whether a tool or agent is used by somebody whom this agent leads to.
+    /// Returns true if `agent` leads to `used`, directly or through others.
     fn is_below(&self, agent: &Name, used: &Name) -> bool {
         self.above.is(agent, used)
     }
 
-    /// States that nothing leads to.
+    /// Reports states that no exit leads to.
     fn unentered(&mut self, agent: &Name, graph: &Graph) {
         let mut open = vec![&graph.start];
         let mut seen = BTreeSet::new();
@@ -135,8 +135,8 @@ impl Check<'_> {
         }
     }
 
-    /// Exits that never fire: those behind one that always does, a number that is never reached, a judge who is never
-    /// asked.
+    /// Reports exits that never fire: those after an exit that always fires, those with a message count that is never reached,
+    /// and those of a judge that is never asked.
     fn unfired(&mut self, agent: &Name, graph: &Graph) {
         self.unentered(agent, graph);
         for (name, state) in &graph.states {
@@ -177,7 +177,7 @@ impl Check<'_> {
                         }
                         _ => continue,
                     },
-                    // Those that need no model come first.
+                    // exits that need no model are tested before judges
                     ExitCause::Judge(_) => match (always, least) {
                         (Some(first), _) => Some(first),
                         (None, Some(1)) => counted,
@@ -195,7 +195,7 @@ impl Check<'_> {
     }
 }
 
-/// The parts that must all hold.
+/// Collects the operands of a chain of `and`.
 fn conjuncts<'a>(node: &'a Ast, parts: &mut Vec<&'a Ast>) {
     match &node.kind {
         NodeKind::And(left, right) => {
@@ -206,7 +206,7 @@ fn conjuncts<'a>(node: &'a Ast, parts: &mut Vec<&'a Ast>) {
     }
 }
 
-/// The paths that an expression reads; none if it reads something that has no path.
+/// Collects the paths that an expression reads; `None` if it calls a function.
 fn reads(node: &Ast, paths: &mut Vec<Vec<Name>>) -> Option<()> {
     if let Some(path) = node.path() {
         paths.push(path);

@@ -1,4 +1,4 @@
-//! Search: who judges branches, and where dry ones end.
+//! Checks of searches: the judges of branches, and calls that end a dry branch.
 
 use super::super::diagnostic::Diagnostic;
 use super::Check;
@@ -7,7 +7,7 @@ use steersman_machine::network::{Does, Offer};
 use steersman_machine::search::answers;
 
 impl Check<'_> {
-    /// Who judges only looks, and answers.
+    /// Reports judges that change the world, give no answer of their own, or have no model.
     pub(super) fn judges(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
@@ -29,7 +29,7 @@ impl Check<'_> {
         }
     }
 
-    /// Where a dry branch calls what touches the world it ends.
+    /// Reports tools that change the world and have no simulation in a search that is not live: calling one ends the branch.
     pub(super) fn searches(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;

@@ -1,4 +1,4 @@
-//! Types of expressions: unlike kinds, optionals that were not asked for, secrets, undeclared paths.
+//! Type checks of expressions: unlike kinds, optionals that were not narrowed, secrets, undeclared paths.
 //!
 //! Conditions are strict: an optional must be narrowed before it is used. Templates and `outcome` are lenient: a path
 //! through an unset optional is none there.
@@ -42,7 +42,7 @@ pub(super) struct Walker<'a, 'b> {
     site: &'a Site,
     strict: bool,
     locals: Vec<(Name, Known)>,
-    /// Where its text lies in its file.
+    /// Maps ranges of the site's text to its file; built at the first diagnostic.
     places: std::cell::OnceCell<Locator<'b>>,
 }
 
@@ -105,7 +105,7 @@ impl Walker<'_, '_> {
         text.trim().to_owned()
     }
 
-    /// What a branch may be worth.
+    /// Reports a branch's score that is neither a number nor a boolean.
     fn worth(&mut self, known: &Known, node: &Node) {
         let wrong = match known.kind.family() {
             None => known.kind == Kind::None,
@@ -119,7 +119,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// What a condition may be.
+    /// Reports a condition that is not a boolean, or is an optional that was not narrowed.
     fn condition(&mut self, known: &Known, node: &Node) {
         let wrong = match known.kind.family() {
             None => known.kind == Kind::None,
@@ -153,7 +153,7 @@ impl Walker<'_, '_> {
         let (Some(is), Some(family)) = (known.kind.family(), wanted.family()) else {
             return;
         };
-        // a secret is written by a text, which is sealed on the way
+        // a text may be written to a secret: it is sealed on the way
         let sealed = family == Family::Secret && matches!(is, Family::Text | Family::Secret);
         if is != family && !sealed {
             let (at, declared) = (
@@ -262,7 +262,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// What is put into a text.
+    /// Reports secrets that are rendered into text, and volatile values in the stable part of a prompt.
     fn shown(&mut self, known: &Known, node: &Node) {
         if known.kind == Kind::Secret {
             self.secret(known, node);
@@ -315,7 +315,7 @@ impl Walker<'_, '_> {
                 let mut facts = facts.clone();
                 facts.extend(learnt(left, false));
                 let other = self.node(right, &facts);
-                // what is unset is false, so the left side is there where it is taken
+                // an unset value is false, so the left side is set if it is the result
                 let left = Known {
                     optional: false,
                     ..known
@@ -385,7 +385,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// A name with fields and keys.
+    /// Infers the type of a name followed by fields and keys.
     fn path(&mut self, node: &Node, facts: &Facts) -> Known {
         let mut steps: Vec<&Node> = Vec::new();
         let mut at = node;
@@ -413,7 +413,8 @@ impl Walker<'_, '_> {
         known
     }
 
-    /// A name, with the first field of it where that is looked up with it; none if it was said to be wrong.
+    /// Resolves a name, together with its first field where both are looked up together. Also returns the number of steps
+    /// used; `None` if a diagnostic was reported.
     fn named(
         &mut self,
         name: &Name,
@@ -440,7 +441,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// A secret resolves where it is transported; what was asked for is there.
+    /// In a transport field a secret is text. A path that the facts say is not none is not optional.
     fn transported(&self, mut known: Known, facts: &Facts) -> Known {
         if known.kind == Kind::Secret && self.site.scope.transport {
             known.kind = Kind::Text;
@@ -466,7 +467,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// One field or element of a value.
+    /// Infers the type of one field or element of a value.
     fn step(&mut self, known: Known, of: &Node, step: &Node, facts: &Facts) -> Known {
         let key = match &step.kind {
             NodeKind::Item { key, .. } => Some(self.node(key, facts)),
@@ -531,7 +532,7 @@ impl Walker<'_, '_> {
             .flatten()
     }
 
-    /// What a field, filter or operator may be applied to. None where that was said to be wrong.
+    /// Checks a value that a field, filter or operator is applied to. Returns `None` for a secret, after reporting it.
     pub(super) fn usable(&mut self, known: Known, node: &Node) -> Option<Known> {
         if known.kind == Kind::Secret {
             self.secret(&known, node);
@@ -551,7 +552,7 @@ impl Walker<'_, '_> {
         self.usable(known.clone(), node);
     }
 
-    /// What is asked whether it is true.
+    /// Checks a value that is tested for truth.
     pub(super) fn truth(&mut self, known: &Known, node: &Node) {
         if known.kind == Kind::Secret {
             self.secret(known, node);
@@ -568,7 +569,7 @@ impl Walker<'_, '_> {
         let path = known.path.clone().unwrap_or_else(|| self.part(node));
         let at = self.place(node.span);
         let declared = known.declared.and_then(|span| self.check.place(span));
-        // in front of the whole expression, where that keeps its meaning
+        // the test is put in front of the whole expression if that keeps the meaning
         let insert = match &self.site.code {
             Code::Expr(expr) if known.path.is_some() => match &expr.node().kind {
                 NodeKind::Or(..) | NodeKind::If { .. } => None,
@@ -583,7 +584,7 @@ impl Walker<'_, '_> {
     }
 }
 
-/// Paths that are not none where a condition holds, or where it does not.
+/// Returns the paths that are not none if a condition holds (`holds`) or does not hold (`!holds`).
 fn learnt(node: &Node, holds: bool) -> Facts {
     match &node.kind {
         NodeKind::Not(of) => learnt(of, !holds),
@@ -614,7 +615,7 @@ fn learnt(node: &Node, holds: bool) -> Facts {
     }
 }
 
-/// The path that a node is, and those on the way to it.
+/// Returns the path of a node and all its prefixes.
 fn path_of(node: &Node) -> Facts {
     let mut facts = Facts::new();
     let mut whole = String::new();
@@ -628,7 +629,7 @@ fn path_of(node: &Node) -> Facts {
     facts
 }
 
-/// The name of a field, where a step names one.
+/// Returns the field name of a step, if it has a constant one.
 fn field_name(step: &Node) -> Option<String> {
     match &step.kind {
         NodeKind::Attr { name, .. } => Some(name.to_string()),
@@ -640,7 +641,7 @@ fn field_name(step: &Node) -> Option<String> {
     }
 }
 
-/// The part of a step behind what it is a step of.
+/// Returns the span of a step without the value that it is applied to.
 fn tail(step: &Node) -> ast::Span {
     match &step.kind {
         NodeKind::Attr { name, .. } => ast::Span {

@@ -1,4 +1,4 @@
-//! E04xx, W04xx, N04xx: effects, people, what sessions will do.
+//! Diagnostics E04xx, W04xx and N04xx: effects, people, behaviour of sessions.
 
 use super::{Diagnostic, Place};
 

@@ -1,4 +1,4 @@
-//! E02xx: a name has no meaning, or not the one wanted.
+//! Diagnostics E02xx: a name is unknown, or names something of another sort.
 
 use super::{Diagnostic, Place};
 
@@ -38,7 +38,7 @@ impl Diagnostic {
         Self::new("E0206", at, format!("`{name}` has more than 64 characters"))
             .note("providers of models refuse longer names of tools")
     }
-    /// A tool of a server: its name there cannot be changed, but what the model sees can.
+    /// The name that a model sees of an MCP tool is too long. The tool's own name is fixed, but `as` can rename it.
     pub(crate) fn long_remote(at: At, name: &str) -> Self {
         let seen = steersman_machine::network::wire_name(name);
         let long = seen.len();

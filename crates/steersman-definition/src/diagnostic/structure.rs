@@ -1,4 +1,4 @@
-//! E01xx: the text is no definition.
+//! Diagnostics E01xx: the text is no valid definition.
 
 use super::{Diagnostic, Place};
 
@@ -115,7 +115,7 @@ impl Diagnostic {
             format!("`{path}` leaves the folder of the definition"),
         )
     }
-    /// Documents that sessions would search.
+    /// Documents that sessions are to search cannot be read.
     pub(crate) fn unreadable(at: At, path: &str, why: &str) -> Self {
         Self::new("E0130", at, format!("`{path}` cannot be read: {why}"))
             .note("`knowledge` names files and folders of text and Markdown, relative to the file that names them")

@@ -1,4 +1,4 @@
-//! E03xx: expressions and what they are about.
+//! Diagnostics E03xx: expressions and their types.
 
 use super::{Diagnostic, Place};
 
@@ -11,7 +11,7 @@ impl Diagnostic {
     pub(crate) fn template_syntax(at: At, message: &str) -> Self {
         Self::new("E0301", at, format!("this is no template: {message}"))
     }
-    /// Two operands of unlike kinds: what each is, and where that is declared.
+    /// Two operands have unlike kinds; shows the kind of each and its declaration.
     pub(crate) fn unlike(
         at: At,
         message: String,
@@ -40,7 +40,7 @@ impl Diagnostic {
         Self::new("E0304", at, format!("`{path}` is a secret: only `is none` and `is not none` may be asked of it"))
             .note("a secret resolves in transport fields (address, headers, body, environment) and nowhere else")
     }
-    /// An optional that is used without having been asked for.
+    /// An optional is used without being narrowed first.
     pub(crate) fn not_narrowed(at: At, path: &str, declared: At, insert: Option<Place>) -> Self {
         let diagnostic =
             Self::new("E0305", at, format!("`{path}` may be none here")).also(declared, "optional");

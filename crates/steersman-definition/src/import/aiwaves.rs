@@ -1,8 +1,8 @@
-//! Configurations of aiwaves *agents*, version 1: a JSON file with `agents`, `states`, `relations` and `root`.
+//! Imports configurations of aiwaves *agents*, version 1: a JSON file with `agents`, `states`, `relations` and `root`.
 //!
-//! What they say is carried over; what the program made of it by mistake is not, and each such place is a warning.
-//! Components become partials (`{% include "steersman/task" %}`). What this version of the format reserves is written
-//! as a comment, in one place (`Import::reserved`): once a key is built it is written as a key.
+//! The meaning of the configuration is carried over. Mistakes of the original program are not; each such place gives a
+//! warning. Components become partials (`{% include "steersman/task" %}`). Keys that this version of the format reserves
+//! are written as comments, in one place (`Import::reserved`).
 //!
 //! ```
 //! use steersman_machine::definition::import::aiwaves::import;
@@ -30,7 +30,7 @@ use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::network::BuiltIn;
 
-/// The codes of the warnings, with what each is about.
+/// The codes of the warnings, each with a description.
 pub const CODES: &[(&str, &str)] = &[
     (
         "environment",
@@ -84,7 +84,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("end", "the last state has speakers, and they never speak"),
 ];
 
-/// Makes a definition of a configuration. `network` names it; it becomes a name of the format.
+/// Makes a definition from a configuration. `network` is its name, which is converted to a well-formed name.
 pub fn import(text: &str, network: &str) -> Result<Imported, ImportError> {
     let text = text.trim_start_matches('\u{feff}');
     let root: Json = serde_json::from_str(text).map_err(|e| ImportError {
@@ -99,7 +99,7 @@ pub fn import(text: &str, network: &str) -> Result<Imported, ImportError> {
     Ok(imported)
 }
 
-/// What is made passes `check`, or is not given.
+/// Returns an error if the generated definition does not pass `check`.
 fn proved(imported: &Imported) -> Result<(), ImportError> {
     let (network, found) = compile(&Files::new("steersman.yaml", imported.yaml.as_str()));
     match (network, found.iter().find(|found| found.is_error())) {
@@ -112,9 +112,9 @@ fn proved(imported: &Imported) -> Result<(), ImportError> {
     }
 }
 
-/// What stands in a configuration.
+/// A configuration being imported. In this module, "there" means the original program and "here" the new definition.
 struct Import<'a> {
-    /// The network, as a name of the format without hyphens: the routed agent's.
+    /// Name of the routed agent: the network's name without hyphens.
     network: String,
     config: Map<String, Json>,
     root: &'a Map<String, Json>,
@@ -123,16 +123,16 @@ struct Import<'a> {
     relations: &'a Map<String, Json>,
     start: &'a str,
     end: &'a str,
-    /// Names here of agents and of states there.
+    /// New names of agents, by original name; `state_names` holds those of states.
     agent_names: BTreeMap<&'a str, String>,
     state_names: BTreeMap<&'a str, String>,
     people: BTreeSet<&'a str>,
-    /// Shared memory: names here of words there.
+    /// State entries for words of the original's shared memory, by word.
     memory: BTreeMap<String, String>,
-    /// Models beside the default: by name what they are, and whose they are.
+    /// Models other than the default: name and content. `model_of` maps agents to them.
     models: Vec<(String, String)>,
     model_of: BTreeMap<&'a str, String>,
-    /// Files that an agent's roles found passages in.
+    /// Documents that the roles of each agent search.
     knowledge: BTreeMap<String, Vec<String>>,
     warnings: Vec<Warning>,
 }
@@ -214,7 +214,7 @@ impl<'a> Import<'a> {
         Ok(import)
     }
 
-    /// Names here of all that has names there.
+    /// Assigns new names to all agents and states, and to the network if its name is taken.
     fn names(&mut self) {
         let mut used: BTreeSet<String> = BTreeSet::new();
         for agent in self.agents.keys() {
@@ -240,7 +240,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// What `config` sets, as texts. It never leaves this importer but for the few values that are no secrets.
+    /// Reads `config` as texts. Only the few values that are no secrets are written to the definition.
     fn settings(&mut self) {
         let Some(config) = self.root.get("config") else {
             return;
@@ -455,7 +455,7 @@ fn section<'a>(
     }
 }
 
-/// A path and a key below it.
+/// Appends a key to a path; quotes the key if needed.
 fn at(path: &str, key: &str) -> String {
     let word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let key = if key.chars().all(word) && !key.is_empty() {
@@ -478,7 +478,7 @@ fn keys_of(value: &Json) -> impl Iterator<Item = &str> {
         .map(String::as_str)
 }
 
-/// A value as a text: texts and numbers as they are, lists one below the other.
+/// Converts a value to text: texts and numbers as they are, items of lists separated by blank lines.
 fn plain(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
@@ -491,7 +491,7 @@ fn plain(value: &Json) -> String {
     }
 }
 
-/// A whole number, also where it is written as a text.
+/// Returns a whole number, which may be written as a text.
 fn number(value: &Json) -> Option<u64> {
     match value {
         Json::Number(number) => number.as_u64(),

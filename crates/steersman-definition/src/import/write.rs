@@ -1,19 +1,19 @@
-//! YAML as people write it: plain where it can be, blocks for prompts, comments.
+//! Writes readable YAML: plain scalars where possible, blocks for prompts, comments.
 
 use std::fmt::Write as _;
 
-/// Writes lines, two blanks for each level.
+/// Buffer of YAML lines, indented by two spaces for each level.
 #[derive(Debug, Default)]
 pub(super) struct Yaml(String);
 
 impl Yaml {
-    /// One line.
+    /// Appends one line.
     pub(super) fn line(&mut self, depth: usize, text: impl AsRef<str>) {
         // writing to a text cannot fail
         let _ = writeln!(self.0, "{:1$}{2}", "", depth * 2, text.as_ref());
     }
 
-    /// A comment, of as many lines as it has.
+    /// Appends a comment, with one line for each line of `text`.
     pub(super) fn comment(&mut self, depth: usize, text: &str) {
         for line in text.lines() {
             let line = tame(line);
@@ -21,12 +21,12 @@ impl Yaml {
         }
     }
 
-    /// A key with a text: on its line where that reads well, else as a block. Blanks at its end are left out.
+    /// Appends a key with a text, on one line if that is readable, else as a block. Trailing whitespace is dropped.
     pub(super) fn text(&mut self, depth: usize, key: &str, text: &str) {
         self.keyed(depth, key, depth + 1, text);
     }
 
-    /// The same as the first key of an item of a list: what follows it stands one level deeper, and a block two.
+    /// Appends a key with a text as the first key of a list item. Its other keys are one level deeper, its block two.
     pub(super) fn item(&mut self, depth: usize, key: &str, text: &str) {
         self.keyed(depth, &format!("- {key}"), depth + 2, text);
     }
@@ -56,7 +56,7 @@ impl Yaml {
     }
 }
 
-/// A text as one YAML value.
+/// Returns a text as a YAML scalar on one line, quoted if needed.
 pub(super) fn scalar(text: &str) -> String {
     let first = text.chars().next();
     let plain = first.is_some_and(|c| c.is_ascii_alphabetic())
@@ -64,7 +64,7 @@ pub(super) fn scalar(text: &str) -> String {
         && text
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || " _-./".contains(c));
-    // A prompt of one line that ends like a file would be taken for one.
+    // a one-line prompt with such an ending would be read as a path
     let path = [".md", ".txt", ".j2"].iter().any(|end| text.ends_with(end));
     if plain && !is_word(text) && !path {
         return text.to_owned();
@@ -90,13 +90,13 @@ pub(super) fn scalar(text: &str) -> String {
     out
 }
 
-/// Whether some readers of YAML take this for something else than a text.
+/// Returns true if some YAML readers do not read this word as text.
 fn is_word(text: &str) -> bool {
     let words = ["true", "false", "null", "yes", "no", "on", "off"];
     words.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// What YAML does not take as it is, ends a line, or changes how a line is read.
+/// Returns true for characters that YAML does not allow unescaped, that end a line, or that change the reading direction.
 fn unprintable(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -106,14 +106,14 @@ fn unprintable(c: char) -> bool {
         )
 }
 
-/// One line without what would end it.
+/// Replaces unprintable characters and line ends by spaces.
 pub(super) fn tame(text: &str) -> String {
     text.chars()
         .map(|c| if unprintable(c) { ' ' } else { c })
         .collect()
 }
 
-/// A text as a template that renders it, with nothing in it evaluated.
+/// Escapes a text so that it is a template which renders exactly that text.
 pub(super) fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -127,7 +127,7 @@ pub(super) fn literal(text: &str) -> String {
                 chars.next();
                 let _ = write!(out, "{{{{ \"{{{next}\" }}}}");
             }
-            // The next piece may begin with a sign that makes something else of it.
+            // text appended later may begin with a character that would complete a tag
             None => out.push_str("{{ \"{\" }}"),
             Some(_) => out.push('{'),
         }
@@ -135,7 +135,7 @@ pub(super) fn literal(text: &str) -> String {
     out
 }
 
-/// A name of the format that reads like this one and is not taken.
+/// Returns a well-formed name similar to `text` that is not taken; built from `otherwise` if `text` gives none.
 pub(super) fn name(text: &str, otherwise: &str, taken: &dyn Fn(&str) -> bool) -> String {
     const MOST: usize = 40;
     let mut out = String::new();
@@ -148,7 +148,7 @@ pub(super) fn name(text: &str, otherwise: &str, taken: &dyn Fn(&str) -> bool) ->
     }
     let legible = text.chars().filter(|c| c.is_alphabetic() && !c.is_ascii());
     if legible.count() > 0 {
-        // half of a name would mislead
+        // a name without its non-ASCII letters would be misleading
         out.clear();
     }
     out.truncate(MOST);

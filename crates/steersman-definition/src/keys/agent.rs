@@ -132,7 +132,7 @@ pub(crate) static AGENT: Table = Table {
     one_of: &[(false, &["route", "person", "run"])],
 };
 
-/// One table of its own: what it may hold is the agent's, and what leads out of it.
+/// A mode. Its keys are those of an agent that it may override, and its exits.
 pub(crate) static MODE: Table = Table {
     name: "Mode",
     words: "a mode",
@@ -267,7 +267,7 @@ pub(crate) static REFLECT: Table = Table {
     one_of: &[],
 };
 
-/// What somebody sees of the others.
+/// Type of `view`: the part of the others' work that an agent sees.
 pub(super) const VIEWS: Ty = Ty::Or(&[SEEN, Ty::Table(&VIEW)]);
 
 const SEEN: Ty = Ty::Word(&[
@@ -579,8 +579,9 @@ const COUNT: Ty = Ty::Or(&[Ty::Integer(1), Ty::Table(&LIMIT)]);
 const OF_ANSWER: Ty = Ty::Or(&[Ty::Integer(1), Ty::Table(&ANSWER_LIMIT)]);
 const BOUND: Ty = Ty::Or(&[Ty::Integer(1), Ty::Table(&BOUND_LIMIT)]);
 
-/// What stands at an agent covers it and, where it counts, all that it started; what stands at the top covers the root
-/// and so everybody. Where a limit of another one is reached, an agent ends, and that one decides when it moves.
+/// Limits. At an agent, they cover it and, for limits that are counted, everything it started. At the top, they cover the
+/// root and so all agents. If an agent reaches a limit of an agent above it, it ends; the agent above applies the outcome
+/// of the limit when it moves next.
 pub(crate) static LIMITS: Table = Table {
     name: "Limits",
     words: "limits",
@@ -675,7 +676,7 @@ pub(crate) static LIMIT: Table = Table {
     one_of: &[],
 };
 
-/// What is counted in a row counts anew with each answer.
+/// A limit on events in a row; its count starts again with each answer.
 pub(crate) static ANSWER_LIMIT: Table = Table {
     name: "AnswerLimit",
     words: "a limit of one answer",
@@ -692,7 +693,7 @@ pub(crate) static ANSWER_LIMIT: Table = Table {
     one_of: &[],
 };
 
-/// What is never exceeded has no span, and nothing happens at it.
+/// A bound that is never exceeded, so it has neither a period nor an outcome.
 pub(crate) static BOUND_LIMIT: Table = Table {
     name: "Bound",
     words: "a bound",
@@ -700,7 +701,7 @@ pub(crate) static BOUND_LIMIT: Table = Table {
     one_of: &[],
 };
 
-/// The same of a duration.
+/// A limit whose maximum is a duration.
 pub(crate) static TIME_LIMIT: Table = Table {
     name: "TimeLimit",
     words: "a limit",
@@ -712,7 +713,7 @@ pub(crate) static TIME_LIMIT: Table = Table {
     one_of: &[],
 };
 
-/// The same of money.
+/// A limit whose maximum is an amount of money.
 pub(crate) static MONEY_LIMIT: Table = Table {
     name: "MoneyLimit",
     words: "a limit",

@@ -304,7 +304,8 @@ pub(crate) static MODEL_RETRY: Table = Table {
     one_of: &[],
 };
 
-/// What is not written costs what plain input costs: never less than a provider takes, but for what it caches.
+/// A price. Missing kinds of input cost as much as plain input, which is at least the provider's price except for writing to
+/// its cache.
 pub(crate) static PRICE: Table = Table {
     name: "Price",
     words: "a price",

@@ -1,4 +1,4 @@
-//! Agents: model-driven, routed, plain; what they are offered, their contexts, limits and routes.
+//! Lowers agents, model-driven, routed and plain: their tools, contexts, limits and routes.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::shape;
@@ -17,7 +17,7 @@ use steersman_machine::network::{
     ServerUse, ToolChoice, ToolUse, Turns, wire_name,
 };
 
-/// Ways in which model calls make steps; others are registered in Rust.
+/// Names of the built-in nets; `false` means reserved. Other nets are registered in Rust.
 const NETS: [(&str, bool); 4] = [
     ("chat", true),
     ("react", true),
@@ -26,7 +26,7 @@ const NETS: [(&str, bool); 4] = [
 ];
 
 impl Lower<'_> {
-    /// Keys that mean nothing for the kind of agent that it is.
+    /// Reports keys that have no meaning for this kind of agent.
     pub(super) fn keys_of_its_kind(&mut self, node: &Node) {
         let (kind, of, keys): (&str, &str, &[&str]) = if node.get("person").is_some() {
             ("person", "a person", &["description"])
@@ -62,7 +62,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Keys that mean something beside another one alone.
+    /// Reports keys that have a meaning only together with the key `other`.
     fn only_with(&mut self, node: &Node, other: &str, keys: &[&str]) {
         if node.get(other).is_some() {
             return;
@@ -113,7 +113,7 @@ impl Lower<'_> {
         let mut does = self.does(key, node, &scope);
         let view = node.get("view").map(|node| match &does {
             Does::Route(_) => self.view(node, &scope),
-            // Whoever writes the summary of a member's view is not that member.
+            // the summary of a member's view is written outside the member, so its state and arguments are not in scope
             Does::Model(_) | Does::Run { .. } => {
                 let outside = Scope {
                     item: scope.item,
@@ -161,7 +161,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The parameters of a tool, for an agent that passes its own arguments on to it.
+    /// Returns the parameters of a tool for a plain agent that passes its own arguments on. Reports nothing: the tool's own
+    /// lowering does.
     fn parameters_of(&mut self, tool: &Name, scope: &Scope) -> Parameters {
         let merged = self.merged;
         let tools = merged.section("tools").iter();
@@ -224,7 +225,7 @@ impl Lower<'_> {
                 .and_then(|node| self.prompt(node, &scope)),
             model,
             params: params(node.get("params")),
-            // Of modes each has its own, over the tools that it offers.
+            // with modes, each mode has its own choice among the tools that it offers
             tool_choice: match node.get("modes") {
                 Some(_) => ToolChoice::Auto,
                 None => self.tool_choice(node.get("tool_choice"), &tools),
@@ -242,7 +243,7 @@ impl Lower<'_> {
         model
     }
 
-    /// What `tools` offers, and what is offered by itself.
+    /// Returns the tools that `tools` offers and those that the engine adds, and the servers offered as a whole.
     pub(super) fn all_uses(
         &mut self,
         agent: &Name,
@@ -257,7 +258,7 @@ impl Lower<'_> {
         (tools, servers)
     }
 
-    /// Tools that run ahead of every turn: they only look.
+    /// Returns the tools that run ahead of every turn.
     pub(super) fn before(
         &mut self,
         agent: &Name,
@@ -280,7 +281,7 @@ impl Lower<'_> {
                 self.say(Diagnostic::seen_twice(at, &named));
                 continue;
             }
-            // Nobody chooses it: it needs no description.
+            // no model chooses this tool, so it is not in `offers` and needs no description
             let offer = (agent.clone(), tool.clone(), what.span);
             self.out.ahead.push(offer);
             all.push(Before {
@@ -357,7 +358,8 @@ impl Lower<'_> {
         }
     }
 
-    /// A structured answer. `state.NAME` takes that entry's type and writes it there; a bare word is a type.
+    /// Lowers `output`, a structured answer. `state.NAME` takes the type of that entry and writes the answer to it; a bare word
+    /// is a type.
     fn output(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Option<Output> {
         let node = node.get("output")?;
         let Some(entry) = node.as_text().and_then(|text| text.strip_prefix("state.")) else {
@@ -402,7 +404,7 @@ impl Lower<'_> {
         let before = self.found.len();
         let mut ty = self.ty(declared, At::State, scope);
         self.found.truncate(before);
-        // the answer itself is never absent
+        // an answer is never absent, even if the entry may be
         (ty.optional, ty.default, ty.expires) = (false, None, None);
         let place = (agent.clone(), Name::from(entry), node.span);
         self.out.writes.push(place);
@@ -412,7 +414,7 @@ impl Lower<'_> {
         })
     }
 
-    /// What an agent is offered by name, and servers of which it is offered everything.
+    /// Returns the tools and agents that an agent is offered by name, and the servers offered as a whole.
     fn tool_uses(
         &mut self,
         agent: &Name,
@@ -457,14 +459,14 @@ impl Lower<'_> {
         let reads = uses.iter().any(|known| *known.seen == *read.name());
         let has_any = !uses.is_empty() || !servers.is_empty();
         if has_any && !reads {
-            // What a result spills can be read, whoever's tool it was.
+            // a large result of any tool is stored as an artifact, which the model must be able to read
             self.out.builtins.insert(read);
             uses.push(ToolUse::implied(read.name().into()));
         }
         (uses, servers)
     }
 
-    /// What one entry of `tools` offers: a built-in set may be several.
+    /// Returns the offers of one entry of `tools`; a built-in set gives several.
     fn offered(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Vec<(ToolUse, Span)> {
         let what = node
             .get("tool")
@@ -519,7 +521,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What a name in `tools` is: with `tool:` a tool, with `agent:` an agent or person, bare any of them.
+    /// Resolves a name in `tools`: with `tool:` a tool, with `agent:` an agent or person, bare any of them.
     fn offer(&mut self, node: &Node, what: &Node, name: &Name) -> Option<Offer> {
         let sort = self.out.declared.get(name).map(|declared| declared.sort);
         if node.get("tool").is_some() {
@@ -623,7 +625,7 @@ impl Lower<'_> {
         (offered, span)
     }
 
-    /// Fixed arguments: each must be one of the tool's; the model gives the others.
+    /// Checks fixed arguments: each must be a parameter of the callee; the model gives the others.
     fn fixed_arguments(&mut self, args: &Node, of: &Name, sort: Sort) {
         let merged = self.merged;
         let section = if sort == Sort::Tool {
@@ -646,7 +648,7 @@ impl Lower<'_> {
         self.arguments_fit(Some(args), Some(args), of, sort, &open);
     }
 
-    /// When a call to branches is over, in a definition or in a test.
+    /// Parses the condition under which a call that waits for branches is over.
     pub(super) fn join_on(&mut self, node: &Node) -> Option<JoinOn> {
         let scalar = node.scalar()?;
         match scalar.text.parse() {

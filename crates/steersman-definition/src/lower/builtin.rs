@@ -1,4 +1,4 @@
-//! Tools that come with the engine.
+//! Definitions of the engine's built-in tools.
 
 use super::Lower;
 use super::values::{of_kind, plain_text};
@@ -12,7 +12,7 @@ use steersman_machine::network::{BuiltIn, Parameters, Render, Source, ToolDef, T
 use steersman_machine::notes::{DOCUMENTS, MOST, TRANSCRIPT};
 use steersman_machine::rating::{BEST, WORST};
 
-/// Whether a test may give outcomes of it: what it gives depends on more than the session.
+/// Returns true if tests may script a tool's outcomes, because its result depends on more than the session.
 pub(super) fn may_be_played(tool: BuiltIn) -> bool {
     matches!(
         tool,
@@ -68,10 +68,10 @@ pub(super) fn todo_list() -> Type {
     }
 }
 
-/// What it is told to be for, and its parameters.
+/// Description and parameters of a tool, as the model sees them.
 type Told = (&'static str, Vec<(&'static str, Type)>);
 
-/// A tool that ends something, or gives the floor away.
+/// Tools that end something or give the floor away.
 fn ends(tool: BuiltIn) -> Option<Told> {
     Some(match tool {
         BuiltIn::Finish => (
@@ -94,7 +94,7 @@ fn ends(tool: BuiltIn) -> Option<Told> {
     })
 }
 
-/// A tool of the to-do list.
+/// Tools of the to-do list.
 fn todo(tool: BuiltIn) -> Option<Told> {
     Some(match tool {
         BuiltIn::TodoAdd => (
@@ -138,7 +138,7 @@ fn notes_parameters() -> Vec<(&'static str, Type)> {
     ]
 }
 
-/// From 1 to 5.
+/// Type of a rating, from 1 to 5.
 fn stars() -> Type {
     let (minimum, maximum) = (Some(f64::from(WORST)), Some(f64::from(BEST)));
     Type {
@@ -147,7 +147,7 @@ fn stars() -> Type {
     }
 }
 
-/// A tool of the artifacts.
+/// Tools for artifacts.
 fn artifacts(tool: BuiltIn) -> Option<Told> {
     Some(match tool {
         BuiltIn::ArtifactWrite => (
@@ -194,7 +194,7 @@ fn artifacts(tool: BuiltIn) -> Option<Told> {
     })
 }
 
-/// A tool of the memory.
+/// Tools for memory.
 fn memory(tool: BuiltIn) -> Option<Told> {
     let most = Type {
         description: Some("Memories at most; 5, where it is left out.".to_owned()),
@@ -238,7 +238,7 @@ fn memory(tool: BuiltIn) -> Option<Told> {
     })
 }
 
-/// What dry mode answers: nothing leaves a branch that is only tried.
+/// Returns the simulated answer for a dry branch, from which nothing must leave.
 fn simulated(built_in: BuiltIn) -> Option<Data> {
     let text = match built_in {
         BuiltIn::MemorySave => "Remembered.",
@@ -248,7 +248,7 @@ fn simulated(built_in: BuiltIn) -> Option<Data> {
     Some(Data::Plain(json!(text)))
 }
 
-/// A tool of no set with others.
+/// Tools that belong to no set.
 fn alone(tool: BuiltIn) -> Option<Told> {
     Some(match tool {
         BuiltIn::AskUser => (
@@ -270,7 +270,7 @@ fn alone(tool: BuiltIn) -> Option<Told> {
     })
 }
 
-/// What a model is told of a built-in tool.
+/// Returns the definition of a built-in tool.
 fn tool(built_in: BuiltIn) -> ToolDef {
     let sets = [ends, todo, artifacts, memory, alone];
     let told = sets.iter().find_map(|told| told(built_in));
@@ -284,9 +284,9 @@ fn tool(built_in: BuiltIn) -> ToolDef {
         description: description.to_owned(),
         parameters: Parameters::Fields(parameters),
         effect: match built_in {
-            // Documents may change at any time.
+            // documents and memories may change at any time
             BuiltIn::NotesSearch | BuiltIn::MemorySearch | BuiltIn::MemoryRead => Class::Read,
-            // What is saved twice under one key is saved once.
+            // saving twice under the same key saves once
             BuiltIn::MemorySave | BuiltIn::MemoryRate => Class::Idempotent,
             _ => Class::Pure,
         },
@@ -304,7 +304,7 @@ fn tool(built_in: BuiltIn) -> ToolDef {
         mode: None,
         render: Render {
             spill: match built_in {
-                // Passages are quoted whole, and there are at most so many of them.
+                // passages are quoted whole, and their number is bounded
                 BuiltIn::NotesSearch | BuiltIn::MemorySearch => QUOTED,
                 _ => SPILL,
             },
@@ -317,7 +317,7 @@ fn tool(built_in: BuiltIn) -> ToolDef {
 }
 
 impl Lower<'_> {
-    /// The declared tools and those of the engine that are offered to somebody.
+    /// Adds the built-in tools that an agent is offered to the declared tools.
     pub(super) fn with_built_in(
         &self,
         mut tools: BTreeMap<Name, ToolDef>,

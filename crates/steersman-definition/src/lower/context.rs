@@ -1,4 +1,4 @@
-//! How contexts are put together, and what becomes of what grows old in them.
+//! Lowers contexts: their parts, compaction, and the rendering of old exchanges.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
@@ -10,9 +10,9 @@ use steersman_machine::ids::Name;
 use steersman_machine::network::{Aging, Beyond, Compact, Context, Parameters, Part, Render};
 use steersman_machine::price;
 
-/// Exchanges that a context keeps in view.
+/// Default number of exchanges that a context keeps in view.
 const KEEP: u32 = 50;
-/// Exchanges that a compaction leaves alone.
+/// Default number of newest exchanges that a compaction keeps.
 const KEEP_COMPACT: u32 = 10;
 
 impl Lower<'_> {
@@ -47,7 +47,7 @@ impl Lower<'_> {
         }
     }
 
-    /// When a context is compacted: as it is written, else where 70 % of a window that is known are full.
+    /// Lowers `compact`. If no number of tokens is written, compaction starts at 70 % of the model's window, if that is known.
     fn compact(
         &mut self,
         node: Option<&Node>,
@@ -67,7 +67,7 @@ impl Lower<'_> {
         }
         let when = get("when_tokens").and_then(whole);
         let when = when.or_else(|| self.window(model).map(|window| window / 10 * 7));
-        // one that is there and no number was told already
+        // a malformed number was reported already
         if let (Some(node), None, None) = (node, when, get("when_tokens")) {
             let at = self.place(node.span);
             self.say(Diagnostic::missing_key(
@@ -85,7 +85,7 @@ impl Lower<'_> {
         }))
     }
 
-    /// Tokens of a model's window: as they are written, else as they are known of the model.
+    /// Returns a model's window in tokens: the written value, else the known value of the model.
     fn window(&self, model: &Name) -> Option<u64> {
         let mut models = self.merged.section("models").iter();
         let (_, node) = models.find(|(key, _)| key.name == *model)?;
@@ -93,7 +93,7 @@ impl Lower<'_> {
         written.or_else(|| price::window(&text(node, "model")?))
     }
 
-    /// `of`: the tool and what it takes, where that is known.
+    /// Lowers `render`. `of` is the tool with its parameters, if these are known.
     pub(super) fn render(
         &mut self,
         node: Option<&Node>,
@@ -168,7 +168,7 @@ impl Lower<'_> {
         self.needs(node, key, &[], of);
     }
 
-    /// Arguments that are left out, each of them one that there is.
+    /// Lowers `elide`, the arguments to leave out; reports names that are no parameters.
     fn elided(&mut self, node: &Node, of: Option<(&Name, &Parameters)>) -> Vec<Name> {
         let mut elided = Vec::new();
         for item in node.get("elide").map(Node::items).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! The file: values, models, events, what a session is found by and came to, entries.
+//! Lowers the settings of a file: config values, models, events, labels, outcome, entries.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::shape;
@@ -20,7 +20,7 @@ use steersman_machine::texts::{self, Sentence, Texts, Words};
 const DAY: u64 = 86_400_000;
 
 impl Lower<'_> {
-    /// All of it.
+    /// Builds the whole network.
     pub(super) fn network(&mut self) -> Network {
         let merged = self.merged;
         let main = &merged.main;
@@ -269,7 +269,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Names of models; one that there is not is said and left out.
+    /// Returns the fallback models; unknown names are reported and left out.
     fn fallback(&mut self, node: Option<&Node>) -> Vec<Name> {
         let items = match node.map(|node| &node.value) {
             Some(Value::List(items)) => items.as_slice(),
@@ -293,7 +293,7 @@ impl Lower<'_> {
         names
     }
 
-    /// Nobody stands in for itself, directly or through others.
+    /// Reports models that are their own fallback, directly or through others.
     fn fallbacks(&mut self, models: &BTreeMap<Name, ModelDef>) {
         let merged = self.merged;
         for (key, node) in merged.section("models") {
@@ -328,7 +328,7 @@ impl Lower<'_> {
             let session = self.text_of(node, "session", &scope);
             let start = node.get("start").map(|start| {
                 self.out.starts.push((key.name.clone(), key.span));
-                // Nobody would wake the agent, and nothing of the event would be anywhere.
+                // without arguments or a message nothing would wake the agent, and the event's content would be lost
                 let has_args = start.get("args").is_some_and(|a| !a.entries().is_empty());
                 if !has_args && start.get("message").is_none() {
                     let at = self.place(start.span);
@@ -376,7 +376,7 @@ impl Lower<'_> {
         (labels, outcome)
     }
 
-    /// Sentences in place of the engine's own: of keys that there are, with what is filled in there and nothing else.
+    /// Lowers sentences that replace the engine's own. Reports unknown keys and wrong placeholders.
     fn own_sentences(&mut self) -> Texts {
         let merged = self.merged;
         let mut texts = Texts::default();
@@ -447,7 +447,7 @@ impl Lower<'_> {
         Some(words)
     }
 
-    /// Who may be talked to first: as written, else the only agent that no other names.
+    /// Returns the agents that a user may talk to first: those written, else the only agent that no other agent names.
     fn entry(&mut self) -> Vec<Name> {
         let merged = self.merged;
         if let Some(node) = merged.main.get("entry") {
@@ -497,7 +497,7 @@ impl Lower<'_> {
         }
     }
 
-    /// An agent that can be talked to.
+    /// Returns an agent that a user can talk to; reports plain agents.
     fn first(&mut self, node: &Node) -> Option<Name> {
         let name = self.named(node, Sort::Agent)?;
         let agents = self.merged.section("agents").iter();
@@ -555,8 +555,7 @@ impl Lower<'_> {
     }
 }
 
-/// Parameters of a model, sent as they are.
-/// What is not written is as without it.
+/// Lowers `retry`; missing keys keep their defaults.
 fn retry(node: Option<&Node>) -> ModelRetry {
     let default = ModelRetry::default();
     let Some(node) = node else {
@@ -568,7 +567,7 @@ fn retry(node: Option<&Node>) -> ModelRetry {
     }
 }
 
-/// Whether the fallbacks of one model, and theirs, come to another.
+/// Returns true if the fallbacks of `from`, followed transitively, contain `to`, or if both are the same.
 fn leads_to(models: &BTreeMap<Name, ModelDef>, from: &str, to: &str) -> bool {
     let mut seen = BTreeSet::new();
     let mut next = vec![from];
@@ -601,8 +600,7 @@ pub(super) fn params(node: Option<&Node>) -> BTreeMap<String, serde_json::Value>
         .collect()
 }
 
-/// Texts within an agent that may name another: what it offers and where it leads. Forms that this version does not
-/// understand are looked through as well.
+/// Collects all texts within an agent that may name another agent. Also walks forms that this version does not understand.
 fn names_within<'a>(key: &Key, node: &'a Node, into: &mut BTreeSet<&'a str>) {
     fn walk<'a>(own: &str, node: &'a Node, into: &mut BTreeSet<&'a str>) {
         into.extend(

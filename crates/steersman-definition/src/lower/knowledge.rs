@@ -1,4 +1,4 @@
-//! Documents of agents, what is searched ahead of their turns, and the model whose embeddings find it.
+//! Lowers the documents of agents, the searches ahead of their turns, and the embedding model.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::load::resolve;
@@ -11,7 +11,7 @@ use steersman_machine::ids::Name;
 use steersman_machine::network::{Before, BuiltIn, ModelAgent};
 use steersman_machine::notes;
 
-/// How many passages a view asks for.
+/// Returns the number of passages that a view asks for; 0 for none.
 pub(super) fn relevant(node: &Node) -> u32 {
     let of = node.get("of").or(Some(node)).and_then(Node::as_text);
     let written = node.get("relevant").and_then(whole);
@@ -22,7 +22,7 @@ pub(super) fn relevant(node: &Node) -> u32 {
     }
 }
 
-/// Passages of documents stand behind the history, unless a template names them.
+/// Stops showing passages of documents after the history if a template of the agent already names them.
 pub(super) fn shown_once(model: &mut ModelAgent) {
     let templates = [&model.system, &model.context.now, &model.prefill];
     let named = format!("before.{}", notes::KNOWLEDGE);
@@ -38,7 +38,7 @@ pub(super) fn shown_once(model: &mut ModelAgent) {
 }
 
 impl Lower<'_> {
-    /// What runs ahead of an agent's turns: the tools that it names, and the search of its documents.
+    /// Returns the tools that run ahead of an agent's turns: those that it names, and the search of its documents.
     pub(super) fn ahead(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Vec<Before> {
         let mut all = self.before(agent, node.get("before"), scope);
         let documents = node
@@ -74,7 +74,7 @@ impl Lower<'_> {
         all
     }
 
-    /// The documents of an agent, as seen from the definition's folder.
+    /// Returns the paths of an agent's documents, relative to the definition's folder.
     pub(super) fn knowledge(&mut self, node: &Node) -> Vec<Arc<str>> {
         let mut all: Vec<Arc<str>> = Vec::new();
         let items = node.get("knowledge").map(Node::items).unwrap_or_default();
@@ -98,13 +98,13 @@ impl Lower<'_> {
         all
     }
 
-    /// The model whose embeddings find passages.
+    /// Returns the model that computes embeddings for searches.
     pub(super) fn embeddings(&mut self) -> Option<Name> {
         let node = self.merged.settings.get("embeddings")?;
         Some(self.model_name(Some(node)))
     }
 
-    /// Whether any view asks for passages.
+    /// Returns true if any view asks for passages; reports views that ask for too many.
     fn somebody_sees_what_is_relevant(&mut self) -> bool {
         fn views<'a>(node: &'a Node, into: &mut Vec<&'a Node>) {
             for (key, of) in node.entries() {

@@ -7,7 +7,7 @@ use super::{Lower, whole, word};
 use steersman_machine::network::{Limit, Limits, OnLimit, Per};
 
 impl Lower<'_> {
-    /// The session's.
+    /// Lowers the limits of the session.
     pub(super) fn limits_of_session(&mut self) -> Limits {
         let merged = self.merged;
         let node = merged.settings.get("limits");
@@ -27,7 +27,7 @@ impl Lower<'_> {
                 && limit.per == Per::Session
                 && matches!(limit.then, OnLimit::Answer | OnLimit::Finish)
             {
-                // It is drawn ahead of a call, which is held or fails: one more call there cannot be.
+                // the budget is taken before a call, which is then held or fails, so there can be no last call
                 let at = self.place(written.get("on_limit").unwrap_or(written).span);
                 let word = word(written, "on_limit").unwrap_or_default();
                 let why = format!("{are} drawn before a model is called, so there is no last call");
@@ -43,7 +43,7 @@ impl Lower<'_> {
         limits
     }
 
-    /// An agent's. What stands at the top for each agent holds for it, too.
+    /// Lowers the limits of an agent. The file's limits for each agent apply as well.
     pub(super) fn limits_of_agent(&mut self, agent: &Node) -> Limits {
         let merged = self.merged;
         let node = agent.get("limits");
@@ -54,7 +54,7 @@ impl Lower<'_> {
         limits(node, above, Limits::standard(false))
     }
 
-    /// A mode's: those of its agent, and what it says itself over them.
+    /// Lowers the limits of a mode: those of its agent, overridden by its own.
     pub(super) fn limits_of_mode(&self, mode: &Node, agent: &Limits) -> Limits {
         let Some(node) = mode.get("limits") else {
             return agent.clone();
@@ -62,7 +62,7 @@ impl Lower<'_> {
         let above = self.merged.settings.get("limits");
         let own = limits(Some(node), above, agent.clone());
         let written = |key: &str| node.get(key).is_some();
-        // Of these the session's holds, too; the agent's knows of it already.
+        // the session's limits bound these keys too; the agent's values include that bound already
         Limits {
             parallel: if written("parallel") {
                 own.parallel
@@ -84,8 +84,8 @@ impl Lower<'_> {
         }
     }
 
-    /// A router calls one agent at a time and is corrected by nobody. The last model call with tools off is made by the
-    /// member at work: so only limits that cover what members do end in one.
+    /// Reports limits that have no meaning for a router. It calls one agent at a time and gets no corrections. `answer` means one
+    /// last model call with tools off, made by the member at work, so it fits only limits that cover the members' calls.
     fn limits_of_router(&mut self, node: Option<&Node>) {
         for (key, value) in node.map(Node::entries).unwrap_or_default() {
             if ["parallel", "corrections"].contains(&&*key.name) {
@@ -110,11 +110,11 @@ impl Lower<'_> {
     }
 }
 
-/// Limits of a routed agent that keep its members from one more model call.
+/// Limits of a routed agent that also count its members' work.
 const COVERS_MEMBERS: &[&str] = &["model_calls", "ticks", "tokens", "cost"];
 
-/// Limits as written over the standard ones. Of those that bound each agent by itself the session's and the agent's
-/// hold both: the smaller one counts.
+/// Returns the written limits over the standard ones. For limits that bound each agent separately, the smaller of the session's
+/// and the agent's value is used.
 fn limits(node: Option<&Node>, above: Option<&Node>, standard: Limits) -> Limits {
     let at = |node: Option<&Node>, key: &str| node.and_then(|node| node.get(key)).cloned();
     let of =

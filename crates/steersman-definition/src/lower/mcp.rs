@@ -1,4 +1,4 @@
-//! MCP servers, and where definitions name their tools.
+//! Lowers MCP servers and references to their tools.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::shape::list_of;
@@ -84,7 +84,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What a server's tool takes is not known here, so its arguments are anything.
+    /// Lowers `render` of a server. The parameters of its tools are not known here, so `args` may be anything.
     fn server_render(&mut self, node: &Node) -> Render {
         let scope = Scope {
             item: Some(node.span),
@@ -94,8 +94,8 @@ impl Lower<'_> {
         self.render(Some(node), &scope.with_result(), None)
     }
 
-    /// `SERVER.TOOL` or `SERVER.*` of a server that is declared, and whether it is all of them. Noted as declared: what it
-    /// takes is known when the server is asked.
+    /// Parses `SERVER.TOOL` or `SERVER.*` of a declared server. Returns the server, and true if all its tools are meant. A single
+    /// tool is recorded as declared; its parameters are known only after the server is asked.
     pub(super) fn remote(&mut self, node: &Node) -> Option<(Name, bool)> {
         let name = node.as_text()?.clone();
         let (server, tool) = name.split_once('.')?;
@@ -137,7 +137,7 @@ impl Lower<'_> {
         Some((server, false))
     }
 
-    /// Whether a name is one of a declared server's tools, as far as can be seen.
+    /// Returns true if a name has the form `SERVER.TOOL` of a declared server.
     pub(super) fn of_server(&self, name: &str) -> bool {
         let mut servers = self.merged.section("mcp").iter();
         name.split_once('.').is_some_and(|(server, tool)| {
@@ -145,7 +145,7 @@ impl Lower<'_> {
         })
     }
 
-    /// An entry of `tools` that offers all tools of a server.
+    /// Lowers an entry of `tools` that offers all tools of a server; `None` for any other entry.
     pub(super) fn all_of(&mut self, node: &Node, scope: &Scope, at: usize) -> Option<ServerUse> {
         let what = node.get("tool").unwrap_or(node);
         if !what.as_text()?.ends_with(".*") {
@@ -163,7 +163,7 @@ impl Lower<'_> {
         Some(ServerUse { server, at, like })
     }
 
-    /// The declared tools and those of servers that are named, as far as they are known without asking.
+    /// Adds the named tools of servers to the declared tools, as far as they are known without asking the server.
     pub(super) fn with_remote(
         &self,
         mut tools: BTreeMap<Name, ToolDef>,

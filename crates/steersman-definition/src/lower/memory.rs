@@ -1,4 +1,4 @@
-//! What agents see of others, and what is kept of what was said: views, summaries, extraction.
+//! Lowers memory, views, summaries and extraction.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
@@ -10,11 +10,11 @@ use steersman_machine::ids::Name;
 use steersman_machine::memory::unfit_scope;
 use steersman_machine::network::{MemoryDef, Seen, SummaryDef, ViewDef};
 
-/// A summary is written anew after so many messages.
+/// Default number of messages after which a summary is renewed.
 const EVERY: u32 = 10;
 
 impl Lower<'_> {
-    /// Whose memory is saved to and searched.
+    /// Lowers `memory`: the scope that is saved to and searched, and how long memories are kept.
     pub(super) fn memory(&mut self) -> MemoryDef {
         let Some(node) = self.merged.settings.get("memory") else {
             return MemoryDef::default();
@@ -31,7 +31,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Text and what is put into it: what a block leaves out would make one scope of two.
+    /// Parses a memory scope: text and `{{ .. }}` only. A block could leave a part out and so merge two scopes into one.
     fn scope_of_memory(&mut self, node: &Node) -> Option<Template> {
         let scope = Scope {
             item: Some(node.span),
@@ -50,8 +50,8 @@ impl Lower<'_> {
         Some(template)
     }
 
-    /// What somebody sees of the others. Where nothing of them or only what is new is seen, a summary is for routers alone: they
-    /// see it whatever members see.
+    /// Lowers a view. In the view of an agent that is not routed, `summary` together with `own`, `relevant` or `since_entry` is
+    /// reported: only routers would see that summary.
     pub(super) fn view(&mut self, node: &Node, scope: &Scope) -> ViewDef {
         let of = node.get("of").or(Some(node)).and_then(Node::as_text);
         let word = of.map(|text| &**text);
@@ -60,7 +60,7 @@ impl Lower<'_> {
             Some("own" | "relevant") => Seen::Own,
             Some("since_last_spoke") => Seen::SinceLastSpoke,
             Some("since_entry") => Seen::SinceEntry,
-            // A window or a summary alone is one of what is shared.
+            // `window` or `summary` without `of` applies to the shared view
             _ => Seen::Shared,
         };
         let summary = match node.get("summary") {
@@ -98,7 +98,7 @@ impl Lower<'_> {
         }
     }
 
-    /// State entries that are filled from what was said.
+    /// Lowers `extract`, the state entries that are filled from the conversation.
     pub(super) fn filled(&mut self, agent: &Name, nodes: &[Node]) -> Vec<Name> {
         let mut entries: Vec<Name> = Vec::new();
         for node in nodes {

@@ -1,4 +1,4 @@
-//! Modes of agents: each becomes a whole agent, with the agent's values where it says nothing itself.
+//! Lowers modes. Each mode becomes a whole agent; keys that it does not set are taken from the agent.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
@@ -10,7 +10,7 @@ use steersman_machine::network::{
 };
 use steersman_machine::notes;
 
-/// The entries of a list of an agent and of its modes.
+/// Returns the items of a list key of an agent and of all its modes.
 pub(super) fn lists<'a>(agent: &'a Node, key: &'a str) -> impl Iterator<Item = &'a Node> {
     let modes = agent.get("modes").map(Node::entries).unwrap_or_default();
     let nodes = std::iter::once(agent).chain(modes.iter().map(|(_, mode)| mode));
@@ -18,7 +18,7 @@ pub(super) fn lists<'a>(agent: &'a Node, key: &'a str) -> impl Iterator<Item = &
 }
 
 impl Lower<'_> {
-    /// The modes of an agent that is this one without them.
+    /// Lowers the modes of an agent; `agent` is the agent lowered without them.
     pub(super) fn modes(
         &mut self,
         key: &Key,
@@ -34,7 +34,7 @@ impl Lower<'_> {
             self.say(Diagnostic::nobody_to_choose(at, "modes"));
             return None;
         };
-        // each mode has what the agent has, as if it were written there
+        // each mode gets a copy of the agent's tools, which counts as if it were written there
         let each = agent.tools.len() + agent.servers.len() + agent.before.len();
         let all = modes.entries().len().saturating_mul(each);
         if all > MAX_NODES {
@@ -97,12 +97,12 @@ impl Lower<'_> {
         if node.get("prefill").is_some() {
             model.prefill = self.text_of(node, "prefill", scope);
         }
-        // When a context is compacted hangs on its model.
+        // the point of compaction depends on the model
         if node.get("context").is_some() || node.get("model").is_some() {
             let own = node.get("context");
             model.context = self.context_of_mode(own, above.get("context"), &model.model, scope);
         }
-        // Whether a template names what was found in documents is another question in each mode.
+        // each mode has its own templates, which may or may not name the passages found in documents
         let documents = |name: &Name| **name == *notes::KNOWLEDGE;
         let found = model.before.iter_mut().filter(|b| documents(&b.named));
         found.for_each(|before| before.show = true);
@@ -110,7 +110,7 @@ impl Lower<'_> {
         model
     }
 
-    /// The context of a mode: its own keys, and those of the agent that it does not have.
+    /// Lowers the context of a mode: its own keys, and the agent's for the others.
     fn context_of_mode(
         &mut self,
         own: Option<&Node>,

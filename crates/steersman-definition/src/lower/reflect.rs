@@ -1,4 +1,4 @@
-//! Reflection.
+//! Lowers `reflect`.
 
 use super::super::site::Scope;
 use super::super::source::Node;
@@ -7,7 +7,7 @@ use steersman_machine::ids::Name;
 use steersman_machine::network::Reflect;
 
 impl Lower<'_> {
-    /// `true`, or who judges, how often, when and by what words.
+    /// Lowers `reflect`: `true`, or the reviewer, number of rounds, condition and prompt.
     pub(super) fn reflect(&mut self, node: Option<&Node>, scope: &Scope) -> Option<Reflect> {
         let node = node?;
         if node.entries().is_empty() {

@@ -1,4 +1,4 @@
-//! Routes: what chooses who acts next.
+//! Lowers routes, which choose the agent that acts next.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::site::{Args, Scope, Wants};
@@ -12,7 +12,7 @@ use steersman_machine::network::{
     StateNode, Task, Unusable, ViewDef,
 };
 
-/// How often a routing model is asked again.
+/// Default number of times a routing model is asked again after an unusable answer.
 const RETRIES: u32 = 2;
 
 impl Lower<'_> {
@@ -68,7 +68,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A route leads to somebody.
+    /// Reports routes without members, and reserved names of states and tasks.
     fn somebody_to_choose(&mut self, node: &Node) {
         let kinds = ["rules", "sequence", "pick", "states", "tasks", "handoff"];
         for (key, value) in node.entries() {
@@ -94,7 +94,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Settings that mean nothing for the kind of route that it is.
+    /// Reports settings that have no meaning for this kind of route.
     fn settings_of_kind(&mut self, node: &Node) {
         const OF: [(&str, &[&str]); 7] = [
             ("start", &["states", "handoff"]),
@@ -129,7 +129,7 @@ impl Lower<'_> {
             None => match by {
                 RouteBy::States(_) => OnFailed::Continue,
                 RouteBy::Tasks(desk) => desk.default.clone().map_or(OnFailed::Fail, OnFailed::To),
-                // A rule that looks at what came of the last member says what comes of a failure.
+                // a rule that reads `route.last` handles failures itself
                 RouteBy::Rules(rules) if rules.iter().any(reads_last) => OnFailed::Continue,
                 RouteBy::Rules(_)
                 | RouteBy::Sequence(_)
@@ -147,7 +147,7 @@ impl Lower<'_> {
                 ..
             }) => Fallback::Member(name.clone()),
             RouteBy::States(_) => Fallback::Stay,
-            // An end that nobody chose is no answer.
+            // ending the task here would give a result that no model chose
             _ => Fallback::Fail,
         };
         let to = match node.and_then(|node| node.get("to")) {
@@ -165,7 +165,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whom a router in Rust may choose: everybody but itself.
+    /// Returns the members that a router in Rust may choose: all agents and people but itself.
     fn all_others(&mut self, agent: &Name, span: Span) -> Vec<Name> {
         let declared = self.out.declared.iter();
         let others: Vec<Name> = declared
@@ -178,7 +178,7 @@ impl Lower<'_> {
         others
     }
 
-    /// A member to which a route leads.
+    /// Resolves a member that a route leads to and records the edge.
     pub(super) fn led_to(&mut self, agent: &Name, node: &Node) -> Option<Name> {
         let name = self.member(node)?;
         let offer = (agent.clone(), name.clone(), node.span);
@@ -186,7 +186,7 @@ impl Lower<'_> {
         Some(name)
     }
 
-    /// The same, named by the key of an entry.
+    /// Resolves a member that is named by the key of an entry and records the edge.
     fn led_to_key(&mut self, agent: &Name, key: &Key) -> Option<Name> {
         let declared = self.out.declared.get(&key.name);
         if declared.is_some_and(|declared| declared.sort != super::Sort::Tool) {
@@ -262,7 +262,7 @@ impl Lower<'_> {
         rules
     }
 
-    /// Members that a model may pick: it is told what each is for.
+    /// Lowers the members that a model may pick. They need descriptions, so they are also recorded as `chosen`.
     fn choosable(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Vec<Choosable> {
         let mut from = Vec::new();
         for node in node.items() {
@@ -295,7 +295,8 @@ impl Lower<'_> {
         graph
     }
 
-    /// Somebody speaks first who needs nobody to speak before, and each state leads on.
+    /// Reports states without exits, and a start state with an agent and a person in which the agent does not open with a text
+    /// (`say`).
     fn opens_and_ends(&mut self, node: &Node, graph: &Graph) {
         for (key, _) in node.entries() {
             let Some(state) = graph.states.get(&key.name) else {
@@ -327,7 +328,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What `start` names, else the first entry.
+    /// Returns the entry that `start` names, else the first entry.
     fn first_of(&mut self, route: &Node, entries: &Node, sort: &str) -> Name {
         let first = entries.entries().first();
         let first = first.map_or_else(|| "".into(), |(key, _)| key.name.clone());
@@ -337,7 +338,7 @@ impl Lower<'_> {
         self.entry_named(start, entries, sort).unwrap_or(first)
     }
 
-    /// One of the names of a map.
+    /// Returns the name in a node if it is a key of `entries`; otherwise reports it.
     pub(super) fn entry_named(&mut self, node: &Node, entries: &Node, sort: &str) -> Option<Name> {
         let name = node.as_text()?;
         let known = || {
@@ -374,7 +375,7 @@ impl Lower<'_> {
                 self.say(Diagnostic::role_twice(at, &role));
                 continue;
             }
-            // They stand in the prompt of the member, and are read there.
+            // instructions are part of the member's prompt, so names resolve in the member's scope
             let of_member = Scope {
                 agent: Some(name.clone()),
                 args: Args::Agent(name.clone()),
@@ -498,7 +499,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Tasks that can never begin, since they wait for each other.
+    /// Reports tasks that can never begin because they wait for each other.
     fn task_circles(&mut self, node: &Node, tasks: &[Task]) {
         let task = |name: &Name| tasks.iter().find(|task| task.name == *name);
         let mut said: Vec<Name> = Vec::new();
@@ -592,7 +593,7 @@ impl Lower<'_> {
         })
     }
 
-    /// An entry of state that a routed agent unsets.
+    /// Resolves a state entry that a routed agent unsets, and records the write.
     fn entry_of_state(&mut self, agent: &Name, node: &Node) -> Option<Name> {
         let name = node.as_text()?.clone();
         if !self.out.entries.contains(&name) {
@@ -633,7 +634,7 @@ impl Lower<'_> {
 }
 
 impl Lower<'_> {
-    /// The tools by which an agent may give away the floor, wherever it has one.
+    /// Returns the tools with which an agent may give away the floor of a route.
     pub(super) fn floor_tools(&self, name: &Name) -> Vec<BuiltIn> {
         let (desk, peers) = (&self.out.desk, &self.out.peers);
         let desk = desk
@@ -643,7 +644,7 @@ impl Lower<'_> {
         desk.into_iter().flatten().chain(peers).collect()
     }
 
-    /// Collects who has the floor of a route, before anybody is told what they are offered.
+    /// Collects the agents that may have the floor of a route, before the offers of any agent are lowered.
     pub(super) fn floors(&mut self) {
         for (_, node) in self.merged.section("agents") {
             let Some(route) = node.get("route") else {

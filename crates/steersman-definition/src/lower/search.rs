@@ -1,4 +1,4 @@
-//! Search over branches, as agents answer by it.
+//! Lowers searches over branches.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::shape;
@@ -51,7 +51,7 @@ impl Lower<'_> {
         }))
     }
 
-    /// What a person wants branches to be judged by, as the top agent sees it.
+    /// Checks a score expression from outside the definition, in the scope of the top agent.
     pub(super) fn worth(&mut self, top: Option<&Name>, score: &str) {
         let scope = Scope {
             agent: top.cloned(),
@@ -62,7 +62,7 @@ impl Lower<'_> {
         self.expr(&node, Wants::Worth, &scope);
     }
 
-    /// A number of branches or blocks.
+    /// Returns a number of branches or blocks; reports one above the maximum.
     fn few(&mut self, of: &Node, key: &str) -> Option<u32> {
         let node = of.get(key)?;
         let wanted = whole(node)?;

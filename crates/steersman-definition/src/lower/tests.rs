@@ -1,4 +1,4 @@
-//! Tests of the definition.
+//! Lowers the tests of a definition.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
@@ -22,7 +22,7 @@ fn number(node: &Node) -> Option<f64> {
     }
 }
 
-/// Keys of a step that say what happens; of these one may stand.
+/// Keys of a step that say what happens; a step may have at most one of them.
 const ACTS: [&str; 14] = [
     "event",
     "answer",
@@ -40,8 +40,8 @@ const ACTS: [&str; 14] = [
     "resume",
 ];
 
-/// Keys of a step in which a person does something, on a branch: what else happens has no `role`, and where it happens is said
-/// otherwise. What is expected holds for the current branch.
+/// Keys of a step in which a person acts on a branch. Other steps take neither `role` nor `at`; expectations are about the
+/// current branch.
 const SPEAKS: &[&str] = &[
     "say",
     "answer",
@@ -52,7 +52,7 @@ const SPEAKS: &[&str] = &[
     "cancel",
 ];
 
-/// Expectations that `is` completes.
+/// Expectations that need the key `is`.
 const SUBJECTS: &[&str] = &[
     "stack",
     "speakers",
@@ -162,7 +162,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The file of a script: no part of the stored form, as tests are none.
+    /// Reads the file of a script. Like tests, scripts are not part of the stored form.
     fn script_file(&mut self, node: &Node) -> Option<(String, std::sync::Arc<str>)> {
         let found = self.file(node)?;
         self.out.files.remove(&found.0);
@@ -184,7 +184,7 @@ impl Lower<'_> {
         Script(script)
     }
 
-    /// The agent that a key of a script, or an expectation, names.
+    /// Checks the agent that a key of a script or an expectation names.
     fn script_key(&mut self, span: source::Span, key: &str) {
         let agent = key.split(['@', '#', '/']).next().unwrap_or_default();
         let known = self.out.declared.contains_key(agent);
@@ -259,7 +259,7 @@ impl Lower<'_> {
         answer
     }
 
-    /// One weight for each answer that may be drawn, none below 0, and not all of them 0.
+    /// Checks weights: one for each answer of `any`, none below 0, and not all of them 0.
     fn weights(&mut self, answer: &Node, weights: &Node) {
         let wanted = answer.get("any").map_or(0, |any| any.items().len());
         let numbers = weights.items().iter().filter_map(number);
@@ -281,7 +281,7 @@ impl Lower<'_> {
                 .get(&key.name)
                 .is_some_and(|declared| declared.sort == Sort::Tool)
                 || self.of_server(&key.name)
-                // What it finds is what lies in files.
+                // the results of these built-in tools depend on data outside the session
                 || BuiltIn::named(&key.name).is_some_and(|tool| {
                     builtin::may_be_played(tool) && self.out.builtins.contains(&tool)
                 });
@@ -541,7 +541,7 @@ impl Lower<'_> {
     }
 }
 
-/// A text, or each of a list.
+/// Returns a text as one item, or the texts of a list.
 fn words(node: &Node) -> Vec<String> {
     let all = match node.as_text() {
         Some(text) => return vec![text.to_string()],
@@ -551,7 +551,7 @@ fn words(node: &Node) -> Vec<String> {
         .collect()
 }
 
-/// `{ error, message }`, `{ unknown: true }`, `{ after, result }`; anything else is the result itself.
+/// Parses an outcome: `{ error, message }`, `{ unknown: true }` or `{ after, result }`; anything else is the result itself.
 fn tool_outcome(node: &Node) -> ToolOutcome {
     let known = ["error", "message", "unknown", "after", "result"];
     let special = !node.entries().is_empty()

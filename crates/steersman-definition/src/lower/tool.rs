@@ -1,4 +1,4 @@
-//! Tools.
+//! Lowers tools.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::site::{Args, Scope, Wants};
@@ -16,7 +16,7 @@ use steersman_machine::network::{
 };
 use steersman_machine::rate::Rate;
 
-/// Codes of `on_error`, beside `http_NNN` and `http_Nxx`.
+/// Codes of `on_error`, in addition to `http_NNN` and `http_Nxx`.
 const CODES: [&str; 16] = [
     "refused",
     "rejected",
@@ -101,7 +101,7 @@ impl Lower<'_> {
             retry: count(node, "retry", 4),
             parallel: count(node, "parallel", 8),
             reflect: {
-                // What an unsafe one gives is not there yet.
+                // an unsafe tool is judged before it runs, when it has no result yet
                 let judged = if effect == Class::Unsafe {
                     &scope
                 } else {
@@ -114,7 +114,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What a tool does, and its class where none is written.
+    /// Returns the source of a tool, and its class if none is written.
     fn tool_source(&mut self, node: &Node, scope: &Scope) -> (Source, Class) {
         if let Some(http) = node.get("http") {
             let http = self.http(http, &scope.transported());
@@ -148,14 +148,14 @@ impl Lower<'_> {
             return (Source::Ask(person), Class::Pure);
         }
         if let Some(agent) = node.get("send") {
-            // it leaves nothing outside of the session, and a message of a commit is sent once
+            // nothing outside the session changes, and a message of a commit is sent once
             let agent = self.named(agent, Sort::Agent).unwrap_or_else(|| "".into());
             return (Source::Send(agent), Class::Pure);
         }
         (Source::State, Class::Pure)
     }
 
-    /// `ask` and `send` need the argument that they pass on.
+    /// Reports `ask` without a parameter `question`, and `send` without `message`.
     fn wanted_argument(&mut self, key: &Key, source: &Source, parameters: &Parameters) {
         let (Parameters::Fields(fields), Some(wanted)) = (
             parameters,
@@ -228,7 +228,7 @@ impl Lower<'_> {
             .collect()
     }
 
-    /// `EXPR`, `{ that, else }`, or a list of both.
+    /// Lowers `requires`: `EXPR`, `{ that, else }`, or a list of both.
     pub(super) fn requires(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<Requires> {
         let Some(node) = node else {
             return Vec::new();
@@ -250,7 +250,7 @@ impl Lower<'_> {
             .collect()
     }
 
-    /// Notes where an approval is wanted, to see later whether there is anything that waits for it.
+    /// Records the place of `approve`. The checks see later if calls of this item can be held for an approval.
     pub(super) fn approves(&mut self, node: &Node, of: &Name) {
         let mut entries = node.entries().iter();
         if let Some((key, _)) = entries.find(|(key, _)| &*key.name == "approve") {
@@ -258,7 +258,7 @@ impl Lower<'_> {
         }
     }
 
-    /// `EXPR` or the long form.
+    /// Lowers `approve`: `EXPR` or the long form.
     pub(super) fn approve(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<Approve> {
         let Some(node) = node else {
             return Vec::new();
@@ -284,8 +284,8 @@ impl Lower<'_> {
         vec![approve]
     }
 
-    /// Of the next in line `before` is who was asked before: question and artifacts are theirs where it says nothing else.
-    /// Who may change arguments is always said.
+    /// Lowers one approver of the line. `before` is the approver asked earlier; its question and its shown arguments are the
+    /// defaults. The arguments that an approver may edit are never inherited.
     fn approver(
         &mut self,
         node: &Node,
@@ -341,7 +341,7 @@ impl Lower<'_> {
         approve
     }
 
-    /// Whether a tool tells people that something waits for them.
+    /// Returns true if a person's `reach` names this tool.
     fn reaches(&self, tool: &str) -> bool {
         let agents = self.merged.section("agents");
         agents.iter().any(|(_, agent)| {
@@ -350,7 +350,7 @@ impl Lower<'_> {
         })
     }
 
-    /// The name of a parameter that is shown: of the tool, or of an agent that it is called below.
+    /// Returns the name of a parameter to show: of the tool, or of any agent, since one of these may be above the call.
     fn shown_argument(&mut self, node: &Node, scope: &Scope) -> Option<Name> {
         let name = node.as_text()?.clone();
         let agents = self.merged.section("agents");
@@ -364,7 +364,7 @@ impl Lower<'_> {
         self.argument(node, scope)
     }
 
-    /// The name of a declared parameter of the tool that a scope is in.
+    /// Returns the name in a node if it is a parameter of the scope's tool; otherwise reports it.
     fn argument(&mut self, node: &Node, scope: &Scope) -> Option<Name> {
         let name = node.as_text()?.clone();
         let Args::Tool(tool) = &scope.args else {
@@ -472,7 +472,7 @@ impl Lower<'_> {
         })
     }
 
-    /// A person, `user` or `any`.
+    /// Returns the name of a person, `user` or `any`.
     fn doubt_asker(&mut self, node: &Node) -> Option<Name> {
         match node.as_text() {
             Some(name) if &**name == ANYBODY => Some(name.clone()),
@@ -480,7 +480,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A tool that follows a tool.
+    /// Lowers `then`, the tool that follows a tool.
     pub(super) fn then(&mut self, node: Option<&Node>, scope: &Scope) -> Option<Then> {
         let node = node?;
         let tool = self.named(node.get("tool").unwrap_or(node), Sort::Tool)?;
@@ -502,7 +502,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A key that has a meaning beside one of these others only.
+    /// Reports a key that has a meaning only together with one of `others`.
     pub(super) fn needs(&mut self, node: &Node, key: &str, others: &[&str], of: &str) {
         let written = node.entries().iter().find(|(name, _)| &*name.name == key);
         if let Some((key, _)) = written
@@ -605,7 +605,8 @@ impl Lower<'_> {
         })
     }
 
-    /// Whether written arguments are those of a tool or agent: none unknown, none missing. `open` are given elsewhere.
+    /// Reports arguments that a tool or agent does not have, and required ones that are missing. Parameters in `open` may be
+    /// missing.
     pub(super) fn arguments_fit(
         &mut self,
         args: Option<&Node>,
@@ -686,7 +687,7 @@ impl Lower<'_> {
     }
 }
 
-/// Whether a key is there, or one that is nearly written so: that it is misspelt was told already.
+/// Returns true if the key is present, or a near miss of it, which was reported already as an unknown key.
 fn is_meant(node: &Node, key: &str) -> bool {
     let mut written = node.entries().iter();
     node.get(key).is_some()

@@ -1,4 +1,4 @@
-//! Types, values with templates in them, state writes, arguments.
+//! Lowers types, values with templates in them, state writes and arguments.
 
 use super::super::site::{Scope, Wants};
 use super::super::source::{Key, Kind, Node, Span, Value};
@@ -13,7 +13,7 @@ use steersman_machine::network::{Parameters, Type, TypeKind};
 use steersman_machine::schemas::Bounded;
 use steersman_machine::types::{Misfit, misfit};
 
-/// What a type stands at: some keys have a meaning at one place only.
+/// The place of a type in a definition. Some keys have a meaning at one place only.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum At {
     Parameter,
@@ -38,7 +38,7 @@ pub(super) fn plain_text() -> Type {
 }
 
 impl Lower<'_> {
-    /// A type; `any` where it is none.
+    /// Lowers a type; an invalid one becomes `any`.
     pub(super) fn ty(&mut self, node: &Node, at: At, scope: &Scope) -> Type {
         match &node.value {
             Value::Scalar(scalar) => {
@@ -97,7 +97,8 @@ impl Lower<'_> {
         ty
     }
 
-    /// All defaults of state fit into one line of a log, beside what else it holds.
+    /// Adds up the sizes of the defaults of state and reports the one that exceeds the bound: all of them must fit into one line
+    /// of a log.
     fn defaults_fit(&mut self, value: &Json, node: &Node) {
         let before = self.out.defaults;
         self.out.defaults += bounds::size(value);
@@ -206,7 +207,7 @@ impl Lower<'_> {
         None
     }
 
-    /// Named types, in the order written, which is the order in which a model sees them.
+    /// Lowers named types. They keep the order of the file, in which a model sees them.
     pub(super) fn types(
         &mut self,
         node: Option<&Node>,
@@ -220,7 +221,7 @@ impl Lower<'_> {
             .collect()
     }
 
-    /// Parameters of a tool or agent; their places are kept.
+    /// Lowers the parameters of a tool or agent and records their places.
     pub(super) fn parameters(&mut self, of: &Name, node: &Node, scope: &Scope) -> Parameters {
         if node.scalar().is_some() {
             return match self.schema(node) {
@@ -243,7 +244,7 @@ impl Lower<'_> {
         Parameters::Fields(fields)
     }
 
-    /// State entries of an agent; their places are kept. Each must have a value at the start.
+    /// Lowers the state entries of an agent and records their places. Each entry must be optional or have a default.
     pub(super) fn state(
         &mut self,
         owner: &Name,
@@ -270,7 +271,7 @@ impl Lower<'_> {
         state
     }
 
-    /// JSON with templates in its texts; keys of maps sorted.
+    /// Lowers JSON with templates in its texts; keys of maps are sorted.
     pub(super) fn data(&mut self, node: &Node, wants: &Wants, scope: &Scope) -> Data {
         match &node.value {
             Value::Scalar(scalar) if scalar.kind == Kind::Text => {
@@ -311,7 +312,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Named values: arguments that stand in a map.
+    /// Lowers a map of named values, such as arguments.
     pub(super) fn named_data(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<(Name, Data)> {
         sorted(node)
             .into_iter()
@@ -319,7 +320,7 @@ impl Lower<'_> {
             .collect()
     }
 
-    /// State writes: each entry must be declared, and its value fit.
+    /// Lowers writes of state. Each entry must be declared, and its value must fit.
     pub(super) fn set(
         &mut self,
         writer: &Name,
@@ -358,7 +359,7 @@ impl Lower<'_> {
         writes
     }
 
-    /// The declared type of a state entry, if all who declare one of this name agree.
+    /// Returns the type of a state entry and the place of its declaration, if exactly one place declares the name.
     fn state_type(&mut self, name: &str, scope: &Scope) -> Option<(Type, Span)> {
         let merged = self.merged;
         let own = merged
@@ -371,7 +372,7 @@ impl Lower<'_> {
         if all.any(|(key, _)| &*key.name == name) {
             return None;
         }
-        // lowered once more, quietly: what is wrong with it is said where it is declared
+        // lowered a second time without diagnostics: its faults are reported at the declaration
         let before = (self.found.len(), self.out.sites.len());
         let ty = self.ty(node, At::State, scope);
         self.found.truncate(before.0);
@@ -395,7 +396,7 @@ fn kind_of(word: &str) -> Option<TypeKind> {
     })
 }
 
-/// What of a constant without templates does not fit.
+/// Returns the misfit of a constant without templates, or `None` if it fits or cannot be judged.
 pub(crate) fn constant_misfit(ty: &Type, node: &Node) -> Option<Misfit> {
     fn has_template(node: &Node) -> bool {
         match &node.value {
@@ -407,7 +408,7 @@ pub(crate) fn constant_misfit(ty: &Type, node: &Node) -> Option<Misfit> {
     if has_template(node) || ty.kind == TypeKind::Secret {
         return None;
     }
-    // what stands for the whole entry may be an element of it
+    // the written value may be one element to append
     if ty.reduce == Reduce::Append {
         return None;
     }

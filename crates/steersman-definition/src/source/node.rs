@@ -1,4 +1,4 @@
-//! The tree: scalars, lists and maps with their places, and how a plain scalar is read.
+//! The tree of scalars, lists and maps with their places, and the rules for reading plain scalars.
 
 use super::Span;
 use std::collections::BTreeMap;
@@ -7,70 +7,70 @@ use std::sync::Arc;
 /// A value of a definition with its place.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Where it is written.
+    /// Place in the file.
     pub span: Span,
-    /// What it is.
+    /// The content of the node.
     pub value: Value,
 }
 
-/// What a node is.
+/// Content of a node.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A single value.
     Scalar(Scalar),
-    /// A list.
+    /// A list of nodes.
     List(Vec<Node>),
-    /// A map, in the order written; keys differ.
+    /// A map in the order of the file, with distinct keys.
     Map(Vec<(Key, Node)>),
 }
 
 /// A key with its place.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Where it is written.
+    /// Place in the file.
     pub span: Span,
-    /// Its text.
+    /// Text of the key.
     pub name: Arc<str>,
 }
 
 /// A single value.
 #[derive(Clone, Debug)]
 pub struct Scalar {
-    /// Its text, escapes and folding undone. Of a number or boolean: as written.
+    /// The text with escapes and folding undone. A number or boolean keeps its text as written.
     pub text: Arc<str>,
-    /// How it is written.
+    /// Style in the file.
     pub style: Style,
-    /// What it is read as.
+    /// Kind and value after reading.
     pub kind: Kind,
 }
 
-/// How a scalar is written.
+/// The style of a scalar.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Style {
     /// Without quotes.
     Plain,
     /// In quotes of either kind.
     Quoted,
-    /// A block behind `|`.
+    /// A block after `|`.
     Literal,
-    /// A block behind `>`.
+    /// A block after `>`.
     Folded,
-    /// By the Rust builder or from the stored form.
+    /// Made by the Rust builder or read from the stored form.
     Made,
 }
 
-/// What a scalar is read as.
+/// The kind of a scalar, with the value of non-texts.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// Nothing, `null` or `~`.
+    /// An absent value, `null` or `~`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
+    /// A whole number that fits 64 bits.
     Integer(i64),
-    /// A number.
+    /// Any other number.
     Number(f64),
-    /// Text.
+    /// Any other text.
     Text,
 }
 
@@ -88,31 +88,31 @@ impl Node {
             kind,
         }))
     }
-    /// A text without a place.
+    /// Creates a text without a place.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::made_scalar(text, Kind::Text)
     }
-    /// A boolean without a place.
+    /// Creates a boolean without a place.
     pub fn boolean(value: bool) -> Self {
         Self::made_scalar(if value { "true" } else { "false" }, Kind::Bool(value))
     }
-    /// A whole number without a place.
+    /// Creates a whole number without a place.
     pub fn integer(value: i64) -> Self {
         Self::made_scalar(value.to_string(), Kind::Integer(value))
     }
-    /// A number without a place.
+    /// Creates a number without a place.
     pub fn number(value: f64) -> Self {
         Self::made_scalar(value.to_string(), Kind::Number(value))
     }
-    /// Nothing, without a place.
+    /// Creates a null without a place.
     pub fn null() -> Self {
         Self::made_scalar("null", Kind::Null)
     }
-    /// A list without a place.
+    /// Creates a list without a place.
     pub fn list(items: impl IntoIterator<Item = Self>) -> Self {
         Self::made(Value::List(items.into_iter().collect()))
     }
-    /// A map without a place. Of equal keys the last one counts.
+    /// Creates a map without a place. Of equal keys, the last one is kept.
     pub fn map<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         let mut map: Vec<(Key, Self)> = Vec::new();
         for (name, node) in entries {
@@ -123,7 +123,7 @@ impl Node {
         }
         Self::made(Value::Map(map))
     }
-    /// JSON as a tree without places.
+    /// Converts JSON into a tree without places.
     pub fn json(value: &serde_json::Value) -> Self {
         use serde_json::Value as Json;
         match value {
@@ -141,46 +141,46 @@ impl Node {
             Json::Object(map) => Self::map(map.iter().map(|(k, v)| (k.as_str(), Self::json(v)))),
         }
     }
-    /// It as a scalar.
+    /// Returns the scalar, or `None` for a list or map.
     pub fn scalar(&self) -> Option<&Scalar> {
         match &self.value {
             Value::Scalar(scalar) => Some(scalar),
             Value::List(_) | Value::Map(_) => None,
         }
     }
-    /// Its text if it is a scalar: as written if it is a number or boolean.
+    /// Returns the text of a scalar that is not null. A number or boolean is returned as written.
     pub fn as_text(&self) -> Option<&Arc<str>> {
         self.scalar()
             .filter(|scalar| scalar.kind != Kind::Null)
             .map(|scalar| &scalar.text)
     }
-    /// Its entries if it is a map.
+    /// Returns the entries of a map; empty for anything else.
     pub fn entries(&self) -> &[(Key, Self)] {
         match &self.value {
             Value::Map(entries) => entries,
             Value::Scalar(_) | Value::List(_) => &[],
         }
     }
-    /// Its items if it is a list.
+    /// Returns the items of a list; empty for anything else.
     pub fn items(&self) -> &[Self] {
         match &self.value {
             Value::List(items) => items,
             Value::Scalar(_) | Value::Map(_) => &[],
         }
     }
-    /// The value of a key if it is a map.
+    /// Returns the value of a key of a map.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entries()
             .iter()
             .find(|(entry, _)| &*entry.name == key)
             .map(|(_, node)| node)
     }
-    /// Whether it is `null` or nothing.
+    /// Returns true if the node is `null` or absent.
     pub fn is_null(&self) -> bool {
         self.scalar()
             .is_some_and(|scalar| scalar.kind == Kind::Null)
     }
-    /// As JSON, keys of maps sorted.
+    /// Converts the node into JSON; keys of maps are sorted.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
@@ -206,7 +206,7 @@ impl Node {
             }
         }
     }
-    /// What it is, in words.
+    /// Returns the kind with its article, for messages.
     pub(crate) fn kind_word(&self) -> &'static str {
         match &self.value {
             Value::Scalar(scalar) => match scalar.kind {
@@ -222,8 +222,8 @@ impl Node {
     }
 }
 
-/// What a plain scalar is read as: YAML 1.2, `true` and `false` only. None for numbers that two readers would read
-/// differently.
+/// Reads a plain scalar by the rules of YAML 1.2; only `true` and `false` are booleans. Returns `None` for numbers that
+/// YAML readers disagree about.
 pub(crate) fn plain(text: &str) -> Option<Kind> {
     match text {
         "" | "~" | "null" => return Some(Kind::Null),

@@ -1,4 +1,4 @@
-//! The parser's events as a tree, with what is wrong with the text.
+//! Builds the tree from the parser's events and reports faults of the text.
 
 use super::super::diagnostic::Diagnostic;
 use super::{
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A file as a tree; what is wrong with it is reported. None if nothing can be made of it.
+/// Parses a file into a tree and reports its faults. Returns `None` if there is no tree.
 pub(crate) fn parse(
     sources: &mut Sources,
     path: &str,
@@ -160,7 +160,7 @@ impl Builder<'_> {
         )
     }
 
-    /// Counts values, an alias as what it stands for. None if there are too many.
+    /// Counts values; an alias counts as the values it stands for. Reports too many of them and returns `None`.
     fn spend(&mut self, span: Span, nodes: usize) -> Option<()> {
         self.nodes += nodes;
         if self.nodes > MAX_NODES {
@@ -174,7 +174,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Hangs a node into what is open. None if that is too deep.
+    /// Adds a node to the innermost open list or map. Reports nesting that is too deep and returns `None`.
     fn add(&mut self, node: Node, anchor: usize, nodes: usize, height: usize) -> Option<()> {
         if self.stack.len() + height > MAX_DEPTH {
             let place = self.sources.place(node.span);
@@ -282,14 +282,14 @@ impl Builder<'_> {
     }
 }
 
-/// `{{` outside of quotes on a line that is no YAML.
+/// Returns the offset of `{{` outside quotes, on a line that is not valid YAML.
 fn unquoted_braces(line: &str) -> Option<usize> {
     let open = line.find("{{")?;
     let quotes = |c: char| line[..open].matches(c).count() % 2 == 1;
     (!quotes('"') && !quotes('\'')).then_some(open)
 }
 
-/// The value that a place in a line belongs to: from behind the key to the end of the entry.
+/// Returns the range of the value around an offset in a line: from after the key to the end of the entry.
 fn value_around(line: &str, open: usize) -> Range<usize> {
     let before = &line[..open];
     let start = [": ", ", ", "[ ", "- "]
@@ -309,7 +309,8 @@ fn value_around(line: &str, open: usize) -> Range<usize> {
     start..(close + rest[..end].trim_end().len())
 }
 
-/// A text that a `#` has cut, taking the end of a flow collection with it: on the last lines up to `end`.
+/// Finds a text that a `#` has cut, together with the end of its flow collection, on the last lines up to `end`. Returns the
+/// ranges of the value and of the cut rest.
 fn cut_before(text: &str, end: usize) -> Option<(Range<usize>, Range<usize>)> {
     let mut start = end;
     for _ in 0..3 {
@@ -337,7 +338,7 @@ fn key_of(sources: &Sources, diagnostics: &mut Vec<Diagnostic>, node: &Node) -> 
         }
         Some(_) => {}
         None => {
-            // Either the key is the inner of two braces, or both of them begin it.
+            // the key is either the inner one of two braces, or starts with both
             let outer = node.span.start.checked_sub(1).map(|start| Span {
                 start,
                 end: node.span.end + 1,

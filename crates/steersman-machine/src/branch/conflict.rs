@@ -1,19 +1,19 @@
-//! What two branches both wrote, and whether one of them may be adopted.
+//! Conflicts between branches: data that two branches both wrote, and the check before an adoption.
 
 use crate::ids::{Id, Line, Name};
 use crate::snapshot::{Cell, Snapshot};
 
-/// What two branches both wrote behind the last line that they have in common.
+/// Data that two branches both wrote after the last line that they have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Both {
-    /// Agents that moved: where they stand here and there.
+    /// Agents that moved on both: agent, its last line here, its last line there.
     pub stacks: Vec<(Id, Line, Line)>,
-    /// Entries of state: the lines that wrote them here and there.
+    /// Entries of state that both wrote: entry, line that wrote it here, line that wrote it there.
     pub state: Vec<((Id, Name), Line, Line)>,
 }
 
 impl Both {
-    /// Of a branch and another, behind a line.
+    /// Compares two branches. `behind` is the last line that they have in common.
     pub fn wrote(here: &Snapshot, there: &Snapshot, behind: Line) -> Self {
         let agents = there.agents.values().filter_map(|agent| {
             let last = here.agents.get(&agent.id)?.last;
@@ -31,17 +31,18 @@ impl Both {
     }
 }
 
-/// Why a branch cannot be adopted.
+/// Reason why a branch cannot be adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// The agent that acts on it, or one below it, went on here since the fork: the adoption would take its place.
+    /// This agent acts on the branch, and it moved here since the fork. The adoption would replace its stack.
     Moved(Id),
-    /// Both wrote these entries of state since the fork.
+    /// Both branches wrote these entries of state since the fork.
     Written(Vec<(Id, Name)>),
 }
 
-/// Whether `from`, a branch of `target` or of a branch that it was adopted from, may be adopted: since the fork the agents
-/// that act on it stood still in the target, and the target has written none of the state entries that the branch wrote.
+/// Checks whether `from` may be adopted into `target`, from which it was forked (directly, or from a branch that was adopted).
+/// The agents that act on `from` must not have moved in the target since the fork, and the target must not have written a state
+/// entry that `from` wrote.
 pub fn adoptable(target: &Snapshot, from: &Snapshot) -> Result<(), Conflict> {
     let fork = from.forked_at;
     let mut agents = from.agents.values().filter(|agent| from.in_scope(agent.id));
@@ -70,7 +71,7 @@ fn writer(snapshot: &Snapshot, key: &(Id, Name)) -> Line {
         .unwrap_or(Line::NONE)
 }
 
-/// What a branch wrote since the fork.
+/// Returns the state entries that a branch wrote since the fork. `None` means that the entry was unset.
 pub(super) fn written(from: &Snapshot, fork: Line) -> Vec<((Id, Name), Option<Cell>)> {
     let set = from.state.iter().filter(|(_, cell)| cell.line > fork);
     let unset = from.unset.iter().filter(|(_, line)| **line > fork);

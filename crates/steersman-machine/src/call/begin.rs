@@ -1,4 +1,4 @@
-//! The third pass: calls begin, as many at once as the limit allows, the one that comes last when the others are closed.
+//! The third pass: calls begin, as many in parallel as the limit allows. A call that must come last waits until the others close.
 
 use super::{effective, rate, todo};
 use crate::commit::{Want, Wished};
@@ -20,7 +20,7 @@ use crate::tick::Tick;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// Whether a tool comes last in its exchange, over the state as the writes of the others leave it.
+/// Returns true if a tool runs last in its exchange, on the state that the writes of the other calls produce.
 pub(crate) fn is_last(tool: &ToolDef) -> bool {
     matches!(
         tool.source,
@@ -31,7 +31,7 @@ pub(crate) fn is_last(tool: &ToolDef) -> bool {
 }
 
 impl Tick<'_> {
-    /// Begins what may begin of an agent's exchange.
+    /// Begins all calls of an agent's exchange that may begin.
     pub(crate) fn begin_calls(&mut self, owner: Id) {
         let mut after = None;
         while self.agent(owner).phase == Phase::Calling {
@@ -47,7 +47,7 @@ impl Tick<'_> {
                 .clone();
             let tool = self.network.tools.get(&open.call.name);
             if tool.is_some_and(is_last) {
-                // It is the last that is open: what the others wrote lies in their results.
+                // It is the last open call: the results of the others hold their writes.
                 if self.agent(owner).open == 1 {
                     self.begin_last(owner, &open);
                 }
@@ -66,7 +66,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Whether fewer calls run under this call's use than it allows.
+    /// Returns true if fewer calls of this call's use are running than the use allows.
     fn has_room(&self, owner: Id, open: &OpenCall) -> bool {
         let cx = self.cx();
         let Some(used) = super::judge::use_of(&cx, &self.snapshot, open) else {
@@ -158,12 +158,12 @@ impl Tick<'_> {
             {
                 self.wish_call(open, None);
             }
-            // Branches of a person's join are open already; what is unknown was refused.
+            // The branches of a person's join are open already; calls to unknown targets were refused.
             (Target::Branches(_) | Target::Unknown | Target::Tool(_) | Target::Wait, _) => {}
         }
     }
 
-    /// Whether a tool that only writes state needs nobody outside: no person decides or is asked.
+    /// Returns true if a tool that only writes state needs nothing from outside: no approval and no secret from a person.
     fn stays_inside(&self, open: &OpenCall, tool: &ToolDef) -> bool {
         let asks = match &tool.parameters {
             crate::network::Parameters::Fields(fields) => {
@@ -176,7 +176,7 @@ impl Tick<'_> {
 
     fn begin_last(&mut self, owner: Id, open: &OpenCall) {
         let call = open.call.id;
-        // The others are closed, so what holds may have changed since the answer.
+        // The other calls are closed, so conditions may have changed since the answer.
         if let Some(mapped) = self.judge(owner, call) {
             return self.close_call(owner, call, mapped);
         }
@@ -217,8 +217,8 @@ impl Tick<'_> {
         }
     }
 
-    /// Wishes the effect of a call, under its own number where this line made it. Arguments that differ from those
-    /// given (fixed ones, defaults) are recorded with it: whoever rebuilds the wish must find the same.
+    /// Wishes the effect of a call. The effect has the call's own id if this line made the call. If fixed arguments or defaults
+    /// change the given arguments, the changed ones are recorded, so that every rebuild of the wish finds the same.
     pub(crate) fn wish_call(&mut self, open: &OpenCall, due: Option<Time>) {
         let call = open.call.id;
         let args = match open.edited {
@@ -242,14 +242,14 @@ impl Tick<'_> {
 
     // ---- agents ----------------------------------------------------------------------------------------------
 
-    /// Whether an agent can take a call now.
+    /// Returns true if an agent can take a call now.
     pub(crate) fn is_free(&self, agent: Id) -> bool {
         let agent = self.agent(agent);
         agent.serving.is_none()
             && table::rule(agent.phase, table::Event::ParentCall) == table::Rule::Take
     }
 
-    /// An agent takes a call of its parent: what it is asked is its message.
+    /// Lets an agent take a call of its parent. The arguments become its message.
     pub(crate) fn serve(&mut self, child: Id, call: Id) {
         let parent = self.agent(child).parent.expect("only a parent calls");
         let open = self
@@ -278,8 +278,8 @@ impl Tick<'_> {
         self.wake(child);
     }
 
-    /// The arguments as the called agent meets them, where they differ from those given: fixed ones, defaults, and
-    /// without the name that chose the instance.
+    /// Returns the arguments for the called agent, if they differ from the given ones: fixed arguments and defaults are added,
+    /// and the name that chose the instance is removed.
     fn served(&self, open: &OpenCall, def: &crate::network::AgentDef) -> Option<String> {
         let cx = self.cx();
         let changed = effective(&cx, &self.snapshot, open);
@@ -301,12 +301,12 @@ impl Tick<'_> {
         Some(Json::Object(args).to_string())
     }
 
-    /// The next call of its parent, if this agent is free.
+    /// Begins the next call of the agent's parent, if the agent is free.
     pub(crate) fn serve_next(&mut self, agent: Id) {
         if self.cancelling > 0 || !self.is_free(agent) {
             return;
         }
-        // Calls of somebody who only looks on are taken where he acts.
+        // A branch takes only calls of agents that act on it.
         let parent = self.agent(agent).parent;
         let Some(parent) = parent.filter(|p| self.snapshot.in_scope(*p)) else {
             return;
@@ -321,7 +321,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Closes a call that a person answered.
+    /// Closes a call with a person's answer.
     pub(crate) fn answer_call(&mut self, owner: Id, call: Id, text: &str, by: &str) {
         let open = self
             .snapshot
@@ -345,7 +345,8 @@ impl Tick<'_> {
         self.close_call(owner, call, mapped);
     }
 
-    /// A person does not allow more where a limit was reached: the agent ends, with all that is open.
+    /// Closes a person's refusal to allow more than a limit. If the limit is still reached, the agent ends with all its open
+    /// calls.
     pub(crate) fn decline(&mut self, owner: Id, call: Id, mapped: Mapped) {
         self.declined.insert(owner);
         self.close_call(owner, call, mapped);
@@ -356,7 +357,7 @@ impl Tick<'_> {
         }
     }
 
-    /// A body for a text that may lie in this line already.
+    /// Returns the body of a text: the given one, or a new one in this line.
     pub(crate) fn body_or(&mut self, body: Option<Body>, text: &str) -> Body {
         match body {
             Some(body) => body,

@@ -1,4 +1,4 @@
-//! The second pass: what must hold before a call runs. Each refusal is a result that the model sees.
+//! The second pass: conditions that must hold before a call runs. Each refusal is a result that the model sees.
 
 use crate::bounds::WAIT;
 use crate::effect::{Mapped, Work};
@@ -17,7 +17,7 @@ use serde_json::{Map, Value as Json};
 use super::refuse;
 
 impl Tick<'_> {
-    /// Why an open call may not run, as its result; none if it may.
+    /// Returns the refusal of an open call as its result. `None` means that the call may run.
     pub(crate) fn judge(&self, owner: Id, call: Id) -> Option<Mapped> {
         let open = self.snapshot.call(owner, call)?;
         if open.call.target == Target::Wait
@@ -44,7 +44,7 @@ impl Tick<'_> {
         Some(mapping::map(&cx, &self.snapshot, owner, call, &fault))
     }
 
-    /// Whether an agent may call one more agent: depth and number are limited.
+    /// Returns the refusal if an agent may not call one more agent, because depth or number is at its limit.
     pub(crate) fn may_start(&self, owner: Id) -> Option<Mapped> {
         let deepest = limits::deepest(&self.cx(), &self.snapshot, owner);
         if self.snapshot.depth(owner) >= deepest {
@@ -59,7 +59,7 @@ impl Tick<'_> {
     }
 }
 
-/// Why a call may not run with these arguments: a `requires` that does not hold, an expression that fails.
+/// Returns the reason why a call may not run with these arguments: a `requires` that does not hold, or an expression that fails.
 pub(crate) fn refusal(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -77,7 +77,7 @@ pub(crate) fn refusal(
             Err(e) => return Some(format!("`{}` cannot be judged: {e}", requires.that.source)),
         }
     }
-    // Whether a person decides must be known, too: what cannot be judged does not run.
+    // If it cannot be decided whether a person must approve, the call does not run.
     let own: &[Approve] = used.map_or(&[], |u| &u.approve);
     tool.approve.iter().chain(own).find_map(|approve| {
         let failed = view.holds(&approve.when).err()?;
@@ -88,9 +88,9 @@ pub(crate) fn refusal(
     })
 }
 
-/// Why a call that changes the world cannot be judged yet: what its `requires` or `approve` reads is written by a call of the
-/// same answer that is still open. Calls of one answer run together, and what they write takes effect together, so each of
-/// several payments would be judged as if it were the only one.
+/// Returns the reason why a call that changes the world cannot be judged yet: its `requires` or `approve` reads state that an
+/// earlier open call of the same answer may write. Calls of one answer run together and their writes take effect together, so
+/// each of several payments would otherwise be judged as if it were the only one.
 fn unsettled(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, tool: &ToolDef) -> Option<String> {
     if !matches!(tool.effect, Class::Idempotent | Class::Unsafe) {
         return None;
@@ -129,7 +129,7 @@ fn told(requires: &Requires, view: &View<'_>) -> String {
     }
 }
 
-/// The use under which a model was offered what it called; none where the engine called.
+/// Returns the use under which the model was offered the called tool. `None` if the engine made the call.
 pub(crate) fn use_of<'n>(cx: &Cx<'n>, snapshot: &Snapshot, open: &OpenCall) -> Option<&'n ToolUse> {
     if open.call.chain.is_some() {
         return None;

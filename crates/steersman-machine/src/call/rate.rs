@@ -1,4 +1,4 @@
-//! Ratings of artifacts, given by agents: writes of state, done here.
+//! Ratings of artifacts by agents. A rating is a write of state, so the call needs no effect.
 
 use super::refuse;
 use crate::artifact;
@@ -10,7 +10,7 @@ use crate::snapshot::{OpenCall, Snapshot};
 use crate::tick::Cx;
 use serde_json::Value as Json;
 
-/// What a call of `artifact_rate` comes to.
+/// Returns the result of a call of `artifact_rate`.
 pub(crate) fn rate(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Mapped {
     let args = mapping::arguments(cx, snapshot, open);
     let text = |key: &str| args.get(key).and_then(Json::as_str);

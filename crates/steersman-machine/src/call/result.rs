@@ -1,4 +1,4 @@
-//! What a result says: the one place in which a large text becomes an artifact.
+//! Texts of results: the only place in which a large text becomes an artifact.
 
 use crate::artifact;
 use crate::bounds;
@@ -8,17 +8,17 @@ use crate::interaction::{Artifact, Write};
 use crate::tick::Tick;
 use std::sync::Arc;
 
-/// What a result says.
+/// Text of a result.
 #[derive(Default)]
 pub(crate) enum Said {
     #[default]
     Nothing,
     Text(String),
-    /// A text that stands elsewhere as well.
+    /// A text that is stored already.
     Body(Body),
 }
 
-/// Everything that a result carries.
+/// Content of a result, before large texts are replaced.
 #[derive(Default)]
 pub(crate) struct Ending<'a> {
     pub(crate) code: Option<&'a str>,
@@ -26,11 +26,11 @@ pub(crate) struct Ending<'a> {
     pub(crate) writes: Vec<Write>,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) by: Option<Name>,
-    /// The mode in which its caller is next.
+    /// The mode that its caller enters next.
     pub(crate) mode: Option<Name>,
 }
 
-/// What a result carries, as it goes onto the stack: [`Tick::fitted`] alone makes it.
+/// Content of a result as it goes onto the stack. Only [`Tick::fitted`] makes it.
 pub(crate) struct Fitted<'a> {
     pub(super) code: Option<&'a str>,
     pub(super) body: Option<Body>,
@@ -41,10 +41,12 @@ pub(crate) struct Fitted<'a> {
 }
 
 impl Tick<'_> {
-    /// **The one way of a text into a result.** A text that is larger than a context takes becomes an artifact of the caller,
-    /// and the result has its beginning and its name, whoever gave it: a tool, an agent, a person, an event, a recording.
+    /// **The only way of a text into a result.** A text that is larger than allowed becomes an artifact of the caller; the result
+    /// then has the beginning of the text and the artifact's name. This holds for every source: a tool, an agent, a person, an
+    /// event, a recording.
     ///
-    /// What a routed agent calls answers in its place, and no model of its own reads that: it stays as it is.
+    /// An agent or person that a routed agent calls is the exception: its text is the routed agent's own answer, which no model
+    /// of the router reads, so it stays unchanged.
     pub(crate) fn fitted<'e>(&mut self, owner: Id, call: Id, ending: Ending<'e>) -> Fitted<'e> {
         let Ending {
             code,
@@ -76,7 +78,7 @@ impl Tick<'_> {
         }
     }
 
-    /// What a result says in the place of a text that does not fit; none: it fits.
+    /// Returns the replacement of a text that is too large. `None` means that the text fits.
     fn spilled(
         &mut self,
         owner: Id,

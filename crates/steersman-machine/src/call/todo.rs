@@ -12,10 +12,10 @@ use crate::tick::Cx;
 use crate::view::declares;
 use serde_json::{Value as Json, json};
 
-/// Most bytes of a failure that an item keeps.
+/// The most bytes of a failure that an item keeps.
 const WHY: usize = 256;
 
-/// What a call of the set does to the list.
+/// Returns the result of a call that changes the list.
 pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: BuiltIn) -> Mapped {
     let Some((scope, _)) = declares(cx, snapshot, open.owner, "todo") else {
         return refuse("failed", "failed: no state `todo` is declared here");
@@ -24,7 +24,7 @@ pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: Bu
     let mut list = cell
         .and_then(|c| c.value.0.as_array().cloned())
         .unwrap_or_default();
-    // What other calls of this exchange wrote takes effect when it closes; they build on each other all the same.
+    // Writes of other calls take effect when the exchange closes, but calls of the exchange build on each other.
     for other in snapshot.exchange(open.owner) {
         let writes = other.closed.iter().flat_map(|c| &c.writes);
         for (write, value) in writes {
@@ -109,8 +109,8 @@ fn write(list: Vec<Json>) -> NewWrite {
     }
 }
 
-/// Why an item cannot be completed: what was called last failed, and it was called for this item (the first that is to be
-/// done), or its failure is given as the result.
+/// Returns the reason why an item cannot be completed: the last call failed, and either the item is the first that is to be done,
+/// or the given result is the text of that failure.
 fn not_done(cx: &Cx<'_>, owner: &Agent, list: &[Json], id: &Json, result: &str) -> Option<String> {
     let (name, told) = owner.missed.as_ref()?;
     let told = told.map_or_else(|| "".into(), |body| cx.bodies.text(body));

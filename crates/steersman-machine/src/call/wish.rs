@@ -1,4 +1,4 @@
-//! What an effect that is out asks for, rebuilt from the snapshot alone: the same after a takeover.
+//! Wishes of effects that are out, rebuilt from the snapshot alone, so that they are the same after a takeover.
 
 use super::judge::use_of;
 use super::{class, parse};
@@ -22,7 +22,7 @@ use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The wish of an effect that is out.
+/// Returns the wish of an effect that is out.
 pub(crate) fn wish(cx: &Cx<'_>, snapshot: &Snapshot, id: Id, effect: &Effect) -> Wish {
     let work = match effect.what {
         Want::Call(call) => match snapshot.call(effect.agent, call) {
@@ -50,7 +50,7 @@ fn of_agent(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Work {
             name,
             input: input.to_string().into(),
         },
-        // What needs no effect was done in the tick that met it.
+        // Steps without an effect were taken in the tick that met them.
         Step::Think
         | Step::Take
         | Step::Thought
@@ -173,8 +173,8 @@ fn send(snapshot: &Snapshot, open: &OpenCall, to: &Name, args: &str) -> Work {
     }
 }
 
-/// The instance of this name that is nearest: the agent itself, one that it or an agent above it started (the newest,
-/// where it has several), a member of a route above it, the root.
+/// Returns the nearest instance of this name: the agent itself, one that it started (the newest if there are several), then
+/// in the same way each agent above it.
 fn nearest(snapshot: &Snapshot, agent: Id, name: &Name) -> Option<Id> {
     let mut at = Some(agent);
     while let Some(id) = at {
@@ -194,7 +194,7 @@ fn nearest(snapshot: &Snapshot, agent: Id, name: &Name) -> Option<Id> {
     None
 }
 
-/// The arguments as they run, where they differ from those given: fixed ones and defaults.
+/// Returns the arguments with which the call runs, if fixed arguments or defaults make them differ from the given ones.
 pub(crate) fn effective(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -232,8 +232,8 @@ pub(crate) fn effective(
     (args != given).then_some(args)
 }
 
-/// The approvals that a call wants, in their order: the tool's own before those of its use. Whoever gave just these
-/// arguments approved them; everybody else decides upon them.
+/// Returns the approvals that a call needs, in order: those of the tool before those of its use. The approval of an approver who
+/// gave exactly these arguments is left out.
 pub(crate) fn approvals(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -246,7 +246,7 @@ pub(crate) fn approvals(
     }
     let args = mapping::arguments(cx, snapshot, open);
     let view = View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(args.clone()));
-    // What cannot be judged was refused when the call was judged; should it fail only now, a person decides.
+    // An expression that failed at the judgement refused the call. If it fails only now, a person decides.
     let wanted = tool.approve.iter().chain(own);
     let mut wanted: Vec<&Approve> = wanted
         .filter(|a| view.holds(&a.when).unwrap_or(true))
@@ -271,7 +271,7 @@ pub(crate) fn approvals(
         .collect()
 }
 
-/// The artifact that an argument names: one of the call, else of the agent that called or of one above it.
+/// Returns the artifact that an argument names: an argument of the call, or else of the agent that called or of one above it.
 fn shown(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -324,7 +324,7 @@ fn approval(
     }
 }
 
-/// Secret parameters that a person is asked for, with the question.
+/// Returns the secret parameters that a person must give, with the questions.
 fn inputs(
     cx: &Cx<'_>,
     snapshot: &Snapshot,

@@ -1,17 +1,17 @@
-//! The versions of the form of lines, and how the head of each is read.
+//! The versions of the form of lines, and the functions that read their heads.
 //!
-//! The frame of a line (version, number, lengths, texts, hash) is the same in all versions, and a head begins with the
-//! line before and the branch in all: so the same code places, verifies and erases from lines of every version that is
-//! known here. What a new version changes is what follows. Then the structs of the version before move here under
-//! its name, with a function that reads them and says what they mean today, and `VERSION` grows. Lines are never written
-//! anew: those of an old version stay in the log, and those behind them are chained to them by hash.
+//! The frame of a line (version, number, lengths, texts, hash) is the same in all versions, and every head begins with the
+//! previous line and the branch. So the same code places, verifies and erases from lines of all known versions. A new version
+//! changes only the rest of the head. Then the structs of the previous version move here under its name, with a function that
+//! converts them to today's, and `VERSION` grows. Lines are never rewritten: those of an old version stay in the log, and later
+//! lines are chained to them by hash.
 
 use super::near;
 use crate::commit::{Commit, LedgerEntry};
 use crate::ids::{Id, Line};
 use serde::Deserialize;
 
-/// What a head says, in today's terms.
+/// Content of a head, in today's types.
 #[derive(Deserialize)]
 pub(super) struct Head {
     pub(super) prev: Line,
@@ -23,7 +23,7 @@ pub(super) struct Head {
 /// A version of the form of lines.
 pub(super) struct Form {
     pub(super) version: u8,
-    /// Reads a head as seen from its line.
+    /// Reads the head of the line with this number.
     pub(super) head: fn(&[u8], Line) -> postcard::Result<Head>,
 }
 
@@ -43,7 +43,7 @@ mod tests {
 
     const SALT: [u8; 16] = [5; 16];
 
-    /// A head as another version might have it: the commit last, and something that is not known today.
+    /// A head of a possible other version: the commit comes last, and there is a field that is unknown today.
     #[derive(Serialize, Deserialize)]
     struct OtherHead {
         prev: Line,
@@ -55,7 +55,7 @@ mod tests {
 
     fn read_other(bytes: &[u8], n: Line) -> postcard::Result<Head> {
         let other: OtherHead = near::read(bytes, n)?;
-        // What today has no place for has a place in what there is.
+        // A field that is unknown today becomes an entry that exists today.
         let mood = other.mood.map(LedgerEntry::Accepted);
         Ok(Head {
             prev: other.prev,
@@ -87,8 +87,8 @@ mod tests {
         }
     }
 
-    /// A line of the second version behind one of the first: read by who knows both, chained by hash, refused in words by
-    /// who knows the first alone.
+    /// A line of the second version follows one of the first. A reader that knows both reads it, chained by hash. A reader that
+    /// knows only the first refuses it with an explanation.
     #[test]
     fn two_versions_live_in_one_log() {
         let old = line(7);
@@ -115,7 +115,7 @@ mod tests {
             Err(CodecError::Hash(Line(8))),
             "in another place"
         );
-        // The version is under the hash: a line cannot be passed off as one of another version.
+        // The hash covers the version, so a line cannot pass for one of another version.
         let mut lied = bytes.clone();
         lied[0] = 1;
         assert_eq!(read(&lied, &hash), Err(CodecError::Hash(Line(8))));
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(codec::decode(&bytes), Err(CodecError::Version(2)));
         let refused = codec::verify(&bytes, &hash, &SALT);
         assert!(refused.is_err_and(|why| why.is_newer()));
-        // Where it stands can be said all the same.
+        // The place of the line can be read even then.
         assert_eq!(codec::peek(&bytes), Ok((Line(8), Line(7), Id::MAIN)));
     }
 }

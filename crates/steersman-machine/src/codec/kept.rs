@@ -1,7 +1,7 @@
-//! A kept outcome: what an effect gave where no branch took it, as the text of a ledger entry. **Stored** as JSON.
+//! Kept outcomes: the result of an effect that no branch took, as the text of a ledger entry. **Stored** as JSON.
 //!
-//! Fields are added with a default, or with another version; what a field means never changes. What cannot be read was
-//! written by a newer program: the hash of its line covers it.
+//! New fields have a default, or come with a new version. The meaning of a field never changes. A text that cannot be read was
+//! written by a newer program, because the hash of its line covers it.
 
 use crate::effect::{Mapped, NewArtifact, NewWrite};
 use crate::ids::{hex, unhex};
@@ -38,7 +38,7 @@ pub struct KeptOutcome {
 #[serde(deny_unknown_fields)]
 struct KeptWrite {
     name: String,
-    /// Secrets are sealed; none unsets.
+    /// The value, with secrets sealed. `None` unsets the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
 }
@@ -48,7 +48,7 @@ struct KeptWrite {
 struct KeptArtifact {
     name: String,
     media: String,
-    /// In hexadecimal digits, as whoever looks for what names a blob looks for them.
+    /// Hash in hexadecimal digits, so that a search for references to a blob finds it.
     hash: String,
     len: u64,
 }
@@ -60,7 +60,7 @@ struct KeptThen {
     args: Json,
 }
 
-/// The text of a kept outcome. Panics if a secret in it is not sealed yet.
+/// Returns the text of a kept outcome. Panics if a secret in it is not sealed yet.
 pub fn keep_outcome(mapped: &Mapped) -> String {
     let writes = mapped.writes.iter().map(|write| {
         assert!(!write.seal, "secrets are sealed before they are kept");
@@ -93,7 +93,7 @@ pub fn keep_outcome(mapped: &Mapped) -> String {
     serde_json::to_string(&kept).expect("plain data is JSON")
 }
 
-/// What [`keep_outcome`] wrote; why this program cannot read it otherwise.
+/// Parses a text that [`keep_outcome`] made. An error says why this program cannot read it.
 pub fn kept_outcome(text: &str) -> Result<Mapped, String> {
     let kept: KeptOutcome = serde_json::from_str(text).map_err(|e| e.to_string())?;
     if kept.version > KEPT_VERSION {

@@ -1,8 +1,8 @@
 //! Postcard, with ids and lines written as their distance from the line that names them.
 //!
-//! Most ids of a line were made a few lines before it: one or two bytes instead of five or six. Everything else
-//! is postcard's own form, byte for byte; so the two codecs here only route what serde says, and stop at the
-//! newtypes `Id` and `Line`.
+//! Most ids in a line were made a few lines earlier, so they take one or two bytes instead of five or six. Everything else has
+//! postcard's own form, byte for byte: the two codecs here pass serde's calls on and treat only the newtypes `Id` and `Line`
+//! differently.
 
 use crate::ids::Line;
 use postcard::de_flavors::Slice;
@@ -11,7 +11,7 @@ use postcard::{Error, Result};
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 use serde::{Deserialize, Serialize, ser};
 
-/// What the next 64 bit number is.
+/// Meaning of the next 64-bit number.
 #[derive(Copy, Clone, PartialEq)]
 enum Next {
     Number,
@@ -33,15 +33,15 @@ const K_BITS: u32 = 20;
 const LINES: u64 = Line::MAX.0;
 /// `Id::MAIN` as a number.
 const MAIN: u64 = 1;
-/// `k` up to here lies in the first number of an id.
+/// Values of `k` below this one are part of the first number of an id.
 const K_SMALL: u64 = 7;
 
-/// How far before `base` a line lies, on a ring: a line ahead of it costs more bytes and loses nothing.
+/// Returns the distance of a line before `base`, on a ring. A line after `base` takes more bytes but is not lost.
 fn distance(base: u64, line: u64) -> u64 {
     base.wrapping_sub(line) & LINES
 }
 
-/// Appends the positional form of `value` as seen from line `base`.
+/// Appends the positional form of `value`, relative to line `base`.
 pub(super) fn write<T: Serialize + ?Sized>(value: &T, base: Line, out: Vec<u8>) -> Result<Vec<u8>> {
     let mut writer = Writer {
         inner: postcard::Serializer {
@@ -54,7 +54,7 @@ pub(super) fn write<T: Serialize + ?Sized>(value: &T, base: Line, out: Vec<u8>) 
     writer.inner.output.finalize()
 }
 
-/// Reads what [`write`] wrote; all of `bytes` must be used up.
+/// Reads a value that [`write`] wrote. All of `bytes` must be used.
 pub(super) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8], base: Line) -> Result<T> {
     let mut reader = Reader {
         inner: postcard::Deserializer::from_bytes(bytes),
@@ -69,7 +69,7 @@ pub(super) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8], base: Line) -> Re
     }
 }
 
-/// Reads the beginning of what [`write`] wrote.
+/// Reads the first part of a value that [`write`] wrote.
 pub(super) fn read_start<'de, T: Deserialize<'de>>(bytes: &'de [u8], base: Line) -> Result<T> {
     T::deserialize(&mut Reader {
         inner: postcard::Deserializer::from_bytes(bytes),
@@ -391,7 +391,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     }
 }
 
-/// The elements, fields or entries that follow.
+/// Access to the elements, fields or entries that follow.
 struct Several<'a, 'de> {
     reader: &'a mut Reader<'de>,
     left: usize,

@@ -1,216 +1,215 @@
-//! What an adopting commit holds: the agents and calls of a branch as facts. **Stored**, like all of [`super`].
+//! Content of an adopting commit: the agents and calls of a branch as facts. **Stored**, like all of [`super`].
 //!
-//! The fold has the line alone, so what an adopted agent has come to must be in it. It is told in facts and not as the
-//! snapshot's own structs: a snapshot may get another field in any version of this program, and an old adoption then
-//! says nothing of it, which is the same as for an agent that never had to do with it. A fact is left out where it
-//! would say what is so of a newborn agent or call.
+//! The fold has only the line, so the state of an adopted agent must be in it. The state is stored as facts and not as the
+//! snapshot's own structs, because a snapshot may get new fields in any version of this program. An old adoption has no fact for
+//! a new field; then the field has its default. A fact that would only state the default of a new agent or call is left out.
 
 use super::{Kind, Watermark};
 use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::interaction::{Artifact, Call, Cause, End, How, Write};
 use serde::{Deserialize, Serialize};
 
-/// What an adopting commit took over.
+/// The agents, calls and data that an adopting commit took over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adoption {
     /// The branch that was chosen.
     pub branch: Id,
-    /// Its line up to which it was adopted.
+    /// The line of that branch up to which it was adopted.
     pub at: Line,
-    /// The agents of its scope as they were there; their stacks are chains that lead into it.
+    /// The agents of the branch's scope at that line. Their stacks are chains that lead into the branch.
     pub agents: Vec<AdoptedAgent>,
-    /// Calls that were open there.
+    /// Calls that were open at that line.
     pub calls: Vec<AdoptedCall>,
-    /// State that it wrote.
+    /// State that the branch wrote.
     pub cells: Vec<AdoptedCell>,
-    /// Versions of artifacts that it added, oldest first.
+    /// Versions of artifacts that the branch added, oldest first.
     pub artifacts: Vec<Artifact>,
-    /// Boundaries of rendering of its agents.
+    /// Boundaries of rendering of the adopted agents.
     pub watermarks: Vec<Watermark>,
 }
 
 /// An agent of an adopted branch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdoptedAgent {
-    /// Its id.
+    /// Id of the instance.
     pub id: Id,
-    /// Its name in the definition.
+    /// Name of the agent in the definition.
     pub def: Name,
-    /// Its kind.
+    /// Kind of the agent: model-driven or routed.
     pub kind: Kind,
-    /// Birth numbers from the root down.
+    /// Birth numbers from the root down to this agent.
     pub path: Path,
-    /// What else is so of it.
+    /// Everything else that differs from a new agent.
     pub facts: Vec<AgentFact>,
 }
 
-/// Something that is so of an adopted agent.
+/// A fact about an adopted agent. Facts of a list are repeated, in order, for each element.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum AgentFact {
-    /// Who started it.
+    /// The agent that started it.
     Parent(Id),
-    /// How many it started.
+    /// Number of agents that it started.
     Births(u32),
-    /// The name its caller gave it.
+    /// Name that its caller gave to the instance.
     Named(Name),
-    /// A step is owed to it. Of an agent with open calls this is never said: its calls are owed.
+    /// The agent owes a step. Never stored for an agent with open calls, which owes nothing until they close.
     Owes,
-    /// The call it works on.
+    /// The call that the agent serves.
     Serving(Id),
-    /// Calls of its exchange that are still open.
+    /// Number of open calls of its exchange.
     Open(u32),
-    /// Those of them that have begun.
+    /// Number of these calls that have begun.
     Running(u32),
-    /// Exchanges closed so far.
+    /// Number of exchanges that are closed.
     Exchanges(u32),
-    /// A call of its parent that waits for it, behind those told before.
+    /// A call of its parent that waits for it.
     Queued(Id),
-    /// A child to be continued, by the key under which it is.
+    /// A child that further calls continue, with its key among the children.
     Child(Name, Id),
-    /// Arguments of the call it serves.
+    /// Arguments of the call that it serves.
     Args(Body),
     /// The newest message.
     Message(Body),
-    /// A message since its last final `Finished`, behind those told before.
+    /// A message since its last final `Finished`.
     Unanswered(Body),
-    /// The text of its newest assistant message of this answer.
+    /// Text of its newest assistant message of this answer.
     Said(Body),
-    /// Its last draft or answer.
+    /// Text of the last `Finished` that ended a turn or a task.
     Answer(Body),
-    /// Its last `Finished`.
+    /// End and cause of that `Finished`.
     Ended(End, Cause),
-    /// The line of its last push, and how many interactions lie on its stack.
+    /// The line of its last push, and the number of interactions on its stack.
     Stack(Line, u32),
-    /// Its mode.
+    /// Mode of the agent.
     Mode(Name),
-    /// Of a routed agent: decisions taken since the answer began.
+    /// For a routed agent: number of decisions since the answer began.
     Routes(u32),
-    /// A member that was chosen and has not begun, behind those told before.
+    /// A member that was chosen and has not begun.
     Pending(Name),
-    /// Who acted last, how it ended and what it gave.
+    /// The member that acted last, how its call ended, and its result.
     Acted(Name, How, Option<Body>),
-    /// Refusals in a row.
+    /// Number of refused answers of the routing model in a row.
     Refused(u32),
-    /// So much was counted of it alone.
+    /// A count of the agent alone.
     Count(Counter, u64),
-    /// So much was counted of it and all it started, since that began.
+    /// A count of the agent and everything it started, over a period.
     CountBelow(Period, Counter, u64),
-    /// When that began.
+    /// Time at which a period began.
     Began(Period, Time),
-    /// How much above a limit a person allowed, by the name of the question.
+    /// Amount above a limit that a person allowed in a period, by the name of the question.
     More(Period, Name, u64),
-    /// Digest of tool, arguments and result of the last exchanges, and how often it came.
+    /// Digest of the last exchange (tools, arguments, results) or choice, and how often it came in a row.
     Same(Digest, u32),
-    /// A limit was reached and one last model call with tools off was asked for.
+    /// One last model call with tools off was asked for.
     LastCall,
-    /// It was asked for because of a limit.
+    /// A limit asked for that last call.
     Limited,
-    /// The last line that moved it or one of those that it started.
+    /// The last line that moved the agent or a descendant.
     Moved(Line),
-    /// The moment from which the clock of its answer would have stood as long as it did: nothing of it is out.
+    /// Start of the stopped clock of its answer, as in `stood` of [`crate::snapshot::Counters`]: no effect of the agent is out.
     Stood(i64),
-    /// `calls.NAME`.
+    /// Counts of a name of `calls`: `calls.NAME`.
     Calls {
-        /// The name.
+        /// The name in `calls`.
         name: Name,
-        /// Ended well.
+        /// Number of calls that ended well.
         ok: u32,
-        /// Ended otherwise.
+        /// Number of calls that ended otherwise.
         failed: u32,
-        /// Arguments of the last that ended well.
+        /// Arguments of the last call that ended well.
         args: Option<Body>,
-        /// Its result as the model saw it.
+        /// Result of that call, as the model saw it.
         result: Option<Body>,
     },
-    /// Of a routed agent: why the last of the refusals in a row.
+    /// For a routed agent: reason of the last refusal.
     Why(Body),
-    /// Its state of a graph, its task at work.
+    /// The current state of a graph, or the current task.
     At(Name),
-    /// A state of a graph that was entered: what was said in it, which role was chosen last, the line that entered it.
+    /// A state of a graph that was entered: number of messages in it, the role that was chosen last, the line that entered it.
     Place(Name, u32, Option<Name>, Line),
-    /// Nothing was said in the state since its exits were looked at.
+    /// Nothing was said in the state since it was entered or its exits were last checked.
     Settled,
-    /// Who ended, or whose task, and was not followed by a decision.
+    /// The member that ended, or whose task ended, if no decision has followed.
     Over(Name),
-    /// A task that is to be done, behind those told before, with the message that asked for it.
+    /// A task that is still to be done, with the message that asked for it.
     Goal(Name, Option<Body>),
-    /// A task that was done.
+    /// A task that is done.
     TaskDone(Name),
-    /// What a tool that runs ahead of every turn gave for the newest message.
+    /// Result of a tool that runs before every turn, for the newest message. `None` means that the tool failed.
     Before(Name, Option<Body>),
-    /// These tools were called for it.
+    /// Those tools were called for the newest message.
     Prepared,
-    /// A message that state was not filled from yet, behind those told before.
+    /// An unanswered message that no extraction has read yet.
     Unread(Body),
-    /// What was said last in a state of a graph was not looked at for state entries yet.
+    /// No extraction has read the last message of a graph's state yet.
     SaidUnread,
-    /// How often a member of a routed agent said something.
+    /// For a routed agent: number of messages of members.
     Heard(u32),
-    /// What had been said when the summary of this policy was written last, or tried.
+    /// Number of messages of members when the summary of this policy was last written or tried.
     Summed(Name, u32),
-    /// The state in which its net is.
+    /// State of the agent's net.
     State(Name),
-    /// What it called last gave nothing: the last of these calls, and what was told of it.
+    /// The last call that failed in this answer, with the text of its result, if no later call succeeded.
     Missed(Name, Option<Body>),
-    /// Its newest answer had no call so far.
+    /// Its newest answer has no call so far.
     Bare,
-    /// Exchanges in which it called this tool.
+    /// Number of exchanges in which it called this tool.
     Used(Name, u32),
-    /// Summaries of this policy: what the newest was wanted for, what is covered, the text, and where the last try failed how
-    /// many exchanges the agent had then.
+    /// Summaries of this policy, as in [`crate::snapshot::Sum`]: boundary tried, boundary covered, text, and the number of the
+    /// agent's exchanges when the last try failed.
     Sums(Name, u32, u32, Option<Body>, Option<u32>),
-    /// How large its context is: tokens that its newest own model call sent, bytes since then, bytes behind the newest closed
-    /// exchange, the last line in which one closed.
+    /// Size of its context: input tokens of its newest own model call, bytes since then, bytes after the newest closed exchange,
+    /// and the last line in which an exchange closed.
     Weighs(u64, u64, u64, Line),
-    /// Bytes of a closed exchange, behind those told before.
+    /// Bytes of a closed exchange.
     Exchange(u32),
     /// The model call of its newest assistant message.
     Spoke(Id),
-    /// The draft of its answer: its text, what gave it, and where it stands.
+    /// The draft of its answer: text, origin, and state of its judgement.
     Draft(Option<Body>, Cause, DraftStands),
-    /// So often in a row calls of this tool were sent back.
+    /// A tool whose calls were sent back, and how often in a row.
     SentBack(Name, u32),
-    /// Calls that it made over its life, without those that follow in a chain.
+    /// Highest number of its calls over its life. Calls that follow in a chain get no number of their own.
     Called(u32),
 }
 
-/// Where an adopted draft stands.
+/// State of the judgement of an adopted draft, as in [`crate::snapshot::Stands`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum DraftStands {
-    /// It is judged.
+    /// The draft is being judged.
     Open,
-    /// Nothing is said against it.
+    /// The reviewer has no objection, or its judgement could not be used.
     Accepted,
-    /// It is to be revised, and the model was not asked yet.
+    /// The draft must be revised, and the model has not answered since.
     Revise,
-    /// It was to be revised, and the model went on.
+    /// The draft had to be revised, and the model has answered since.
     Criticised,
 }
 
-/// What is counted of an agent.
+/// A quantity that is counted for an agent.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Counter {
-    /// Model calls; of the agent alone those of this answer.
+    /// Model calls. For the agent alone: those of this answer.
     ModelCalls,
     /// Model calls of the instance, failed ones included.
     ModelCallsAll,
-    /// Agent calls; of the agent alone those of this answer.
+    /// Agent calls. For the agent alone: those of this answer.
     AgentCalls,
     /// Corrections of this answer.
     Corrections,
-    /// Commits in which it moved; of the agent alone those of this answer.
+    /// Commits in which the agent moved. For the agent alone: those of this answer.
     Ticks,
     /// Rounds of reflection of this answer.
     Rounds,
     /// Model calls since the mode began.
     ModeCalls,
-    /// Tokens; only of the agent and all it started.
+    /// Tokens; only counted for the agent and everything it started.
     Tokens,
-    /// Money in millionths of the currency; only of the agent and all it started.
+    /// Cost in millionths of the currency; only counted for the agent and everything it started.
     Micros,
     /// Model calls of the instance that said what is left to be done.
     Restated,
-    /// Model calls of the instance that filled state from what was said.
+    /// Model calls of the instance for extractions.
     Extracted,
     /// Model calls of the instance that wrote summaries.
     Summed,
@@ -218,87 +217,87 @@ pub enum Counter {
     Compacted,
 }
 
-/// Since when something is counted.
+/// Period over which something is counted.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Period {
-    /// Since the message that it answers.
+    /// Since the message that the agent answers.
     Answer,
-    /// Since the call that it serves.
+    /// Since the call that the agent serves.
     Task,
-    /// Since it was started.
+    /// Since the agent was started.
     Session,
 }
 
 /// An open call of an adopted branch, or a closed one whose exchange is open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdoptedCall {
-    /// Whose exchange.
+    /// The agent that made the call.
     pub owner: Id,
-    /// The call as pushed.
+    /// The call as it was pushed.
     pub call: Call,
-    /// When it was opened; of a wait by as much later as it stood still since.
+    /// Time at which the call was opened. A wait is moved by the time in which the branch did not run.
     pub opened: Time,
-    /// Commits on the branch's path when it was opened.
+    /// Number of commits on the branch's path when the call was opened.
     pub opened_at: u64,
     /// Digest of tool and arguments.
     pub digest: Digest,
-    /// What else is so of it.
+    /// Everything else that differs from a new call.
     pub facts: Vec<CallFact>,
 }
 
-/// Something that is so of an adopted call.
+/// A fact about an adopted call. Facts of a list are repeated, in order, for each element.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum CallFact {
     /// Arguments that a person edited.
     Edited(Body),
-    /// When its effect was due or its wait ends.
+    /// Time at which its effect was due or its wait ends.
     Due(Time),
-    /// It has begun.
+    /// The call has begun.
     Begun,
-    /// A person approved it with the arguments in `Edited`.
+    /// A person approved the call with the arguments in `Edited`.
     Approved,
     /// The agent that chooses among its branches.
     Chooser(Id),
-    /// JSON of how its branches ended.
+    /// JSON of the ends of its branches.
     Ends(Body),
-    /// The branch that was chosen and is to be adopted, as it stood at that line.
+    /// The chosen branch and the line up to which it is to be adopted.
     Chosen(Id, Line),
-    /// Of a wait: this part is over, and this came of it; none: nothing can come.
+    /// For a wait: this part is over, with the JSON of its result. `None` means that nothing can come of it.
     Met(u32, Option<Body>),
-    /// Of a wait: the key of the events of this part (JSON).
+    /// For a wait: the key of the events of this part (JSON).
     Awaits(u32, Body),
-    /// Who was to approve it and gave the arguments with which it runs.
+    /// The approver whose question was answered with the arguments in `Edited`.
     Approver(Name),
-    /// It is closed: how, and the digest of what the model sees of it.
+    /// The call is closed: how it ended, and the digest of the result that the model sees.
     Closed(How, Digest),
-    /// A write that waits for the exchange to close. Its value is a text of the adopting line, and stood in that line
-    /// before.
+    /// A write that waits for the exchange to close. Its value is a text of the adopting line. The second field is the line that
+    /// held the value on the branch.
     Write(Write, Option<Line>),
-    /// A version of an artifact that waits.
+    /// A version of an artifact that waits for the exchange to close.
     Artifact(Artifact),
-    /// The mode in which its caller is to be when the exchange closes.
+    /// The mode that its caller enters when the exchange closes.
     Mode(Name),
-    /// What the model sees of what it gave.
+    /// Text of the result that the model sees.
     Gave(Body),
 }
 
 /// A state entry that an adopted branch wrote.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdoptedCell {
-    /// The instance that declares it.
+    /// The instance that declares the entry.
     pub scope: Id,
-    /// The entry.
+    /// Name of the entry.
     pub name: Name,
-    /// What became of it; nothing: it was unset.
+    /// Facts about the entry. Empty if the branch unset it.
     pub facts: Vec<CellFact>,
 }
 
-/// Something that is so of an adopted state entry.
+/// A fact about an adopted state entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CellFact {
-    /// It has this value, a text of the adopting line, and was written by that line: whoever erases a text there finds
-    /// here where its value stands again.
+    /// The entry has this value, a text of the adopting line. The line given here wrote it on the branch. An erasure of a text in
+    /// that line finds the copy by this fact.
     Set(Body, Line),
-    /// It becomes unset then.
+    /// The entry becomes unset at this time.
     Expires(Time),
 }

@@ -1,30 +1,30 @@
-//! Holds: what keeps an effect from running or from closing. **Stored**, like all of [`super`].
+//! Holds: reasons that keep an effect from running or from closing. **Stored**, like all of [`super`].
 
 use crate::ids::{Body, Digest, Id, Name, Time};
 use serde::{Deserialize, Serialize};
 
-/// What keeps an effect from running or from closing. Covers all attempts of its effect and no other effect.
+/// A reason that keeps an effect from running or from closing. It covers all attempts of its effect and no other effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
-    /// The effect.
+    /// The effect that is held.
     pub effect: Id,
-    /// Why.
+    /// Kind of the hold.
     pub why: Why,
-    /// Of tool name and arguments, as they would run.
+    /// Digest of the tool's name and the arguments with which it would run.
     pub digest: Digest,
-    /// Who may answer, each of them alone: `user`, people, or `any`. Never empty.
+    /// The people who may answer, each of them alone: `user`, names of people, or `any`. Never empty.
     pub by: Vec<Name>,
-    /// The question as asked.
+    /// Text of the question.
     pub ask: Option<Body>,
-    /// When it ends by itself.
+    /// Time at which the hold ends by itself.
     pub due: Option<Time>,
-    /// The parameter that is asked for (`input`), the effect that was done or given up before (`repeat`, and `approval` of such a
-    /// call, as `n.k`), or the place that does not answer (`outage`).
+    /// For `input` the parameter that is asked for. For `repeat` the equal effect that was done or given up before, as `n.k`; an
+    /// `approval` of such a call names it, too. For `outage` the place that does not answer.
     pub about: Option<Name>,
 }
 
 impl Hold {
-    /// Who may answer, as a sentence names them: `ops or supervisor`.
+    /// Returns the people who may answer, as a sentence names them: `ops or supervisor`.
     pub fn askers(&self) -> String {
         self.by.join(" or ")
     }
@@ -37,31 +37,32 @@ pub enum Why {
     Approval,
     /// A person is asked for a secret.
     Input,
-    /// It may have happened.
+    /// The effect may have happened.
     Doubt,
-    /// It may cost more than is left of a limit of the session ([`LedgerEntry::More`](super::LedgerEntry::More) says how much).
+    /// The effect may cost more than a limit of the session leaves ([`LedgerEntry::More`](super::LedgerEntry::More) has the
+    /// amount).
     Budget,
-    /// The same was done or given up before.
+    /// An equal effect was done or given up before.
     Repeat,
-    /// The place of the model does not answer: nobody is asked, and the call is made again when it does.
+    /// The place of the model does not answer. No person is asked; the call is made again when the place answers.
     Outage,
 }
 
-/// How a hold ended.
+/// The end of a hold.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Release {
-    /// It may run (a doubt: it did not happen).
+    /// The effect may run. For a doubt: the effect did not happen.
     Go,
-    /// It may run with other arguments, as another effect.
+    /// The call may run with other arguments, as another effect.
     Edited,
-    /// It does not run.
+    /// The effect does not run.
     Refused,
-    /// Its outcome is known now.
+    /// The outcome of the effect is known now.
     Outcome,
-    /// Nobody will know; the model is told.
+    /// The outcome will never be known; the model is told so.
     GivenUp,
-    /// What it belonged to was cancelled.
+    /// The call or step of the effect was cancelled.
     Cancelled,
-    /// The time ran out.
+    /// The time of the hold ran out.
     Expired,
 }

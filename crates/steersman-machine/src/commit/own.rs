@@ -1,51 +1,51 @@
-//! How far tools came that the engine runs for itself: they tell people that something waits, and look whether something
+//! Progress of tools that the engine runs for itself: they tell people that something waits for them, and probe whether an effect
 //! happened.
 
 use crate::ids::{Body, Name, Time};
 use serde::{Deserialize, Serialize};
 
-/// How far a person was told that something waits for them.
+/// Progress of telling a person that something waits for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reaching {
-    /// An attempt may begin from here on.
+    /// An attempt may begin after this entry is stored.
     Started {
-        /// The tool.
+        /// Name of the tool.
         tool: Name,
-        /// From 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// They were told.
+    /// The tool told the person.
     Done,
-    /// They were not, or nobody knows, for this reason; nothing tries again.
+    /// The person was not told, or the outcome is unknown, for this reason. It is not tried again.
     Failed(Body),
 }
 
-/// How far a probe came.
+/// Progress of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Probing {
-    /// An attempt may begin from here on.
+    /// An attempt may begin after this entry is stored.
     Started {
-        /// The tool.
+        /// Name of the tool.
         tool: Name,
-        /// From 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// It answered, and is over.
+    /// The probe answered and is over.
     Said {
-        /// The attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// Whether the effect happened; none: the declared `done` cannot be told from this answer.
+        /// True if the effect happened. `None` means that the declared `done` cannot be evaluated for this answer.
         happened: Option<bool>,
-        /// The answer, in so many characters as people are shown.
+        /// The answer, cut to the length that people are shown.
         said: Body,
     },
     /// The attempt failed.
     Failed {
-        /// The attempt.
+        /// Number of the attempt.
         attempt: u32,
-        /// Code and message.
+        /// Code and message of the failure.
         why: Body,
-        /// Another attempt follows then; none: it is over, and has decided nothing.
+        /// Time of the next attempt. `None` means that the probe is over and has decided nothing.
         again: Option<Time>,
     },
 }

@@ -1,14 +1,14 @@
-//! What the ledger of a rerun knows of the session that it reruns.
+//! The part of a rerun's ledger that describes the session that is rerun.
 
 use serde::{Deserialize, Serialize};
 
-/// How an effect stands in the session that is rerun. **Stored**, like all of [`super`].
+/// State of an effect in the session that is rerun. **Stored**, like all of [`super`].
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Recorded {
-    /// It happened.
+    /// The effect happened.
     Done,
-    /// It may have happened, and somebody still may find out.
+    /// The effect may have happened, and its outcome may still become known.
     InDoubt,
-    /// Nobody will know.
+    /// The outcome of the effect will never be known.
     GivenUp,
 }

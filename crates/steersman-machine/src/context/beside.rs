@@ -1,4 +1,4 @@
-//! What models see that the engine asks for itself: to fill state from what was said, and to write summaries.
+//! Requests of the engine for itself: extractions and summaries of conversations.
 
 use super::talk::Talk;
 use super::{Content, History, Purpose, RenderCache, Request, Segment};
@@ -15,7 +15,7 @@ fn user(part: Part, text: String) -> Arc<Segment> {
     Segment::new(part, Content::User(text))
 }
 
-/// What is asked where state is filled from what was said.
+/// Returns the request of an extraction.
 pub(super) fn extraction(
     cx: &Cx<'_>,
     history: &dyn History,
@@ -35,7 +35,7 @@ pub(super) fn extraction(
         segments.push(user(Part::History, told));
     }
     let params = super::parameters_of(cx.network, &asked.model);
-    // It has nothing in common with the agent's own requests.
+    // The request shares nothing with the agent's own requests, so it uses no cache.
     let request = RenderCache::default().finish(
         cx.network,
         &asked.model,
@@ -51,7 +51,7 @@ pub(super) fn extraction(
     }
 }
 
-/// What was said. A member is told by its call what the others said, where it sees these.
+/// Returns the text of a message. For a call of a member that sees the others, this is what the others said and did.
 fn told(
     cx: &Cx<'_>,
     history: &dyn History,
@@ -75,7 +75,7 @@ fn told(
     super::history::called(&history.text(said))
 }
 
-/// What is asked where a summary is written: the one before, and what was said since.
+/// Returns the request for a summary: the summary before, and everything that was said since.
 pub(super) fn summary(
     cx: &Cx<'_>,
     history: &dyn History,
@@ -90,7 +90,7 @@ pub(super) fn summary(
         let text = format!("The summary so far:\n{}", history.text(before));
         segments.push(user(Part::History, text));
     }
-    // Where summaries failed there may be any number: the oldest are left out then.
+    // If summaries failed, there may be any number of messages; the oldest are then left out.
     let most = since.len().saturating_sub(2 * HEARD);
     for entry in &since[most..] {
         let text = super::route::line(history, entry);

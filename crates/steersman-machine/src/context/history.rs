@@ -1,4 +1,4 @@
-//! The conversation as a model sees it: messages, exchanges with each result right behind its call, summaries.
+//! The conversation as a model sees it: messages, summaries, and exchanges with each result directly after its call.
 
 use super::policies::{self, Age, BEFORE_SUMMARY};
 use super::route::{Surroundings, told};
@@ -18,7 +18,7 @@ use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The agent's own conversation.
+/// Renders the agent's own conversation.
 pub(super) fn render(
     at: &At<'_>,
     seen: Option<(&Surroundings<'_>, &Talk)>,
@@ -69,7 +69,7 @@ pub(super) fn render(
     Ok(())
 }
 
-/// Whether calls are as old as they were; of whom nothing is said, those are fresh.
+/// Returns true if both lists give all calls the same age. A call without an age is fresh.
 fn same_ages(a: &[Age], b: &[Age]) -> bool {
     let age = |ages: &[Age], n: usize| ages.get(n).copied().unwrap_or(Age::Fresh);
     (0..a.len().max(b.len())).all(|n| age(a, n) == age(b, n))
@@ -87,7 +87,7 @@ pub(super) fn head(snapshot: &Snapshot, agent: Id) -> Head {
     }
 }
 
-/// What is being answered is never out of view, even where it lies before the boundary.
+/// Renders messages that are being answered although they are before the boundary. They are never out of view.
 fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
     let state = at.snapshot.agent(at.agent);
     let shown = |body: Body| {
@@ -121,7 +121,7 @@ fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
     }
 }
 
-/// What the caller saw, where the definition shares it with whom it calls (`view: shared`).
+/// Renders the caller's context, if the definition shares it with the called agent (`view: shared`).
 pub(super) fn caller(at: &At<'_>, cache: &mut RenderCache, segments: &mut Vec<Arc<Segment>>) {
     let state = at.snapshot.agent(at.agent);
     let Some((parent, call)) = state.parent.zip(state.serving) else {
@@ -148,16 +148,16 @@ pub(super) fn caller(at: &At<'_>, cache: &mut RenderCache, segments: &mut Vec<Ar
     segments.push(Segment::new(Part::History, Content::User(text)));
 }
 
-/// Stands where a result was, unless its tool says otherwise.
+/// Text in place of a result that is too old, unless its tool has a stub of its own.
 const STUB: &str = "(result no longer shown)";
 
-/// What is left of a call.
+/// Rendering of a call that may be old.
 #[derive(Debug, PartialEq, Eq)]
 enum Aged {
     Whole,
-    /// This stands in the place of its result.
+    /// The call is shown with this text in place of its result.
     Stub(String),
-    /// Nothing.
+    /// The call is not shown.
     Gone,
 }
 
@@ -175,7 +175,7 @@ impl At<'_> {
             What::Summary(body) => vec![Content::User(summary(self.history, *body))],
             What::Engine(calls) => {
                 let mut lines = Vec::new();
-                // What ran ahead of a turn is told behind the history, as long as it holds.
+                // Results of tools that run before a turn are shown after the history, as long as they hold.
                 for (chain, age) in unit
                     .aged(calls)
                     .filter(|(chain, _)| !is_ahead(&chain.first) && !fills(chain))
@@ -209,7 +209,7 @@ impl At<'_> {
         Ok((segments.collect(), reads))
     }
 
-    /// An answer, then one result for each of its calls, in call order. A call with a rendering of its own is told as
+    /// Renders an answer, then one result for each of its calls, in call order. A call with a rendering of its own is shown as
     /// text, and so is its result.
     fn answer(
         &self,
@@ -222,7 +222,7 @@ impl At<'_> {
         let (mut specs, mut results, mut told) = (Vec::new(), Vec::new(), Vec::new());
         let ours = repeated(calls);
         let mut retold = false;
-        // What was said of arguments before they ran stands in the result of their call.
+        // A judgement of arguments is part of the result of their call.
         let shown = unit.aged(calls);
         for (chain, age) in shown.filter(|(chain, _)| !is_review(&chain.first)) {
             let call = &chain.first;
@@ -268,7 +268,8 @@ impl At<'_> {
                 error,
             });
         }
-        // What the provider wants back belongs to the answer as it was: not to one that was erased or retold.
+        // The provider's own data belongs to the unchanged answer, so it is left out if it was erased or if calls are shown
+        // differently.
         let opaque = opaque.map(|b| self.text(b)).filter(|text| {
             told.is_empty()
                 && !retold
@@ -289,13 +290,13 @@ impl At<'_> {
         Ok(contents)
     }
 
-    /// The policy of a call's tool, where it is old.
+    /// Returns the aging policy of a call's tool, if the call is old.
     fn aging(&self, chain: &Chain, age: Age) -> Option<&Aging> {
         let tool = self.cx.network.tools.get(&chain.first.name)?;
         tool.render.age.as_ref().filter(|_| age != Age::Fresh)
     }
 
-    /// What becomes of a call that may be old.
+    /// Returns the rendering of a call that may be old.
     fn aged(&self, chain: &Chain, age: Age, reads: &mut Vec<Read>) -> Aged {
         let (Some(aging), Some(result)) = (self.aging(chain, age), &chain.result) else {
             return Aged::Whole;
@@ -312,7 +313,7 @@ impl At<'_> {
                 Some(template) => {
                     let value = self.value(chain, self.plain_result(result));
                     let args = self.args(last(chain));
-                    // A call that failed has other arguments and results than the stub was written for.
+                    // The stub was not written for the arguments and the result of a failed call.
                     self.attempt(
                         template,
                         |v| v.with("args", args).with("result", value),
@@ -323,7 +324,7 @@ impl At<'_> {
                 None => STUB.to_owned(),
             },
         };
-        // What lies in an artifact can still be read.
+        // The model can still read artifacts.
         for artifact in &result.artifacts {
             let _ = write!(
                 text,
@@ -334,8 +335,8 @@ impl At<'_> {
         Aged::Stub(text)
     }
 
-    /// What is said in place of a call; none of one whose arguments were refused, and are not what the template was written
-    /// for: it is shown as it was made.
+    /// Returns the text in place of a call. `None` means that the call failed and its template could not be rendered, probably
+    /// because of wrong arguments; it is then shown unchanged.
     fn told(
         &self,
         chain: &Chain,
@@ -350,7 +351,7 @@ impl At<'_> {
         }
     }
 
-    /// Renders a template and adds what it read, whether it could be rendered or not.
+    /// Renders a template and adds its reads, also if the rendering failed.
     fn attempt<'b>(
         &'b self,
         template: &Template,
@@ -370,7 +371,7 @@ impl At<'_> {
         }
     }
 
-    /// Whether arguments of a call are left out.
+    /// Returns true if arguments of a call are left out.
     fn elides(&self, chain: &Chain, age: Age) -> bool {
         self.aging(chain, age)
             .is_some_and(|aging| !aging.elide.is_empty())
@@ -390,7 +391,7 @@ impl At<'_> {
         args
     }
 
-    /// What the model sees of what a call gave, and whether that is an error.
+    /// Returns the result of a call as the model sees it, and whether it is an error.
     fn result(&self, chain: &Chain, reads: &mut Vec<Read>) -> Result<(String, bool), EvalError> {
         let Some(result) = &chain.result else {
             return Ok(("(no result yet)".to_owned(), false));
@@ -413,7 +414,7 @@ impl At<'_> {
         Ok((text, error))
     }
 
-    /// `result` of a template. Without a `result:` of its own the text is the result's JSON, so its fields can be named.
+    /// Returns `result` for a template. If the tool has no `result:`, the text is the result's JSON, so its fields can be named.
     fn value(&self, chain: &Chain, text: String) -> Json {
         let tool = self.cx.network.tools.get(&last(chain).name);
         let plain = tool.is_some_and(|tool| tool.result.is_none());
@@ -423,18 +424,18 @@ impl At<'_> {
         }
     }
 
-    /// A call's arguments, as whoever sums up is shown them.
+    /// Returns a call's arguments for a model that writes a summary.
     pub(super) fn args_shown(&self, chain: &Chain) -> String {
         shown_args(self.history, &chain.first)
     }
 
-    /// What a call gave, as whoever sums up is shown it.
+    /// Returns a call's result for a model that writes a summary.
     pub(super) fn gave(&self, chain: &Chain) -> String {
         let result = chain.result.as_ref();
         result.map_or_else(String::new, |result| self.plain_result(result))
     }
 
-    /// What a reviewer said, where something is to be revised.
+    /// Returns a reviewer's text, if something must be revised.
     fn review(&self, chain: &Chain) -> Option<String> {
         let result = chain.result.as_ref()?;
         if result.code.as_deref() != Some(REVISE) {
@@ -452,7 +453,7 @@ impl At<'_> {
         }
     }
 
-    /// None of what is no object: no template is written for that.
+    /// Returns the arguments of a call for a template. Arguments that are no JSON object read as an empty one.
     fn args(&self, call: &Call) -> Json {
         let text = self.text(call.args);
         Json::Object(crate::json::read(&text).unwrap_or_default())
@@ -482,7 +483,7 @@ impl At<'_> {
         }
     }
 
-    /// A unit as lines of a transcript.
+    /// Appends a unit as lines of a transcript.
     pub(super) fn transcribe(&self, unit: &Unit, out: &mut String) {
         let mut line = |who: &str, text: &str| {
             let _ = write!(out, "\n{who}: {text}");
@@ -522,12 +523,12 @@ impl At<'_> {
     }
 }
 
-/// Whether it fills state from what was said: nobody is told of that, what it found stands in the state.
+/// Returns true if a call is an extraction. It is not shown, because its result is in the state.
 fn fills(chain: &Chain) -> bool {
     is_extraction(&chain.first.name)
 }
 
-/// A summary as whoever reads it is told.
+/// Returns a summary with its introduction.
 pub(super) fn summary(history: &dyn History, body: Body) -> String {
     format!("{BEFORE_SUMMARY}{}", history.text(body))
 }
@@ -540,7 +541,7 @@ fn seen(call: &Call) -> &Name {
     call.seen.as_ref().unwrap_or(&call.name)
 }
 
-/// Whether two calls of an answer bear one label: then ours tell them apart.
+/// Returns true if two calls of an answer have the same label. The machine's own labels are used then.
 fn repeated(calls: &[Chain]) -> bool {
     calls.iter().enumerate().any(|(n, chain)| {
         let label = &chain.first.label;
@@ -551,7 +552,7 @@ fn repeated(calls: &[Chain]) -> bool {
 fn is_error(result: &CallResult) -> bool {
     match result.how {
         How::Done | How::Simulated | How::Finished | How::Released | How::DoneBefore => false,
-        // With `on_timeout` the definition answered in place of the event or person.
+        // Without a code, `on_timeout` of the definition gave the result in place of the event or person.
         How::Expired => result.code.is_some(),
         How::Failed
         | How::Refused
@@ -578,7 +579,7 @@ fn word(how: How) -> &'static str {
     }
 }
 
-/// Arguments as the model gave them. Providers take a JSON object and nothing else.
+/// Returns the arguments as the model gave them. Providers accept only a JSON object, so anything else is wrapped in one.
 pub(super) fn shown_args(history: &dyn History, call: &Call) -> String {
     let text = history.text(call.args);
     match crate::json::read::<Map<String, Json>>(&text) {
@@ -588,7 +589,7 @@ pub(super) fn shown_args(history: &dyn History, call: &Call) -> String {
     }
 }
 
-/// A call's arguments as a message: one text stands as it is, several are named.
+/// Returns a call's arguments as a message: a single one as plain text, several with their names.
 pub(crate) fn called(text: &str) -> String {
     let Ok(args) = crate::json::read::<Map<String, Json>>(text) else {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! What was said where an agent belongs, for whoever searches it; and what of it the agent sees anyway.
+//! The transcript that an agent can search, and the part of it that the agent sees without a search.
 
 use super::route::surroundings;
 use super::talk::{Talk, What, Who};
@@ -14,15 +14,16 @@ use crate::tick::Cx;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// How many passages of what was said in its network an agent is shown ahead of a turn; 0: none, or it is no member.
+/// Returns the number of passages of its network's conversation that an agent is shown before a turn; 0 if it is no member.
 pub(crate) fn relevant(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
     surroundings(cx, snapshot, agent).map_or(0, |around| around.view.relevant.min(notes::MOST))
 }
 
-/// The newest message where a member acts: what was said to it, or what was said in its network last, by a member or to all.
+/// Returns the newest message where a member acts: one to the member itself, or the last one in its network, from a member or
+/// from outside.
 pub(crate) fn newest(snapshot: &Snapshot, agent: Id) -> Option<Body> {
     let state = snapshot.agent(agent);
-    // What a member is called with is what its network is to answer, however much was said since.
+    // A member is called with the message that its network must answer. Newer messages may have been said since.
     let is_called = state.serving.is_some() && state.message == state.args;
     let above = state.parent.filter(|_| is_called);
     let Some(above) = above.map(|above| snapshot.agent(above)) else {
@@ -34,7 +35,7 @@ pub(crate) fn newest(snapshot: &Snapshot, agent: Id) -> Option<Body> {
 }
 
 impl At<'_> {
-    /// The passages that the view asks for, where there are some.
+    /// Appends the passages that the view asks for, if there are any.
     pub(super) fn with_relevant(&self, named: bool, now: &mut String) {
         let state = self.snapshot.agent(self.agent);
         let Some(Some(gave)) = state.before.get(notes::RELEVANT).filter(|_| !named) else {
@@ -51,25 +52,25 @@ impl At<'_> {
     }
 }
 
-/// Something that was said, or that a tool gave.
+/// A message, or a result of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spoken {
-    /// Where its text lies.
+    /// The text, by its place in the log.
     pub body: Body,
-    /// The line that pushed it. Nobody is shown it: it is another after a takeover.
+    /// The line that pushed it. It is never shown, because it differs after a takeover.
     pub line: Line,
-    /// Of what was said which message it is, from 1; of a result the number of the call among those of its agent.
+    /// For a message its number, from 1. For a result the number of its call among the calls of its agent.
     pub number: Number,
-    /// So many messages were said before.
+    /// Number of messages before it.
     pub behind: u32,
-    /// Who said it, or the tool.
+    /// The speaker, or the tool.
     pub who: Name,
-    /// It was said, not given by a tool. Arguments that somebody was called with read as [`Transcript::words`] tells.
+    /// True for a message, false for a result. Use [`Transcript::words`] for a message that is the arguments of a call.
     pub said: bool,
 }
 
-/// What was said where an agent belongs: under a routed agent what was said in its network, else its own stack; and what
-/// its own tools gave. Followed as the session goes on.
+/// The transcript where an agent belongs: under a routed agent the messages of its network, else those of its own stack; and the
+/// results of its own tools. It is extended as the session goes on.
 #[derive(Debug, Default)]
 pub struct Transcript {
     talk: Talk,
@@ -79,7 +80,8 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Takes in what was pushed since it was last called. Another branch, or what a rewind left, is read anew.
+    /// Reads everything that was pushed since the last call of this method. After a change of the branch or a rewind it reads
+    /// again from the beginning.
     pub fn follow(&mut self, cx: &Cx<'_>, history: &dyn History, snapshot: &Snapshot, agent: Id) {
         let around = surroundings(cx, snapshot, agent);
         self.above = around.as_ref().map(|around| around.above);
@@ -90,7 +92,7 @@ impl Transcript {
         self.own.follow(cx.network, history, snapshot, agent);
     }
 
-    /// All of it up to a line.
+    /// Returns the transcript up to and including a line.
     pub fn upto(&self, line: Line) -> Vec<Spoken> {
         let mut all = Vec::new();
         if self.above.is_some() {
@@ -124,7 +126,7 @@ impl Transcript {
         all
     }
 
-    /// The texts among it that the agent sees anyway.
+    /// Returns the texts that the agent sees without a search.
     pub fn seen(
         &self,
         cx: &Cx<'_>,
@@ -169,14 +171,14 @@ impl Transcript {
         seen
     }
 
-    /// Where it stands, for whoever reads it.
+    /// Returns the place of an entry in words.
     pub fn place(spoken: &Spoken) -> String {
         let Spoken { who, number, .. } = spoken;
         let kind = if spoken.said { "message" } else { "call" };
         format!("{who}, {kind} {number}")
     }
 
-    /// What was said, in its own words: of arguments that somebody was called with the values.
+    /// Returns the words of an entry. For the arguments of a call these are the values.
     pub fn words(spoken: &Spoken, text: &str) -> String {
         if spoken.said {
             history::called(text)
@@ -193,24 +195,24 @@ fn message(number: u32) -> Number {
     }
 }
 
-/// A stack, as what was said and given on it.
+/// Messages and results of one stack.
 #[derive(Debug, Default)]
 struct Own {
     agent: Option<Id>,
     last: Line,
     entries: Vec<Spoken>,
-    /// Tools of calls that are open or were; none: what they give is not searched.
+    /// Tool, number and messages before, for each call. `None` means that the call's result is not searched.
     calls: BTreeMap<Id, Option<(Name, Number, u32)>>,
-    /// What the agent says next judges its own draft.
+    /// True if the agent's next answer judges its own draft.
     judges: bool,
-    /// A draft was said since its last word.
+    /// True if the agent gave a draft since its last final answer.
     drafted: bool,
-    /// It said something since its last draft or word.
+    /// True if the agent said something since its last draft or final answer.
     spoke: bool,
 }
 
 impl Own {
-    /// How many messages were said.
+    /// Returns the number of messages.
     fn said(&self) -> u32 {
         let last = self.entries.iter().rev().find(|entry| entry.said);
         last.map_or(0, |last| last.number.call)
@@ -231,7 +233,7 @@ impl Own {
             at = below;
         }
         if at != self.last {
-            // The chain does not lead to what is known: from its end.
+            // The chain does not lead to the known part, so everything is read.
             while at.is_some() {
                 let (block, below) = history.pushes(agent, at);
                 blocks.push((at, block));
@@ -287,7 +289,7 @@ impl Own {
                 | Origin::Net => {}
                 Origin::Reflect { tool, .. } => self.judges = tool.is_none(),
             },
-            // What judges a draft, or was a draft, was said to nobody.
+            // Drafts and judgements of drafts are not part of the conversation.
             Interaction::AssistantMessage { .. } if std::mem::take(&mut self.judges) => {}
             Interaction::AssistantMessage {
                 text: Some(text), ..

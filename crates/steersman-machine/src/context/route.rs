@@ -1,4 +1,4 @@
-//! What a routing model sees, and what its surroundings add to what a member sees.
+//! Requests of routing models, and what a routed agent adds to the view of its members.
 
 use super::talk::{Entry, Talk, What, Who};
 use super::{Content, History, RenderCache, Request, Segment};
@@ -12,7 +12,7 @@ use crate::tick::Cx;
 use crate::view::View;
 use std::fmt::Write as _;
 
-/// The request of a router that asks a model.
+/// Returns the request of a router that asks a model.
 pub(super) fn request(
     cx: &Cx<'_>,
     history: &dyn History,
@@ -58,7 +58,7 @@ pub(super) fn request(
     }
 }
 
-/// An entry as a line.
+/// Returns an entry of the conversation as text, with its speaker.
 pub(super) fn line(history: &dyn History, entry: &Entry) -> String {
     let who = match &entry.who {
         Who::Outside(None) => "user",
@@ -80,16 +80,16 @@ pub(super) fn line(history: &dyn History, entry: &Entry) -> String {
     }
 }
 
-/// What surrounds a member: the routed agent above it, what it sees of the others, the state of the graph.
+/// Surroundings of a member: the routed agent above it, its view on the others, and the state of the graph.
 pub(super) struct Surroundings<'a> {
     pub(super) above: Id,
     pub(super) view: ViewDef,
-    /// The policy of the summary that stands in the place of what lies further back.
+    /// Policy of the summary that replaces older messages.
     pub(super) summary: Option<Name>,
     node: Option<(&'a StateNode, &'a Place)>,
 }
 
-/// What surrounds a member of a routed agent, whether it is at work or has been.
+/// Returns the surroundings of a member of a routed agent, whether it is at work or rests.
 pub(super) fn surroundings<'a>(
     cx: &Cx<'a>,
     snapshot: &'a Snapshot,
@@ -125,13 +125,13 @@ pub(super) fn surroundings<'a>(
 }
 
 impl Surroundings<'_> {
-    /// From which line on anything is seen, of itself, too; none: from the beginning.
+    /// Returns the line from which on anything is seen, of the member itself, too. `None` means from the beginning.
     pub(super) fn since(&self) -> Option<Line> {
         let entered = self.node.map(|(_, place)| place.entered);
         entered.filter(|_| self.view.of == Seen::SinceEntry)
     }
 
-    /// What stands before and behind a speaker's own system prompt.
+    /// Returns the texts before and after a speaker's own system prompt.
     pub(super) fn around(
         &self,
         cx: &Cx<'_>,
@@ -155,7 +155,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// The message of a call to a member: what the others said and did, where it sees that; else what it was called with.
+/// Returns the message of a call to a member: what the others said and did. `None` if the member sees nothing of them.
 pub(super) fn told(
     history: &dyn History,
     talk: &Talk,
@@ -170,7 +170,7 @@ pub(super) fn told(
     );
     let lines = match seen.entries.as_slice() {
         [] if seen.summary.is_none() => return None,
-        // A message to the network, and nothing beside it: the user speaks to whoever answers.
+        // The only entry is a message from outside: it is shown without a speaker, because the user addresses the member.
         [only] if seen.summary.is_none() && only.who == Who::Outside(None) => match &only.what {
             What::Said(body) => super::history::called(&history.text(*body)),
             What::Did(..) => line(history, only),
@@ -189,7 +189,7 @@ pub(super) fn told(
     })
 }
 
-/// A system prompt with what stands before and behind it.
+/// Returns a system prompt with the texts before and after it.
 pub(super) fn framed(system: String, around: &(String, String)) -> String {
     let parts = [&around.0, &system, &around.1];
     let parts: Vec<&str> = parts

@@ -1,5 +1,4 @@
-//! What was said and done under a routed agent, in order: what routing models are shown, and what members see of each
-//! other.
+//! The conversation under a routed agent, in order, for routing models and for the views of members on each other.
 
 use super::History;
 use crate::extract::is_extraction;
@@ -10,30 +9,30 @@ use crate::network::{Seen, ViewDef};
 use crate::reflect::is_review;
 use std::sync::Arc;
 
-/// Something that was said or done.
+/// A message or a call in the conversation.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) who: Who,
     pub(super) what: What,
 }
 
-/// Who said or did it.
+/// The party that said or did it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Who {
-    /// Somebody outside; their role, if it is not the user.
+    /// A person or program outside, with their role if it is not the user.
     Outside(Option<Name>),
-    /// A member.
+    /// A member of the route.
     Member(Name),
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum What {
     Said(Body),
-    /// A call of a member's own, and what it gave.
+    /// A call that a member made, with its result.
     Did(Call, Option<Box<CallResult>>),
 }
 
-/// The calls of members: whose, and what had been said before.
+/// A call to a member: the call, the member, and the number of entries before it.
 #[derive(Clone, Debug)]
 struct Turn {
     call: Id,
@@ -42,38 +41,39 @@ struct Turn {
     before: usize,
 }
 
-/// The stack of a routed agent as a conversation.
+/// The conversation on the stack of a routed agent.
 #[derive(Debug, Default)]
 pub(super) struct Talk {
     agent: Option<Id>,
     entries: Vec<Entry>,
     turns: Vec<Turn>,
     marks: Vec<Mark>,
-    /// States that were entered: the line, and how much had been said before.
+    /// States that were entered: the line, and the number of entries before.
     entered: Vec<(Line, usize)>,
     last: Line,
 }
 
-/// A summary, and where it stands.
+/// A summary, and its place in the conversation.
 #[derive(Debug)]
 struct Mark {
     policy: Name,
     body: Body,
-    /// The entries before this one are in it.
+    /// Number of entries that the summary covers.
     entries: usize,
-    /// The calls from this one on were made behind it.
+    /// Number of turns before the summary.
     turns: usize,
 }
 
-/// What a member sees of the others where it was called.
+/// The part of the conversation that a member sees at a call.
 pub(super) struct Heard<'t> {
-    /// What stands in the place of what is left out of the entries.
+    /// Summary in place of the entries that are left out.
     pub(super) summary: Option<Body>,
     pub(super) entries: Vec<&'t Entry>,
 }
 
 impl Talk {
-    /// Takes in what was pushed since. Another stack (a rewind, an adoption) is read anew.
+    /// Reads everything that was pushed since the last call. Another stack (after a rewind or an adoption) is read from the
+    /// beginning.
     pub(super) fn follow(&mut self, history: &dyn History, agent: Id, last: Line) {
         if self.agent == Some(agent) && self.last == last {
             return;
@@ -91,7 +91,7 @@ impl Talk {
                 agent: Some(agent),
                 ..Self::default()
             };
-            // The chain does not lead to what is known: from its end.
+            // The chain does not lead to the known part, so everything is read.
             while at.is_some() {
                 let (block, below) = history.pushes(agent, at);
                 blocks.push((at, block));
@@ -117,7 +117,7 @@ impl Talk {
                 Origin::Call(_) | Origin::Agent(_) | Origin::Continuation => {
                     self.entries.push(said(Who::Outside(None), *body));
                 }
-                // What a speaker left unanswered was said to it, and stands there.
+                // A released message was said to the speaker, and is an entry already.
                 Origin::Released(_)
                 | Origin::Route
                 | Origin::Correction
@@ -134,11 +134,11 @@ impl Talk {
                 Choice::Answer(body) => {
                     self.entries.push(said(Who::Member("you".into()), *body));
                 }
-                // What ended the state before lies in the same line.
+                // The message that ended the previous state may be in the same line, so the number of entries is recorded, too.
                 Choice::Enter { .. } => self.entered.push((line, self.entries.len())),
                 _ => {}
             },
-            // What the engine asks or looks up for itself is nobody's turn.
+            // Calls that the engine makes for itself are no turns.
             Interaction::Call(call) if is_extraction(&call.name) || is_ahead(call) => {}
             Interaction::Summary(summary) if !summary.covers.is_nothing() => {
                 let (entries, turns) = (self.entries.len(), self.turns.len());
@@ -163,7 +163,7 @@ impl Talk {
         }
     }
 
-    /// A member's turn is over: what was said and done in it.
+    /// Appends what was said and done in the turn of a member whose call closed.
     fn ended(&mut self, history: &dyn History, line: Line, result: &CallResult) {
         let mut newest = self.turns.iter().rev();
         let Some(turn) = newest.find(|turn| turn.call == result.call) else {
@@ -198,21 +198,21 @@ impl Talk {
         }));
     }
 
-    /// The newest summary of a policy, and what was said and done since.
+    /// Returns the newest summary of a policy, and the entries since.
     pub(super) fn since(&self, policy: &str) -> (Option<Body>, &[Entry]) {
         let mark = self.marks.iter().rev().find(|mark| *mark.policy == *policy);
         let from = mark.map_or(0, |mark| mark.entries);
         (mark.map(|mark| mark.body), &self.entries[from..])
     }
 
-    /// How many messages were said ahead of these entries, which are the newest ones.
+    /// Returns the number of messages before these entries, which are the newest ones.
     pub(super) fn said_ahead_of(&self, newest: &[Entry]) -> u32 {
         let ahead = &self.entries[..self.entries.len() - newest.len()];
         let said = ahead.iter().filter(|e| matches!(e.what, What::Said(_)));
         u32::try_from(said.count()).unwrap_or(u32::MAX)
     }
 
-    /// All of it; where a state was entered by this line, what came behind.
+    /// Returns all entries, or those since a state was entered by this line.
     pub(super) fn behind(&self, entered: Option<Line>) -> &[Entry] {
         let from = entered.and_then(|line| {
             let mut entered = self.entered.iter().rev();
@@ -221,8 +221,8 @@ impl Talk {
         &self.entries[from.map_or(0, |(_, before)| *before)..]
     }
 
-    /// What a routing model is shown: a summary, if there is one, with the message that was the newest when it was written;
-    /// and the newest since, moved on in steps, so that the beginning of its requests stays.
+    /// Returns the entries for a routing model: the summary, if there is one, with the newest message that it covers, and the
+    /// newest messages since. The window moves in steps, so that the beginning of the requests stays the same.
     pub(super) fn said(
         &self,
         most: usize,
@@ -238,9 +238,9 @@ impl Talk {
         (summary, shown)
     }
 
-    /// What a member sees of the others where it was called. What a summary stands for that was written before it was called
-    /// is left out, but for what its window shows, and for the newest message at least; without a summary the window alone
-    /// counts.
+    /// Returns the part of the conversation that a member sees at a call: everything since its last turn. Entries that a summary
+    /// covers are left out, if the summary was written before the call; but the window's newest entries are always shown, at
+    /// least one. Without a summary, only the window limits the entries.
     pub(super) fn seen(
         &self,
         call: Id,
@@ -258,7 +258,7 @@ impl Talk {
         let own = self.turns[..k]
             .iter()
             .rposition(|t| t.member == turn.member);
-        // What was said in its own turn it knows: the next one begins behind it.
+        // The member knows its own turn, so its view begins at the turn after that one.
         let from = own.map_or(0, |own| self.turns[own + 1].before);
         let entered = entered.and_then(|line| {
             let mut entered = self.entered.iter().rev();
@@ -293,7 +293,7 @@ impl Talk {
     }
 }
 
-/// What a member heard, said and did in its turn.
+/// Appends a message or call from a member's turn.
 fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
     let said = |who: Who, body: Body| Entry {
         who,
@@ -307,7 +307,7 @@ fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
         Interaction::AssistantMessage {
             text: Some(text), ..
         } => own.push(said(who.clone(), *text)),
-        // What the engine looks up for somebody is for them alone.
+        // Calls that the engine makes for a member are for that member only.
         Interaction::Call(call)
             if is_extraction(&call.name) || is_ahead(call) || is_review(call) => {}
         Interaction::Call(call) => own.push(Entry {
@@ -330,8 +330,8 @@ fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
     }
 }
 
-/// A turn as the others hear it: drafts that were judged, and what was said in judging them, were said to nobody; the
-/// last word was.
+/// Returns a turn as the other members hear it. Drafts that were judged, and the texts of judgements, are left out; the final
+/// answer is kept.
 fn counted(turn: Vec<Interaction>) -> Vec<Interaction> {
     let (mut told, mut last): (Vec<Interaction>, Option<usize>) = (Vec::new(), None);
     let (mut drafted, mut judges) = (None, false);
@@ -378,7 +378,7 @@ fn counted(turn: Vec<Interaction>) -> Vec<Interaction> {
     told
 }
 
-/// The pushes of a member from the message of a call to the end of its task, which lie at and below that line.
+/// Returns the pushes of a member from the message of a call to the end of its task, which is in line `end`.
 fn turn_of(history: &dyn History, child: Id, end: Line, call: Id) -> Vec<Interaction> {
     let mut turn = Vec::new();
     let mut at = end;

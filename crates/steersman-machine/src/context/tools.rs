@@ -1,4 +1,4 @@
-//! What a model is told of its tools: names, descriptions, JSON Schema of what it may fill in.
+//! Tools as a model sees them: names, descriptions, and JSON Schemas of the arguments.
 
 use super::ToolSpec;
 use crate::expression::EvalError;
@@ -11,7 +11,7 @@ use crate::network::{
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};
 
-/// Which of an agent's tools are offered now, in the order of the definition.
+/// Returns, for each of an agent's tools in the order of the definition, whether it is offered now.
 pub(super) fn offered(model: &ModelAgent, view: &View<'_>) -> Result<Vec<bool>, EvalError> {
     let holds = |used: &ToolUse| match &used.when {
         Some(when) => view.holds(when),
@@ -23,7 +23,7 @@ pub(super) fn offered(model: &ModelAgent, view: &View<'_>) -> Result<Vec<bool>, 
     model.tools.iter().map(holds).collect()
 }
 
-/// The specs of those that are offered.
+/// Returns the specs of the tools that are offered.
 pub(super) fn specs(
     network: &Network,
     agent: &AgentDef,
@@ -73,7 +73,7 @@ fn spec(network: &Network, agent: &AgentDef, used: &ToolUse) -> ToolSpec {
     }
 }
 
-/// What a model is told of a fork that does not wait for all of its branches.
+/// Returns the sentence about a fork that does not wait for all of its branches.
 fn joined(on: &JoinOn) -> Option<String> {
     Some(match on {
         JoinOn::All => return None,
@@ -88,7 +88,7 @@ fn joined(on: &JoinOn) -> Option<String> {
     })
 }
 
-/// Whom an agent may hand over to, in any network in which it is a member.
+/// Returns the members to which an agent may hand over, in all networks of which it is a member.
 fn peers<'n>(network: &'n Network, agent: &str) -> Vec<&'n Name> {
     let mut peers: Vec<&Name> = Vec::new();
     for def in network.agents.values() {
@@ -131,7 +131,7 @@ fn message_schema() -> Json {
     })
 }
 
-/// An instance is chosen by its name.
+/// Adds the parameter `name`, by which an instance is chosen, to a schema.
 fn named(mut schema: Json) -> Json {
     let name = json!({
         "type": "string",
@@ -169,7 +169,7 @@ fn schema_without(parameters: &Parameters, hidden: &[&str]) -> Json {
     }
 }
 
-/// JSON Schema of an object with exactly these fields. Secrets are not in it: no model fills one in.
+/// Returns the JSON Schema of an object with exactly these fields. Secrets are left out, because no model fills them in.
 pub fn schema_of_fields(fields: &[(Name, Type)]) -> Json {
     object_schema(fields.iter().map(|(n, t)| (n, t)))
 }
@@ -192,7 +192,7 @@ fn object_schema<'a>(fields: impl Iterator<Item = (&'a Name, &'a Type)>) -> Json
     Json::Object(schema)
 }
 
-/// JSON Schema of a type, in a fixed order of keys.
+/// Returns the JSON Schema of a type, in a fixed order of keys.
 pub fn schema_of(ty: &Type) -> Json {
     let mut schema = match &ty.kind {
         TypeKind::String { pattern } => {
@@ -226,7 +226,7 @@ fn number(kind: &str, minimum: Option<f64>, maximum: Option<f64>) -> Json {
     let mut schema = json!({ "type": kind });
     for (key, bound) in [("minimum", minimum), ("maximum", maximum)] {
         if let Some(bound) = bound {
-            // A whole bound is written as one: `1`, not `1.0`.
+            // A whole bound is written as an integer: `1`, not `1.0`.
             schema[key] = if bound.fract() == 0.0 && bound.abs() < 9e15 {
                 (bound as i64).into()
             } else {

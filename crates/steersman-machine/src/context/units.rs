@@ -1,5 +1,5 @@
-//! A stack as units of rendering: a message, a summary, an exchange. An exchange is never split, and a call that
-//! follows another (`then:`) stands in its place.
+//! A stack as units of rendering: messages, summaries, exchanges. An exchange is never split, and a call that follows another
+//! (`then:`) is shown in the place of that one.
 
 use super::History;
 use super::policies::Age;
@@ -10,26 +10,26 @@ use crate::view::Read;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// One unit.
+/// A unit of rendering.
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) what: What,
-    /// Exchanges of the agent that are closed once this one is; 0 while it is open, and of what is no exchange.
+    /// Number of the agent's closed exchanges once this one is closed; 0 while it is open, and for a unit that is no exchange.
     pub(super) closes: u32,
-    /// How old its calls were when it was rendered last.
+    /// Ages of its calls at the last rendering.
     pub(super) ages: Vec<Age>,
-    /// As last rendered; none if that must be done again.
+    /// The last rendering. `None` means that the unit must be rendered again.
     pub(super) kept: Option<(Vec<Arc<super::Segment>>, Vec<Read>)>,
 }
 
-/// What a unit is.
+/// Kind and content of a unit.
 #[derive(Debug)]
 pub(super) enum What {
-    /// Something said to the agent.
+    /// A message to the agent.
     Message { from: Origin, body: Body },
-    /// A summary of what was before.
+    /// A summary of everything before.
     Summary(Body),
-    /// What the model answered, with its calls.
+    /// An answer of the model, with its calls.
     Answer {
         text: Option<Body>,
         opaque: Option<Body>,
@@ -39,15 +39,15 @@ pub(super) enum What {
     Engine(Vec<Chain>),
 }
 
-/// A call with those that followed it.
+/// A call with the calls that followed it.
 #[derive(Debug)]
 pub(super) struct Chain {
     pub(super) first: Call,
-    /// The last that followed.
+    /// The last call that followed.
     pub(super) last: Option<Call>,
-    /// What the last gave; none while it is open.
+    /// Result of the last call. `None` while the call is open.
     pub(super) result: Option<CallResult>,
-    /// The how manieth exchange with its tool this is; 0 while it is open.
+    /// Number of this exchange among those with the call's tool, from 1; 0 while it is open.
     pub(super) own: u32,
 }
 
@@ -67,7 +67,7 @@ impl Chain {
 
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 enum Tail {
-    /// Calls that come now belong to the unit before.
+    /// The next calls belong to the unit before.
     Opening,
     #[default]
     Other,
@@ -77,37 +77,37 @@ enum Tail {
 #[derive(Debug, Default)]
 pub(super) struct Units {
     pub(super) list: VecDeque<Unit>,
-    /// Messages that are being answered and lie before the boundary.
+    /// Messages that are being answered although they are before the boundary.
     pub(super) pinned: Vec<(Body, Arc<super::Segment>)>,
-    /// Line of the last push that is in it.
+    /// Line of the last push that was read.
     last: Line,
-    /// Exchanges before the boundary.
+    /// Number of exchanges before the boundary.
     before: u32,
     exchanges: u32,
-    /// Exchanges in which a tool was called, by tool.
+    /// Number of exchanges in which a tool was called, by tool.
     used: Uses,
-    /// Tools that were called since no call was open.
+    /// Tools that were called since the last exchange closed.
     opened: Vec<Name>,
     open: u32,
     tail: Tail,
 }
 
-/// Where a stack stands: what of the agent the walk needs.
+/// The state of an agent's stack that [`Units`] needs.
 #[derive(Clone, Debug)]
 pub(super) struct Head {
     pub(super) agent: Id,
     pub(super) last: Line,
     pub(super) exchanges: u32,
     pub(super) open: u32,
-    /// Exchanges before the boundary.
+    /// Number of exchanges before the boundary.
     pub(super) before: u32,
-    /// Exchanges in which a tool was called, by tool.
+    /// Number of exchanges in which a tool was called, by tool.
     pub(super) used: Uses,
 }
 
 impl Units {
-    /// Takes in what was pushed since, and drops what lies before the boundary now. The cost is that of the new part,
-    /// unless this is another stack (a rewind, an adoption): then it is read anew.
+    /// Reads everything that was pushed since the last call, and drops units before the boundary. The cost is that of the new
+    /// part. Another stack (after a rewind or an adoption) is read again.
     pub(super) fn follow(&mut self, history: &dyn History, head: &Head) {
         if self.last != head.last || self.before > head.before {
             match (self.before <= head.before)
@@ -126,7 +126,7 @@ impl Units {
         }
     }
 
-    /// How many units lie before the first call that was made at this line or behind it.
+    /// Returns the number of units before the first call that was made at or after this line.
     pub(super) fn before(&self, since: Line) -> usize {
         let is = |unit: &Unit| match &unit.what {
             What::Message {
@@ -138,7 +138,7 @@ impl Units {
         self.list.iter().position(is).unwrap_or(0)
     }
 
-    /// What was pushed above the line that is known, oldest first; none if the chain does not lead there.
+    /// Returns the pushes above the known line, oldest first. `None` means that the chain does not lead there.
     fn since(&self, history: &dyn History, head: &Head) -> Option<Vec<Interaction>> {
         if !self.last.is_some() {
             return None;
@@ -161,8 +161,8 @@ impl Units {
         )
     }
 
-    /// Reads from the top down to the boundary, then builds upward. Of a chain that crosses the boundary all is read:
-    /// it is one unit.
+    /// Reads from the top down to the boundary, then builds the units upward. A chain that crosses the boundary is read whole,
+    /// because it is one unit.
     fn read(&mut self, history: &dyn History, head: &Head) {
         let (mut shown, mut at) = (Vec::new(), head.last);
         let (mut open, mut exchanges) = (head.open, head.exchanges);
@@ -174,14 +174,14 @@ impl Units {
                     .last()
                     .is_some_and(|above| !matches!(above, Interaction::Call(_)));
                 match interaction {
-                    // It had no calls: it is an exchange of its own.
+                    // An answer without calls is an exchange of its own.
                     Interaction::AssistantMessage { .. } if bare => {
                         if exchanges <= head.before && wanted.is_empty() {
                             break 'down;
                         }
                         exchanges = exchanges.saturating_sub(1);
                     }
-                    // Going down, a result opens its call again: with none open it was the one that closed.
+                    // Read downward, a result opens its call again. If no call was open, this result closed the exchange.
                     Interaction::Result(_) => {
                         if open == 0 {
                             if exchanges <= head.before && wanted.is_empty() {
@@ -211,7 +211,7 @@ impl Units {
             ..Self::default()
         };
         shown.iter().rev().for_each(|i| self.push(i));
-        // What lies below was not read: it was counted.
+        // Exchanges below were not read, so their uses of the tool are added from the snapshot's count.
         let read = std::mem::replace(&mut self.used, head.used.clone());
         let chains = self.list.iter_mut().flat_map(Unit::chains);
         for chain in chains.filter(|chain| chain.own > 0) {
@@ -230,7 +230,7 @@ impl Units {
                 from: from.clone(),
                 body: *body,
             }),
-            // Where those of policies are shown, the snapshot says.
+            // Summaries of policies are no units; the snapshot says where they are shown.
             Interaction::Summary(summary) if matches!(summary.covers, Covers::Exchanges(..)) => {}
             Interaction::Summary(summary) => self.unit(What::Summary(summary.body)),
             Interaction::AssistantMessage { text, opaque, .. } => {
@@ -250,7 +250,7 @@ impl Units {
         }
     }
 
-    /// An answer without calls is an exchange of its own.
+    /// Closes an answer without calls, which is an exchange of its own.
     fn bare(&mut self) {
         let exchanges = self.exchanges + 1;
         if let Some(unit) = self.list.back_mut()
@@ -306,7 +306,7 @@ impl Units {
             unit.kept = None;
             unit.chains()[n].result = Some(result.clone());
         }
-        // What only follows another call is no exchange with its tool.
+        // A call that only follows another call does not count as an exchange with its tool.
         let mut counted = BTreeMap::new();
         if closed {
             for name in std::mem::take(&mut self.opened) {
@@ -342,7 +342,7 @@ impl Unit {
         }
     }
 
-    /// Its calls, each with its age.
+    /// Returns its calls, each with its age.
     pub(super) fn aged<'a>(&'a self, calls: &'a [Chain]) -> impl Iterator<Item = (&'a Chain, Age)> {
         let ages = self.ages.iter().copied();
         calls.iter().zip(ages.chain(std::iter::repeat(Age::Fresh)))
@@ -359,7 +359,7 @@ impl Unit {
         matches!(self.what, What::Answer { .. } | What::Engine(_))
     }
 
-    /// Whether one of its calls waits for its result.
+    /// Returns true if one of its calls waits for its result.
     pub(super) fn is_open(&self) -> bool {
         match &self.what {
             What::Answer { calls, .. } | What::Engine(calls) => {

@@ -1,4 +1,4 @@
-//! Why a request is as it is: where each of its segments comes from, and what is not in it, and why.
+//! Explanation of a request: the origin of each segment, the parts that are left out, and the reasons.
 
 use super::history::head;
 use super::policies::{self, Age, COMPACT, KEEP_EXCHANGES};
@@ -11,58 +11,58 @@ use crate::snapshot::Snapshot;
 use crate::tick::Cx;
 use crate::view::{Read, Trace, View};
 
-/// A request, and where it comes from.
+/// A request with the origins of its segments.
 #[derive(Clone, Debug)]
 pub struct Explained {
-    /// The request.
+    /// The explained request.
     pub request: Request,
-    /// Of each of its segments, in order.
+    /// Origin of each segment, in order.
     pub origins: Vec<Origin>,
-    /// What lies on the agent's stack and is not in it.
+    /// Parts of the agent's stack that are not in the request.
     pub absent: Vec<Absent>,
 }
 
-/// Where a segment comes from.
+/// Origin of a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The template that made it, by the keys that lead to it (`agents.desk.system`), or its file; none: the engine's own words, or
-    /// what was said as it was said.
+    /// The template that made the segment, by its keys (`agents.desk.system`) or its file. `None` means a text of the engine, or
+    /// an unchanged text of the conversation.
     pub template: Option<String>,
-    /// What it read.
+    /// Variables that the template read.
     pub reads: Vec<Variable>,
-    /// The lines of the log that it tells of.
+    /// Lines of the log that the segment shows.
     pub lines: Vec<Line>,
-    /// What a policy made of it: the policy, its boundary, and what stands there (`stub`, `summary`, `elide`).
+    /// Policy that changed the segment: its name, its boundary, and the replacement (`stub`, `summary`, `elide`).
     pub aged: Option<(Name, u32, &'static str)>,
 }
 
 /// A variable that a template read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name, as far as it was looked at: `state.plan`, `calls.pay`, `now`.
+    /// Name of the variable, as far as it was read: `state.plan`, `calls.pay`, `now`.
     pub path: String,
-    /// The line of the template that names it; 0 where that names only a part of it.
+    /// Row of the template that names the variable; 0 if no row has the whole name.
     pub row: usize,
-    /// The line of the log that it has its value from; none: a default, the clock, what the session was bound to.
+    /// Line of the log that gave the variable its value. `None` means a default, the clock, or a bound value.
     pub written: Option<Line>,
 }
 
-/// What is left out.
+/// A part of the stack that is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
-    /// What: a tool's call, or exchanges.
+    /// Name of the part: a tool for its call, or `exchanges N to M`.
     pub what: String,
-    /// By which policy.
+    /// Policy that left the part out.
     pub policy: Name,
-    /// Where its boundary stands.
+    /// Boundary of the policy.
     pub mark: u32,
-    /// The first and the last line of it.
+    /// First and last line of the part.
     pub lines: (Line, Line),
 }
 
-/// The request that [`super::request`] gives, and where each part of it comes from.
+/// Returns the request of [`super::request`] and the origin of each of its parts.
 ///
-/// An error is that of a template.
+/// An error is the failure of a template.
 pub fn explain(
     cx: &Cx<'_>,
     history: &dyn History,
@@ -112,7 +112,7 @@ pub fn explain(
     })
 }
 
-/// What explaining reads.
+/// Input of an explanation.
 struct All<'a> {
     cx: &'a Cx<'a>,
     snapshot: &'a Snapshot,
@@ -123,7 +123,8 @@ struct All<'a> {
 }
 
 impl All<'_> {
-    /// The keys that lead to what the agent is asked with: those of its mode, unless it has that from the agent itself.
+    /// Returns the keys of a setting in the definition: those of the agent's mode, unless the mode has the setting from the
+    /// agent.
     fn key<T: PartialEq>(&self, key: &str, part: impl Fn(&ModelAgent) -> &T) -> String {
         let agent = &self.def.name;
         let mode = self.def.mode(self.snapshot.agent(self.agent).mode.as_ref());
@@ -154,12 +155,12 @@ impl All<'_> {
         };
         let trace = Trace::default();
         let view = View::new(self.cx, self.snapshot, Some(self.agent)).traced(&trace);
-        // it rendered a moment ago
+        // It was rendered for the request already, so it does not fail here.
         let _ = template.render(&view);
         self.made(template, key, &trace.take())
     }
 
-    /// The segments of the history, in their order.
+    /// Returns the origins of the segments of the history, in order.
     fn history(&self, request: &Request) -> Vec<Origin> {
         let segments = request
             .segments
@@ -191,7 +192,7 @@ impl All<'_> {
             ..Origin::default()
         });
         let mut all: Vec<Origin> = summary.chain(pinned).chain(of_units).collect();
-        // What the caller saw stands in front.
+        // Segments of the caller's context come first.
         while all.len() < segments {
             all.insert(0, Origin::default());
         }
@@ -283,7 +284,7 @@ impl All<'_> {
         }
     }
 
-    /// A segment that a template made.
+    /// Returns the origin of a segment that a template made.
     fn made(&self, template: &Template, key: String, reads: &[Read]) -> Origin {
         let view = View::new(self.cx, self.snapshot, Some(self.agent));
         let reads = reads.iter().map(|read| {
@@ -307,7 +308,7 @@ impl All<'_> {
         }
     }
 
-    /// What is not shown: whole exchanges, and calls that are dropped.
+    /// Returns the parts that are not shown: whole exchanges, and calls that are dropped.
     fn absent(&self, history: &dyn History) -> Vec<Absent> {
         let mut units = Units::default();
         let whole = super::units::Head {
@@ -364,7 +365,7 @@ impl All<'_> {
     }
 }
 
-/// The first and the last line of a unit.
+/// Returns the first and the last line of a unit.
 fn lines(unit: &Unit) -> (Option<Line>, Option<Line>) {
     let (text, calls) = match &unit.what {
         What::Message { body, .. } | What::Summary(body) => (Some(*body), &[][..]),

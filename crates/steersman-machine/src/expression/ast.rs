@@ -1,38 +1,38 @@
-//! The syntax tree of expressions and templates: owned, with byte spans, so that the checker can walk it.
+//! The syntax tree of expressions and templates. It is owned and has byte spans, so that the checker can walk it.
 
 use crate::ids::Name;
 use minijinja::Value;
 use std::ops::Range;
 
-/// Bytes of the source.
+/// A range of bytes of the source.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// The first byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// One behind the last byte.
+    /// Offset after the last byte.
     pub end: u32,
 }
 
 impl Span {
-    /// From the start of this one to the end of the other.
+    /// Returns the smallest span that covers both.
     pub fn to(self, other: Self) -> Self {
         Self {
             start: self.start.min(other.start),
             end: self.end.max(other.end),
         }
     }
-    /// As a range of bytes.
+    /// Returns the span as a range of bytes.
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// An expression.
+/// A node of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where it stands.
+    /// Span of the expression in the source.
     pub span: Span,
-    /// What it is.
+    /// Kind of the expression, with its parts.
     pub kind: NodeKind,
 }
 
@@ -41,133 +41,133 @@ pub struct Node {
 pub enum NodeKind {
     /// A name: `state`, `args`, a loop variable.
     Var(Name),
-    /// A constant.
+    /// A constant value.
     Const(Value),
-    /// `of.name`
+    /// `of.name`: a field of an object.
     Attr {
-        /// Of what.
+        /// The object that has the field.
         of: Box<Node>,
-        /// Which field.
+        /// Name of the field.
         name: Name,
     },
-    /// `of[key]`
+    /// `of[key]`: an element or field.
     Item {
-        /// Of what.
+        /// The list or object.
         of: Box<Node>,
-        /// Which.
+        /// Index of the element or name of the field.
         key: Box<Node>,
     },
-    /// `of[start:stop:step]`
+    /// `of[start:stop:step]`: a part of a list or text.
     Slice {
-        /// Of what.
+        /// The list or text.
         of: Box<Node>,
-        /// From here.
+        /// Index of the first element.
         start: Option<Box<Node>>,
-        /// Up to here.
+        /// Index after the last element.
         stop: Option<Box<Node>>,
-        /// In steps of.
+        /// Distance of the elements.
         step: Option<Box<Node>>,
     },
-    /// `not of`; also around a test (`is not none`) and `not in`.
+    /// `not of`; also around a negated test (`is not none`).
     Not(Box<Node>),
-    /// `-of`
+    /// `-of`: the negative number.
     Neg(Box<Node>),
-    /// `left and right`; the right side is looked at only where the left is true.
+    /// `left and right`; the right side is evaluated only if the left is true.
     And(Box<Node>, Box<Node>),
-    /// `left or right`; the right side is looked at only where the left is false.
+    /// `left or right`; the right side is evaluated only if the left is false.
     Or(Box<Node>, Box<Node>),
-    /// Arithmetic, and `~`.
+    /// An arithmetic operator, or `~`.
     Binary {
-        /// Which.
+        /// The operator between the operands.
         op: BinaryOp,
-        /// Left side.
+        /// The left operand.
         left: Box<Node>,
-        /// Right side.
+        /// The right operand.
         right: Box<Node>,
     },
-    /// `first op next op next ..`: a chain holds where each pair does.
+    /// `first op next op next ..`: a chain is true if each pair is.
     Compare {
         /// The first operand.
         first: Box<Node>,
         /// Each further operand with the operator before it; never empty.
         rest: Vec<(CompareOp, Node)>,
     },
-    /// `then if test else otherwise`
+    /// `then if test else otherwise`: a choice of values.
     If {
-        /// The condition.
+        /// The condition of the choice.
         test: Box<Node>,
-        /// Where it holds.
+        /// Value if the condition is true.
         then: Box<Node>,
-        /// Where it does not; left out: none.
+        /// Value if the condition is false. `None` means none.
         otherwise: Option<Box<Node>>,
     },
-    /// `of | name(args)`
+    /// `of | name(args)`: a filter.
     Filter {
-        /// Its name, one of [`filters`](super::filters).
+        /// Name of the filter, one of [`filters`](super::filters).
         name: Name,
-        /// Where the name stands.
+        /// Span of the name.
         name_span: Span,
-        /// What it is applied to; none only in `{% filter %}` and `{% set %}` blocks: their text.
+        /// Input of the filter. `None` only in `{% filter %}` and `{% set %}` blocks, whose text is the input.
         of: Option<Box<Node>>,
-        /// Its arguments.
+        /// Arguments of the filter.
         args: Args,
     },
-    /// `of is name(args)`
+    /// `of is name(args)`: a test.
     Test {
-        /// Its name, one of [`tests`](super::tests).
+        /// Name of the test, one of [`tests`](super::tests).
         name: Name,
-        /// Where the name stands.
+        /// Span of the name.
         name_span: Span,
-        /// What is tested.
+        /// The value that is tested.
         of: Box<Node>,
-        /// Its arguments.
+        /// Arguments of the test.
         args: Args,
     },
-    /// `name(args)`: `range` or `dict`.
+    /// `name(args)`: a call of `range` or `dict`.
     Call {
-        /// The function.
+        /// Name of the function.
         name: Name,
-        /// Its arguments.
+        /// Arguments of the function.
         args: Args,
     },
-    /// `[a, b]`, `(a, b)`
+    /// `[a, b]` or `(a, b)`: a list.
     List(Vec<Node>),
-    /// `{ key: value }`
+    /// `{ key: value }`: an object.
     Map(Vec<(Node, Node)>),
 }
 
 /// Arguments of filters, tests and functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Args {
-    /// By position.
+    /// Arguments by position.
     pub positional: Vec<Node>,
-    /// By name.
+    /// Arguments by name.
     pub named: Vec<(Name, Node)>,
 }
 
-/// Arithmetic, and `~`.
+/// Arithmetic operators, and `~`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum BinaryOp {
     /// `+`: two numbers, two texts or two lists.
     Add,
-    /// `-`
+    /// `-`: the difference of two numbers.
     Sub,
-    /// `*`
+    /// `*`: the product of two numbers.
     Mul,
-    /// `/`: always a fraction.
+    /// `/`: the quotient of two numbers, always a fraction.
     Div,
-    /// `//`
+    /// `//`: the quotient of two numbers, rounded down.
     FloorDiv,
-    /// `%`
+    /// `%`: the remainder of `//`, with the sign of the divisor.
     Rem,
-    /// `**`
+    /// `**`: the power of two numbers.
     Pow,
-    /// `~`: both as text.
+    /// `~`: both operands as text, joined.
     Concat,
 }
 
 impl BinaryOp {
-    /// As written.
+    /// Returns the operator as it is written.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Add => "+",
@@ -182,29 +182,29 @@ impl BinaryOp {
     }
 }
 
-/// Comparing.
+/// Comparison operators.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum CompareOp {
-    /// `==`
+    /// `==`: the left is equal to the right.
     Eq,
-    /// `!=`
+    /// `!=`: the left is not equal to the right.
     Ne,
-    /// `<`
+    /// `<`: the left is less than the right.
     Lt,
-    /// `<=`
+    /// `<=`: the left is less than or equal to the right.
     Le,
-    /// `>`
+    /// `>`: the left is greater than the right.
     Gt,
-    /// `>=`
+    /// `>=`: the left is greater than or equal to the right.
     Ge,
-    /// `in`
+    /// `in`: the left is contained in the right, a text, list or object.
     In,
-    /// `not in`
+    /// `not in`: the left is not contained in the right.
     NotIn,
 }
 
 impl CompareOp {
-    /// As written.
+    /// Returns the operator as it is written.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Eq => "==",
@@ -219,92 +219,92 @@ impl CompareOp {
     }
 }
 
-/// A piece of a template.
+/// A statement of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// Where it stands.
+    /// Span of the statement in the source.
     pub span: Span,
-    /// What it is.
+    /// Kind of the statement, with its parts.
     pub kind: StmtKind,
 }
 
-/// The pieces of templates.
+/// The kinds of statements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
-    /// Text as it is.
+    /// Literal text of the template.
     Text(Name),
-    /// `{{ expr }}`
+    /// `{{ expr }}`: the value of an expression, as text.
     Emit(Node),
     /// `{% for target in over if filter %} body {% else %} otherwise {% endfor %}`
     For {
         /// The loop variable.
         target: Target,
-        /// What is gone through.
+        /// The list or object whose elements or keys the loop visits.
         over: Node,
-        /// Elements for which it does not hold are skipped.
+        /// Condition; elements for which it is false are skipped.
         filter: Option<Node>,
-        /// For each element.
+        /// Body, rendered for each element.
         body: Vec<Stmt>,
-        /// Where there was none.
+        /// Body if there is no element.
         otherwise: Vec<Stmt>,
     },
     /// `{% if test %} then {% else %} otherwise {% endif %}`
     If {
-        /// The condition.
+        /// The condition of the choice.
         test: Node,
-        /// Where it holds.
+        /// Body if the condition is true.
         then: Vec<Stmt>,
-        /// Where it does not.
+        /// Body if the condition is false.
         otherwise: Vec<Stmt>,
     },
     /// `{% with target = value %} body {% endwith %}`
     With {
         /// The names and their values.
         bind: Vec<(Target, Node)>,
-        /// Where they are known.
+        /// Body in which the names are known.
         body: Vec<Stmt>,
     },
-    /// `{% set target = value %}`: known from here to the end of the enclosing loop or `with`.
+    /// `{% set target = value %}`: a name that is known from here to the end of the enclosing loop or `with`.
     Set {
-        /// The name.
+        /// The name that is set.
         target: Target,
-        /// Its value.
+        /// Value of the name.
         value: Node,
     },
     /// `{% set target | filter %} body {% endset %}`
     SetBlock {
-        /// The name.
+        /// The name that is set.
         target: Target,
-        /// Applied to the rendered body.
+        /// Filter that is applied to the rendered body.
         filter: Option<Node>,
-        /// Rendered to a text.
+        /// Body, rendered to a text.
         body: Vec<Stmt>,
     },
     /// `{% filter f %} body {% endfilter %}`
     FilterBlock {
-        /// Applied to the rendered body.
+        /// Filter that is applied to the rendered body.
         filter: Node,
-        /// Rendered to a text.
+        /// Body, rendered to a text.
         body: Vec<Stmt>,
     },
-    /// `{% break %}`
+    /// `{% break %}`: ends the innermost loop.
     Break,
-    /// `{% continue %}`
+    /// `{% continue %}`: goes on with the next element.
     Continue,
 }
 
-/// What is assigned to.
+/// The left side of an assignment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
-    /// A name.
+    /// One name, with its span.
     Name(Name, Span),
-    /// Several, from a list of as many.
+    /// Several targets, assigned from a list of the same length.
     List(Vec<Target>),
 }
 
 impl Node {
-    /// The path that this expression is, from its root name, as far as it consists of fields and constant keys:
-    /// `state.invoice["total"]` gives `[state, invoice, total]`. None if it is something else.
+    /// Returns the path of an expression that is a root name followed by fields and constant keys only: `state.invoice["total"]`
+    /// gives `[state, invoice, total]`. Returns `None` for any other expression.
     pub fn path(&self) -> Option<Vec<Name>> {
         match &self.kind {
             NodeKind::Var(name) => Some(vec![name.clone()]),
@@ -325,13 +325,13 @@ impl Node {
         }
     }
 
-    /// Whether its value may depend on this entry of `state`.
+    /// Returns true if the value of the expression may depend on this entry of `state`.
     pub fn reads_state(&self, entry: &str) -> bool {
         let is_state =
             |node: &Self| matches!(&node.kind, NodeKind::Var(name) if &**name == "state");
         match &self.kind {
             NodeKind::Attr { of, name } if is_state(of) => &**name == entry,
-            // Which one is known when it is worked out.
+            // `state` alone, or with a computed key, may be any entry.
             NodeKind::Var(name) => &**name == "state",
             _ => self
                 .children()
@@ -340,7 +340,7 @@ impl Node {
         }
     }
 
-    /// The expressions directly below this one, left to right.
+    /// Returns the direct subexpressions, left to right.
     pub fn children(&self) -> Vec<&Node> {
         fn args(args: &Args) -> impl Iterator<Item = &Node> {
             args.positional

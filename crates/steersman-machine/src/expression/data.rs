@@ -1,24 +1,24 @@
-//! JSON with templates in its texts.
+//! JSON values whose texts may be templates.
 
 use super::{EvalError, Scope, SyntaxError, Template};
 use serde_json::Value as Json;
 
-/// JSON with templates in its texts: `json:`, `set:`, `args:`. A text that is exactly one `{{ expr }}` yields the typed value.
+/// JSON whose texts may be templates: `json:`, `set:`, `args:`. A text that is exactly one `{{ expr }}` yields the typed value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
-    /// As it is.
+    /// JSON without templates.
     Plain(Json),
-    /// A text with a template in it.
+    /// A text that is a template.
     Template(Template),
-    /// A list.
+    /// A list with a template somewhere in it.
     List(Vec<Data>),
-    /// An object.
+    /// An object with a template somewhere in it.
     Map(Vec<(String, Data)>),
 }
 
 impl Data {
-    /// Parses the templates in JSON; keys are plain text. What holds no template stays as it is. The error's range
-    /// counts in the text that is broken.
+    /// Parses the templates in JSON. Keys are plain text. JSON without templates stays as it is. The range of an error counts
+    /// bytes of the text that has the fault.
     pub fn parse(json: Json) -> Result<Self, SyntaxError> {
         Ok(match json {
             Json::String(text) if has_template(&text) => Self::Template(Template::parse(&text)?),
@@ -58,7 +58,7 @@ impl Data {
         }
     }
 
-    /// As it was written: [`Data::parse`] of it gives the same again.
+    /// Returns the JSON as it was written. [`Data::parse`] of it gives the same data.
     pub fn source(&self) -> Json {
         match self {
             Self::Plain(json) => json.clone(),
@@ -72,8 +72,8 @@ impl Data {
         }
     }
 
-    /// Its value. A field of an object that is exactly one `{{ expr }}` of an unset optional is left out; standing
-    /// alone or in a list it is `null`.
+    /// Evaluates the data. If the value of an object's field is exactly one `{{ expr }}` and evaluates to null, the field is left
+    /// out. In a list, or as the whole value, it is `null`.
     pub fn eval(&self, scope: &dyn Scope) -> Result<Json, EvalError> {
         Ok(match self {
             Self::Plain(json) => json.clone(),
@@ -94,7 +94,7 @@ impl Data {
         })
     }
 
-    /// Its value as a field, query or argument: none where it is left out.
+    /// Evaluates the data as a field, query or argument. `None` means that the field is left out.
     pub fn eval_field(&self, scope: &dyn Scope) -> Result<Option<Json>, EvalError> {
         let value = self.eval(scope)?;
         Ok(match self {
@@ -103,7 +103,7 @@ impl Data {
         })
     }
 
-    /// All templates in it, in order.
+    /// Returns all templates in the data, in order.
     pub fn templates(&self) -> Vec<&Template> {
         match self {
             Self::Plain(_) => Vec::new(),
@@ -118,7 +118,7 @@ fn has_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%") || text.contains("{#")
 }
 
-/// Named arguments, each evaluated; those that are left out are absent.
+/// Evaluates named arguments; those that are left out are absent from the result.
 pub(crate) fn arguments<'a>(
     args: impl IntoIterator<Item = &'a (crate::ids::Name, Data)>,
     scope: &dyn Scope,

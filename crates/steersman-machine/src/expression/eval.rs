@@ -1,4 +1,4 @@
-//! The evaluator: walks the tree, with fuel.
+//! The evaluator: it walks the syntax tree and pays for each step.
 
 use super::ast::{Args, BinaryOp, CompareOp, Node, NodeKind};
 use super::kind::Kind;
@@ -13,21 +13,21 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 pub(super) type Evaluated = Result<Value, EvalError>;
-/// Arguments by position and by name.
+/// Arguments of a call, by position and by name.
 pub(super) type Given = (Vec<Value>, Vec<(Name, Value)>);
 
-/// One evaluation.
+/// The state of one evaluation.
 pub(super) struct Eval<'a> {
     scope: &'a dyn Scope,
     source: &'a Arc<str>,
-    /// Templates and `outcome`: a path through an unset optional is none.
+    /// True in templates and `outcome`: a path through an unset optional is none there.
     pub(super) lenient: bool,
-    /// A URL: what is put into path or query is percent-encoded.
+    /// True for a URL: values in its path or query are percent-encoded.
     pub(super) encode: bool,
     pub(super) meter: Meter,
     pub(super) out: String,
     pub(super) locals: Vec<(Name, Value)>,
-    /// Where the names of the innermost loop or `with` begin.
+    /// Index of the first name of the innermost loop or `with`.
     pub(super) frame: usize,
 }
 
@@ -144,8 +144,8 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// A value that is there. In a template a path that leads nowhere is an error all the same: only what is
-    /// declared and unset is none.
+    /// Evaluates a node to a defined value. In a template, too, a path that leads nowhere
+    /// is an error; only a declared, unset entry is none.
     pub(super) fn defined(&mut self, node: &Node) -> Evaluated {
         let value = self.node(node)?;
         if value.is_undefined() {
@@ -154,7 +154,7 @@ impl<'a> Eval<'a> {
         Ok(value)
     }
 
-    /// Follows fields and keys from a name; the scope takes as many steps of it as it likes.
+    /// Follows fields and keys from a name. The scope resolves as many of the steps as it wants.
     fn path(&mut self, node: &Node) -> Evaluated {
         let mut steps: Vec<(Value, &Node)> = Vec::new();
         let mut at = node;
@@ -199,7 +199,7 @@ impl<'a> Eval<'a> {
         Ok(value)
     }
 
-    /// One field or element. `of` is where `value` came from.
+    /// Returns one field or element of a value. `of` is the node that gave the value.
     fn step(&mut self, value: &Value, key: &Value, of: &Node, at: &Node) -> Evaluated {
         match (Kind::of(value), Kind::of(key)) {
             (Kind::Undefined, _) => Err(self.undefined(of)),
@@ -251,7 +251,7 @@ impl<'a> Eval<'a> {
             let n = self.defined(bound)?;
             match (Num::of(&n), i64::try_from(n.clone())) {
                 _ if n.is_none() => {}
-                // What lies beyond any list lies at its end.
+                // A bound outside the range of `i64` is beyond the end of any list.
                 (Some(Num::Int(n)), _) => {
                     *slot = Some(n.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
                 }
@@ -357,8 +357,8 @@ impl<'a> Eval<'a> {
         })
     }
 
-    /// Whether a value counts as true: not empty, not zero, set. A secret has no truth; what is not defined has one
-    /// in templates alone.
+    /// Returns whether a value counts as true: set, not empty and not zero. A secret is an
+    /// error, and so is an undefined value outside of templates.
     pub(super) fn truth(&mut self, value: &Value, node: &Node) -> Result<bool, EvalError> {
         match Kind::of(value) {
             Kind::Sealed => Err(self.sealed(node)),
@@ -368,7 +368,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Refuses what no operator takes.
+    /// Refuses values that no operator takes: undefined, none and secrets.
     fn operand(&self, value: &Value, node: &Node) -> Result<(), EvalError> {
         match Kind::of(value) {
             Kind::Undefined => Err(self.undefined(node)),
@@ -387,7 +387,7 @@ impl<'a> Eval<'a> {
         Ok((positional?, named))
     }
 
-    /// Applies a filter. `of` is where its input came from.
+    /// Applies a filter. `of` is the node that gave its input.
     pub(super) fn filter(
         &mut self,
         name: &str,
@@ -456,13 +456,13 @@ impl<'a> Eval<'a> {
         let count = (span * i128::from(step.signum())).max(0) as u128;
         let count = count.div_ceil(u128::from(step.unsigned_abs()));
         let count = u64::try_from(count).unwrap_or(u64::MAX);
-        // Before they are made, and once more as a list.
+        // Pay before the numbers are made; the list is paid again below.
         self.paid(self.meter.elements(count), node)?;
         let mut next = Some(start);
         let mut numbers = Vec::with_capacity(count as usize);
         while let Some(at) = next.filter(|_| numbers.len() < count as usize) {
             numbers.push(Value::from(at));
-            // There is none behind the last one that a number can be.
+            // No number follows the largest one.
             next = at.checked_add(step);
         }
         self.paid(value::list(&self.meter, numbers), node)
@@ -470,7 +470,7 @@ impl<'a> Eval<'a> {
 
     // --- results and errors
 
-    /// A value as text: what `{{ }}` writes.
+    /// Returns a value as text, as `{{ }}` writes it.
     pub(super) fn text<'v>(
         &self,
         value: &'v Value,
@@ -485,7 +485,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// A value as JSON.
+    /// Returns a value as JSON.
     pub(super) fn json(&self, value: &Value, node: &Node) -> Result<Json, EvalError> {
         if value.is_undefined() {
             return Err(self.undefined(node));
@@ -494,8 +494,8 @@ impl<'a> Eval<'a> {
         to_json(value).map_err(|why| self.error(EvalKind::Failed, why, node))
     }
 
-    /// Pays for a value that is handed out, where it may hold more than what it was made of: the same text a thousand
-    /// times. What lies in the data already is handed on as it is.
+    /// Pays for a value that is handed out, because it may hold more than it was made of: the same text a thousand times. Texts
+    /// and parts of the data are free.
     pub(super) fn given(&self, value: &Value, node: &Node) -> Result<(), EvalError> {
         if value.as_str().is_some() || value::json(value).is_some() {
             return Ok(());
@@ -507,7 +507,7 @@ impl<'a> Eval<'a> {
         self.paid(self.meter.steps(steps), node)
     }
 
-    /// What was paid, or why the evaluation ends.
+    /// Turns the failure of a payment into an error at a node.
     pub(super) fn paid<T>(&self, paid: Result<T, Refused>, node: &Node) -> Result<T, EvalError> {
         self.paid_at(paid, node.span.range())
     }
@@ -547,7 +547,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// A filter or a test gave nothing: because of its values, or because the evaluation ends here.
+    /// Returns the error of a filter or a test that failed: either its values do not fit, or the evaluation has ended.
     fn failed(&self, kind: EvalKind, why: impl FnOnce() -> String, node: &Node) -> EvalError {
         match self.meter.end() {
             Some(_) => self.ended(node),
@@ -556,7 +556,7 @@ impl<'a> Eval<'a> {
     }
 
     pub(super) fn part<'n>(&'n self, node: &'n Node) -> &'n str {
-        // Names are said as they are: in a partial, places are those of what includes it.
+        // In a partial, spans are those of the include statement, so return the name itself.
         if let NodeKind::Var(name) = &node.kind {
             return name;
         }
@@ -588,7 +588,7 @@ impl<'a> Eval<'a> {
 
     pub(super) fn undefined(&self, node: &Node) -> EvalError {
         let part = self.part(node);
-        // `check` has seen that it is declared, so what is missing is its value.
+        // `check` has made sure that the secret is declared, so only its value can be missing.
         let what = if part.starts_with("secrets.") {
             "set: its environment variable or file holds no value, or cannot be read"
         } else {
@@ -622,7 +622,7 @@ impl<'a> Eval<'a> {
     }
 }
 
-/// Elements from `start` to `stop` in steps; none for a step of 0.
+/// Returns the elements from `start` to `stop` in steps of `step`; `None` if the step is 0.
 fn cut<T: Clone>(items: &[T], [start, stop, step]: [Option<i64>; 3]) -> Option<Vec<T>> {
     let len = i64::try_from(items.len()).ok()?;
     let step = step.unwrap_or(1);

@@ -1,5 +1,5 @@
-//! Filters and tests. Most filters are minijinja's own functions; those that would compare or convert without
-//! being asked are ours, or are called only once their input is of one kind.
+//! Filters and tests. Most filters are minijinja's own functions. Filters of minijinja that would compare or convert unlike kinds
+//! are replaced, or are called only after their input is known to be of one kind.
 
 use super::ast::BinaryOp;
 use super::kind::Kind;
@@ -103,9 +103,9 @@ pub(super) const TESTS: &[&str] = &[
     "upper",
 ];
 
-/// Numbers in arguments of filters stay below this: there they say how many.
+/// Largest number in arguments of filters in which numbers are counts.
 const ROOM: u16 = 10_000;
-/// In arguments of these a number is a value like any other. A filter that is not here has its numbers bounded.
+/// Filters in whose arguments a number is an ordinary value. Filters that are not listed have their numbers bounded.
 const VALUES: &[&str] = &[
     "attr",
     "chain",
@@ -144,19 +144,19 @@ impl<'a> Given<'a> {
         let found = self.named.iter().find(|(n, _)| &**n == name);
         found.map(|(_, value)| value)
     }
-    /// All values, by position and by name.
+    /// Iterates over all arguments, by position and by name.
     fn all(&self) -> impl Iterator<Item = &'a Value> {
         let named = self.named.iter().map(|(_, value)| value);
         self.args.iter().chain(named)
     }
-    /// By name, else by position.
+    /// Returns an argument by its name, else by its position.
     fn get(&self, name: &str, at: usize) -> Option<&'a Value> {
         self.named(name).or_else(|| self.args.get(at))
     }
 }
 
-/// Applies a filter to a value that is defined; none only for `default` and `tojson`. Everything that is filtered
-/// comes through here: what it looks at is paid before, what it makes is paid and bounded behind.
+/// Applies a filter. Every application passes through here: what the filter looks at is paid before it runs, and what it makes is
+/// paid and bounded afterwards. The evaluator passes undefined values only to `default`, and none only to `default` and `tojson`.
 pub(super) fn apply(
     meter: &Meter,
     name: &str,
@@ -171,12 +171,12 @@ pub(super) fn apply(
     value::made(meter, value).map_err(said)
 }
 
-/// Refuses numbers that say how many and are too many, whatever their size.
+/// Refuses counts among the arguments that are too large.
 fn small(name: &str, given: &Given<'_>) -> Result<(), String> {
     let fits = |value: &Value| match (Kind::of(value), Num::of(value)) {
         (_, Some(Num::Int(n))) => n.unsigned_abs() <= u128::from(ROOM),
         (_, Some(Num::Float(x))) => x.abs() <= f64::from(ROOM),
-        // A whole number beyond 128 bits.
+        // An integer beyond 128 bits.
         (Kind::Number, None) => false,
         _ => true,
     };
@@ -186,18 +186,18 @@ fn small(name: &str, given: &Given<'_>) -> Result<(), String> {
     Err(format!("numbers here stay below {ROOM}"))
 }
 
-/// Pays for what a filter looks at. One that is not named here pays for all there is, at the highest rate.
+/// Pays for what a filter looks at. Filters that are not listed pay for everything, at the highest rate.
 fn pay(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Result<(), Refused> {
     meter.steps(1)?;
     let all = || std::iter::once(input).chain(given.all());
     let kind = Kind::of(input);
     match name {
-        // They hand on one value, or pay for each element as they come to it.
+        // They hand on one value, or pay for each element as they reach it.
         "attr" | "bool" | "chain" | "count" | "d" | "default" | "join" | "length" | "map"
         | "raw" | "reject" | "rejectattr" | "select" | "selectattr" | "string" | "sum"
         | "tojson" | "dictsort" | "groupby" | "max" | "min" | "sort" | "unique" => Ok(()),
         "first" | "last" if kind != Kind::Map => Ok(()),
-        // They hand on elements.
+        // They hand on elements without looking into them.
         "batch" | "first" | "items" | "last" | "list" | "slice" | "zip" => {
             all().try_for_each(|value| meter.shallow(value))
         }
@@ -206,7 +206,7 @@ fn pay(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Result<()
             all().try_for_each(|value| meter.deep(value, Rate::Look))
         }
         "trim" => {
-            // Each character is looked up among those that are trimmed.
+            // Each character is compared with those that are trimmed.
             let (len, among) = (length(input), given.all().map(length).sum::<usize>());
             meter.deep(input, Rate::Look)?;
             meter.bytes(len.saturating_mul(among), Rate::Copy)
@@ -216,7 +216,7 @@ fn pay(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Result<()
                 .all()
                 .filter_map(Value::as_i64)
                 .max_by_key(|n| n.abs());
-            // A fraction is written out with all its digits, up to a thousand.
+            // A fraction is written with all its digits, up to a thousand.
             meter.steps(match digits.unwrap_or(0) {
                 n @ 0.. => n.unsigned_abs() / 8,
                 _ => 128,
@@ -295,7 +295,7 @@ fn carried_out(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> A
     }
 }
 
-/// minijinja's own, once its input is of one kind and it cannot make too much.
+/// Calls minijinja's filter, after the input is known to be of one kind and the result not to be too large.
 fn bounded(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Applied {
     match name {
         "sort" | "min" | "max" => one_kind(meter, input, given.named("attribute"), true)?,
@@ -375,7 +375,7 @@ fn replaced(meter: &Meter, input: &Value, args: &[Value]) -> Applied {
     Ok(Value::from(input.replace(from, to)))
 }
 
-/// Objects one over the other, the last one uppermost; else one list behind the other.
+/// Merges objects, where later ones win; or appends lists.
 fn chained(meter: &Meter, input: &Value, args: &[Value]) -> Applied {
     let all = || std::iter::once(input).chain(args);
     if all().all(|value| Kind::of(value) == Kind::Map) {
@@ -405,7 +405,7 @@ fn builtin(name: &str, input: &Value, args: &[Value], named: &[(Name, Value)]) -
     }
     let applied = stock().empty_state().apply_filter(name, &all);
     applied.map_err(|error| {
-        // What it says may quote a value, and a value may be a secret.
+        // The error may quote a value, and a value may be a secret.
         let quotes = |detail: &str| {
             let mut texts = all.iter().filter_map(Value::as_str);
             texts.any(|text| !text.is_empty() && detail.contains(text))
@@ -422,7 +422,7 @@ fn said(refused: Refused) -> String {
         Refused::Unlike(a, b) => format!("{a} and {b} are unlike kinds"),
         Refused::Never(kind) => format!("it takes no value that is {kind}"),
         Refused::Failed(why) => why.to_owned(),
-        // Whoever applied it asks the meter.
+        // The caller asks the meter for the reason.
         Refused::Ended => "the evaluation ends here".to_owned(),
     }
 }
@@ -444,7 +444,7 @@ fn cents(input: &Value) -> Applied {
     }
 }
 
-/// A value as text, as `{{ }}` would write it.
+/// Returns a value as text, as `{{ }}` writes it.
 pub(super) fn plain<'v>(meter: &Meter, input: &'v Value) -> Result<Cow<'v, str>, String> {
     Ok(match Kind::of(input) {
         Kind::Text => Cow::Borrowed(input.as_str().unwrap_or("")),
@@ -476,7 +476,7 @@ fn field(meter: &Meter, item: &Value, path: &Value) -> Applied {
     Ok(at)
 }
 
-/// A text as a message quotes it.
+/// Returns a text, shortened for a message.
 fn shown(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(80) {
         Some((at, _)) => Cow::Owned(format!("{}..", &text[..at])),
@@ -484,7 +484,7 @@ fn shown(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// What stands where the name of a filter or a test is wanted.
+/// Returns the text for a value that is used as the name of a filter or a test.
 fn called(value: &Value) -> Cow<'_, str> {
     match value.as_str() {
         Some(name) => shown(name),
@@ -555,7 +555,7 @@ fn mapped(meter: &Meter, input: &Value, args: &[Value], named: &[(Name, Value)])
     value::list(meter, out?).map_err(said)
 }
 
-/// All elements (or their fields) are of one kind, and of one that has an order where that is wanted.
+/// Checks that all elements (or their fields) are of one kind, and of an ordered kind if `ordered`.
 fn one_kind(
     meter: &Meter,
     input: &Value,
@@ -570,7 +570,7 @@ fn one_kind(
     alike(meter, keys?, ordered)
 }
 
-/// What is sorted is of one kind; that it is sorted is paid.
+/// Checks that all keys are of one kind, and pays for sorting them.
 fn alike(meter: &Meter, keys: Vec<Value>, ordered: bool) -> Result<(), String> {
     let mut weights = Vec::with_capacity(keys.len());
     for key in &keys {
@@ -610,12 +610,12 @@ fn joined(
     Ok(Value::from(out))
 }
 
-/// Tests that compare, so that none may stand at their left.
+/// Returns true for tests for equality, which take none on their left.
 pub(super) fn compares(name: &str) -> bool {
     matches!(name, "eq" | "equalto" | "ne")
 }
 
-/// A test of a value that is defined and no secret. Everything that is tested comes through here.
+/// Applies a test to a value that is defined and not a secret. Every application passes through here.
 pub(super) fn test(
     meter: &Meter,
     name: &str,
@@ -661,13 +661,13 @@ pub(super) fn test(
     })
 }
 
-/// Pays for what a test looks at. One that is not named here pays for all there is, at the highest rate.
+/// Pays for what a test looks at. Tests that are not listed pay for everything, at the rate [`Rate::Look`].
 fn pay_test(meter: &Meter, name: &str, value: &Value, args: &[Value]) -> Result<(), Refused> {
     match name {
-        // They look at the kind, or at a number.
+        // They look at the kind or at a number only.
         "boolean" | "number" | "integer" | "int" | "float" | "string" | "sequence" | "mapping"
         | "iterable" | "true" | "false" | "odd" | "even" | "divisibleby" => Ok(()),
-        // They pay as they compare.
+        // They pay while they compare.
         "eq" | "equalto" | "ne" | "lt" | "lessthan" | "le" | "gt" | "greaterthan" | "ge" | "in" => {
             Ok(())
         }
@@ -689,7 +689,7 @@ fn text(value: &Value) -> Result<&str, String> {
 fn whole(value: &Value) -> Result<i128, String> {
     match (Num::of(value), value.as_i64()) {
         (Some(Num::Int(n)), _) => Ok(n),
-        // A fraction that is a whole number all the same.
+        // A fraction whose value is a whole number.
         (Some(Num::Float(_)), Some(n)) => Ok(i128::from(n)),
         (Some(Num::Float(_)), None) => Err("takes a whole number, this is a fraction".to_owned()),
         (None, _) => Err(format!("takes a whole number, this is {}", Kind::of(value))),

@@ -1,35 +1,35 @@
-//! The kinds of values. Integers and fractions are one kind.
+//! The kinds of values. Integers and fractions are the same kind.
 
 use super::value::is_sealed;
 use minijinja::Value;
 use minijinja::value::ValueKind;
 use std::fmt;
 
-/// What a value is, as far as operators care.
+/// The kind of a value, as operators distinguish them.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing is there.
+    /// The name or path has no value.
     Undefined,
-    /// An optional that is unset.
+    /// The value of an optional that is unset.
     None,
-    /// A secret.
+    /// A sealed secret.
     Sealed,
-    /// True or false.
+    /// A truth value.
     Boolean,
     /// A whole number or a fraction.
     Number,
-    /// A text.
+    /// A text value.
     Text,
-    /// A list.
+    /// A list or another sequence.
     List,
-    /// An object.
+    /// An object with named fields.
     Map,
-    /// Nothing that a definition can make.
+    /// A value that no definition can make.
     Other,
 }
 
 impl Kind {
-    /// The kind of a value.
+    /// Returns the kind of a value.
     pub fn of(value: &Value) -> Self {
         match value.kind() {
             ValueKind::Undefined => Self::Undefined,

@@ -1,9 +1,8 @@
-//! What one evaluation may use up. Whatever reads, compares or makes values pays here first, by the size of what it
-//! touches. Nothing that was paid is given back, so the steps bound the memory as well: what lives at once was made, and
-//! what was made was paid.
+//! Limits of one evaluation. Everything that reads, compares or makes values pays first, by the size of the values. Payments are
+//! never returned, so the fuel bounds the memory as well: all that is alive was made, and all that was made was paid.
 //!
-//! Nothing else in an evaluator goes through the elements of a value: [`ops::items`] and [`ops::entries`] ask for a
-//! meter, and so do all filters, tests and operators, whose entrances pay for what is not listed there as cheap.
+//! Elements of a value are reached through [`ops::items`] and [`ops::entries`] only, which take a meter. Filters, tests and
+//! operators take one, too; their entry points pay for everything that is not listed there as cheap.
 
 use super::ops::{self, Refused};
 use super::{FUEL, OUTPUT, value};
@@ -12,46 +11,46 @@ use minijinja::value::ValueKind;
 use serde_json::Value as Json;
 use std::cell::Cell;
 
-/// A step is worth this many grains.
+/// Grains in a step. A grain is the unit in which the meter counts.
 const STEP: u64 = 64;
-/// Looking at one element, or making one, is a quarter of a step.
+/// Price of looking at an element or making one: a quarter of a step.
 const ITEM: u64 = STEP / 4;
-/// Each step on the way to a JSON element that lies deep is looked up and copied anew.
+/// Price of each step on the way to a nested JSON element. The path is looked up and copied each time.
 const REACH: u64 = 6;
-/// Values nest no deeper than this in an evaluation, so that no walk through one exhausts the stack.
+/// Deepest nesting of values that an evaluation makes, so that no walk through one exhausts the stack.
 pub(super) const NESTED: u32 = 100;
-/// JSON from outside may nest deeper than what is made here, but not without end.
+/// Deepest nesting of any value, JSON from outside included.
 const DEEPEST: u32 = 256;
-/// Filters that apply filters (`map`) within filters.
+/// Most levels of filters that apply filters (`map`).
 const WITHIN: u32 = 8;
 
-/// What a byte of a text costs, in quarters of a grain.
+/// Price of a byte of text, in quarters of a grain.
 #[derive(Copy, Clone)]
 pub(super) enum Rate {
-    /// It is copied or compared as a whole.
+    /// The text is copied or compared as a whole.
     Copy = 1,
-    /// It is looked through.
+    /// The text is searched.
     Look = 4,
-    /// It is written anew as JSON, which may need six bytes for one.
+    /// The text is written as JSON, which may need six bytes for one.
     Write = 12,
-    /// Each character is looked at and written by itself.
+    /// Each character is read and written by itself.
     Chars = 16,
 }
 
-/// Why an evaluation ends early.
+/// Reason for which an evaluation ends early.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// It took too many steps.
+    /// The evaluation took too many steps.
     Spent,
-    /// It made too much at once.
+    /// The evaluation made too large a text.
     Size,
-    /// A value nests too deep.
+    /// A value is nested too deep.
     Deep,
 }
 
 pub(super) type Paid = Result<(), Refused>;
 
-/// Counts down. Once it has ended it stays so.
+/// Counts the fuel of an evaluation down. The first reason for an end is kept.
 pub(super) struct Meter {
     left: Cell<u64>,
     end: Cell<Option<End>>,
@@ -67,7 +66,7 @@ impl Meter {
         }
     }
 
-    /// Why it ended, if it did.
+    /// Returns the reason for the end, if the evaluation has ended.
     pub(super) fn end(&self) -> Option<End> {
         self.end.get()
     }
@@ -94,29 +93,31 @@ impl Meter {
         self.pay((bytes as u64).saturating_mul(rate as u64) / 4)
     }
 
-    /// As many elements, wherever they lie.
+    /// Pays for so many elements.
     pub(super) fn elements(&self, count: u64) -> Paid {
         self.pay(count.saturating_mul(ITEM))
     }
 
-    /// Places in a text where another text was found.
+    /// Pays for so many matches of a text within another.
     pub(super) fn places(&self, count: usize) -> Paid {
         self.pay((count as u64).saturating_mul(ITEM / 2))
     }
 
-    /// One name that is compared on the way to another.
+    /// Pays for so many names that are compared in a look-up.
     pub(super) fn names(&self, count: usize) -> Paid {
         self.pay(count as u64)
     }
 
-    /// An element that was taken out of what `reach` belongs to: JSON copies its texts, others share them.
+    /// Pays for an element taken out of a value. `reach` is the depth of the value in its JSON document, `None` outside of JSON.
+    /// JSON copies its texts; other values share them.
     pub(super) fn taken(&self, item: &Value, reach: Option<usize>) -> Paid {
         let copied = reach.and(item.as_str()).map_or(0, str::len);
         let reach = reach.unwrap_or(0) as u64;
         self.pay(ITEM + REACH * reach + copied as u64 / 4)
     }
 
-    /// The elements of a value, not what they hold: a filter that hands them on. Characters are those of a text.
+    /// Pays for the elements of a value, but not for their contents: for filters that hand them
+    /// on. The elements of a text are counted by its bytes.
     pub(super) fn shallow(&self, value: &Value) -> Paid {
         let count = match value.as_str() {
             Some(text) => text.len(),
@@ -124,7 +125,7 @@ impl Meter {
         };
         let reach = value::reach(value).unwrap_or(0) as u64;
         self.pay((count as u64).saturating_mul(ITEM + REACH * reach))?;
-        // Texts of JSON are copied where they are handed on; those of other values are shared.
+        // Texts of JSON are copied when they are handed on; those of other values are shared.
         let copied = |json: &Json| self.bytes(json.as_str().map_or(0, str::len), Rate::Copy);
         match value::json(value) {
             Some(Json::Array(list)) => list.iter().try_for_each(copied),
@@ -133,25 +134,25 @@ impl Meter {
         }
     }
 
-    /// All that a value holds, down to its last text.
+    /// Pays for everything that a value holds, down to its last text.
     pub(super) fn deep(&self, value: &Value, rate: Rate) -> Paid {
         self.weigh(value, rate, 0, 0)
     }
 
-    /// As [`Meter::deep`], where each line is moved in by how deep it lies.
+    /// As [`Meter::deep`], plus the indentation of each line by its depth.
     pub(super) fn pretty(&self, value: &Value) -> Paid {
         self.weigh(value, Rate::Write, 1, 0)
     }
 
-    /// What a value weighs, which is paid along the way.
+    /// Pays for a value as [`Meter::deep`] and returns the price.
     pub(super) fn weight(&self, value: &Value) -> Result<u64, Refused> {
         let before = self.left.get();
         self.deep(value, Rate::Copy)?;
         Ok(before - self.left.get())
     }
 
-    /// Sorting: each of the values meets about log n others, and one of them may meet all. Two objects are taken apart
-    /// anew each time they meet.
+    /// Pays for sorting: each of the values is compared with about log n others, and one of them may be compared with all. Two
+    /// objects are taken apart each time they are compared.
     pub(super) fn sorting(&self, weights: &[u64], objects: bool) -> Paid {
         let (count, heaviest) = (weights.len() as u64, weights.iter().max().unwrap_or(&0));
         let total: u64 = weights.iter().sum();
@@ -207,13 +208,13 @@ impl Meter {
         }
     }
 
-    /// A text that an operation makes.
+    /// Pays for a text that an operation makes.
     pub(super) fn text(&self, len: usize) -> Paid {
         self.fits(len)?;
         self.bytes(len, Rate::Copy)
     }
 
-    /// A text that grows, and is paid once it is whole.
+    /// Checks the length of a text that grows. It is paid once it is complete.
     pub(super) fn fits(&self, len: usize) -> Paid {
         if len > OUTPUT {
             return self.stop(End::Size);
@@ -221,7 +222,7 @@ impl Meter {
         Ok(())
     }
 
-    /// How deep a list or an object nests that holds these.
+    /// Returns the depth of a list or an object that holds these values.
     pub(super) fn nest<'v>(&self, items: impl Iterator<Item = &'v Value>) -> Result<u32, Refused> {
         let depth = 1 + items.map(value::depth).max().unwrap_or(0);
         if depth > NESTED {
@@ -230,7 +231,7 @@ impl Meter {
         Ok(depth)
     }
 
-    /// How deep two values lie that are compared.
+    /// Returns the next depth of a walk through values.
     pub(super) fn deeper(&self, depth: u32) -> Result<u32, Refused> {
         if depth >= DEEPEST {
             return self.stop(End::Deep);
@@ -238,7 +239,7 @@ impl Meter {
         Ok(depth + 1)
     }
 
-    /// Carries out a filter that may apply filters itself.
+    /// Runs a filter that may apply filters itself.
     pub(super) fn within<T>(&self, run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         let outer = self.within.get();
         if outer >= WITHIN {

@@ -1,40 +1,40 @@
-//! What is refused before a tree is built. minijinja's parser calls itself for each part that stands inside another, and
-//! counts that for brackets and blocks alone; building, walking or dropping a tree that is too deep exhausts the stack.
+//! Refuses sources that nest too deep, before a tree is built. minijinja's parser recurses into each nested part and limits that
+//! for brackets and blocks only. To build, walk or drop a tree that is too deep would exhaust the stack.
 
 use super::parse::DEPTH;
 use minijinja::machinery::Token;
 
-/// More tokens than this in one `{{ }}` or expression are refused: none of them opens more than one level.
+/// Most tokens in one `{{ }}` or expression. No token opens more than one level, so this bounds the depth.
 const TOKENS: usize = 2_000;
-/// Open brackets, and before each of them the signs and words that wait for what is in it.
+/// Most open brackets, together with the signs and words before them that wait for their operand.
 const OPEN: usize = 3 * DEPTH;
 
 pub(super) fn too_deep() -> String {
     format!("nested more than {DEPTH} deep")
 }
 
-/// How deep the parser is at a token, never less than it really is.
+/// Upper bound of the parser's recursion depth at a token.
 #[derive(Default)]
 pub(super) struct Nesting {
     /// Tokens since the last `{{`, `{%` or text.
     tokens: usize,
-    /// Blocks that are open, each with the number of its `{% elif %}`: the parser takes each for an `if` in the one before.
+    /// Open blocks, each with the number of its `{% elif %}`. The parser takes each of these for an `if` within the one before.
     blocks: Vec<usize>,
-    /// All of them.
+    /// Number of open blocks and of their `{% elif %}`.
     nested: usize,
-    /// For each open bracket, and outside of all: the `not`, `-` and `else` of the element that is being read. The parser
-    /// is inside each of them until the element ends.
+    /// For each open bracket, and for the level outside of all: the number of `not`, `-` and `else` in the element that is read
+    /// now. The parser recurses into each of them until the element ends.
     waiting: Vec<usize>,
-    /// All of them, and the brackets.
+    /// Number of open brackets and of all waiting signs and words.
     open: usize,
-    /// Whether an operand has just ended, so that `-` takes from it.
+    /// True if an operand has just ended, so that a following `-` subtracts.
     operand: bool,
-    /// This is a statement, whose first word comes next.
+    /// True if the token is the first word of a statement.
     keyword: bool,
 }
 
 impl Nesting {
-    /// Takes the next token. The error says what is too deep.
+    /// Takes the next token. An error says that the source is nested too deep or too long.
     pub(super) fn token(&mut self, token: &Token<'_>) -> Result<(), String> {
         match token {
             Token::TemplateData(_) | Token::VariableStart | Token::BlockStart => {
@@ -57,7 +57,7 @@ impl Nesting {
         } else {
             self.part(token);
         }
-        // A block at the last level may still be empty.
+        // One level more, because a block at the last level may be empty.
         if self.nested > DEPTH + 1 || self.open > OPEN {
             return Err(too_deep());
         }
@@ -66,7 +66,7 @@ impl Nesting {
 
     fn statement(&mut self, word: &str) {
         match word {
-            // `set` opens a block only without `=`, which comes later; what it holds counts as if it did not.
+            // `set` opens a block only without `=`, which comes later; it never counts as a level.
             "if" | "for" | "with" | "filter" | "autoescape" | "block" | "macro" | "call" => {
                 self.blocks.push(0);
                 self.nested += 1;

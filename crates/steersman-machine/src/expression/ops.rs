@@ -1,4 +1,4 @@
-//! Operators over values: what they mean for one kind, and that they mean nothing across kinds.
+//! Operators over values. Each works on values of one kind and is an error across kinds.
 
 use super::Kind;
 use super::ast::BinaryOp;
@@ -7,20 +7,20 @@ use super::value;
 use minijinja::Value;
 use std::cmp::Ordering;
 
-/// Why an operator has no value.
+/// Reason for which an operation has no value.
 #[derive(Debug, PartialEq)]
 pub(super) enum Refused {
-    /// These two kinds do not go together.
+    /// These two kinds cannot be combined.
     Unlike(Kind, Kind),
-    /// This kind cannot be ordered, added, ..
+    /// The operation does not take this kind.
     Never(Kind),
-    /// It would be infinite, too large, or is not defined.
+    /// The result would be infinite or too large, or it is not defined.
     Failed(&'static str),
-    /// The evaluation ends here; its meter knows why.
+    /// The evaluation has ended; its meter has the reason.
     Ended,
 }
 
-/// A number, exact as long as it is whole.
+/// A number; integers are exact.
 #[derive(Copy, Clone)]
 pub(super) enum Num {
     Int(i128),
@@ -66,7 +66,7 @@ impl Num {
     }
 }
 
-/// Compares without rounding the whole number.
+/// Compares an integer with a fraction, without rounding the integer.
 fn exact(a: i128, b: f64) -> Option<Ordering> {
     if b.is_nan() {
         return None;
@@ -82,7 +82,7 @@ fn exact(a: i128, b: f64) -> Option<Ordering> {
     Some(a.cmp(&(whole as i128)).then(fraction))
 }
 
-/// `==`. None equals none alone; two lists or objects are equal if their parts are.
+/// Returns the result of `==`. None equals only none. Two lists or objects are equal if their parts are.
 pub(super) fn equal(meter: &Meter, a: &Value, b: &Value) -> Result<bool, Refused> {
     equal_at(meter, a, b, 0)
 }
@@ -128,7 +128,7 @@ fn equal_at(meter: &Meter, a: &Value, b: &Value, depth: u32) -> Result<bool, Ref
                 }
                 pairs.push((item, other));
             }
-            // As many keys, and each of the one is in the other: they are the same.
+            // `a` has as many keys as `b` and each of them is in `b`, so the keys are the same.
             if b.len().is_none() && items(meter, b)?.len() != pairs.len() {
                 return Ok(false);
             }
@@ -143,7 +143,7 @@ fn shorter(a: &Value, b: &Value) -> usize {
     len(a).min(len(b))
 }
 
-/// All pairs are looked at, so that one that is unlike is an error wherever it stands.
+/// Compares all pairs, even after a difference, so that an unlike pair is an error wherever it is.
 fn all_equal(
     meter: &Meter,
     pairs: impl Iterator<Item = (Value, Value)>,
@@ -157,7 +157,7 @@ fn all_equal(
     Ok(equal_so_far)
 }
 
-/// `<` and its kin: of two numbers or two texts.
+/// Compares two numbers or two texts.
 pub(super) fn order(meter: &Meter, a: &Value, b: &Value) -> Result<Ordering, Refused> {
     meter.elements(1)?;
     match (Kind::of(a), Kind::of(b)) {
@@ -174,7 +174,7 @@ pub(super) fn order(meter: &Meter, a: &Value, b: &Value) -> Result<Ordering, Ref
     }
 }
 
-/// `needle in hay`: a text in a text, an element in a list, a key in an object.
+/// Returns the result of `needle in hay`: a text in a text, an element in a list, a key in an object.
 pub(super) fn contains(meter: &Meter, needle: &Value, hay: &Value) -> Result<bool, Refused> {
     match (Kind::of(needle), Kind::of(hay)) {
         (Kind::Sealed, other) | (other, Kind::Sealed) => Err(Refused::Unlike(Kind::Sealed, other)),
@@ -205,7 +205,7 @@ pub(super) fn contains(meter: &Meter, needle: &Value, hay: &Value) -> Result<boo
     }
 }
 
-/// Arithmetic. `~` is the evaluator's, since it renders.
+/// Evaluates an arithmetic operator. `~` belongs to the evaluator, because it renders its operands.
 pub(super) fn arithmetic(
     meter: &Meter,
     op: BinaryOp,
@@ -286,7 +286,7 @@ fn fraction(op: BinaryOp, x: f64, y: f64) -> f64 {
     }
 }
 
-/// `-x`
+/// Returns the negative of a number.
 pub(super) fn negate(a: &Value) -> Result<Value, Refused> {
     match Num::of(a) {
         Some(Num::Int(n)) => match n.checked_neg() {
@@ -298,7 +298,7 @@ pub(super) fn negate(a: &Value) -> Result<Value, Refused> {
     }
 }
 
-/// The elements of a list, keys of an object, characters of a text.
+/// Returns the elements of a list, the keys of an object or the characters of a text.
 pub(super) fn items(meter: &Meter, list: &Value) -> Result<Vec<Value>, Refused> {
     if let Some(items) = value::elements(list) {
         meter.elements(items.len() as u64)?;
@@ -322,14 +322,14 @@ pub(super) fn items(meter: &Meter, list: &Value) -> Result<Vec<Value>, Refused> 
     Ok(items)
 }
 
-/// The entries of an object, in its order.
+/// Returns the entries of an object, in its order.
 pub(super) fn entries(meter: &Meter, map: &Value) -> Result<Vec<(Value, Value)>, Refused> {
     let keys = items(meter, map)?.into_iter();
     keys.map(|key| Ok((key.clone(), entry(meter, map, &key)?)))
         .collect()
 }
 
-/// What an object holds under a key; not defined where it has no such key.
+/// Returns the value of an object under a key; undefined if there is no such key.
 pub(super) fn entry(meter: &Meter, of: &Value, key: &Value) -> Result<Value, Refused> {
     meter.bytes(key.as_str().map_or(0, str::len), Rate::Copy)?;
     let item = of.get_item(key).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Parses with minijinja's parser (pinned: its tree has no promise of stability) and lowers into our own tree.
-//! What we do not carry out is refused here, with the reason.
+//! Parses with minijinja's parser and lowers its tree into our own. minijinja is pinned, because its tree has no promise of
+//! stability. Features that the evaluator does not have are refused here, with the reason.
 
 use super::ast::{Args, BinaryOp, CompareOp, Node, NodeKind, Span, Stmt, StmtKind, Target};
 use super::nesting::{self, Nesting};
@@ -8,7 +8,7 @@ use crate::ids::Name;
 use minijinja::machinery::{self, ast};
 use std::ops::Range;
 
-/// Deeper expressions than this are refused: evaluating one must never exhaust the stack.
+/// Deepest expression. A deeper one is refused, so that evaluating it never exhausts the stack.
 pub(super) const DEPTH: usize = 100;
 
 /// Parses a bare expression.
@@ -61,7 +61,7 @@ fn bounded(source: &str, in_expr: bool) -> Result<(), SyntaxError> {
     let syntax = minijinja::syntax::SyntaxConfig::default();
     let mut nesting = Nesting::default();
     for token in machinery::tokenize(source, in_expr, syntax) {
-        // A token that cannot be read is the parser's to report.
+        // The parser reports tokens that cannot be read.
         let Ok((token, span)) = token else { break };
         nesting.token(&token).map_err(|message| SyntaxError {
             message,
@@ -100,7 +100,8 @@ fn at(span: machinery::Span) -> Span {
 
 struct Lower<'a> {
     source: &'a str,
-    /// All of a partial stands where it is included: its own places mean nothing in the text that includes it.
+    /// Span of the include statement if the source is a partial. It replaces all spans, because
+    /// those of the partial mean nothing in the including text.
     included: Option<Span>,
 }
 
@@ -268,7 +269,7 @@ impl Lower<'_> {
         Ok(out)
     }
 
-    /// minijinja's span of a filter or test begins at its name.
+    /// Returns the span of the name of a filter or test; minijinja's span begins there.
     fn name_span(&self, own: Span, name: &str) -> Span {
         if self.included.is_some() {
             return own;
@@ -350,7 +351,7 @@ impl Lower<'_> {
         Ok(Stmt { span, kind })
     }
 
-    /// A partial in the place of what includes it. It is a block of its own: what it sets ends with it.
+    /// Lowers a partial in the place of its include statement. It becomes a block, so names that it sets end with it.
     fn include(&self, include: &ast::Include<'_>, span: Span, depth: usize) -> Lowered<StmtKind> {
         let name = match &include.name {
             ast::Expr::Const(name) => name.value.as_str(),
@@ -446,7 +447,7 @@ fn stmt_span(stmt: &ast::Stmt<'_>) -> machinery::Span {
     }
 }
 
-/// minijinja's spans of operators, filters and postfixes begin in their middle; ours begin with their first part.
+/// Returns the span of a node from its first part on. minijinja's spans of operators, filters and postfixes begin in the middle.
 fn whole(node: &Node) -> Span {
     let children = node.children();
     let begins_inside = matches!(
@@ -507,7 +508,7 @@ fn compare_op(op: ast::CompareOpKind) -> CompareOp {
     }
 }
 
-/// `there is no filter x`, with the nearest name where one is near.
+/// Returns the message `there is no filter x`, with the nearest known name if one is near.
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let near = known
         .iter()
@@ -520,7 +521,7 @@ fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     }
 }
 
-/// Levenshtein distance.
+/// Returns the Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,12 +1,12 @@
-//! Partials: pieces of prompts that ship with the library. `{% include "steersman/task" %}` puts one where it stands;
-//! it reads the names that were set before it.
+//! Partials: pieces of prompts that ship with the library. `{% include "steersman/task" %}`
+//! inserts one; it reads the names that were set before it.
 //!
-//! **They never change.** A definition names a partial and its digest does not cover the text, so a changed text would
-//! change what sessions under that digest send. A better text gets a name of its own. A snapshot guards it.
+//! **They never change.** A definition names a partial, and its digest does not cover the text. A changed text would change the
+//! requests of sessions under the same digest. An improved text gets a new name. A snapshot test guards this.
 
 use super::Partial;
 
-/// Names begin with `steersman/`: whatever else may be included one day is told from these by it.
+/// Makes an entry of the table. All names begin with `steersman/`, so that other kinds of includes could be told apart later.
 macro_rules! partial {
     ($name:literal, $reads:expr, $about:literal) => {
         Partial {
@@ -18,7 +18,7 @@ macro_rules! partial {
     };
 }
 
-/// Each partial.
+/// All partials of the library.
 pub(super) const PARTIALS: &[Partial] = &[
     partial!("speaker", ["name"], "Who speaks, and for whom they do not."),
     partial!(
@@ -45,7 +45,7 @@ pub(super) const PARTIALS: &[Partial] = &[
     partial!("concise", [], "Asks for a short answer."),
 ];
 
-/// The text of a partial; or why there is none, in words.
+/// Returns the text of a partial. An error says in words why there is none.
 pub(super) fn find(name: &str) -> Result<&'static str, String> {
     let found = PARTIALS.iter().find(|partial| partial.name == name);
     found.map(|partial| partial.text.trim_end()).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Statements: what `{% %}` and `{{ }}` do to the text that is made.
+//! Statements: the effect of `{% %}` and `{{ }}` on the text that is rendered.
 
 use super::ast::{Node, NodeKind, Span, Stmt, StmtKind, Target};
 use super::eval::{Eval, Evaluated};
@@ -11,7 +11,7 @@ use minijinja::Value;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What a statement says about those behind it.
+/// Control flow after a statement.
 enum Flow {
     Next,
     Break,
@@ -41,7 +41,7 @@ impl Eval<'_> {
                 let value = self.node(node)?;
                 let text = self.text(&value, node)?;
                 if self.encode {
-                    // The address so far is looked through, and each character of the text is written anew.
+                    // The URL so far is searched, and each character of the text is encoded.
                     let looked = self.meter.bytes(self.out.len(), Rate::Look);
                     self.paid(looked, node)?;
                     self.paid(self.meter.bytes(text.len(), Rate::Chars), node)?;
@@ -134,7 +134,7 @@ impl Eval<'_> {
         }
     }
 
-    /// A filter of a block: the innermost filter takes the block's text.
+    /// Applies the filters of a block; the innermost one takes the block's text.
     fn chain(&mut self, node: &Node, text: Value) -> Evaluated {
         let NodeKind::Filter { name, of, args, .. } = &node.kind else {
             return Err(self.error(EvalKind::Failed, "not a filter", node));
@@ -202,7 +202,7 @@ impl Eval<'_> {
         self.locals.iter().filter(|(n, _)| &**n == "loop").count() + 1
     }
 
-    /// What a loop goes through: elements of a list, keys of an object; none is empty in a template.
+    /// Returns the elements that a loop visits: elements of a list or keys of an object. None counts as empty in a template.
     fn elements(&mut self, list: &Value, node: &Node) -> Result<Vec<Value>, EvalError> {
         let items = match Kind::of(list) {
             Kind::List | Kind::Map => {
@@ -273,8 +273,8 @@ impl Eval<'_> {
     }
 }
 
-/// Whether what comes next in this URL is encoded: everything behind the first character of the host. A whole base
-/// address, or a host, is taken as it is; what follows one must not be able to change where the request goes.
+/// Returns true if a value that follows in this URL is encoded. Everything after the first character of the host is. A base
+/// address, or a host, at the start is taken as it is; a value after it must not be able to change the target of the request.
 fn in_path(url: &str) -> bool {
     match url.find("://") {
         Some(at) => url.len() > at + 3,
@@ -282,7 +282,7 @@ fn in_path(url: &str) -> bool {
     }
 }
 
-/// Percent-encodes all but what RFC 3986 leaves unreserved.
+/// Percent-encodes all characters except the unreserved ones of RFC 3986.
 fn percent(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

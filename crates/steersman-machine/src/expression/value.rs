@@ -1,4 +1,4 @@
-//! JSON as values of the evaluator, without a copy: objects and lists are looked into where they lie.
+//! JSON as values of the evaluator, without a copy: objects and lists are read in place.
 
 use super::meter::Meter;
 use super::ops::{self, Refused};
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use std::fmt;
 use std::sync::Arc;
 
-/// A part of a JSON document that somebody else holds too.
+/// A part of a JSON document that is shared.
 struct Part {
     root: Arc<Json>,
     steps: Vec<Step>,
@@ -111,7 +111,7 @@ impl fmt::Debug for Part {
     }
 }
 
-/// A list or an object that an evaluation made. It knows how deep it nests, so that what is put around it need not look.
+/// A list or an object that an evaluation made. It stores its depth, so that values around it need not walk it.
 struct Made {
     depth: u32,
     held: Held,
@@ -164,14 +164,14 @@ impl fmt::Debug for Made {
     }
 }
 
-/// What `loop` is: worked out only as far as it is asked.
+/// The variable `loop`; its fields are computed on demand.
 #[derive(Debug)]
 pub(super) struct Loop {
     pub(super) items: Arc<[Value]>,
     pub(super) at: usize,
-    /// How many loops stand around its body.
+    /// Number of loops around the body, this one included.
     pub(super) loops: usize,
-    /// How deep it nests as a value.
+    /// Nesting depth of `loop` as a value.
     pub(super) depth: u32,
 }
 
@@ -215,7 +215,7 @@ impl Object for Loop {
     }
 }
 
-/// A list of its own.
+/// Makes a list and pays for it.
 pub(super) fn list(meter: &Meter, items: Vec<Value>) -> Result<Value, Refused> {
     meter.elements(items.len() as u64)?;
     let depth = meter.nest(items.iter())?;
@@ -223,7 +223,7 @@ pub(super) fn list(meter: &Meter, items: Vec<Value>) -> Result<Value, Refused> {
     Ok(Value::from_object(Made { depth, held }))
 }
 
-/// An object of its own.
+/// Makes an object and pays for it.
 pub(super) fn map(meter: &Meter, pairs: Vec<(Value, Value)>) -> Result<Value, Refused> {
     meter.elements(pairs.len() as u64)?;
     let depth = meter.nest(pairs.iter().map(|(_, item)| item))?;
@@ -231,8 +231,8 @@ pub(super) fn map(meter: &Meter, pairs: Vec<(Value, Value)>) -> Result<Value, Re
     Ok(Value::from_object(Made { depth, held }))
 }
 
-/// What an operation made, paid by its size. Lists that would be worked out anew each time they are looked at are
-/// worked out now: then it is seen how much they hold.
+/// Pays for a value that an operation made, by its size. Lazy lists are evaluated now, so that
+/// their size is known and they are not evaluated at each look.
 pub(super) fn made(meter: &Meter, value: Value) -> Result<Value, Refused> {
     if let Some(text) = value.as_str() {
         meter.text(text.len())?;
@@ -263,7 +263,7 @@ fn settled(meter: &Meter, value: Value, depth: u32) -> Result<Value, Refused> {
     }
 }
 
-/// How deep a value nests, as far as an evaluation made it.
+/// Returns the nesting depth of a value, as far as an evaluation made it.
 pub(super) fn depth(value: &Value) -> u32 {
     if let Some(made) = value.downcast_object_ref::<Made>() {
         return made.depth;
@@ -274,18 +274,18 @@ pub(super) fn depth(value: &Value) -> u32 {
     u32::from(value.as_object().is_some())
 }
 
-/// How many steps lead to a part of a JSON document; none for what is no such part.
+/// Returns the number of steps that lead to a part of a JSON document; `None` for any other value.
 pub(super) fn reach(value: &Value) -> Option<usize> {
     let part = value.downcast_object_ref::<Part>()?;
     Some(part.steps.len())
 }
 
-/// The JSON that a value is a part of.
+/// Returns the JSON of a value that is a part of a document.
 pub(super) fn json(value: &Value) -> Option<&Json> {
     value.downcast_object_ref::<Part>().map(Part::json)
 }
 
-/// The elements of a list that an evaluation made.
+/// Returns the elements of a list that an evaluation made.
 pub(super) fn elements(value: &Value) -> Option<&[Value]> {
     match &value.downcast_object_ref::<Made>()?.held {
         Held::List(list) => Some(list),
@@ -293,7 +293,7 @@ pub(super) fn elements(value: &Value) -> Option<&[Value]> {
     }
 }
 
-/// A value over shared JSON; nothing is copied but texts and numbers that are looked at.
+/// Returns a value over shared JSON. Only texts and numbers are copied, when they are read.
 pub fn shared(json: &Arc<Json>) -> Value {
     scalar(json).unwrap_or_else(|| {
         Value::from_object(Part {
@@ -303,12 +303,12 @@ pub fn shared(json: &Arc<Json>) -> Value {
     })
 }
 
-/// A value of its own.
+/// Returns a value over JSON that it owns.
 pub fn from_json(json: Json) -> Value {
     shared(&Arc::new(json))
 }
 
-/// A value as JSON; none and what is undefined are `null`. An error only for what JSON cannot say.
+/// Returns a value as JSON; none and undefined become `null`. An error means that JSON cannot represent it.
 pub fn to_json(value: &Value) -> Result<Json, String> {
     if let Some(part) = value.downcast_object_ref::<Part>() {
         return Ok(part.json().clone());
@@ -319,7 +319,7 @@ pub fn to_json(value: &Value) -> Result<Json, String> {
     serde_json::to_value(value).map_err(|e| e.to_string())
 }
 
-/// JSON with every sealed secret in it replaced by `(sealed)`: what may be shown.
+/// Returns JSON with every sealed secret replaced by `(sealed)`, fit to be shown.
 pub fn shown_json(json: &Json) -> Json {
     match json {
         json if crate::snapshot::is_sealed(json) => Json::from("(sealed)"),

@@ -1,4 +1,4 @@
-//! What the fold does where a branch is adopted, or a fork begins and is chosen from.
+//! Folding of adoptions, and of changes to calls that stay open (forks, waits, edited arguments).
 
 use super::facts;
 use super::values::text_of;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Snapshot {
-    /// The scope gets what the adopted branch holds of it. What its agents did there counts for those above it, too.
+    /// Replaces the scope with that of the adopted branch. Counts of its agents are also added to the agents above them.
     pub(crate) fn adopt(&mut self, line: Line, now: Time, adoption: &Adoption, bodies: &[Text]) {
         let agents: BTreeMap<Id, Agent> = adoption
             .agents
@@ -44,8 +44,8 @@ impl Snapshot {
         }
         let mut kept = Vec::new();
         for agent in ours.iter().filter(|a| !agents.contains_key(&a.id)) {
-            // Who was born here since and rests (a chooser) stays to be read; who works, works for nobody now. Parents
-            // come before their children.
+            // An agent that was born here since the fork and rests (a chooser) stays, so that it can be read. One that works is
+            // removed, because nothing waits for it. Parents come before their children.
             let orphan = agent.parent.is_some_and(|p| !self.agents.contains_key(&p));
             if orphan || agent.phase != Phase::Resting {
                 self.agents.remove(&agent.id);
@@ -78,7 +78,7 @@ impl Snapshot {
         }
     }
 
-    /// Children that are there no longer are not continued.
+    /// Removes children that no longer exist from the list of children that can be continued.
     fn forget_children(&mut self, id: Id) {
         let children = &self.agent(id).children;
         if children
@@ -94,7 +94,8 @@ impl Snapshot {
         self.agent_mut(id).children = there;
     }
 
-    /// Since the fork the top of the scope stood still here, so what it counts more in the branch is what is adopted.
+    /// Adds the counts of the branch since the fork to all agents above its top. Here the top has not moved since the fork, so
+    /// the difference of its counts is exactly the adopted part.
     fn count_adopted(&mut self, top: &Agent) {
         let Some(here) = self.agents.get(&top.id).cloned() else {
             return;
@@ -125,7 +126,8 @@ impl Snapshot {
         }
     }
 
-    /// A fork begins, or one of its branches was chosen; a part of a wait is over or has its key; arguments were changed.
+    /// Applies a change to a call that stays open: a fork begins, its branches ended, one of them was chosen, a part of a wait is
+    /// over or has its key, arguments were changed.
     pub(crate) fn branching(&mut self, now: Time, branching: &Branching) {
         let key = (branching.agent, branching.call);
         match &branching.what {
@@ -147,7 +149,7 @@ impl Snapshot {
             Branched::Began(_) | Branched::Ended(_) | Branched::Chose(..) => {}
         }
         self.begin(branching.agent, branching.call);
-        // Who was asked to choose has answered.
+        // The person or agent that was asked to choose has answered.
         let open = self.open_call(branching.agent, branching.call);
         if let Some(effect) = open.effect.take() {
             self.drop_effect(now, effect);
@@ -165,7 +167,7 @@ impl Snapshot {
     }
 }
 
-/// The entry of which an adoption says this; none if it is unset, or its value was erased.
+/// Returns the entry that an adoption states. `None` means that the entry is unset or that its value was erased.
 fn cell(adopted: &AdoptedCell, bodies: &[Text]) -> Option<Cell> {
     let (mut set, mut expires) = (None, None);
     for fact in &adopted.facts {

@@ -1,4 +1,4 @@
-//! Model calls that the engine makes for itself: what they fill state from, summaries, judgements.
+//! Model calls that the engine makes for itself: extractions, summaries, judgements.
 
 use super::{MISFIT, routing, weight};
 use crate::commit::Kind;
@@ -8,7 +8,7 @@ use crate::interaction::{Call, CallResult, How, Summary};
 use crate::reflect::{self, Judged};
 use crate::snapshot::{Agent, Snapshot, Stands};
 
-/// A call of a tool was sent back once more, or its result is looked at again.
+/// Counts one more call of a tool that was sent back, or one more result that is judged.
 pub(super) fn sent_back(agent: &mut Agent, tool: &Name) {
     match agent.sent_back.iter_mut().find(|(name, _)| name == tool) {
         Some((_, times)) => *times += 1,
@@ -17,16 +17,16 @@ pub(super) fn sent_back(agent: &mut Agent, tool: &Name) {
 }
 
 impl Snapshot {
-    /// State was filled from what was said, or that failed: it is not tried again.
+    /// Records the end of an extraction, so that it is not tried again.
     pub(super) fn extracted(&mut self, owner: Id, name: &str, result: &CallResult) {
-        // Nobody was asked, or whoever was is not heard any more.
+        // A cancelled extraction got no answer and may be tried again.
         if matches!(result.how, How::Cancelled | How::NotInThisBranch) {
             return;
         }
         let answered = result.how.is_ok() || result.code.as_deref() == Some(MISFIT);
         let agent = self.agent_mut(owner);
         agent.counters.extracted += 1;
-        // Its own steps are those of an agent that a model drives: this is none.
+        // For a model-driven agent `model_calls` counts its own steps, and an extraction is none.
         if answered && agent.kind == Kind::Routed {
             agent.counters.model_calls += 1;
         }
@@ -40,7 +40,7 @@ impl Snapshot {
         }
     }
 
-    /// A model answered for its agent. What was to be revised is behind it.
+    /// Records an answer of the agent's model. A draft that had to be revised is then criticised.
     pub(super) fn spoke(&mut self, id: Id, effect: Id, text: Option<Body>) {
         let agent = self.agent_mut(id);
         agent.said = text;
@@ -52,14 +52,14 @@ impl Snapshot {
         }
     }
 
-    /// A reviewer is called with a draft: that is a round.
+    /// Counts a round of reflection if the call asks a reviewer to judge a draft.
     pub(super) fn asks_to_judge(&mut self, owner: Id, call: &Call) {
         if let Some(Judged::Draft(_)) = reflect::judged(call) {
             self.agent_mut(owner).counters.rounds += 1;
         }
     }
 
-    /// Somebody judged, or could not.
+    /// Records the result of a judgement.
     pub(super) fn judged(&mut self, owner: Id, call: &Call, result: &CallResult) {
         if reflect::asks_itself(call) {
             self.judged_itself(owner, result);
@@ -75,7 +75,7 @@ impl Snapshot {
                         Stands::Accepted
                     };
                 }
-                // What is to be revised may take more than words: the net goes on from where it was.
+                // A revision may need calls, so the net's last call with tools off is taken back.
                 if revise && !agent.counters.limited {
                     agent.counters.last_call = false;
                 }
@@ -90,7 +90,7 @@ impl Snapshot {
         }
     }
 
-    /// An agent's own model judged arguments: one of its own calls.
+    /// Counts a judgement of arguments by the agent's own model as one of its model calls.
     fn judged_itself(&mut self, owner: Id, result: &CallResult) {
         if matches!(result.how, How::Cancelled | How::NotInThisBranch) {
             return;
@@ -103,7 +103,7 @@ impl Snapshot {
         }
     }
 
-    /// A summary was written; or nobody could write one, and it stands for nothing.
+    /// Records a summary, or a failed try, which covers nothing.
     pub(super) fn push_summary(&mut self, now: Time, id: Id, summary: &Summary) {
         if self.agent(id).owed == Some(summary.effect) {
             self.withdraw(now, id);
@@ -126,7 +126,7 @@ impl Snapshot {
         self.count_model_call_above(id);
     }
 
-    /// A member told its caller's network something, and keeps the floor.
+    /// Counts a message of a member that ends a turn and keeps the floor.
     pub(super) fn said_in_turn(&mut self, id: Id) {
         let agent = self.agent(id);
         let Some(above) = agent.parent.filter(|_| agent.serving.is_some()) else {

@@ -1,4 +1,4 @@
-//! What limits count: of an agent and of all that it started, and for how long it works.
+//! Counts for limits: of an agent and everything it started, and of the time for which it works.
 
 use crate::commit::{Kind, Usage, Want};
 use crate::ids::{Digest, Id, Line, Name, Time};
@@ -7,22 +7,22 @@ use crate::network::{BuiltIn, Per};
 use crate::snapshot::{Counters, Effect, Snapshot, Span};
 use std::sync::Arc;
 
-/// Begins the name of the engine's own question to a person where a limit says `ask`: `more/KEY/PER`, of a limit of the
-/// session `more/KEY/PER/all`. No name of a definition has a `/`.
+/// Prefix of the name of the engine's question to a person where a limit says `ask`: `more/KEY/PER`, for a limit of the session
+/// `more/KEY/PER/all`. Names of a definition contain no `/`.
 const MORE: &str = "more/";
 
-/// Whether a call of this name is the engine's question for more.
+/// Returns true if this is the name of the engine's question for more.
 pub(crate) fn is_more(name: &str) -> bool {
     name.starts_with(MORE)
 }
 
-/// The name of the question for more of a limit.
+/// Returns the name of the question for more of a limit.
 pub(crate) fn more(key: &str, per: &str, all: bool) -> Name {
     let all = if all { "/all" } else { "" };
     format!("{MORE}{key}/{per}{all}").into()
 }
 
-/// The key of the limit for more of which this question asks, and since when that counts.
+/// Returns the key and the period of the limit that a question is about.
 fn asks_for(question: &str) -> Option<(&str, Per)> {
     let mut parts = question.strip_prefix(MORE)?.split('/');
     let (key, per) = (parts.next()?, parts.next()?);
@@ -31,22 +31,23 @@ fn asks_for(question: &str) -> Option<(&str, Per)> {
     Some((key, per))
 }
 
-/// Begins the name under which a tool that runs ahead of a turn is called. No name of a definition has a `/`.
+/// Prefix of the name under which a tool is called before a turn. Names of a definition contain no `/`.
 pub(crate) const AHEAD: &str = "before/";
 
-/// Whether the engine called this ahead of a turn.
+/// Returns true if the engine made this call before a turn.
 pub(crate) fn is_ahead(call: &Call) -> bool {
     call.seen
         .as_ref()
         .is_some_and(|seen| seen.starts_with(AHEAD))
 }
 
-/// The name by which templates know what it gave.
+/// Returns the name of the call's result in templates, if the engine made the call before a turn.
 pub(super) fn ahead_as(call: &Call) -> Option<Name> {
     Some(call.seen.as_ref()?.strip_prefix(AHEAD)?.into())
 }
 
-/// Whether a call is meant to get something done: it is no note, and does not end the turn or task.
+/// Returns true if a call is to get something done: the engine did not make it for itself, it takes no notes, and it does not end
+/// a turn or task.
 pub(super) fn acts(call: &Call) -> bool {
     let target = match call.target {
         Target::Tool(_) | Target::Agent(_) | Target::Unknown => true,
@@ -59,20 +60,20 @@ pub(super) fn acts(call: &Call) -> bool {
     target && !beside && !BuiltIn::named(&call.name).is_some_and(notes_or_ends)
 }
 
-/// Whether a call that ended so gave what it was made for.
+/// Returns true if a call with this end gave the result that it was made for.
 pub(super) fn gives(how: How) -> bool {
     how.is_ok() || how == How::DoneBefore
 }
 
 impl Snapshot {
-    /// An effect is out no longer. Its call is still there, and is of the kind that it was when it was wished.
+    /// Removes an effect that is out. Its call must still be stored, with the target that it had when the effect was wished.
     pub(super) fn drop_effect(&mut self, now: Time, id: Id) {
         if let Some(effect) = self.effects.remove(&id) {
             self.works(now, &effect, false);
         }
     }
 
-    /// Begins or ends to work for its agent, and for all above that one. Who waits for people does not work.
+    /// Begins or ends the work of an effect, for its agent and all agents above. Questions to people and waits are no work.
     pub(super) fn works(&mut self, now: Time, effect: &Effect, begins: bool) {
         if !self.is_work(effect) {
             return;
@@ -90,7 +91,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether an effect is work, and not a question to a person or a wait.
+    /// Returns true if an effect is work, and not a question to a person or a wait.
     pub fn is_work(&self, effect: &Effect) -> bool {
         let call = effect.what.call();
         let open = call.and_then(|c| self.call(effect.agent, c));
@@ -100,7 +101,8 @@ impl Snapshot {
         })
     }
 
-    /// A commit counts once for each agent that it moves, and for all above. Where it has counted, it has above, too.
+    /// Counts a commit once for each agent that it moves, and for all agents above. If it is counted for an agent already, it is
+    /// also counted for those above.
     pub(super) fn moves(&mut self, line: Line, id: Id) {
         let mut at = Some(id);
         while let Some(id) = at.filter(|id| self.agent(*id).counters.moved != line) {
@@ -113,7 +115,7 @@ impl Snapshot {
         }
     }
 
-    /// Counts something for an agent and for all above it.
+    /// Applies a count to an agent and all agents above.
     pub(super) fn count_above(&mut self, from: Option<Id>, mut count: impl FnMut(&mut Span)) {
         let mut at = from;
         while let Some(id) = at {
@@ -131,7 +133,7 @@ impl Snapshot {
         self.count_model_call_above(id);
     }
 
-    /// A model was asked for a decision. What is asked beside these has an order of its own, in scripts, too.
+    /// Counts a model call for a decision. Calls that restate what is left are numbered apart, also in scripts.
     pub(super) fn count_decision(&mut self, id: Id, chosen: &Choice) {
         let counters = &mut self.agent_mut(id).counters;
         counters.model_calls += 1;
@@ -155,7 +157,7 @@ impl Snapshot {
         });
     }
 
-    /// Tokens and money count for the agent whose model call is still out, and for all above it.
+    /// Counts tokens and money for the agent whose model call is still out, and for all agents above.
     pub(crate) fn spend(&mut self, usage: &Usage) {
         let (tokens, micros) = (usage.tokens(), usage.micros.unwrap_or_default());
         let effect = usage.effect.and_then(|e| self.effects.get(&e));
@@ -179,7 +181,7 @@ impl Snapshot {
 }
 
 impl Counters {
-    /// A message began a new answer. The commit that holds it moves the agent.
+    /// Begins the counts of a new answer. The commit of the message moves the agent, so it is counted already.
     pub(super) fn begin_answer(&mut self, now: Time) {
         let before = std::mem::take(self);
         *self = Self {
@@ -203,7 +205,7 @@ impl Counters {
         };
     }
 
-    /// A call began a new task.
+    /// Begins the counts of a new task.
     pub(super) fn begin_task(&mut self, now: Time) {
         self.task = Span {
             ticks: 1,
@@ -211,8 +213,8 @@ impl Counters {
         };
     }
 
-    /// A person allowed as much as the limit says from here on: what was used until now is granted above it. As much
-    /// again as the limit would be too little where one step took several times that.
+    /// Applies a person's consent to more: the limit counts again in full from here, because the amount used so far is granted
+    /// above it. To add the limit once would be too little if one step used several times the limit.
     pub(super) fn allow(&mut self, question: &Name, now: Time) {
         let Some((key, per)) = asks_for(question) else {
             return;
@@ -230,7 +232,7 @@ impl Counters {
         }
     }
 
-    /// What counts against the limit of this key, in what it is written in.
+    /// Returns the amount that counts against the limit of this key, in the unit of the limit.
     pub(crate) fn used(&self, key: &str, per: Per, now: Time) -> u64 {
         let span = match per {
             Per::Session => &self.session,
@@ -244,7 +246,7 @@ impl Counters {
             "tokens" => span.tokens,
             "cost" => span.micros,
             "same_call" => self.same.map_or(0, |(_, times)| times.into()),
-            // The last try is still to be made.
+            // The newest correction asks for a try that is still to be made.
             "corrections" => self.corrections.saturating_sub(1).into(),
             "wall_time" => {
                 let past = now.0.saturating_sub(span.began.0);
@@ -254,12 +256,12 @@ impl Counters {
                 };
                 u64::try_from(past.saturating_sub(stood)).unwrap_or(0)
             }
-            // Bounds, for more of which nobody is asked.
+            // Other keys are bounds; no person is asked for more of them.
             _ => 0,
         }
     }
 
-    /// An exchange closed, or a choice was made: how often the same came in a row.
+    /// Counts how often in a row the same exchange or choice came.
     pub(super) fn again(&mut self, digest: Digest) {
         let times = match self.same {
             Some((before, times)) if before == digest => times + 1,

@@ -1,5 +1,5 @@
-//! Agents and calls of an adopted branch as facts, and back. Each of the four functions here takes its struct apart by
-//! name: who adds a field to it is asked here what an adoption says of it.
+//! Conversion of agents and calls of an adopted branch to facts, and back. The structs are taken apart by the names of all their
+//! fields, so a new field does not compile until this module handles it.
 
 use super::values::value_of;
 use crate::commit::{
@@ -14,7 +14,7 @@ use crate::snapshot::{
 use imbl::OrdMap;
 use std::sync::Arc;
 
-/// What an adoption says of an agent. Nothing is out for it any more.
+/// Returns the facts of an agent. Its effects are left out, because none is out after an adoption.
 pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     use AgentFact as Fact;
     let Agent {
@@ -137,7 +137,7 @@ fn of_context(
         facts.push(AgentFact::Sums(policy, tried, covered, body, failed));
     }
     let Weight {
-        // Nothing of it is out.
+        // No effect is out.
         asked: _,
         tokens,
         since,
@@ -265,7 +265,7 @@ fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
         task,
         session,
         moved,
-        // Nothing of it is out.
+        // No effect is out.
         working: _,
         stood,
     } = counters;
@@ -318,7 +318,7 @@ fn of_span(period: Period, span: &Span, facts: &mut Vec<AgentFact>) {
     facts.extend(more.map(|(name, amount)| AgentFact::More(period, name.clone(), *amount)));
 }
 
-/// What an adoption says of an agent's context.
+/// Applies a fact about an agent's context.
 fn in_context(agent: &mut Agent, fact: AgentFact) {
     match fact {
         AgentFact::Bare => agent.bare = true,
@@ -364,7 +364,7 @@ fn counted(agent: &mut Agent, fact: AgentFact) {
     agent.counts.insert(name, Arc::new(count));
 }
 
-/// The agent of which an adoption says this.
+/// Returns the agent that the facts state.
 pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
     let mut agent = super::newborn(
         adopted.id,
@@ -496,7 +496,7 @@ fn count_below(span: &mut Span, counter: Counter, n: u64) {
         Counter::Tokens => span.tokens = n,
         Counter::Micros => span.micros = n,
         Counter::Ticks => span.ticks = few,
-        // What is counted of the agent alone.
+        // These are counted only for the agent alone.
         Counter::ModelCallsAll
         | Counter::Corrections
         | Counter::Rounds
@@ -508,8 +508,8 @@ fn count_below(span: &mut Span, counter: Counter, n: u64) {
     }
 }
 
-/// What an adoption says of a call; `text` is given each value that a write of it waits with, and says where it lies in the
-/// adopting line.
+/// Returns the facts of a call. `text` stores a value with which a write of the call waits, and returns its text in the adopting
+/// line.
 pub(crate) fn of_call(open: &OpenCall, mut text: impl FnMut(&Value) -> Body) -> AdoptedCall {
     use CallFact as Fact;
     let OpenCall {
@@ -574,7 +574,7 @@ pub(crate) fn of_call(open: &OpenCall, mut text: impl FnMut(&Value) -> Body) -> 
     }
 }
 
-/// The call of which an adoption says this.
+/// Returns the call that the facts state.
 pub(super) fn call(adopted: &AdoptedCall, bodies: &[Text]) -> OpenCall {
     let mut open = OpenCall {
         opened_at: adopted.opened_at,

@@ -1,4 +1,4 @@
-//! Agents and calls as they begin.
+//! New agents and calls, with the default of each field.
 
 use crate::commit::Kind;
 use crate::ids::{Digest, Id, Line, Name, Path, Time};
@@ -7,7 +7,7 @@ use crate::snapshot::{Agent, Counters, OpenCall, Phase, Span, Uses};
 use imbl::{OrdMap, OrdSet};
 use std::sync::Arc;
 
-/// A call as it is opened.
+/// Returns a call as it is when it is opened.
 pub(super) fn opened(call: Call, owner: Id, opened: Time, digest: Digest) -> OpenCall {
     OpenCall {
         call,
@@ -31,7 +31,7 @@ pub(super) fn opened(call: Call, owner: Id, opened: Time, digest: Digest) -> Ope
     }
 }
 
-/// An agent to which nothing has come yet.
+/// Returns a new agent that has received nothing.
 pub(super) fn newborn(id: Id, def: Name, kind: Kind, path: Path, now: Time) -> Agent {
     Agent {
         id,

@@ -1,4 +1,4 @@
-//! What a routed agent remembers: of decisions, of members that ended, of what it was told.
+//! State of a routed agent's routing: decisions, members that ended, messages.
 
 use super::routing;
 use crate::bounds::GOALS;
@@ -6,7 +6,7 @@ use crate::ids::{Body, Line, Name};
 use crate::interaction::{Choice, How};
 use crate::snapshot::{Agent, Place, Routing};
 
-/// A decision was taken.
+/// Records a decision.
 pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
     let message = agent.message;
     let routing = routing(agent);
@@ -18,7 +18,7 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
     match choice {
         Choice::Agents(members) => {
             routing.pending.clone_from(members);
-            // Whoever is asked beside all tasks takes what was kept away with it.
+            // A member that is chosen outside all tasks takes over everything that was left to be done.
             routing.goals.clear();
         }
         Choice::Speak { role, member } => {
@@ -39,7 +39,7 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
             }
             place.entered = line;
             routing.at = Some(state.clone());
-            // Its exits count what is said in it: first somebody speaks.
+            // The exits count messages of the state, so a message must come first.
             routing.settled = true;
         }
         Choice::Say { role, member, body } => {
@@ -67,7 +67,7 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
     }
 }
 
-/// A member ended.
+/// Records the end of a member's call.
 pub(super) fn acted(agent: &mut Agent, member: Name, how: How, gave: Option<Body>) {
     let routing = routing(agent);
     let is_place = place(routing).is_some();
@@ -78,7 +78,7 @@ pub(super) fn acted(agent: &mut Agent, member: Name, how: How, gave: Option<Body
     }
     let task = routing.at.clone().filter(|_| !is_place);
     if how == How::Released {
-        // The floor came back for what was said last: that is what is routed.
+        // The member gave the floor back for the last message; the next decision routes that message.
         routing.over = None;
     } else {
         routing.over = Some(task.clone().unwrap_or_else(|| member.clone()));
@@ -93,7 +93,7 @@ pub(super) fn acted(agent: &mut Agent, member: Name, how: How, gave: Option<Body
     routing.last = Some((member, how, gave));
 }
 
-/// Something was said to it.
+/// Records a message to the routed agent.
 pub(super) fn heard(agent: &mut Agent) {
     let routing = routing(agent);
     routing.refused = 0;
@@ -101,12 +101,12 @@ pub(super) fn heard(agent: &mut Agent) {
     routing.over = None;
 }
 
-/// The state of a graph in which it is, if it is in one.
+/// Returns the counters of the current state of a graph, if there is one.
 fn place(routing: &mut Routing) -> Option<&mut Place> {
     routing.places.get_mut(routing.at.as_ref()?)
 }
 
-/// Something was said in a state.
+/// Counts a message in the current state.
 fn spoke(routing: &mut Routing) {
     routing.settled = false;
     if let Some(place) = place(routing) {
@@ -114,7 +114,7 @@ fn spoke(routing: &mut Routing) {
     }
 }
 
-/// A choice in words, for the digest that tells whether two are the same.
+/// Returns a choice in words, for the digest that tells whether two choices are the same.
 pub(super) fn words(choice: &Choice) -> String {
     match choice {
         Choice::Agents(names) => names.join(","),

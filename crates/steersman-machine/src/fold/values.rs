@@ -1,4 +1,4 @@
-//! State entries and artifacts: how a write meets what was there.
+//! Writes of state entries and artifacts: how they are joined with the stored values.
 
 use crate::commit::Text;
 use crate::ids::{Body, Id, Line, Name, Time};
@@ -52,8 +52,8 @@ impl Snapshot {
         }
     }
 
-    /// A call made it. What came in from outside with this very line stands behind, whichever of the two the tick took
-    /// first: of a line all pushes are folded before all other changes.
+    /// Adds an artifact that a call made. Artifacts that came in from outside with the same line stay after it, whatever order
+    /// the tick took them in: the fold applies all pushes of a line before all other changes.
     pub(super) fn add_artifact(&mut self, line: Line, artifact: &Artifact) {
         let key = (artifact.scope, artifact.name.clone());
         let versions = self.artifacts.entry(key).or_default();
@@ -62,7 +62,7 @@ impl Snapshot {
         versions.insert(at, artifact.clone());
     }
 
-    /// It came in from outside, with this line.
+    /// Adds an artifact that came in from outside with this line.
     pub(super) fn came(&mut self, artifact: &Artifact) {
         let key = (artifact.scope, artifact.name.clone());
         let versions = self.artifacts.entry(key).or_default();
@@ -70,13 +70,13 @@ impl Snapshot {
     }
 }
 
-/// The value of a write lies in the bodies of its own line; an erased one reads as unset.
+/// Returns the value of a write from the texts of its line. An erased value reads as unset.
 pub(super) fn value_of(write: &Write, bodies: &[Text]) -> Option<Value> {
     text_of(write.value?, bodies)
 }
 
-/// A value among the texts of its own line; none if it was erased. That values are there and readable is what
-/// [`crate::codec::verify`] looks at before a line is folded.
+/// Returns a value from the texts of its line. `None` means that it was erased. [`crate::codec::verify`] checks before a line is
+/// folded that values are there and readable.
 pub(super) fn text_of(body: Body, bodies: &[Text]) -> Option<Value> {
     match bodies
         .get(body.k() as usize)
@@ -113,13 +113,13 @@ fn reduced(how: Reduce, old: &Value, new: Value) -> Value {
                 .map(|(k, v)| (k.clone(), v.clone()))
                 .collect(),
         )),
-        // A value that does not fit its reducer is refused where it is written; here the later one wins.
+        // A value that does not fit its reducer is refused where it is written. Here the later one wins.
         (Reduce::Last | Reduce::Append | Reduce::Sum | Reduce::Max | Reduce::Merge, ..) => new,
     }
 }
 
-/// That a sum fits was looked at where it was written, see [`crate::state`]. Where a branch was adopted meanwhile it stays
-/// at the end of its range.
+/// Adds two numbers. The write checked that the sum fits ([`crate::state`]). After an adoption in between it may not; then it
+/// stays at the end of its range.
 fn sum(a: &Number, b: &Number) -> Json {
     if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
         return Json::from(a.saturating_add(b));
@@ -128,7 +128,7 @@ fn sum(a: &Number, b: &Number) -> Json {
     Json::from(sum.clamp(f64::MIN, f64::MAX))
 }
 
-/// Integers are compared as such: above 2^53 a fraction does not tell one from the next.
+/// Compares two numbers. Integers are compared as integers, because floats above 2^53 cannot tell neighbours apart.
 fn is_less(a: &Number, b: &Number) -> bool {
     match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => a < b,

@@ -1,4 +1,4 @@
-//! How large an agent's context is, and which of its exchanges are closed: what policies that make room decide upon.
+//! Size of an agent's context and of its closed exchanges, for the policies that make room.
 
 use crate::commit::{Kind, Watermark};
 use crate::context::{COMPACT, KEEP_EXCHANGES};
@@ -8,13 +8,13 @@ use crate::snapshot::{Agent, Snapshot, Sum, Weight};
 use imbl::OrdSet;
 use std::sync::Arc;
 
-/// Of more exchanges the oldest are not weighed any more.
+/// The most exchanges whose size is kept; the oldest are forgotten.
 const WEIGHED: usize = 1_024;
 
-/// A token has so many bytes where no provider says how many it counted.
+/// Bytes per token, if no provider reports its count.
 const BYTES: u64 = 4;
 
-/// Something is pushed. Where anything but a call comes above an answer without calls, that answer was an exchange of its own.
+/// Handles a push. If anything but a call follows an answer without calls, that answer is an exchange of its own and closes.
 pub(super) fn pushed(agent: &mut Agent, line: Line, what: &Interaction) {
     let calls = matches!(what, Interaction::Call(_));
     if std::mem::take(&mut agent.bare) && !calls {
@@ -30,7 +30,7 @@ pub(super) fn pushed(agent: &mut Agent, line: Line, what: &Interaction) {
     }
 }
 
-/// An exchange is closed.
+/// Closes an exchange.
 pub(super) fn closes(agent: &mut Agent, line: Line) {
     agent.exchanges += 1;
     let known = &agent.weight;
@@ -42,14 +42,14 @@ pub(super) fn closes(agent: &mut Agent, line: Line) {
     if weight.exchanges.len() == WEIGHED {
         weight.exchanges.remove(0);
     }
-    // Each branch has a list of its own: no longer than it must be.
+    // Each branch has its own list, so the list takes no more memory than it needs.
     weight.exchanges.reserve_exact(1);
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     weight.exchanges.push(bytes);
     weight.closed = line;
 }
 
-/// An exchange with these tools closed.
+/// Counts a closed exchange for each of its tools.
 pub(super) fn uses(agent: &mut Agent, tools: OrdSet<Name>) {
     if agent.kind != Kind::Model {
         return;
@@ -61,7 +61,7 @@ pub(super) fn uses(agent: &mut Agent, tools: OrdSet<Name>) {
 }
 
 impl Snapshot {
-    /// A boundary moved.
+    /// Moves a boundary.
     pub(super) fn mark(&mut self, mark: &Watermark) {
         let key = (mark.agent, mark.policy.clone());
         self.watermarks.insert(key, mark.exchanges);
@@ -71,7 +71,7 @@ impl Snapshot {
     }
 }
 
-/// So much was pushed in this line. What closed an exchange belongs to it.
+/// Adds the bytes that were pushed in the agent's last line. If an exchange closed in that line, they belong to it.
 pub(super) fn grew(agent: &mut Agent, bytes: u32) {
     let last = agent.last;
     let weight = Arc::make_mut(&mut agent.weight);
@@ -82,7 +82,7 @@ pub(super) fn grew(agent: &mut Agent, bytes: u32) {
     }
 }
 
-/// What lies before this exchange is not in the context any more.
+/// Subtracts everything before this exchange, because it is no longer in the context.
 pub(super) fn leave(agent: &mut Agent, before: u32) {
     let exchanges = agent.exchanges;
     let gone = agent.weight.gone(exchanges, before);
@@ -91,12 +91,12 @@ pub(super) fn leave(agent: &mut Agent, before: u32) {
     }
     let weight = Arc::make_mut(&mut agent.weight);
     let bytes: u64 = weight.exchanges.drain(..gone).map(u64::from).sum();
-    // What is known is never said to be nothing.
+    // A known number of tokens never becomes 0, which would mean unknown.
     let least = weight.tokens.min(1);
     weight.tokens = weight.tokens.saturating_sub(bytes / BYTES).max(least);
 }
 
-/// A summary was written for all before `mark`, or could not be.
+/// Records a summary of everything before `mark`, or a failed try.
 pub(super) fn summed(agent: &mut Agent, mark: u32, summary: &Summary) {
     let exchanges = agent.exchanges;
     if agent.weight.asked > 0 {
@@ -120,7 +120,8 @@ pub(super) fn summed(agent: &mut Agent, mark: u32, summary: &Summary) {
 }
 
 impl Weight {
-    /// Tokens of the next request: as the provider counted the one before, and what came since; else what is known in bytes.
+    /// Estimates the tokens of the next request: the provider's count of the last request and the bytes pushed since, or else all
+    /// known bytes.
     pub fn estimate(&self) -> u64 {
         if self.tokens > 0 {
             return self.tokens.saturating_add(self.since / BYTES);
@@ -129,14 +130,14 @@ impl Weight {
         (exchanges + self.open) / BYTES
     }
 
-    /// Bytes of what lies before `mark`, of an agent with so many exchanges.
+    /// Returns the bytes before `mark`, for an agent with this number of exchanges.
     pub(crate) fn before(&self, exchanges: u32, mark: u32) -> u64 {
         let covered = self.gone(exchanges, mark);
         let bytes = self.exchanges.iter().take(covered);
         bytes.copied().map(u64::from).sum()
     }
 
-    /// How many of the exchanges that are weighed lie before this one.
+    /// Returns how many of the weighed exchanges are before this one.
     fn gone(&self, exchanges: u32, before: u32) -> usize {
         let weighed = self.exchanges.len();
         let first = (exchanges as usize).saturating_sub(weighed);
@@ -148,7 +149,7 @@ impl Weight {
 mod tests {
     use super::Weight;
 
-    /// The machine takes what is offered: nobody bounds it before.
+    /// The machine does not bound the numbers of an offer.
     #[test]
     fn what_a_provider_tells_is_never_too_large_to_count() {
         let weight = Weight {

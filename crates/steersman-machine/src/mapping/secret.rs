@@ -1,4 +1,4 @@
-//! Which parts of a raw result are secret: those from which `set` fills a state entry of type `secret`.
+//! Secret parts of a raw result: those from which `set` fills a state entry of type `secret`.
 
 use super::WHOLE;
 use crate::expression::ast::{Node, NodeKind, Stmt, StmtKind};
@@ -8,9 +8,9 @@ use crate::network::Type;
 use crate::view::is_secret;
 use serde_json::Value as Json;
 
-/// What stands in the place of a secret.
+/// Text in place of a secret.
 const SEALED: &str = "(sealed)";
-/// A shorter text than this is masked where it was read, but not searched for elsewhere: it would hit by chance.
+/// Shorter texts are masked where they were read, but not searched for elsewhere: they would match by chance.
 const SEARCHED: usize = 6;
 
 enum Step {
@@ -18,15 +18,15 @@ enum Step {
     Index(i64),
 }
 
-/// What templates read of `result`.
+/// Paths that templates read of `result`.
 struct Reads {
-    /// By paths.
+    /// The paths, each as its steps.
     paths: Vec<Vec<Step>>,
-    /// Also where something else stands in for what is not there.
+    /// True if reads with a default, or under the test `defined`, are collected too.
     spared: bool,
 }
 
-/// Fields of `result` that these templates read and have no default for, in dots; the whole result is [`WHOLE`].
+/// Returns the fields of `result` that these templates read without a default, as dotted paths. [`WHOLE`] means the whole result.
 pub(super) fn needed<'t>(templates: impl Iterator<Item = &'t Template>) -> Vec<String> {
     let mut reads = Reads {
         paths: Vec::new(),
@@ -54,7 +54,7 @@ pub(super) fn needed<'t>(templates: impl Iterator<Item = &'t Template>) -> Vec<S
     names
 }
 
-/// The result with every part masked that is written to a secret, wherever the same text appears in it.
+/// Returns the result with every part masked that is written to a secret, wherever the same text appears in the result.
 pub(super) fn masked<'t>(
     result: &Json,
     set: &[(Name, Data)],
@@ -181,13 +181,14 @@ fn statements(body: &[Stmt], reads: &mut Reads) {
     }
 }
 
-/// The longest paths through `result` of constant steps; where a step is worked out, all below it counts.
+/// Collects the paths that an expression reads of `result`. A path ends at its first
+/// computed step; everything below counts as read.
 fn expressions(node: &Node, reads: &mut Reads) {
     if let Some((steps, root)) = chain(node)
         && root == "result"
     {
         reads.paths.push(steps);
-        // Worked out steps may read the result too.
+        // Keys that are computed may read the result too.
         for child in node.children() {
             keys(child, reads);
         }
@@ -208,7 +209,7 @@ fn expressions(node: &Node, reads: &mut Reads) {
     }
 }
 
-/// Expressions inside the brackets of a chain.
+/// Collects the reads of computed keys inside a path.
 fn keys(node: &Node, reads: &mut Reads) {
     match &node.kind {
         NodeKind::Attr { of, .. } => keys(of, reads),
@@ -242,7 +243,7 @@ fn chain(node: &Node) -> Option<(Vec<Step>, &str)> {
                     NodeKind::Const(key) if key.is_integer() => {
                         steps.push(Step::Index(i64::try_from(key.clone()).ok()?));
                     }
-                    // Whatever stands behind a step that is worked out lies below it.
+                    // A computed step ends the path, so drop the steps after it.
                     _ => steps.clear(),
                 }
                 at = of;

@@ -1,4 +1,4 @@
-//! The nets that need nobody to register them.
+//! The built-in nets, which nobody needs to register.
 
 use super::{Event, Net, NetView, Step};
 use crate::effect::Answer;
@@ -6,7 +6,7 @@ use crate::network::BuiltIn;
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 
-/// A built-in net by name.
+/// Returns the built-in net of this name.
 pub(super) fn net(name: &str) -> Option<&'static dyn Net> {
     Some(match name {
         "chat" => &Chat,
@@ -16,7 +16,7 @@ pub(super) fn net(name: &str) -> Option<&'static dyn Net> {
     })
 }
 
-/// Calls act, a text is the answer. For agents that call natively; it names no states.
+/// `chat`: calls are made, and a text is the answer. For agents whose models call tools natively. It names no states.
 struct Chat;
 
 impl Net for Chat {
@@ -36,8 +36,8 @@ const ACTION: &str = "action";
 const REFLECTION: &str = "reflection";
 const ANSWER: &str = "answer";
 
-/// Thinks aloud: an answer with a call acts; one without is a thought, and one model call with tools off follows, whose
-/// text is the answer.
+/// `react`: the model thinks aloud. An answer with a call is an action. An answer without one is a thought; one model call with
+/// tools off follows, and its text is the answer.
 struct React;
 
 impl Net for React {
@@ -56,8 +56,8 @@ impl Net for React {
     }
 }
 
-/// [`React`], and what was done is reflected upon before it goes on: a model call that is told to, with the to-do list if
-/// there is one. What it says is kept, and the changes of the list that it calls for are made.
+/// `refact`: [`React`] with a reflection after each action. The reflection is a model call that is told to reflect, with the
+/// to-do list if there is one. Its text is kept as a thought, and the changes of the list that it calls for are made.
 struct Refact;
 
 impl Net for Refact {
@@ -81,7 +81,7 @@ impl Net for Refact {
     }
 }
 
-/// Whether all that it calls for are changes of the to-do list.
+/// Returns true if the answer only calls tools of the to-do list.
 fn only_notes(answer: &Answer) -> bool {
     answer
         .asks

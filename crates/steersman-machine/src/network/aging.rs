@@ -1,67 +1,68 @@
-//! What becomes of calls, results and whole conversations that grow old.
+//! Aging: how old calls and results are shortened in a model's context, and when whole conversations are summed up.
 
 use super::Name;
 use crate::expression::Template;
 
-/// How long a tool's calls and results are shown whole, and what becomes of them then.
+/// Horizon of a tool: the number of exchanges that show its calls and results whole, and their form beyond it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aging {
-    /// So many of the newest exchanges show them whole, at least.
+    /// Least number of the newest exchanges that show the tool's calls and results whole.
     pub horizon: u32,
-    /// Only exchanges with this tool are counted, else all of the agent.
+    /// True if only exchanges with this tool are counted; false if all exchanges of the agent are.
     pub own: bool,
-    /// What becomes of them.
+    /// Form of the calls and results beyond the horizon.
     pub beyond: Beyond,
-    /// The text instead of the result; none: a sentence of the engine's.
+    /// Text in place of the result. `None` means a sentence of the engine.
     pub stub: Option<Template>,
-    /// Arguments that are `...`.
+    /// Names of arguments that are shown as `...`.
     pub elide: Vec<Name>,
-    /// The model that writes the summary.
+    /// The model that writes the summary; used with [`Beyond::Summary`] only.
     pub model: Name,
 }
 
-/// What becomes of what lies beyond a horizon.
+/// Form of calls and results that are beyond a horizon.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Beyond {
     /// Call and result are left out.
     Drop,
-    /// A text stands in the result's place.
+    /// A text takes the place of the result.
     Stub,
-    /// A model sums the results up.
+    /// A summary by a model takes the place of the results.
     Summary,
-    /// Arguments are left out; the result stays.
+    /// Arguments are elided; the result stays.
     Elide,
 }
 
 impl Aging {
-    /// How far a boundary lies behind before it moves. Each move costs what stands behind the boundary, which is written to
-    /// the cache anew, each exchange that is still shown costs a tenth of its tokens: where cached input costs a tenth and to
-    /// write it a quarter more, this many is the cheapest. One at a horizon of one, so that boundary is exact.
+    /// Number of exchanges that may pile up beyond the horizon before the boundary moves. Each move writes everything after the
+    /// boundary to the provider's cache again; until then each exchange that is still shown costs a tenth of its tokens. If
+    /// cached input costs a tenth and writing to the cache costs a quarter more than plain input, this number is the cheapest.
+    /// With a horizon of one it is one, so that boundary is exact.
     pub fn chunk(&self) -> u32 {
         chunk(self.horizon)
     }
 }
 
-/// The chunk of a horizon of so many exchanges.
+/// Returns the chunk ([`Aging::chunk`]) of a horizon of so many exchanges.
 fn chunk(horizon: u32) -> u32 {
-    // `2 * (1.25 - 0.1) / 0.1` for each exchange that a move sends anew. Rather one too many: beyond the cheapest the bill grows
-    // slowly, below it fast.
+    // `2 * (1.25 - 0.1) / 0.1` for each exchange that a move sends again. Round up: above
+    // the optimum the cost grows slowly, below it fast.
     let square = 23_u64.saturating_mul(u64::from(horizon.saturating_sub(1)));
     let root = square.isqrt();
     let up = root.saturating_add(u64::from(root * root < square));
     u32::try_from(up).unwrap_or(u32::MAX).max(1)
 }
 
-/// When a conversation is summed up, and by whom.
+/// Settings for summing up a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compact {
-    /// From so many tokens of a request on.
+    /// Estimated size of a request, in tokens, from which on the conversation is summed up.
     pub when_tokens: u64,
     /// The model that writes the summary.
     pub model: Name,
-    /// The newest exchanges, which it leaves alone.
+    /// Number of the newest exchanges that are never summed up.
     pub keep_exchanges: u32,
-    /// What the model is told; none: built in.
+    /// Prompt of the model that writes the summary. `None` means the built-in prompt.
     pub prompt: Option<Template>,
 }
 
@@ -73,15 +74,15 @@ mod tests {
     fn chunks_are_the_cheapest_where_cached_input_costs_a_tenth_and_new_input_a_quarter_more() {
         let chunks = [1, 2, 3, 4, 10, 50].map(chunk);
         assert_eq!(chunks, [1, 5, 7, 9, 15, 34]);
-        // Tokens a turn, with results of one token: the new one in full, the others at a tenth, all that is shown in full
-        // where the boundary moved.
+        // Tokens per turn if each result is one token: the new one costs its full price, the others a tenth, and everything shown
+        // costs its full price in the turn in which the boundary moves.
         let cost_of = |written: f64, horizon: u32, chunk: u32| {
             let (h, c) = (f64::from(horizon), f64::from(chunk));
             let fresh = h + c - 1.0;
             let all: f64 = (0..chunk).map(|k| h + f64::from(k)).sum();
             (written * fresh + 0.1 * (all - fresh)) / c
         };
-        // Where it costs nothing more to write to the cache, they are nearly so.
+        // If writing to the cache costs nothing more, the chunks are within 1 % of the optimum.
         for (written, near) in [(1.25, 1.002), (1.0, 1.01)] {
             let cost = |horizon, chunk| cost_of(written, horizon, chunk);
             for horizon in [1, 2, 3, 4, 10, 50] {
@@ -93,16 +94,16 @@ mod tests {
     }
 }
 
-/// How a call and its result look in the context.
+/// Form of a call and its result in the context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Render {
-    /// Instead of the call as made: a text.
+    /// Text in place of the call. `None` shows the call as it was made.
     pub call: Option<Template>,
-    /// Instead of the result as shown.
+    /// Text in place of the result. `None` shows the result of the tool.
     pub result: Option<Template>,
-    /// A result of more bytes than this becomes an artifact; its call gets its beginning and a reference.
+    /// Results of more bytes than this become artifacts. The context then shows the beginning of the result and a reference.
     pub spill: usize,
-    /// How long it is shown whole, and what becomes of it then; none: for ever.
+    /// Rules for old calls and results. `None` means that they are always shown whole.
     pub age: Option<Aging>,
 }
 

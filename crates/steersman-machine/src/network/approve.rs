@@ -1,47 +1,47 @@
-//! Approvals: who decides, and who after them.
+//! Approvals: the people who decide, in their order.
 
 use crate::expression::{Expr, Template};
 use crate::ids::Name;
 
-/// An approval.
+/// An approval that a call needs before it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Approve {
-    /// Whether it is wanted.
+    /// The approval is needed if this expression holds.
     pub when: Expr,
-    /// `user` or a person.
+    /// The one who decides: `user` or a person of the network.
     pub by: Name,
-    /// The question; none: tool and arguments.
+    /// The question. `None` means a question with tool and arguments.
     pub ask: Option<Template>,
-    /// Parameters that are artifacts, shown with it.
+    /// Parameters that are artifacts; they are shown with the question.
     pub show: Vec<Name>,
-    /// Arguments that may be changed.
+    /// Arguments that the person may change.
     pub edit: Vec<Name>,
-    /// In milliseconds.
+    /// Time to decide, in milliseconds. `None` means no limit.
     pub timeout: Option<u64>,
-    /// What happens when nobody decides in time.
+    /// Consequence of a time-out.
     pub on_timeout: OnTimeout<Approve>,
 }
 
 impl Approve {
-    /// All who may come to decide, in their line.
+    /// Iterates over this approval and those that follow it after time-outs, in order.
     pub fn line(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |approve| approve.on_timeout.next())
     }
 }
 
-/// What happens to an approval when its time is over.
+/// Consequence of a time-out of an approval.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OnTimeout<T> {
-    /// It is rejected.
+    /// The call is rejected.
     Reject,
-    /// It is approved.
+    /// The call is approved.
     Approve,
-    /// The next in line is asked.
+    /// The next person is asked.
     Next(Box<T>),
 }
 
 impl<T> OnTimeout<T> {
-    /// The next in line.
+    /// Returns the approval that follows after the time-out, if one does.
     pub fn next(&self) -> Option<&T> {
         match self {
             Self::Next(next) => Some(next),

@@ -1,27 +1,28 @@
-//! The one list of the tools that come with the engine. Names are reserved, offered, lowered and recognised by it.
+//! The only list of the tools that come with the engine. All code that reserves,
+//! offers, lowers or recognises their names uses it.
 
-/// Makes the type, the list of all and the look-ups from one table: variant, name, and the set under `tools:` that offers
-/// it (none for what a router gives its members).
+/// Generates the enum, the list of all tools and the look-ups from one table: variant, name, and the set under `tools:` that
+/// offers the tool. The set is `None` for tools that a router gives its members.
 macro_rules! built_in {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $set:expr;)*) => {
-        /// Tools that come with the engine.
+        /// A tool that comes with the engine.
         #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum BuiltIn {
             $($(#[$doc])* $variant,)*
         }
 
         impl BuiltIn {
-            /// All of them.
+            /// All built-in tools.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The name under which calls and `calls.NAME` know it. No definition may give it to a tool of its own.
+            /// Returns the name of the tool in calls and in `calls.NAME`. No definition may give this name to a tool of its own.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
                 }
             }
 
-            /// The word under `tools:` that offers it, alone or with others; none where a router offers it.
+            /// Returns the word under `tools:` that offers this tool, alone or with others; `None` if a router offers it.
             pub const fn set(self) -> Option<&'static str> {
                 match self {
                     $(Self::$variant => $set,)*
@@ -32,74 +33,74 @@ macro_rules! built_in {
 }
 
 built_in! {
-    /// `finish(result)`.
+    /// `finish(result)`: ends the task.
     Finish = "finish", Some("finish");
     /// `ask(question, options?)`: asks `user`.
     AskUser = "ask", Some("ask");
-    /// `todo_add(text)`.
+    /// `todo_add(text)`: adds an entry to the to-do list.
     TodoAdd = "todo_add", Some("todo");
-    /// `todo_complete(id, result)`.
+    /// `todo_complete(id, result)`: marks an entry as done.
     TodoComplete = "todo_complete", Some("todo");
-    /// `todo_cancel(id, reason)`.
+    /// `todo_cancel(id, reason)`: marks an entry as cancelled.
     TodoCancel = "todo_cancel", Some("todo");
-    /// `todo_update(id, text)`.
+    /// `todo_update(id, text)`: changes the text of an entry.
     TodoUpdate = "todo_update", Some("todo");
-    /// `fork(instructions)`.
+    /// `fork(instructions)`: opens branches.
     Fork = "fork", Some("fork");
-    /// `artifact_write(name, content, media_type?)`.
+    /// `artifact_write(name, content, media_type?)`: writes a version of an artifact.
     ArtifactWrite = "artifact_write", Some("artifacts");
-    /// `artifact_read(name, version?, from?, lines?)`.
+    /// `artifact_read(name, version?, from?, lines?)`: reads lines of an artifact.
     ArtifactRead = "artifact_read", Some("artifacts");
-    /// `artifact_list()`.
+    /// `artifact_list()`: lists artifacts.
     ArtifactList = "artifact_list", Some("artifacts");
-    /// `artifact_search(query)`.
+    /// `artifact_search(query)`: searches artifacts.
     ArtifactSearch = "artifact_search", Some("artifacts");
-    /// `artifact_rate(name, rating, reason?, version?)`.
+    /// `artifact_rate(name, rating, reason?, version?)`: rates an artifact.
     ArtifactRate = "artifact_rate", Some("artifacts");
-    /// `memory_save(name, content?, artifact?, tags?)`.
+    /// `memory_save(name, content?, artifact?, tags?)`: saves a memory.
     MemorySave = "memory_save", Some("memory");
-    /// `memory_search(query, most?)`.
+    /// `memory_search(query, most?)`: searches memories.
     MemorySearch = "memory_search", Some("memory");
-    /// `memory_read(id, from?, lines?)`.
+    /// `memory_read(id, from?, lines?)`: reads lines of a memory.
     MemoryRead = "memory_read", Some("memory");
-    /// `memory_rate(id, rating, reason?)`.
+    /// `memory_rate(id, rating, reason?)`: rates a memory.
     MemoryRate = "memory_rate", Some("memory");
-    /// `notes_search(query, source?, most?)`: full text over the transcript and the agent's documents.
+    /// `notes_search(query, source?, most?)`: searches the full text of the transcript and of the agent's documents.
     NotesSearch = "notes_search", Some("notes");
-    /// `done(result?)`: the task of a desk is done.
+    /// `done(result?)`: ends the task of a desk as done.
     Done = "done", None;
-    /// `need_help(request)`: gives the floor of a desk back.
+    /// `need_help(request)`: gives the floor back to the desk.
     NeedHelp = "need_help", None;
-    /// `handoff(to, reason)`: passes the floor on.
+    /// `handoff(to, reason)`: passes the floor to another member.
     Handoff = "handoff", None;
 }
 
 impl BuiltIn {
-    /// The built-in tool of this name.
+    /// Returns the built-in tool of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|tool| tool.name() == name)
     }
 
-    /// The tools that a word under `tools:` stands for; none where it is no such word.
+    /// Returns the tools of a set under `tools:`; empty if the word names no set.
     pub fn of_set(set: &str) -> Vec<Self> {
         let all = Self::ALL.iter().copied();
         all.filter(|tool| tool.set() == Some(set)).collect()
     }
 
-    /// The words under `tools:` that stand for built-in tools.
+    /// Returns the words under `tools:` that name sets of built-in tools.
     pub fn sets() -> Vec<&'static str> {
         let mut sets: Vec<&'static str> = Self::ALL.iter().filter_map(|tool| tool.set()).collect();
         sets.dedup();
         sets
     }
 
-    /// Whether a name is that of a built-in tool or set, so that nothing else in a definition may have it.
+    /// Returns true if the name is that of a built-in tool or set. Nothing else in a definition may have such a name.
     pub fn reserves(name: &str) -> bool {
         let mut all = Self::ALL.iter();
         all.any(|tool| tool.name() == name || tool.set() == Some(name))
     }
 
-    /// Whether it takes down what is to be done: its calls are notes, and not what was done.
+    /// Returns true for the tools of the to-do list. Their calls are notes and do not count as work done.
     pub(crate) fn takes_notes(self) -> bool {
         matches!(
             self,
@@ -107,12 +108,12 @@ impl BuiltIn {
         )
     }
 
-    /// Whether it ends the task or passes the floor on.
+    /// Returns true if a call of the tool ends the task or passes the floor.
     pub(crate) fn ends(self) -> bool {
         self == Self::Finish || self.passes_floor()
     }
 
-    /// Whether it ends what the floor was given for, or gives the floor to somebody else.
+    /// Returns true if a call of the tool ends the task for which the agent has the floor, or gives the floor to somebody else.
     pub fn passes_floor(self) -> bool {
         matches!(self, Self::Done | Self::NeedHelp | Self::Handoff)
     }

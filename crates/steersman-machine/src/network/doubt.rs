@@ -1,51 +1,51 @@
-//! What becomes of an `unsafe` effect of which nobody knows whether it happened.
+//! Doubt: the ways to settle an `unsafe` effect that may or may not have happened.
 
 use super::ToolDef;
 use crate::expression::{Data, Expr};
 use crate::ids::Name;
 
-/// A doubt may be settled by anybody.
+/// The asker that means that anybody may settle a doubt.
 pub const ANYBODY: &str = "any";
 
-/// A way out of doubt.
+/// A way to settle a doubt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OnDoubt {
-    /// A person says.
+    /// A person says whether the effect happened.
     Ask {
-        /// Who: `user`, people, or `any`. Empty: see [`ToolDef::doubt_askers`].
+        /// The people who are asked: `user`, people of the network, or `any`. If empty, see [`ToolDef::doubt_askers`].
         by: Vec<Name>,
     },
-    /// The model is told that it may have happened.
+    /// The call closes, and its result tells the model that the effect may have happened.
     Fail,
     /// Another tool finds out.
     Probe {
-        /// A `pure` or `read` tool.
+        /// The probe, a tool of class `pure` or `read`.
         probe: Name,
-        /// Its arguments.
+        /// Arguments of the probe.
         args: Vec<(Name, Data)>,
-        /// Over its `result`: it happened.
+        /// Expression over the probe's `result`; true means that the effect happened.
         done: Expr,
-        /// When `done` is false.
+        /// Consequence if `done` is false.
         otherwise: ProbeElse,
-        /// Who is asked where it finds out nothing, as in `Ask`.
+        /// The people who are asked if the probe finds out nothing, as in `Ask`.
         by: Vec<Name>,
     },
 }
 
-/// When a probe says that it did not happen.
+/// Consequence of a probe that says that the effect did not happen.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ProbeElse {
-    /// It may run again.
+    /// The effect may run again.
     NotPerformed,
-    /// A person says.
+    /// A person says whether the effect happened.
     Ask,
-    /// The model is told.
+    /// The call closes, and its result tells the model that the effect is in doubt.
     Fail,
 }
 
 impl ToolDef {
-    /// Who is asked whether a call of this tool happened: the people that are declared, else who is asked first to approve
-    /// a call of it, else anybody. Each of them alone may say.
+    /// Returns the people who are asked whether a call of this tool happened: those that the definition names, else the first
+    /// person of each approval of the tool, else [`ANYBODY`]. Each of them alone may answer.
     pub fn doubt_askers(&self) -> Vec<Name> {
         if let Some(OnDoubt::Ask { by } | OnDoubt::Probe { by, .. }) = &self.on_doubt
             && !by.is_empty()

@@ -1,4 +1,4 @@
-//! MCP servers of a network, and how their tools are called.
+//! MCP servers of a network, and the names of their tools.
 
 use super::{Render, ToolUse};
 use crate::expression::Template;
@@ -6,74 +6,76 @@ use crate::ids::Name;
 use crate::interaction::Class;
 use std::collections::BTreeMap;
 
-/// An MCP server.
+/// An MCP server of a network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct McpDef {
     /// Its name in the definition.
     pub name: Name,
-    /// How it is reached. Templates here read `config` and, but for the vector of a command, `secrets`.
+    /// Its address or command. Templates here read `config` and, except in `argv` of a command, `secrets`.
     pub at: McpAt,
-    /// Which of its tools are taken, `*` matches; none: all.
+    /// Patterns of the tools that are taken; `*` stands for any text. `None` takes all tools.
     pub tools: Option<Vec<String>>,
-    /// Class of its tools.
+    /// Effect class of its tools.
     pub effect: McpEffect,
-    /// Class by tool, before `effect`.
+    /// Effect class of single tools; it takes precedence over `effect`.
     pub effects: BTreeMap<String, Class>,
-    /// How calls and results look, by tool.
+    /// Form of calls and results in the context, by tool.
     pub render: BTreeMap<String, Render>,
-    /// A changed list of tools is taken over (`refresh: follow`); else it stays as it was when the session began.
+    /// True if a changed list of tools is taken over (`refresh: follow`). Otherwise
+    /// the list stays as it was when the session began.
     pub follows: bool,
-    /// Of one attempt, in milliseconds.
+    /// Time limit of one attempt, in milliseconds.
     pub timeout: u64,
 }
 
-/// How an MCP server is reached.
+/// Transport to an MCP server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum McpAt {
     /// Streamable HTTP.
     Http {
-        /// Address.
+        /// Address of the server.
         url: Template,
-        /// Headers.
+        /// Headers of each request.
         headers: Vec<(String, Template)>,
     },
-    /// A process, over standard input and output.
+    /// A process that speaks over standard input and output.
     Command {
-        /// Program and arguments; no shell.
+        /// Program and arguments; no shell is involved.
         argv: Vec<Template>,
-        /// Environment.
+        /// Environment variables of the process.
         env: Vec<(String, Template)>,
     },
 }
 
-/// Class of the tools of a server.
+/// Effect class of the tools of a server.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum McpEffect {
-    /// This one.
+    /// All tools have this class.
     Class(Class),
-    /// What the server says of each.
+    /// Each tool has the class that the server's annotations say.
     Annotations,
 }
 
 /// All tools of a server, offered to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerUse {
-    /// The server.
+    /// Name of the server.
     pub server: Name,
-    /// Before which of the agent's tools they stand.
+    /// Index in the agent's list of tools at which the server's tools are inserted.
     pub at: usize,
-    /// How each is offered.
+    /// Settings with which each tool is offered.
     pub like: ToolUse,
 }
 
 impl ToolUse {
-    /// Whether a model means this by that name: providers take no dot, so it may have seen another than the one here.
+    /// Returns true if a model means this tool by that name. Providers accept no dot, so the model may have seen [`wire_name`].
     pub fn is_called(&self, name: &str) -> bool {
         *self.seen == *name || self.seen.contains('.') && wire_name(&self.seen) == name
     }
 }
 
-/// The name of a tool as a model sees it: `SERVER.TOOL` is `SERVER__TOOL`, and what providers refuse is `_`.
+/// Returns the name of a tool as a model sees it. `SERVER.TOOL` becomes
+/// `SERVER__TOOL`; characters that providers refuse become `_`.
 pub fn wire_name(name: &str) -> String {
     let Some((server, tool)) = name.split_once('.') else {
         return name.to_owned();

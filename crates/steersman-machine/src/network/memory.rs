@@ -1,20 +1,20 @@
-//! What agents remember: which models are asked for it.
+//! Memory: settings of the memory over sessions, and the model that fills state.
 
 use super::{Does, Network, Route, RouteBy, Speaker};
 use crate::expression::Template;
 use crate::ids::Name;
 
-/// Memory over sessions.
+/// Settings of the memory over sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryDef {
-    /// Whose memory it is; none: the network's name.
+    /// Scope whose memories a session saves and finds. `None` means the network's name.
     pub scope: Option<Template>,
-    /// How long a memory is kept, in milliseconds; none: until it is forgotten.
+    /// Time for which a memory is kept, in milliseconds. `None` means until it is forgotten.
     pub keep: Option<u64>,
 }
 
 impl Network {
-    /// The model that fills state from what was said: `small` where one is declared, else `default`.
+    /// Returns the model that fills state from what was said: `small` if it is declared, else `default`.
     pub fn small(&self) -> &Name {
         let named = |name: &str| self.models.get_key_value(name).map(|(name, _)| name);
         named("small")
@@ -22,7 +22,7 @@ impl Network {
             .expect("a network always has the model `default`")
     }
 
-    /// Whether state is filled from what is said anywhere.
+    /// Returns true if an agent or speaker of the network has state that is filled from what was said.
     pub(super) fn extracts(&self) -> bool {
         self.agents.values().any(|agent| {
             let speaker = |speaker: &Speaker| !speaker.extract.is_empty();

@@ -1,5 +1,5 @@
-//! Modes: named variants of a model-driven agent, and which of them is in force. Whoever wants to know what a model is
-//! asked, offered or limited by asks here, with the agent as a snapshot has it.
+//! Modes: named variants of a model-driven agent. The functions here find the mode in force from the agent's entry in a snapshot.
+//! Everything that a model is asked, offered or limited by is looked up through them.
 
 use super::{AgentDef, Does, ModelAgent, Network, ToolUse};
 use crate::expression::Expr;
@@ -12,55 +12,55 @@ use crate::snapshot::Agent;
 pub struct Modes {
     /// The mode of a new instance.
     pub start: Name,
-    /// All of them, as they are written.
+    /// All modes, in the order of the definition.
     pub all: Vec<Mode>,
-    /// Exits that lead out of every mode. They are looked at first.
+    /// Exits that lead out of every mode. They are tried before those of the mode in force.
     pub exits: Vec<ModeExit>,
 }
 
-/// A mode, whole: what it does not say itself is the agent's.
+/// A mode, complete: settings that it does not name itself are copied from the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mode {
-    /// Its name.
+    /// Name of the mode.
     pub name: Name,
-    /// The agent as it is in this mode.
+    /// The agent's settings in this mode.
     pub model: ModelAgent,
-    /// Its limits in this mode. What they count goes on over modes.
+    /// The agent's limits in this mode. Their counters go on over changes of the mode.
     pub limits: Limits,
-    /// What leads out of it, the first that fires.
+    /// Exits of this mode; the first that fires is taken.
     pub exits: Vec<ModeExit>,
 }
 
-/// What leads from a mode to another.
+/// An exit from a mode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModeExit {
-    /// When it fires.
+    /// Condition under which the exit fires.
     pub cause: ExitsWhen,
-    /// Where it leads.
+    /// Name of the next mode, or [`FINISH`].
     pub to: Name,
 }
 
-/// When an exit of a mode fires.
+/// Condition under which an exit of a mode fires.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExitsWhen {
     /// One of these tools or agents succeeded in the exchange that just closed.
     AfterTool(Vec<Name>),
-    /// So many model calls were made since the mode began.
+    /// At least so many model calls were made since the mode began.
     AfterCalls(u32),
-    /// This holds.
+    /// The expression holds.
     Holds(Expr),
 }
 
-/// What an exit leads to that ends the agent's task. No mode has this name.
+/// Target of an exit that ends the agent's task. No mode has this name.
 pub const FINISH: &str = "finish";
 
 impl Modes {
-    /// The mode of this name.
+    /// Returns the mode of this name.
     pub fn get(&self, name: &str) -> Option<&Mode> {
         self.all.iter().find(|mode| *mode.name == *name)
     }
 
-    /// The names of all of them, for people and models.
+    /// Returns the names of all modes, for messages to people and models.
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.all.iter().map(|mode| &*mode.name).collect();
         names.join(", ")
@@ -68,7 +68,7 @@ impl Modes {
 }
 
 impl ModeExit {
-    /// Its cause, as it is written: `after_tool approve_plan`.
+    /// Returns the condition as it is written in a definition, such as `after_tool approve_plan`.
     pub fn words(&self) -> String {
         match &self.cause {
             ExitsWhen::AfterTool(tools) => {
@@ -82,15 +82,14 @@ impl ModeExit {
 }
 
 impl AgentDef {
-    /// The mode of this name; of none, or of one that is not known, the one in which an agent starts. None where the agent has
-    /// no modes.
+    /// Returns the mode of this name; the start mode if there is no name or no such mode; `None` if the agent has no modes.
     pub fn mode(&self, name: Option<&Name>) -> Option<&Mode> {
         let modes = self.modes.as_deref()?;
         let named = name.and_then(|name| modes.get(name));
         named.or_else(|| modes.get(&modes.start))
     }
 
-    /// The model-driven agent that it is in this mode; none if no model drives it.
+    /// Returns the settings of the agent in this mode; `None` if no model drives it.
     pub fn model(&self, mode: Option<&Name>) -> Option<&ModelAgent> {
         match (&self.does, self.mode(mode)) {
             (Does::Model(_), Some(mode)) => Some(&mode.model),
@@ -99,7 +98,8 @@ impl AgentDef {
         }
     }
 
-    /// All that it may be, mode by mode; of an agent without modes itself, of one that no model drives nothing.
+    /// Iterates over the settings of each mode. An agent without modes gives its own
+    /// settings, an agent that no model drives gives none.
     pub fn models(&self) -> impl Iterator<Item = &ModelAgent> {
         let modes = self.modes.iter().flat_map(|modes| &modes.all);
         let alone = match &self.does {
@@ -109,7 +109,7 @@ impl AgentDef {
         alone.into_iter().chain(modes.map(|mode| &mode.model))
     }
 
-    /// The same, to be changed.
+    /// As [`AgentDef::models`], with mutable access.
     pub fn models_mut(&mut self) -> impl Iterator<Item = &mut ModelAgent> {
         let alone = match &mut self.does {
             Does::Model(model) if self.modes.is_none() => Some(&mut **model),
@@ -119,32 +119,31 @@ impl AgentDef {
         alone.into_iter().chain(modes.map(|mode| &mut mode.model))
     }
 
-    /// Its limits in this mode.
+    /// Returns the agent's limits in this mode.
     pub fn limits_in(&self, mode: Option<&Name>) -> &Limits {
         self.mode(mode).map_or(&self.limits, |mode| &mode.limits)
     }
 
-    /// Its limits, mode by mode.
+    /// Iterates over the agent's limits in each mode, or its own limits if it has no modes.
     pub fn all_limits(&self) -> impl Iterator<Item = &Limits> {
         let modes = self.modes.iter().flat_map(|modes| &modes.all);
         let own = self.modes.is_none().then_some(&self.limits);
         own.into_iter().chain(modes.map(|mode| &mode.limits))
     }
 
-    /// Whether a tool, or agent is offered in any of its modes.
+    /// Iterates over all tools and agents that it is offered in any of its modes.
     pub fn offers(&self) -> impl Iterator<Item = &ToolUse> {
         self.models().flat_map(|model| &model.tools)
     }
 }
 
 impl Network {
-    /// The model-driven agent that this one is now, in the mode in which it is; none if no model drives it, or the network does
-    /// not know it.
+    /// Returns the settings of an agent in its current mode; `None` if no model drives it or the network does not have it.
     pub fn in_force(&self, agent: &Agent) -> Option<&ModelAgent> {
         self.agents.get(&agent.def)?.model(agent.mode.as_ref())
     }
 
-    /// The limits of an agent in the mode in which it is.
+    /// Returns the limits of an agent in its current mode.
     pub fn limits_of(&self, agent: &Agent) -> &Limits {
         self.agent(&agent.def).limits_in(agent.mode.as_ref())
     }

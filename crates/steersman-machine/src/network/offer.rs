@@ -1,45 +1,45 @@
-//! What a model is offered: tools and agents, and how.
+//! Tools and agents that a model is offered.
 
 use super::{Approve, Requires};
 use crate::expression::{Data, Expr};
 use crate::ids::Name;
 use crate::join::JoinOn;
 
-/// Something a model is offered.
+/// A tool or an agent that a model is offered, and the settings of the offer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolUse {
-    /// A tool or an agent.
+    /// The tool or agent that is offered.
     pub of: Offer,
     /// The name that the model sees.
     pub seen: Name,
-    /// Fixed arguments, hidden from the model.
+    /// Fixed arguments, which the model does not see.
     pub args: Vec<(Name, Data)>,
-    /// In addition to the tool's.
+    /// Preconditions in addition to those of the tool.
     pub requires: Vec<Requires>,
-    /// In addition to the tool's.
+    /// Approvals in addition to those of the tool.
     pub approve: Vec<Approve>,
-    /// An agent: the parameter `name` chooses the instance.
+    /// For an agent: true if the parameter `name` chooses the instance.
     pub named: bool,
-    /// The started agent sees what its caller sees.
+    /// True if the started agent sees what its caller has seen.
     pub view_shared: bool,
-    /// Calls per answer at most; of `fork`: branches.
+    /// Most calls per answer; for `fork` the most branches.
     pub max: Option<u32>,
-    /// Offered while it holds.
+    /// The tool is offered while this expression holds. `None` means always.
     pub when: Option<Expr>,
-    /// `fork`: who picks the branch to adopt.
+    /// For `fork`: the one who picks the branch to adopt.
     pub choose: Option<Chooser>,
-    /// `fork`: when the call is over.
+    /// For `fork`: condition under which the call is over.
     pub join: JoinOn,
-    /// `fork`: branches are live.
+    /// For `fork`: true if the branches are live.
     pub live: bool,
-    /// At once, of this use.
+    /// Most calls of this offer that run at the same time.
     pub parallel: u32,
-    /// Offered by itself, while the agent sees an artifact: what has spilled can be read.
+    /// True for a tool that the engine offers by itself while the agent sees an artifact, so that spilled results can be read.
     pub implied: bool,
 }
 
 impl ToolUse {
-    /// A tool that is offered by itself, while the agent sees an artifact.
+    /// Returns the offer of a tool that is available only while the agent sees an artifact.
     pub fn implied(tool: Name) -> Self {
         Self {
             implied: true,
@@ -47,7 +47,7 @@ impl ToolUse {
         }
     }
 
-    /// Offered under its own name, with nothing said of it.
+    /// Returns an offer under the tool's or agent's own name, with default settings.
     pub fn plain(of: Offer) -> Self {
         let (Offer::Tool(name) | Offer::Agent(name)) = &of;
         Self {
@@ -69,22 +69,22 @@ impl ToolUse {
     }
 }
 
-/// Who picks a branch.
+/// The one who picks a branch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chooser {
-    /// A tool.
+    /// A tool picks the branch.
     Tool(Name),
-    /// A critic.
+    /// An agent (a critic) picks the branch.
     Agent(Name),
-    /// A person.
+    /// A person picks the branch.
     Person(Name),
 }
 
-/// A tool or an agent that is offered.
+/// Name of a tool or an agent that is offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// A tool.
+    /// A tool of the network.
     Tool(Name),
-    /// An agent.
+    /// An agent of the network.
     Agent(Name),
 }

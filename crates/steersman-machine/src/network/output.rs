@@ -1,18 +1,19 @@
-//! What an answer gives, and what lies within a type.
+//! Values of answers, and search within types.
 
 use super::{Output, Type, TypeKind};
 use serde_json::Value as Json;
 
 impl Output {
-    /// Whether it is a text, which is answered as it is.
+    /// Returns true if the answer is a text, which is taken as it is.
     pub fn is_text(&self) -> bool {
         matches!(self.ty.kind, TypeKind::String { .. })
     }
 
-    /// What an answer gives; of a text the text, whether it is written as JSON or not.
+    /// Returns the value of an answer. If the type is a text, an answer that is a JSON string
+    /// gives that string; any other answer is taken as it is.
     ///
     /// # Errors
-    /// It is not JSON, where something else than a text is wanted.
+    /// The answer is not JSON, and the type is not a text.
     pub(crate) fn value(&self, answer: &str) -> Result<Json, String> {
         match crate::json::read::<Json>(answer) {
             Ok(json) if !self.is_text() || json.is_string() => Ok(json),
@@ -24,7 +25,7 @@ impl Output {
 }
 
 impl Type {
-    /// The first that a test gives for this type or one within it.
+    /// Returns the first value that a test gives for this type or for a type within it, outermost first.
     pub fn find<T>(&self, test: &dyn Fn(&Self) -> Option<T>) -> Option<T> {
         test(self).or_else(|| match &self.kind {
             TypeKind::List(of) => of.find(test),

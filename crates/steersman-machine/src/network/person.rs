@@ -1,32 +1,32 @@
-//! People.
+//! People of a network.
 
 use crate::expression::Template;
 use crate::ids::Name;
 
-/// What a person's time-out leaves, in words.
+/// Text that takes the place of an answer after a person's time-out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Silence {
-    /// It is their answer.
+    /// The text counts as the person's answer.
     Answer(Template),
-    /// The other side is told that nobody answered.
+    /// The text tells the caller that nobody answered.
     Say(Template),
 }
 
 /// A person who can be asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PersonDef {
-    /// The name of the agent that declares them.
+    /// Name of the agent that declares the person.
     pub name: Name,
-    /// Told to models that may choose them.
+    /// Description for models that may choose the person.
     pub description: String,
-    /// Who may answer.
+    /// Role in which somebody may answer for this person.
     pub role: Name,
-    /// In milliseconds.
+    /// Time to answer, in milliseconds. `None` means no limit.
     pub timeout: Option<u64>,
-    /// What stands there once they ran out of time.
+    /// Text in place of the answer after a time-out.
     pub on_timeout: Option<Silence>,
-    /// In a route: who acts instead, once they ran out of time.
+    /// In a route: the member that acts after the person's time-out.
     pub instead: Option<Name>,
-    /// An `idempotent` tool that tells them that something waits for them.
+    /// An `idempotent` tool that notifies the person of something that waits for them.
     pub reach: Option<Name>,
 }

@@ -1,17 +1,17 @@
-//! Reflection: what is judged before it counts, and by whom.
+//! Reflection: answers and calls that are judged before they count.
 
 use crate::expression::{Expr, Template};
 use crate::ids::Name;
 
-/// An answer or a call is judged before it counts.
+/// Settings by which an answer or a call is judged before it counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reflect {
-    /// The reviewer, an agent; none: whoever made it.
+    /// The agent that judges. `None` means the agent that made the answer or call.
     pub by: Option<Name>,
-    /// Of an answer: how often it is judged at most. Of a tool: how often in a row a call of it may be sent back.
+    /// For an answer: most rounds of judging. For a tool: how often in a row a call of it may be sent back.
     pub rounds: u32,
-    /// Whether this one is judged.
+    /// The answer or call is judged if this expression holds.
     pub when: Expr,
-    /// What whoever judges is told in place of the engine's sentence.
+    /// Prompt for the judgement. `None` means a sentence of the engine.
     pub prompt: Option<Template>,
 }

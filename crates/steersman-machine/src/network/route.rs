@@ -1,73 +1,74 @@
-//! Routed agents: what chooses who acts next.
+//! Routed agents: their routers and the settings of these.
 
 use super::Requires;
 use crate::expression::{Expr, Template};
 use crate::ids::Name;
 use std::collections::BTreeMap;
 
-/// A routed agent.
+/// Settings of a routed agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// What chooses.
+    /// The router that chooses which member acts next.
     pub by: RouteBy,
-    /// How a model is asked, where one is.
+    /// Settings for asking a model, if the router asks one.
     pub asks: Asks,
-    /// A member that failed.
+    /// Reaction to a member that failed.
     pub on_failed: OnFailed,
-    /// What its members see of each other, where they do not say otherwise.
+    /// View of each member on the others, unless the member has its own.
     pub view: ViewDef,
 }
 
-/// What chooses who acts.
+/// The kinds of routers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RouteBy {
-    /// The first rule that holds.
+    /// The first rule whose expression holds decides.
     Rules(Vec<Rule>),
-    /// One after the other; each gets the result of the one before.
+    /// The members act in this order; each gets the result of the one before.
     Sequence(Vec<Name>),
-    /// In Rust, registered under the agent's name. Called once for each decision; its answer is recorded.
+    /// A router in Rust, registered under the agent's name. It is called once for each decision; its answer is recorded.
     Native {
-        /// Its version, part of the digest.
+        /// Version of the router; part of the digest.
         version: String,
-        /// Those it may choose from.
+        /// Members that it may choose.
         members: Vec<Name>,
     },
-    /// A model picks, or says that all is done.
+    /// A model picks a member, or says that all is done.
     Pick(Vec<Choosable>),
     /// A graph of states with speakers.
     States(Graph),
     /// A concierge over tasks.
     Tasks(Desk),
-    /// Members pass the floor to each other.
+    /// Members that pass the floor to each other.
     Handoff(Handoff),
 }
 
-/// How a router asks its model.
+/// Settings by which a router asks its model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asks {
-    /// The model of judge, `by_model`, `pick` and, where that names none, of the orchestrator.
+    /// Model for `judge` exits, for `by_model`, for `pick`, and for the orchestrator if that names none.
     pub model: Name,
-    /// System prompt of `pick`; none: the built-in one.
+    /// System prompt of `pick`. `None` means the built-in prompt.
     pub system: Option<Template>,
-    /// An answer that cannot be used.
+    /// Reaction to an answer that cannot be used.
     pub unusable: Unusable,
 }
 
-/// What becomes of answers of a routing model that cannot be used.
+/// Reaction to answers of a routing model that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable {
-    /// So often it is asked again, with the error shown.
+    /// Number of times that the model is asked again, with the error shown.
     pub retries: u32,
-    /// What is chosen then.
+    /// Choice after the last retry.
     pub to: Fallback,
 }
 
-/// What is chosen where a model gave nothing that can be used.
+/// Choice in place of a model's answer that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fallback {
-    /// This member.
+    /// This member acts.
     Member(Name),
-    /// The floor, or the state, stays as it is; of several speakers the next in turn.
+    /// In a graph the state stays; if the question was who speaks, the next speaker in
+    /// turn speaks. In any other router the route ends.
     Stay,
     /// The route ends.
     Finish,
@@ -75,27 +76,27 @@ pub enum Fallback {
     Fail,
 }
 
-/// A rule.
+/// A rule of a `rules` router.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Holds.
+    /// The rule applies if this expression holds.
     pub when: Expr,
-    /// What comes next.
+    /// Choice of the rule.
     pub to: RuleTo,
 }
 
-/// Where a rule leads.
+/// Choice of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RuleTo {
-    /// To members, one after the other.
+    /// These members act, one after the other.
     Agents(Vec<Name>),
-    /// To the end.
+    /// The route ends.
     Finish,
-    /// To whom a model picks.
+    /// A model picks the member that acts.
     Pick {
-        /// From these.
+        /// Members from which the model picks.
         from: Vec<Choosable>,
-        /// The model, if it is not the route's.
+        /// The model that picks. `None` means the route's model.
         model: Option<Name>,
     },
 }
@@ -103,60 +104,60 @@ pub enum RuleTo {
 /// A member that a model may pick.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choosable {
-    /// The member.
+    /// Name of the member.
     pub agent: Name,
-    /// Offered while it holds; none: always.
+    /// The member is offered while this expression holds. `None` means always.
     pub when: Option<Expr>,
 }
 
-/// What becomes of a route when a member failed.
+/// Reaction of a route to a member that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnFailed {
-    /// It fails too.
+    /// The route fails too.
     Fail,
-    /// It goes on.
+    /// The route goes on.
     Continue,
-    /// To this member.
+    /// This member acts next.
     To(Name),
 }
 
-/// What somebody sees of the others under a routed agent.
+/// Settings of a member's view on the others under a routed agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ViewDef {
-    /// What of it.
+    /// Part of the conversation that is seen.
     pub of: Seen,
-    /// At most so many messages, the newest; none: all.
+    /// Number of the newest messages that are seen. `None` means all.
     pub window: Option<u32>,
-    /// What stands in the place of what lies further back; none: nothing does.
+    /// Summary in place of older messages. `None` means that nothing takes their place.
     pub summary: Option<Box<SummaryDef>>,
-    /// So many passages at most that full text finds for the newest message, of what was said and is not seen anyway.
+    /// Most passages that full-text search adds for the newest message, from messages that are not seen otherwise.
     pub relevant: u32,
 }
 
 /// A running summary of what was said under a routed agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryDef {
-    /// It is written anew after so many messages of members.
+    /// Number of messages of members after which the summary is written again.
     pub every: u32,
     /// The model that writes it.
     pub model: Name,
-    /// What that model is told; none: the built-in words.
+    /// Prompt of that model. `None` means the built-in prompt.
     pub prompt: Option<Template>,
-    /// One of these is written down. Else a member shares the summary of its network, where that has one.
+    /// True if the member has a summary of its own. Otherwise it shares the summary of its network, if there is one.
     pub own: bool,
 }
 
-/// What of the others is seen.
+/// The part of the others' conversation that a member sees.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Seen {
-    /// Nothing: its own stack.
+    /// Nothing of the others; only the member's own stack.
     #[default]
     Own,
-    /// What they said and did since it last acted.
+    /// Messages and calls of the others since the member last acted.
     Shared,
-    /// What they said since it last acted.
+    /// Messages of the others since the member last acted.
     SinceLastSpoke,
-    /// What was said since the state of the graph was entered, and nothing from before.
+    /// Messages since the current state of the graph was entered.
     SinceEntry,
 }
 
@@ -165,89 +166,89 @@ pub enum Seen {
 pub struct Graph {
     /// The states by name.
     pub states: BTreeMap<Name, StateNode>,
-    /// Where it begins.
+    /// Name of the first state.
     pub start: Name,
 }
 
 /// A state of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateNode {
-    /// Ahead of each speaker's system prompt.
+    /// Text ahead of each speaker's system prompt.
     pub scene: Option<Template>,
-    /// In speaking order; never empty.
+    /// Speakers in speaking order; never empty.
     pub speakers: Vec<Speaker>,
-    /// Who speaks next.
+    /// Rule that chooses the next speaker.
     pub order: Order,
-    /// Who begins; none: the first, without an opening.
+    /// Opening of the state. `None` means that the first speaker begins, without an opening.
     pub begin: Option<Begin>,
-    /// What leads out, in order.
+    /// Exits of the state, in order.
     pub exits: Vec<Exit>,
-    /// What speakers see here; none: the route's.
+    /// View of the speakers in this state. `None` means the route's view.
     pub view: Option<ViewDef>,
-    /// Counters and opening begin anew each time it is entered.
+    /// True if counters and opening start again each time the state is entered.
     pub reset: bool,
 }
 
-/// Who speaks in a state.
+/// A speaker of a state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Speaker {
-    /// The member.
+    /// Name of the member.
     pub agent: Name,
-    /// By what name models choose it.
+    /// Role in this state; the name by which models choose the speaker.
     pub role: Name,
-    /// Added to its system prompt here.
+    /// Text that is added to its system prompt in this state.
     pub instructions: Option<Template>,
-    /// State entries that are filled from what it said.
+    /// State entries that are filled from the speaker's messages.
     pub extract: Vec<Name>,
 }
 
-/// Who speaks next in a state.
+/// Rule that chooses the next speaker of a state.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// One after the other.
+    /// The speakers take turns.
     #[default]
     InTurn,
-    /// Any, seeded by the session.
+    /// Any speaker but the last one; the choice is seeded by the session.
     Random,
-    /// A model says who.
+    /// A model chooses the speaker.
     ByModel,
 }
 
-/// How a state begins.
+/// Opening of a state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Begin {
-    /// Who speaks first: the role.
+    /// Role that speaks first.
     pub speaker: Name,
-    /// Said in its name, without a model call.
+    /// Message in the name of that role, without a model call.
     pub say: Option<Template>,
 }
 
-/// What leads out of a state.
+/// An exit of a state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exit {
-    /// When.
+    /// Condition under which the state is left.
     pub cause: ExitCause,
-    /// Where to.
+    /// Target of the exit.
     pub to: ExitTo,
 }
 
-/// Why a state is left.
+/// Condition under which a state is left.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExitCause {
-    /// An expression holds.
+    /// The expression holds.
     When(Expr),
-    /// A judge model says so.
+    /// A judge model says that this statement holds.
     Judge(Template),
-    /// So many messages were said in it.
+    /// At least so many messages were said in the state.
     AfterMessages(u32),
 }
 
-/// Where an exit leads.
+/// Target of an exit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExitTo {
-    /// To a state.
+    /// The state of this name.
     State(Name),
-    /// To the end.
+    /// The end of the route.
     Finish,
 }
 
@@ -256,83 +257,83 @@ pub enum ExitTo {
 pub struct Desk {
     /// The tasks in the order of the definition.
     pub tasks: Vec<Task>,
-    /// Who speaks when no task is chosen: answers once and never keeps the floor.
+    /// Member that speaks when no task is chosen. It answers once and never keeps the floor.
     pub default: Option<Name>,
-    /// Who is asked which task a message is about.
+    /// Settings for asking which task a message is about.
     pub orchestrator: Orchestrator,
-    /// What follows a task that is done.
+    /// Reaction to a task that is done.
     pub go_on: GoOn,
-    /// The user wants something else in the middle of a task.
+    /// Reaction to a user who wants something else in the middle of a task.
     pub on_change: OnChange,
 }
 
-/// Who is asked which task a message is about.
+/// Settings of the model that decides which task a message is about.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Orchestrator {
-    /// System prompt; none: the built-in one.
+    /// System prompt. `None` means the built-in prompt.
     pub system: Option<Template>,
-    /// The model; none: the route's.
+    /// The model. `None` means the route's model.
     pub model: Option<Name>,
-    /// May answer the user itself.
+    /// True if the model may answer the user itself.
     pub speaks: bool,
 }
 
-/// What follows a task that is done.
+/// Reaction of a concierge to a task that is done.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum GoOn {
-    /// What was asked for, without a model call.
+    /// Continue with the task that the user asked for, without a model call.
     #[default]
     Request,
-    /// A model says what is left.
+    /// Ask a model what is left to be done.
     ByModel,
-    /// Nothing.
+    /// End the turn of the route.
     None,
 }
 
-/// What happens when the user wants something else in the middle of a task.
+/// Reaction to a user who wants something else in the middle of a task.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnChange {
-    /// That comes first.
+    /// The other wish comes first.
     #[default]
     Switch,
-    /// The user is asked.
+    /// The user is asked whether to leave the task.
     Ask,
-    /// The task is done first.
+    /// The task must be done first.
     FinishFirst,
 }
 
 /// A task of a concierge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Its name.
+    /// Name of the task.
     pub name: Name,
-    /// Who does it.
+    /// Member that does the task.
     pub agent: Name,
     /// Tasks that must be done first.
     pub after: Vec<Name>,
-    /// When it is done; none: its agent says so.
+    /// Expression that holds once the task is done. `None` means that the agent says when it is done.
     pub done: Option<Expr>,
-    /// All must hold for it to begin.
+    /// Preconditions; all must hold for the task to begin.
     pub requires: Vec<Requires>,
-    /// State that is unset when it begins.
+    /// State entries that are unset when the task begins.
     pub clear: Vec<Name>,
-    /// Its agent may say that it is done.
+    /// True if the agent may say that the task is done (`done`).
     pub may_end: bool,
-    /// Its agent may give the floor back.
+    /// True if the agent may give the floor back (`need_help`).
     pub may_release: bool,
 }
 
 /// Members that pass the floor to each other (`handoff`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handoff {
-    /// Whom each may hand over to.
+    /// For each member the members to which it may pass the floor.
     pub to: BTreeMap<Name, Vec<Name>>,
-    /// Who has the floor first.
+    /// Member that has the floor first.
     pub start: Name,
 }
 
 impl Route {
-    /// The model names that its router may ask.
+    /// Returns the models that the router may ask, for decisions or for summaries.
     pub fn models(&self) -> Vec<&Name> {
         let mut models = self.routing_models();
         let states = match &self.by {
@@ -373,7 +374,7 @@ impl Route {
 }
 
 impl RouteBy {
-    /// Whether this is one of its members.
+    /// Returns true if this is a member of the router.
     pub fn leads_to(&self, member: &str) -> bool {
         let is = |name: &Name| **name == *member;
         match self {
@@ -395,12 +396,13 @@ impl RouteBy {
         }
     }
 
-    /// Whether its members talk with the user over turns.
+    /// Returns true if the router's members talk with the user over several turns.
     pub fn has_dialogues(&self) -> bool {
         matches!(self, Self::Tasks(_) | Self::Handoff(_))
     }
 
-    /// Whether a member talks with the user over turns: then it ends its task only when it says so, or when that is done.
+    /// Returns true if this member talks with the user over several turns. Such a member ends its
+    /// task only when it says so or when the task is done.
     pub fn talks_with(&self, member: &str) -> bool {
         match self {
             Self::Tasks(desk) => desk.tasks.iter().any(|task| *task.agent == *member),
@@ -415,27 +417,27 @@ impl RouteBy {
 }
 
 impl StateNode {
-    /// Whether a model is asked in it.
+    /// Returns true if a model is asked in this state.
     fn asks(&self) -> bool {
         let judged = |exit: &Exit| matches!(exit.cause, ExitCause::Judge(_));
         (self.order == Order::ByModel && self.speakers.len() > 1) || self.exits.iter().any(judged)
     }
 
-    /// A member as a speaker: in this role if it plays it, else in its first.
+    /// Returns a member as a speaker: in the given role if it plays that, else in its first role.
     pub fn speaker(&self, role: &str, agent: &str) -> Option<&Speaker> {
         let mut own = self.speakers.iter().filter(|s| *s.agent == *agent);
         let first = own.clone().next();
         own.find(|s| *s.role == *role).or(first)
     }
 
-    /// Who plays a role.
+    /// Returns the speaker that plays a role.
     pub fn plays(&self, role: &str) -> Option<&Speaker> {
         self.speakers.iter().find(|s| *s.role == *role)
     }
 }
 
 impl Desk {
-    /// The task of this name.
+    /// Returns the task of this name.
     pub fn task(&self, name: &str) -> Option<&Task> {
         self.tasks.iter().find(|task| *task.name == *name)
     }

@@ -1,4 +1,4 @@
-//! Drafts of answers: judged in rounds, then final.
+//! Drafts of answers: they are judged in rounds before they become final.
 
 use super::verdict::{Verdict, of_itself};
 use super::{Judged, ROUNDS, UNUSABLE, with_form};
@@ -14,24 +14,24 @@ use crate::texts;
 use crate::tick::Tick;
 use serde_json::Value as Json;
 
-/// What becomes of an answer that could be the last word.
+/// The fate of an answer that could be final.
 pub(crate) enum After {
-    /// It is.
+    /// The answer is final.
     Final,
-    /// It is, though it was to be judged or revised: for this there is no room.
+    /// The answer is final, although it was to be judged or revised. The code names what left no room for that.
     Stands(&'static str),
-    /// It is a draft, and is judged; or judging it failed, and the agent with it.
+    /// The answer is a draft and is judged; or judging failed, and the agent with it.
     Judged,
 }
 
 impl Tick<'_> {
-    /// Whether an answer is judged before it counts. If so it is a draft, and whoever judges is asked.
+    /// Decides whether an answer is judged before it counts. If so, it becomes a draft, and the judge is asked.
     pub(crate) fn after_answer(&mut self, agent: Id, how: &Conclude<'_>, body: Body) -> After {
         let def = self.def(agent);
         let Some(reflect) = &def.reflect else {
             return After::Final;
         };
-        // What was asked for because of a limit is the last word.
+        // An answer that a limit demanded is final.
         let state = self.agent(agent);
         if !matches!(how.cause, Cause::Answer | Cause::Tool) || state.counters.limited {
             return After::Final;
@@ -103,7 +103,7 @@ impl Tick<'_> {
         self.wake(agent);
     }
 
-    /// A model judged the draft of its own agent. Whether it did.
+    /// Takes the judgement of a model on its own draft. Returns false if the model was not asked for one.
     pub(crate) fn judged_itself(&mut self, agent: Id, effect: Id, answer: &Answer) -> bool {
         if !super::judges_itself(&self.snapshot, agent) {
             return false;
@@ -134,7 +134,7 @@ impl Tick<'_> {
         true
     }
 
-    /// A reviewer has nothing against the draft: it is final. Whether that is so.
+    /// Makes a draft final to which a reviewer has no objection. Returns true if there was one.
     pub(crate) fn accepted(&mut self, agent: Id) -> bool {
         let draft = self.agent(agent).draft.clone();
         let Some(draft) = draft.filter(|draft| draft.stands == Stands::Accepted) else {
@@ -144,7 +144,7 @@ impl Tick<'_> {
         true
     }
 
-    /// A limit leaves no room to judge or revise a draft: it stands. Whether there is one.
+    /// Makes a draft final if a limit leaves no room to judge or revise it. Returns true if there was one.
     pub(crate) fn stands_at_limit(&mut self, agent: Id, limit: &'static str) -> bool {
         let draft = self.agent(agent).draft.clone();
         let Some(draft) = draft.filter(|draft| draft.stands != Stands::Criticised) else {
@@ -154,7 +154,7 @@ impl Tick<'_> {
         true
     }
 
-    /// A new draft that does not fit is none: the one before stands. Whether there is one.
+    /// Keeps the earlier draft if a new draft does not fit its type. Returns true if there was one.
     pub(crate) fn keeps_draft(&mut self, agent: Id) -> bool {
         let draft = self.agent(agent).draft.clone();
         let Some(draft) = draft.filter(|draft| draft.stands == Stands::Open) else {
@@ -164,7 +164,7 @@ impl Tick<'_> {
         true
     }
 
-    /// The draft is the answer. What it writes is worked out now: it takes effect with the final word alone.
+    /// Makes the draft the answer. Its state writes are evaluated only now and take effect with the final answer.
     fn stand(&mut self, agent: Id, draft: &Draft, cause: Cause, code: Option<&'static str>) {
         let text = draft.body.map_or_else(|| "".into(), |body| self.text(body));
         let how = Conclude {

@@ -1,4 +1,4 @@
-//! Calls of tools: what they gave is judged when their exchange has closed, the arguments of unsafe ones before they run.
+//! Calls of tools: results are judged when their exchange has closed, the arguments of unsafe calls before these run.
 
 use super::{Judged, ROUNDS, asks_itself, is_review, judged, with_form};
 use crate::call::refuse;
@@ -26,25 +26,25 @@ pub(crate) struct Result {
     gave: Option<Body>,
 }
 
-/// What becomes of a call that is about to begin.
+/// The fate of a call that is about to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begins {
-    /// It may.
+    /// The call may begin.
     Now,
-    /// It waits for a judgement.
+    /// The call waits for a judgement.
     Later,
-    /// It was closed.
+    /// The call was closed.
     Never,
 }
 
-/// Whether something is judged, and by which words of the definition.
+/// Decision to judge something, with the definition's prompt, if it has one.
 enum Judges {
     No,
     Yes(Option<String>),
 }
 
 impl Tick<'_> {
-    /// What an exchange gave that is to be judged, where this result is its last one.
+    /// Notes the results of an exchange that are to be judged, if this result is its last one.
     pub(crate) fn note_results(&mut self, owner: Id, call: Id, how: How, body: Option<Body>) {
         let agent = self.agent(owner);
         if agent.open != 1 || agent.kind != Kind::Model || self.cancelling > 0 {
@@ -77,11 +77,12 @@ impl Tick<'_> {
         }
     }
 
-    /// What the exchange gave that has just closed is judged. Whether a model is asked about it or a reviewer is called.
+    /// Has the results of the exchange that just closed judged. Returns true if a model is
+    /// asked, a reviewer is called, or the agent failed.
     pub(crate) fn judges_results(&mut self, owner: Id) -> bool {
         let found = self.reflecting.remove(&owner).unwrap_or_default();
         let state = self.agent(owner);
-        // What is judged is a draft already, or an answer is wanted and nothing else.
+        // Nothing is judged while a draft is judged, or while only an answer is wanted.
         if found.is_empty() || state.draft_is_judged() || state.counters.limited {
             return false;
         }
@@ -142,7 +143,7 @@ impl Tick<'_> {
         asked
     }
 
-    /// Whether the arguments of an unsafe call are judged first.
+    /// Decides whether the arguments of an unsafe call are judged first.
     pub(crate) fn judges_args(
         &mut self,
         owner: Id,
@@ -162,7 +163,7 @@ impl Tick<'_> {
         let review = self.snapshot.exchange(owner).find(of);
         match review.map(|review| review.closed.is_some()) {
             Some(false) => return Begins::Later,
-            // It lasted: what must hold may have changed since.
+            // The judgement took time, so check the preconditions again.
             Some(true) => {
                 return match self.judge(owner, call) {
                     None => Begins::Now,
@@ -197,7 +198,7 @@ impl Tick<'_> {
             self.ask_reviewer_of_call(owner, by, &about, &args, None, prompt);
             return Begins::Later;
         }
-        // One after the other: each is a model call of the agent's own.
+        // One after the other, because each is a model call of the agent itself.
         let busy = |c: &OpenCall| c.closed.is_none() && asks_itself(&c.call);
         if !self.snapshot.exchange(owner).any(|c| busy(c)) {
             let target = Target::Tool(Class::Read);
@@ -211,14 +212,14 @@ impl Tick<'_> {
         Begins::Never
     }
 
-    /// Somebody cancelled the judgement of arguments: what nobody judged does not run.
+    /// Refuses a call if the judgement of its arguments was cancelled: arguments that nobody judged do not run.
     pub(crate) fn unjudged(&mut self, review: &OpenCall) {
         if let Some(Judged::Args(of, _)) = judged(&review.call) {
             self.send_back(review.owner, of, "Its judgement was cancelled.");
         }
     }
 
-    /// A call whose arguments are to be revised does not run: its result says what is to be changed.
+    /// Closes a call whose arguments are to be revised. It does not run; its result says what to change.
     pub(crate) fn send_back(&mut self, owner: Id, call: Id, why: &str) {
         if self.cancelling == 0 {
             self.close_call(owner, call, refuse(super::REVISE, why));
@@ -233,7 +234,7 @@ impl Tick<'_> {
     }
 }
 
-/// Whether a call is judged, and by which words of the definition; or why nobody can say.
+/// Decides whether a call is judged, and renders the definition's prompt. An error says which expression failed.
 fn judgement<'v>(
     reflect: &Reflect,
     view: impl Fn() -> View<'v>,

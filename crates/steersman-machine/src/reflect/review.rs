@@ -1,4 +1,4 @@
-//! Reviewers: agents that the engine calls with what they are to judge, and what they said of it.
+//! Reviewers: agents that the engine calls for judgements, and the verdicts they return.
 
 use super::{Judged, Reviewed, Verdict, judge_verdict, judged};
 use crate::call::{Ending, Said};
@@ -13,18 +13,18 @@ use crate::types::arguments_misfit;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 
-/// What a reviewer is told.
+/// Material for a reviewer.
 struct Material<'a> {
-    /// What it is to judge, in one text.
+    /// The text that is to be judged.
     draft: String,
-    /// Of a call: its tool, arguments and result.
+    /// For a call: its tool, arguments and result.
     call: Option<(&'a str, &'a str, Option<&'a str>)>,
-    /// The definition's words.
+    /// Prompt of the definition.
     prompt: Option<String>,
 }
 
 impl Tick<'_> {
-    /// A reviewer is called with a draft.
+    /// Calls a reviewer with a draft.
     pub(super) fn ask_reviewer(
         &mut self,
         owner: Id,
@@ -41,7 +41,7 @@ impl Tick<'_> {
         self.call_reviewer(owner, by, about, &material);
     }
 
-    /// A reviewer is called with a call of a tool: its arguments, and its result once there is one.
+    /// Calls a reviewer with a call of a tool: its arguments, and its result once there is one.
     pub(super) fn ask_reviewer_of_call(
         &mut self,
         owner: Id,
@@ -74,7 +74,7 @@ impl Tick<'_> {
         });
         let target = match &refused {
             Some(_) => Target::Unknown,
-            // One reviewer for all that it judges of an agent: it knows what it said before.
+            // One reviewer instance judges everything of an agent, so it knows its earlier verdicts.
             None => Target::Agent(self.instance(owner, by, Some(by))),
         };
         let seen = Some(about.name());
@@ -84,7 +84,7 @@ impl Tick<'_> {
         }
     }
 
-    /// What a reviewer is told, by the names of its parameters.
+    /// Returns the arguments of a reviewer's call, by the names of its parameters.
     fn material(
         &self,
         owner: Id,
@@ -98,7 +98,7 @@ impl Tick<'_> {
         };
         let text_of = |text: &str, kind: &TypeKind| match kind {
             TypeKind::String { .. } => Some(Json::from(text)),
-            // What is no JSON is left out, and is missed where it must be there.
+            // Text that is not JSON is left out. If the parameter is required, that is a misfit.
             _ => crate::json::read(text).ok(),
         };
         let mut args = Map::new();
@@ -116,7 +116,7 @@ impl Tick<'_> {
                 ("message", _) => Some(Json::from(self.told(owner, &task, material))),
                 _ => None,
             };
-            // What has a type of its own is told only where it fits that.
+            // An optional parameter is given only if the value fits its type.
             let fits = |value: &Json| !ty.optional || crate::types::misfit(ty, value).is_none();
             if let Some(value) = value.filter(fits) {
                 args.insert(name.to_string(), value);
@@ -125,7 +125,7 @@ impl Tick<'_> {
         args
     }
 
-    /// All of it in one message.
+    /// Returns all the material in one message.
     fn told(&self, owner: Id, task: &str, material: &Material<'_>) -> String {
         let values = [("task", task), ("draft", &*material.draft)];
         let sentence = match material.call {
@@ -139,7 +139,7 @@ impl Tick<'_> {
         }
     }
 
-    /// A judgement ended: its result says what it comes to. Arguments that are to be revised do not run.
+    /// Closes the call of a judgement with its verdict. Arguments that are to be revised do not run.
     pub(crate) fn end_review(&mut self, owner: Id, call: &Call, how: How, ending: Ending<'_>) {
         let said: Option<Arc<str>> = match &ending.said {
             Said::Nothing => None,
@@ -153,7 +153,7 @@ impl Tick<'_> {
             Said::Text(_) | Said::Nothing => None,
         };
         let about = judged(call);
-        // What an unsafe tool is to be called with runs only if somebody said so: a judgement that cannot be used is none.
+        // An unsafe call runs only after an explicit acceptance; a judgement that cannot be used is none.
         let accepts = matches!(verdict, Some(Verdict::Accept));
         let revise = match &about {
             Some(Judged::Args(..)) => {
@@ -181,7 +181,7 @@ impl Tick<'_> {
     }
 }
 
-/// What a judgement that ended so comes to: how its call closes, with which code and which text.
+/// Returns the result of a judgement: how its call closes, with which code and text, and the verdict.
 fn verdict(how: How, code: Option<&str>, text: Option<&str>) -> (How, Mapped, Option<Verdict>) {
     if matches!(how, How::Cancelled | How::NotInThisBranch) {
         let mapped = Mapped::plain(how, code, text.unwrap_or_default());

@@ -1,23 +1,23 @@
-//! What a judgement says.
+//! Verdicts: the reading of judgements.
 
 use super::{ACCEPT, REVISE, UNUSABLE};
 use crate::effect::Answer;
 use crate::network::Output;
 use serde_json::Value as Json;
 
-/// What a judgement comes to.
+/// Verdict of a judgement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
     /// Nothing is to be changed.
     Accept,
-    /// This is to be changed; of who judges itself the new draft.
+    /// The changes that are wanted; if an agent judges itself, the new draft.
     Revise(String),
-    /// It cannot be used, for this reason: what was judged stands.
+    /// The judgement cannot be used, for this reason. A draft or result stays as it is.
     Unusable(String),
 }
 
 impl Verdict {
-    /// Its code in the result of the call that asked for it.
+    /// Returns the code of the verdict, for the result of the judgement's call.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Accept => ACCEPT,
@@ -27,7 +27,8 @@ impl Verdict {
     }
 }
 
-/// What a reviewer says: an object with `accept` or `revise`, in a fence or among words or not, or the word alone.
+/// Reads a reviewer's judgement: an object with `accept` or `revise`, alone, in a
+/// fence or among words; or the word `accept` alone.
 pub(crate) fn judge_verdict(text: &str) -> Verdict {
     let text = text.trim();
     if text.is_empty() {
@@ -36,7 +37,7 @@ pub(crate) fn judge_verdict(text: &str) -> Verdict {
     if is_word(text) {
         return Verdict::Accept;
     }
-    // An object within another value is not what was asked for.
+    // An object inside another JSON value is no judgement.
     let other = crate::json::read::<Json>(text).is_ok_and(|json| !json.is_object());
     match object(text).filter(|_| !other) {
         Some(json) => of_object(&json),
@@ -46,8 +47,8 @@ pub(crate) fn judge_verdict(text: &str) -> Verdict {
     }
 }
 
-/// An answer that says what a judgement came to, from the code and the text with which its call was closed; none: it could not be
-/// used, and what was answered is not on record.
+/// Returns an answer with the same verdict, from the code and the text with which the judgement's call closed. `None` means that
+/// the judgement could not be used; its text is not recorded then.
 pub fn said_again(code: Option<&str>, text: &str) -> Option<String> {
     match code {
         Some(ACCEPT) => Some(ACCEPT.to_owned()),
@@ -56,7 +57,7 @@ pub fn said_again(code: Option<&str>, text: &str) -> Option<String> {
     }
 }
 
-/// What an agent says of its own draft: what is no judgement is the new draft.
+/// Reads an agent's judgement on its own draft. A text that is no judgement is the new draft.
 pub(crate) fn of_itself(answer: &Answer, output: Option<&Output>) -> Verdict {
     let text = answer.text.as_deref().unwrap_or_default().trim();
     if !answer.asks.is_empty() {
@@ -70,7 +71,7 @@ pub(crate) fn of_itself(answer: &Answer, output: Option<&Output>) -> Verdict {
     }
     let structured = output.is_some_and(|output| !output.is_text());
     let json = object(text).filter(|json| json.get(ACCEPT).is_some() || json.get(REVISE).is_some());
-    // A draft that happens to be an object with such a field is one by its type.
+    // An object with such a field is a draft if it fits the answer's type.
     let is_draft = structured
         && crate::json::read::<Json>(text).is_ok_and(|json| {
             output.is_some_and(|output| crate::types::misfit(&output.ty, &json).is_none())
@@ -109,7 +110,7 @@ fn is_word(text: &str) -> bool {
         .any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// The object in a text. Servers without structured answers often put JSON into a fence, or a word before it.
+/// Returns the JSON object in a text. Servers without structured answers often put JSON into a fence or add words.
 fn object(text: &str) -> Option<Json> {
     let (from, to) = (text.find('{')?, text.rfind('}')?);
     let inner = text.get(from..=to)?;

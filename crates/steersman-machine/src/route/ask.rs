@@ -1,4 +1,4 @@
-//! What a router asks a model, and what is made of the answer.
+//! Questions of a router to a model, and the reading of the answers.
 
 use crate::context::{Purpose, ToolSpec};
 use crate::effect::{Answer, Ask};
@@ -6,54 +6,55 @@ use crate::ids::Name;
 use crate::network::{Network, ToolChoice};
 use serde_json::{Map, Value as Json, json};
 
-/// What a router asks a model.
+/// A question of a router to a model.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
-    /// What is to be decided.
+    /// The decision that is wanted.
     pub(crate) about: About,
     /// The model that is asked.
     pub(crate) model: Name,
-    /// Its system prompt.
+    /// System prompt of the question.
     pub(crate) system: String,
-    /// What stands behind the conversation.
+    /// Text after the conversation.
     pub(crate) closing: String,
-    /// What led to asking just this, by path: it is recorded with the answer.
+    /// Values that led to this question, by path. They are recorded with the answer.
     pub(crate) read: Map<String, Json>,
 }
 
-/// What a model decides.
+/// The decision that is wanted of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum About {
-    /// Which of these holds, if one does: the words of each `judge` entry.
+    /// The statement that holds, if one does. These are the texts of the `judge` entries.
     Exit(Vec<String>),
-    /// Who speaks next, by role.
+    /// The next speaker, by role.
     Speaker(Vec<Name>),
-    /// Which member acts, or that all is done.
+    /// The member that acts next, or that all is done.
     Pick(Vec<Name>),
-    /// Which task a message is about, or that somebody speaks who has none; `true`: it may answer itself.
+    /// The task that a message is about, or the default member. Each entry is a task and its agent.
+    /// `true` means that the model may answer the user itself.
     Task(Vec<(Name, Name)>, bool),
-    /// What is left to be done.
+    /// The part of the user's request that is not done yet.
     Left,
-    /// Nothing: the summary of this policy is written.
+    /// No decision: the summary of this policy is written.
     Summary(Name),
 }
 
-/// What an answer says.
+/// Meaning of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Said {
-    /// The number of an exit from 1; none: stay.
+    /// Number of an exit, from 1. `None` means that the state stays.
     Exit(Option<usize>),
-    /// A name that was offered.
+    /// One of the names that were offered.
     Name(Name),
-    /// All is done, with a summary.
+    /// All is done; with a summary, if the model gave one.
     Done(Option<String>),
-    /// What is left to be done.
+    /// The request that is left to be done; `None` if nothing is.
     Left(Option<String>),
-    /// Words for the user.
+    /// Text for the user.
     Words(String),
 }
 
-/// What one answer gave: what it says, and why.
+/// Meaning of an answer, and the model's reason.
 pub(crate) type Read = (Said, Option<String>);
 
 const EXIT: &str = "decide";
@@ -64,7 +65,7 @@ const LEFT: &str = "continue_with";
 const NOTHING: &str = "nothing_left";
 
 impl Question {
-    /// The tools by which the model answers.
+    /// Returns the tools by which the model answers.
     pub(crate) fn tools(&self) -> Vec<ToolSpec> {
         let reason = || json!({ "type": "string", "description": "Why, in a few words." });
         let name = |names: &[&Name]| {
@@ -125,7 +126,7 @@ impl Question {
         }
     }
 
-    /// What it is for.
+    /// Returns the purpose of the request.
     pub(crate) fn purpose(&self) -> Purpose {
         match self.about {
             About::Left => Purpose::Continue,
@@ -136,7 +137,7 @@ impl Question {
         }
     }
 
-    /// Whether it must answer by one of them.
+    /// Returns the tool choice: `Auto` if the model may answer the user itself, else `Any`.
     pub(crate) fn choice(&self) -> ToolChoice {
         match self.about {
             About::Task(_, true) => ToolChoice::Auto,
@@ -144,7 +145,7 @@ impl Question {
         }
     }
 
-    /// What an answer says; or why it cannot be used, for the model to read.
+    /// Reads an answer. An error says why it cannot be used, for the model to read.
     pub(crate) fn read(&self, answer: &Answer) -> Result<Read, String> {
         if let Some(ask) = answer.asks.first() {
             return self.called(ask);
@@ -186,7 +187,7 @@ impl Question {
             NOTHING if known => Some((Said::Left(None), None)),
             LEFT if known => text("request").map(|request| (Said::Left(Some(request)), None)),
             _ if known => self.fields(&args),
-            // Called by the name of what is meant.
+            // The model called the name of its choice as if it were a tool.
             _ => self.word(name).map(|said| (said, text("reason"))),
         };
         found.ok_or_else(|| {
@@ -199,7 +200,7 @@ impl Question {
         })
     }
 
-    /// What an object says.
+    /// Reads an answer that is an object.
     fn fields(&self, fields: &Map<String, Json>) -> Option<Read> {
         let reason = fields
             .get("reason")
@@ -216,7 +217,7 @@ impl Question {
         self.word(&word).map(|said| (said, reason))
     }
 
-    /// What one word says.
+    /// Reads an answer that is one word.
     fn word(&self, word: &str) -> Option<Said> {
         let named = |names: &[Name]| {
             let found = names.iter().find(|name| ***name == *word);
@@ -230,7 +231,7 @@ impl Question {
             About::Speaker(roles) => named(roles),
             About::Pick(_) if word == "finish" => Some(Said::Done(None)),
             About::Pick(members) => named(members),
-            // By the name of the task, else by that of its agent.
+            // Look for the name of a task first, then for that of an agent.
             About::Task(tasks, _) => {
                 let by_task = tasks.iter().find(|(task, _)| **task == *word);
                 let found = by_task.or_else(|| tasks.iter().find(|(_, agent)| **agent == *word));
@@ -241,7 +242,7 @@ impl Question {
         }
     }
 
-    /// What is wanted, for a model whose answer could not be used.
+    /// Returns the demand for a usable answer, for a model whose answer could not be used.
     fn wanted(&self) -> String {
         let names = |names: &[&Name]| {
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
@@ -263,7 +264,7 @@ impl Question {
     }
 }
 
-/// What a member is for, as routers are told.
+/// Returns the description of a member, as routers show it to models.
 pub(crate) fn described<'n>(network: &'n Network, member: &str) -> &'n str {
     match (network.agents.get(member), network.people.get(member)) {
         (Some(agent), _) => &agent.description,
@@ -289,7 +290,7 @@ fn object(properties: Json, required: &[&str]) -> Json {
     })
 }
 
-/// What stands in tags (`<end>1</end>`); of several all, with blanks between.
+/// Returns the content of tags (`<end>1</end>`); of several tags all contents, separated by blanks.
 fn tagged(text: &str) -> Option<String> {
     let (mut rest, mut found) = (text, Vec::new());
     while let Some((_, behind)) = rest.split_once('<') {
@@ -307,13 +308,13 @@ fn tagged(text: &str) -> Option<String> {
     (!found.is_empty()).then(|| found.join(" "))
 }
 
-/// A word without quotes and what ends a sentence.
+/// Returns a word without quotes, emphasis and full stops around it.
 fn bare(text: &str) -> &str {
     let around = |c: char| c.is_whitespace() || matches!(c, '`' | '"' | '\'' | '*' | '.');
     text.trim_matches(around)
 }
 
-/// The beginning of what a model said.
+/// Returns the beginning of an answer, for a message.
 fn short(text: &str) -> String {
     crate::bounds::cut(text, 200).into_owned()
 }

@@ -15,7 +15,7 @@ use crate::texts;
 use crate::tick::{Cx, Tick};
 use serde_json::{Map, Value as Json, json};
 
-/// Whether an agent is offered a built-in tool here: those of the floor only to whoever has it.
+/// Returns true if an agent is offered a built-in tool now. Tools of the floor are offered only to the member that has it.
 pub(crate) fn offers(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, built_in: BuiltIn) -> bool {
     let task = || tasks::at_work(cx, snapshot, agent).map(|(_, task)| task);
     match built_in {
@@ -28,14 +28,15 @@ pub(crate) fn offers(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, built_in: Buil
     }
 }
 
-/// What an agent's answers end: as it says, else by who calls it.
+/// Returns whether a plain answer of the agent ends a turn or its task. The
+/// definition decides; if it says nothing, the caller does.
 pub fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
     let state = snapshot.agent(agent);
     let def = network.agent(&state.def);
     if let Some(turns) = def.turns {
         return turns;
     }
-    // Whose members talk with the user talks with the user.
+    // An agent whose members talk with the user talks with the user too.
     let own = matches!(&def.does, Does::Route(route) if route.by.has_dialogues());
     let talks = match state.parent.map(|parent| snapshot.agent(parent)) {
         None => network.entry.contains(&state.def),
@@ -48,27 +49,27 @@ pub fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
     if talks { Turns::Dialogue } else { Turns::Task }
 }
 
-/// Whether the end of a turn is the end of the task: it is done, or the agent speaks without one. An error is one of the
-/// task's expression.
+/// Returns true if the end of a turn is the end of the task: the task is done, or the agent
+/// speaks without one. An error is one of the task's expression.
 pub(crate) fn turn_is_task(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Result<bool, String> {
     match tasks::at_work(cx, snapshot, agent) {
         Some((_, task)) => {
-            // Where nobody can say that it is done, the first answer is its end.
+            // If the agent cannot say that the task is done, its first answer ends it.
             let silent = !task.may_end || snapshot.agent(agent).kind == Kind::Routed;
             tasks::is_done(cx, snapshot, agent, task).unwrap_or(Ok(silent))
         }
-        // Whoever is asked beside all tasks answers once.
+        // A member that speaks without a task answers once.
         None => Ok(tasks::desk_above(cx, snapshot, agent).is_some()),
     }
 }
 
-/// Whether a call of this tool asks the user whether the task at work is left.
+/// Returns true if this call asks the user whether to leave the current task.
 pub(crate) fn asks_to_leave(network: &Network, open: &OpenCall) -> bool {
     let tool = network.tools.get(&open.call.name);
     tool.is_some_and(|tool| matches!(tool.source, Source::BuiltIn(BuiltIn::NeedHelp)))
 }
 
-/// The question to the user.
+/// Returns that question to the user.
 pub(crate) fn leaves(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> String {
     let args = mapping::arguments(cx, snapshot, open);
     let wish = args.get("request").and_then(Json::as_str);
@@ -80,7 +81,7 @@ pub(crate) fn leaves(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Strin
 }
 
 impl Tick<'_> {
-    /// The last call of an answer is about the floor.
+    /// Carries out the last call of an answer, which is about the floor.
     pub(crate) fn begin_floor(&mut self, owner: Id, open: &OpenCall, kind: BuiltIn) {
         let args = mapping::arguments(&self.cx(), &self.snapshot, open);
         match kind {
@@ -94,7 +95,7 @@ impl Tick<'_> {
         let Some((_, task)) = tasks::at_work(&self.cx(), &self.snapshot, owner) else {
             return self.not_now(owner, call, "You work on no task.");
         };
-        // What the other calls of the answer wrote counts.
+        // The writes of the other calls of the answer count.
         let written = self.snapshot.as_written(owner);
         match tasks::is_done(&self.cx(), &written, owner, task) {
             Some(Err(why)) => self.not_now(owner, call, &why),
@@ -143,7 +144,7 @@ impl Tick<'_> {
         }
     }
 
-    /// The user said whether the task is left for something else.
+    /// Takes the user's answer to the question whether the task is left for something else.
     pub(crate) fn may_leave(&mut self, owner: Id, open: &OpenCall, answer: &str) {
         if declines(answer) {
             let text = self.says(owner, texts::STAYS, &[]);
@@ -191,7 +192,8 @@ impl Tick<'_> {
         self.close_call(owner, call, refused);
     }
 
-    /// A speaker's task ends without being done. What it leaves unanswered, if whoever called it acts here.
+    /// Ends a speaker's task that is not done. Returns the messages that it leaves unanswered;
+    /// `None` if its caller is outside the branch's scope.
     fn release(&mut self, owner: Id, call: Id, why: &str) -> Option<Vec<Body>> {
         let left = self.agent(owner).unanswered.clone();
         let parent = self.agent(owner).parent;
@@ -211,7 +213,7 @@ impl Tick<'_> {
         parent.filter(|p| self.snapshot.in_scope(*p)).map(|_| left)
     }
 
-    /// What a speaker left unanswered goes to the router, in the user's words.
+    /// Gives the messages that a speaker left unanswered to the router, in the user's words.
     fn hand_back(&mut self, above: Id, from: Id, left: Vec<Body>, otherwise: &str) {
         if self.agent(above).phase != Phase::Routing {
             return;
@@ -219,7 +221,7 @@ impl Tick<'_> {
         let mut bodies = Vec::with_capacity(left.len());
         for body in left {
             let text = self.text(body);
-            // The arguments of the call that it was called with: their words.
+            // If the body holds the arguments of the call that started the speaker, take the user's words from them.
             let said = match parse(&text) {
                 Ok(_) => words(&text),
                 Err(_) => text.to_string(),

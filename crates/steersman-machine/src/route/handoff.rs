@@ -1,4 +1,4 @@
-//! `handoff`: members pass the floor to each other; a message goes to whoever has it.
+//! `handoff`: members pass the floor to each other; a message goes to the member that has it.
 
 use super::Decision;
 use crate::ids::{Id, Name};
@@ -8,7 +8,8 @@ use crate::snapshot::{Agent, Snapshot};
 use crate::tick::Cx;
 use serde_json::Map;
 
-/// Whoever had the floor last has it, at first whoever begins; who ended without passing it on ends the route's turn.
+/// Chooses the member that had the floor last, at first the start. A member that ended
+/// without passing the floor on ends the route's turn.
 pub(super) fn decide(agent: &Agent, handoff: &Handoff) -> Decision {
     if agent.routing.over.is_some() {
         return Decision::Over(Map::new());
@@ -18,7 +19,7 @@ pub(super) fn decide(agent: &Agent, handoff: &Handoff) -> Decision {
     Decision::Chosen(takes(member.unwrap_or(&handoff.start)), Map::new())
 }
 
-/// A member takes the floor.
+/// Returns the choice by which a member takes the floor.
 pub(crate) fn takes(member: &Name) -> Choice {
     Choice::Task {
         task: member.clone(),
@@ -27,7 +28,8 @@ pub(crate) fn takes(member: &Name) -> Choice {
     }
 }
 
-/// To whom an agent may hand over, and the routed agent above it; none: it has no floor to pass.
+/// Returns the routed agent above a member, and the members to which it may pass the
+/// floor. `None` means that it has no floor to pass.
 pub(crate) fn peers<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<(Id, &'n [Name])> {
     let state = snapshot.agent(agent);
     let parent = state.parent.filter(|_| state.serving.is_some())?;

@@ -1,4 +1,4 @@
-//! A router in Rust: called once for each decision; what it chose and read is recorded.
+//! A router in Rust: it is called once for each decision; its choice and the values that it read are recorded.
 
 use super::{Decision, Reads};
 use crate::ids::{Id, Name};

@@ -1,4 +1,4 @@
-//! `pick`: a model picks from the members that are enabled, or says that all is done.
+//! `pick`: a model picks one of the enabled members, or says that all is done.
 
 use super::ask::{About, Question, described};
 use super::{Decision, Reads};
@@ -11,7 +11,7 @@ use crate::view::View;
 use serde_json::json;
 use std::fmt::Write as _;
 
-/// Asks for one of those that are enabled; nobody is: nothing holds.
+/// Asks a model for one of the enabled members. If no member is enabled, no rule holds.
 pub(super) fn decide(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -62,7 +62,7 @@ pub(super) fn decide(
     })
 }
 
-/// What a member is offered by name.
+/// Returns the names of the tools that a member is offered.
 fn tools_of(cx: &Cx<'_>, member: &str) -> Vec<String> {
     let def = cx.network.agents.get(member);
     let offers = def.into_iter().flat_map(AgentDef::offers);

@@ -1,4 +1,4 @@
-//! `rules`: the first expression that holds names what comes next.
+//! `rules`: the first rule whose expression holds decides.
 
 use super::{Decision, Reads, pick};
 use crate::ids::Id;
@@ -9,7 +9,7 @@ use crate::tick::Cx;
 use crate::view::View;
 use serde_json::json;
 
-/// The first rule that holds. An expression that fails is an error, never `false`.
+/// Returns the choice of the first rule that holds. An expression that fails is an error, never `false`.
 pub(super) fn decide(
     cx: &Cx<'_>,
     snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! `sequence`: one after the other; each gets the result of the one before.
+//! `sequence`: the members act one after the other; each gets the result of the one before.
 
 use super::Decision;
 use crate::ids::Name;
@@ -6,7 +6,7 @@ use crate::interaction::Choice;
 use crate::snapshot::Agent;
 use serde_json::Map;
 
-/// All of them, once; then the end.
+/// Chooses all members once, then the end.
 pub(super) fn decide(agent: &Agent, members: &[Name]) -> Decision {
     let choice = if agent.routing.count == 0 {
         Choice::Agents(members.to_vec())

@@ -1,5 +1,5 @@
-//! `states`: a graph of states with speakers. After each message its exits are looked at, those that need no model
-//! first, then one question about all judged ones; then somebody speaks.
+//! `states`: a graph of states with speakers. After each message the exits are tried: first those that need no model, then one
+//! question about all judged ones. If the state stays, somebody speaks.
 
 use super::ask::{About, Question};
 use super::{Decision, Reads};
@@ -13,7 +13,7 @@ use crate::view::View;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
-/// What happens next in a graph.
+/// Returns the next decision in a graph.
 pub(super) fn decide(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -45,7 +45,7 @@ pub(super) fn decide(
     speaks(cx, snapshot, agent, route, node, place)
 }
 
-/// Goes on in a state.
+/// Returns the choice to enter a state.
 fn enter(graph: &Graph, state: &Name, read: Map<String, Json>) -> Decision {
     let reset = graph.states.get(state).is_none_or(|node| node.reset);
     let choice = Choice::Enter {
@@ -62,7 +62,7 @@ fn leave(graph: &Graph, to: &ExitTo, read: Map<String, Json>) -> Decision {
     }
 }
 
-/// The first exit that needs no model and is open.
+/// Returns the decision of the first exit that needs no model and is open.
 fn leaves(
     view: &View<'_>,
     graph: &Graph,
@@ -93,13 +93,13 @@ fn leaves(
     }))
 }
 
-/// The exits that a judge decides, in order.
+/// Iterates over the exits that a judge decides, in order.
 fn judges(node: &StateNode) -> impl Iterator<Item = &Exit> {
     let judged = |exit: &&Exit| matches!(exit.cause, ExitCause::Judge(_));
     node.exits.iter().filter(judged)
 }
 
-/// Their statements.
+/// Returns the statements of the judged exits.
 fn judged(node: &StateNode, view: &View<'_>) -> Result<Vec<String>, String> {
     let words = judges(node).filter_map(|exit| match &exit.cause {
         ExitCause::Judge(template) => Some(template.render(view)),
@@ -145,7 +145,7 @@ fn scene(node: &StateNode, view: &View<'_>) -> Result<String, String> {
     }
 }
 
-/// Where the n-th judged exit leads; none: the state goes on.
+/// Returns the decision of the n-th judged exit. `None` as number means that the state stays.
 pub(super) fn exit(graph: &Graph, at: &Name, number: Option<usize>) -> Decision {
     let node = graph.states.get(at);
     let exit = number.and_then(|n| judges(node?).nth(n - 1));
@@ -155,7 +155,7 @@ pub(super) fn exit(graph: &Graph, at: &Name, number: Option<usize>) -> Decision 
     }
 }
 
-// ---- who speaks ----------------------------------------------------------------------------------------------
+// ---- the next speaker ----------------------------------------------------------------------------------------
 
 fn speaks(
     cx: &Cx<'_>,
@@ -171,7 +171,7 @@ fn speaks(
     if let Some((begin, speaker)) = begin.and_then(|b| Some((b, node.plays(&b.speaker)?))) {
         let is_person = cx.network.people.contains_key(&speaker.agent);
         return match &begin.say {
-            // A person says what they want to.
+            // A person writes their own opening.
             Some(say) if !is_person => match say.render(&view) {
                 Ok(text) => Decision::Say(speaker.role.clone(), speaker.agent.clone(), text),
                 Err(e) => Decision::Failed(format!("`say`: {e}")),
@@ -193,7 +193,7 @@ fn speaks(
     }
 }
 
-/// Somebody speaks, because it is their turn in this way.
+/// Returns the decision that a speaker speaks, with the reason why it is their turn.
 fn chosen(speaker: &Speaker, place: &Place, turn: &str) -> Decision {
     let read = Map::from_iter([
         ("messages".to_owned(), json!(place.messages)),
@@ -202,7 +202,7 @@ fn chosen(speaker: &Speaker, place: &Place, turn: &str) -> Decision {
     Decision::Chosen(speaks_as(speaker), read)
 }
 
-/// Somebody speaks.
+/// Returns the choice that a speaker speaks.
 pub(super) fn speaks_as(speaker: &Speaker) -> Choice {
     Choice::Speak {
         role: speaker.role.clone(),
@@ -210,7 +210,7 @@ pub(super) fn speaks_as(speaker: &Speaker) -> Choice {
     }
 }
 
-/// Who follows whoever spoke last.
+/// Returns the speaker after the last one, in speaking order.
 pub(super) fn in_turn<'n>(node: &'n StateNode, place: &Place) -> &'n Speaker {
     let is = |s: &Speaker| Some(&s.role) == place.last.as_ref();
     let last = node.speakers.iter().position(is);
@@ -218,8 +218,8 @@ pub(super) fn in_turn<'n>(node: &'n StateNode, place: &Place) -> &'n Speaker {
     &node.speakers[next]
 }
 
-/// A choice among so many that is the same wherever the session is run again: from its seed, the agent and what it
-/// decided before.
+/// Returns a random index below `of`. It is derived from the session's seed, the agent and the height of its stack, so that it is
+/// the same whenever the session is run again.
 fn chance(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, of: usize) -> usize {
     let state = snapshot.agent(agent);
     let seed = View::new(cx, snapshot, Some(agent)).seed();
@@ -252,7 +252,7 @@ fn ask_who(
         role, instructions, ..
     } in &node.speakers
     {
-        // What a speaker is told is for the speaker; whoever leads is told who there is.
+        // The model that chooses needs to know who the speakers are. Only plain instructions are shown, not templates.
         let told = instructions.as_ref().map_or("", |t| t.text().unwrap_or(""));
         let _ = write!(system, "\n- {role}");
         if !told.is_empty() {

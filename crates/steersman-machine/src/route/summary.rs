@@ -1,5 +1,5 @@
-//! Running summaries of what was said under a routed agent: when one is due, what its model is asked, what becomes of the
-//! answer. A network has one (policy `view`), and each member whose view wants its own (`view/MEMBER`).
+//! Running summaries of the conversation under a routed agent: when one is due, the question to its model, and the answer. A
+//! network has one (policy `view`), and so has each member whose view wants its own (`view/MEMBER`).
 
 use super::ask::{About, Question};
 use crate::bounds::{self, SUMMARY};
@@ -12,13 +12,13 @@ use crate::tick::{Cx, Tick};
 use crate::view::View;
 use serde_json::Map;
 
-/// The policy of a network's summary.
+/// Policy of a network's summary.
 pub(crate) const VIEW: &str = "view";
 
-/// Stands behind a summary that was cut.
+/// Text at the end of a summary that was cut.
 const CUT: &str = "\n[The rest of this summary was too long.]";
 
-/// The words of the format's default.
+/// The default prompt.
 const PROMPT: &str = "You keep the record of a conversation and take no part in it. From the summary so far and what was \
                       said since, write the summary of all of it: who said what, what was agreed, which names, numbers \
                       and dates count, what is open. Somebody who reads nothing else must be able to go on. At most 200 \
@@ -30,7 +30,7 @@ struct Due<'n> {
     def: &'n SummaryDef,
 }
 
-/// What is asked for the summary that is due next, if one is; or why it cannot be asked.
+/// Returns the question for the summary that is due next, if one is; with an error if its prompt cannot be rendered.
 pub(super) fn question(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -57,7 +57,7 @@ pub(super) fn question(
     Some((question, fits))
 }
 
-/// The first summary that is due: so many messages were said since it was written, or tried.
+/// Returns the first summary that is due: so many messages were said since it was written or tried.
 fn due<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<Due<'n>> {
     let state = snapshot.agent(agent);
     let def = cx.network.agents.get(&state.def)?;
@@ -68,7 +68,7 @@ fn due<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<Due<'n>> {
     let since = |policy: &str| routing.said - routing.summed.get(policy).copied().unwrap_or(0);
     let mut wanted = Vec::new();
     wanted.extend(of_network(route, routing.at.as_deref()).map(|def| (Name::from(VIEW), def)));
-    // Nothing is read of the members before there is something to be said of.
+    // Skip the search through the members until something was said.
     if routing.said > 0 {
         wanted.extend(of_members(cx.network, route));
     }
@@ -78,7 +78,7 @@ fn due<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<Due<'n>> {
     due.map(|(policy, def)| Due { policy, def })
 }
 
-/// The network's summary, as the state of the graph has it, else the route.
+/// Returns the network's summary: the one of the graph's state, else the one of the route.
 fn of_network<'n>(route: &'n Route, at: Option<&str>) -> Option<&'n SummaryDef> {
     let node = match (&route.by, at) {
         (RouteBy::States(graph), Some(at)) => graph.states.get(at),
@@ -89,13 +89,13 @@ fn of_network<'n>(route: &'n Route, at: Option<&str>) -> Option<&'n SummaryDef> 
     of_state.or(route.view.summary.as_ref()).map(|def| &**def)
 }
 
-/// The summaries of members that have their own.
+/// Iterates over the summaries of members that have their own.
 fn of_members<'n>(
     network: &'n Network,
     route: &'n Route,
 ) -> impl Iterator<Item = (Name, &'n SummaryDef)> {
     network.agents.values().filter_map(|def| {
-        // Few agents have one, and to look for a name among the members takes as long as there are members.
+        // Look at the summary first: few agents have one, and the search for a name among the members is linear.
         let summary = def.view.as_ref()?.summary.as_ref()?;
         if !route.by.leads_to(&def.name) {
             return None;
@@ -105,7 +105,7 @@ fn of_members<'n>(
     })
 }
 
-/// The policy of the summary that a member sees, where its own view has one.
+/// Returns the policy of the summary that a member sees, if its own view has one.
 pub(crate) fn policy_of(route: &Route, member: &AgentDef) -> Option<Name> {
     let summary = member.view.as_ref()?.summary.as_ref()?;
     let Does::Model(_) = &member.does else {
@@ -118,7 +118,7 @@ pub(crate) fn policy_of(route: &Route, member: &AgentDef) -> Option<Name> {
     })
 }
 
-/// Whether a network has a summary, at least in one of its states.
+/// Returns true if a network has a summary, at least in one of its states.
 fn has_summary(route: &Route) -> bool {
     let of_states = match &route.by {
         RouteBy::States(graph) => graph
@@ -131,7 +131,7 @@ fn has_summary(route: &Route) -> bool {
 }
 
 impl Tick<'_> {
-    /// A summary is due before the router decides. Whether a model is asked for it.
+    /// Asks for the summaries that are due before the router decides. Returns true if a model is asked.
     pub(super) fn sums_up(&mut self, agent: Id) -> bool {
         while let Some((question, fits)) = question(&self.cx(), &self.snapshot, agent) {
             let About::Summary(policy) = question.about else {
@@ -143,7 +143,7 @@ impl Tick<'_> {
                     self.thinkers.insert(place);
                     return true;
                 }
-                // Nobody is asked, and that is recorded.
+                // No model is asked, and that is recorded.
                 Err(why) => {
                     let nothing = self.id();
                     self.no_summary(agent, nothing, policy, &why);
@@ -153,7 +153,7 @@ impl Tick<'_> {
         false
     }
 
-    /// A model wrote a summary.
+    /// Takes the summary that a model wrote.
     pub(super) fn summed(&mut self, agent: Id, effect: Id, policy: Name, answer: &Answer) {
         let text = answer.text.as_deref().unwrap_or_default().trim();
         if text.is_empty() {
@@ -173,7 +173,7 @@ impl Tick<'_> {
         );
     }
 
-    /// Whether a model that failed was asked for a summary: then the summary failed, and nothing else.
+    /// Records a failed summary if the model that failed was asked for one. Returns true in this case; nothing else fails then.
     pub(crate) fn not_summed(&mut self, agent: Id, effect: Id, why: &str) -> bool {
         let question = question(&self.cx(), &self.snapshot, agent);
         let Some(About::Summary(policy)) = question.map(|(question, _)| question.about) else {
@@ -183,13 +183,13 @@ impl Tick<'_> {
         true
     }
 
-    /// It stands for nothing: what the one before stands for, and all since, stays as it is.
+    /// Records a failed summary. It covers nothing, so the earlier summary and all messages since then stay as they are.
     fn no_summary(&mut self, agent: Id, effect: Id, policy: Name, why: &str) {
         let last = self.agent(agent).last;
         self.push_summary(agent, effect, policy, Covers::Scope(last, last), why);
     }
 
-    /// A summary is on the stack, and its agent goes on.
+    /// Pushes a summary on the stack and wakes its agent.
     pub(crate) fn push_summary(
         &mut self,
         agent: Id,

@@ -1,5 +1,5 @@
-//! `tasks`: a concierge. A message is about a task; its agent keeps the floor until the task is done or it gives the
-//! floor back. What must be done first is done first, and what was asked for is taken up again by itself.
+//! `tasks`: a concierge. A message is about a task; the task's agent keeps the floor until the task is done or it gives the floor
+//! back. Tasks that must be done first come first, and the task that was asked for is then resumed by itself.
 
 use super::ask::{About, Question, described};
 use super::{Decision, Reads};
@@ -13,7 +13,7 @@ use crate::view::View;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
-/// What happens next at a desk.
+/// Returns the next decision at a desk.
 pub(super) fn decide(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -24,9 +24,9 @@ pub(super) fn decide(
     let routing = &snapshot.agent(agent).routing;
     match &routing.over {
         None => ask(cx, snapshot, agent, route, desk),
-        // Whoever speaks without a task has said all.
+        // A member without a task answers once.
         Some(over) if desk.task(over).is_none() => Decision::Over(Map::new()),
-        // Who ran out of time or failed is not asked for the same again.
+        // A member that failed or ran out of time is not asked for the same task again.
         Some(over)
             if routing
                 .last
@@ -50,7 +50,7 @@ pub(super) fn decide(
     }
 }
 
-/// Goes on with what was asked for.
+/// Resumes the task that the user asked for.
 fn resume(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -62,18 +62,19 @@ fn resume(
     match (begins(cx, snapshot, agent, desk, goal), asked) {
         (Ok(Begins { choice, read }), Some(asked)) => Decision::Resume(choice, asked, read),
         (Ok(Begins { choice, read }), None) => Decision::Chosen(choice, read),
-        // What was asked for cannot be done: the user hears what was done.
+        // That task cannot be done: the user reads the result of the task before it.
         (Err(why), _) => Decision::Over(Map::from_iter([("refused".to_owned(), json!(why))])),
     }
 }
 
-/// A task that begins, and what led to it.
+/// A task that begins, and the values that led to it.
 pub(super) struct Begins {
     pub(super) choice: Choice,
     pub(super) read: Map<String, Json>,
 }
 
-/// What begins where this task is wanted: itself, or the first that must be done before it. An error is for a model.
+/// Returns the task that begins if this one is wanted: the task itself, or the first
+/// that must be done before it. An error is for a model.
 pub(super) fn begins(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -113,7 +114,7 @@ pub(super) fn begins(
     })
 }
 
-/// The first task that must be done before this one, or this one.
+/// Returns the first open task that must be done before this one, or this one if there is none.
 fn first_open<'n>(
     reads: &Reads<'_>,
     agent: &Agent,
@@ -121,7 +122,7 @@ fn first_open<'n>(
     task: &'n Task,
     depth: usize,
 ) -> Result<&'n Task, String> {
-    // A circle was refused by `check`; here it only must not go on for ever.
+    // `check` refuses cycles; this guards against endless recursion.
     if depth > desk.tasks.len() {
         return Err(format!("`{}` waits for itself", task.name));
     }
@@ -190,7 +191,7 @@ fn left(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route) -> Question 
 
 // ---- the floor -----------------------------------------------------------------------------------------------
 
-/// The task on which an agent works for a desk, with the desk's agent.
+/// Returns the task on which an agent works for a desk, and the desk's agent.
 pub(crate) fn at_work<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<(Id, &'n Task)> {
     let (parent, desk) = desk_above(cx, snapshot, agent)?;
     let at = snapshot.agent(parent).routing.at.as_ref()?;
@@ -198,7 +199,7 @@ pub(crate) fn at_work<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option
     (task.agent == snapshot.agent(agent).def).then_some((parent, task))
 }
 
-/// The desk at which an agent is a member, and whether it speaks there without a task.
+/// Returns the desk at which an agent is a member, and the desk's agent.
 pub(crate) fn desk_above<'n>(
     cx: &Cx<'n>,
     snapshot: &Snapshot,
@@ -216,7 +217,7 @@ pub(crate) fn desk_above<'n>(
     }
 }
 
-/// Whether the task is done on which an agent works; none: its agent says so. An error is one of the expression.
+/// Returns true if the agent's task is done. `None` means that the agent itself says so. An error is one of the expression.
 pub(crate) fn is_done(
     cx: &Cx<'_>,
     snapshot: &Snapshot,

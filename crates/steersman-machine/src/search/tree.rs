@@ -1,24 +1,24 @@
-//! The tree of a search, and what is done next.
+//! The tree of a search, and the plan of its next round.
 
 use super::{Method, Plan};
 use crate::ids::{Id, Line};
 
-/// Branches of one search at most.
+/// Most branches of one search.
 pub const MOST: u32 = 1000;
 
-/// What one block cost.
+/// Cost of one block.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Model calls.
+    /// Number of model calls.
     pub calls: u64,
-    /// Tokens.
+    /// Number of tokens.
     pub tokens: u64,
     /// Money, in millionths of the currency.
     pub micros: u64,
 }
 
 impl Cost {
-    /// The sum; stays at the greatest number.
+    /// Returns the sum, saturating.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl Cost {
         }
     }
 
-    /// What is more in it than in another.
+    /// Returns the difference to a smaller cost, not below zero.
     #[must_use]
     pub fn less(self, other: Self) -> Self {
         Self {
@@ -39,49 +39,49 @@ impl Cost {
     }
 }
 
-/// What a node was judged to be worth.
+/// Judgement of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Score {
-    /// Nobody judged it.
+    /// The node is not judged.
     #[default]
     None,
-    /// What came of judging could not be used: as bad as the worst.
+    /// The node was judged, but the judgement cannot be used. It ranks below every value.
     Unusable,
-    /// So much.
+    /// The value of the node; more is better.
     Value(f64),
 }
 
-/// The end of a block.
+/// A node of the tree: the end of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The branch on which it was reached.
+    /// The branch on which the block ended.
     pub branch: Id,
-    /// The number of that branch, from 1; 0: the root of the tree.
+    /// Number of that branch, from 1; 0 for the root of the tree.
     pub number: u32,
-    /// Its commit.
+    /// Commit at the end of the block.
     pub at: Line,
-    /// The node at which its block began; none of the root.
+    /// Index of the node at which the block began; `None` for the root.
     pub parent: Option<usize>,
-    /// Blocks from the root.
+    /// Number of blocks from the root.
     pub depth: u32,
-    /// The branch came to its end here.
+    /// True if the branch came to its end here.
     pub over: bool,
-    /// What its block cost.
+    /// Cost of the block.
     pub cost: Cost,
-    /// What it is worth.
+    /// Judgement of the node.
     pub score: Score,
 }
 
-/// A search so far: nodes in the order in which they were reached, the root first; those of one round by the numbers of
-/// their branches.
+/// The state of a search: its nodes in the order in which they were reached, the root first.
+/// Nodes of one round are in the order of their branch numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
-    /// The nodes.
+    /// The nodes, the root first.
     pub nodes: Vec<Node>,
 }
 
 impl Tree {
-    /// A tree of only a root.
+    /// Returns a tree that has only a root.
     pub fn new(branch: Id, at: Line) -> Self {
         Self {
             nodes: vec![Node {
@@ -97,7 +97,7 @@ impl Tree {
         }
     }
 
-    /// The newest node of each branch, by number.
+    /// Returns the newest node of each branch, by branch number.
     fn last(&self) -> Vec<usize> {
         let mut last = Vec::new();
         for (i, node) in self.nodes.iter().enumerate().skip(1) {
@@ -111,19 +111,19 @@ impl Tree {
         last
     }
 
-    /// What all of it cost.
+    /// Returns the cost of all blocks.
     pub fn cost(&self) -> Cost {
         self.nodes
             .iter()
             .fold(Cost::default(), |sum, n| sum.plus(n.cost))
     }
 
-    /// Branches that were gone on with for at least one block.
+    /// Returns the number of branches that have at least one block.
     pub fn explored(&self) -> usize {
         self.last().len()
     }
 
-    /// The greatest number of a branch that came to a node.
+    /// Returns the greatest branch number of a node.
     pub fn branches(&self) -> u32 {
         self.nodes.iter().map(|n| n.number).max().unwrap_or(0)
     }
@@ -135,46 +135,46 @@ impl Tree {
     }
 }
 
-/// What is done next.
+/// The next step of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// These nodes are judged.
+    /// Judge these nodes.
     Score(Vec<usize>),
-    /// These branches go on, each for one block. It is planned anew when all of them stand.
+    /// Run these branches, each for one block. Plan again after all of them have ended their block.
     Run(Vec<Run>),
-    /// It is over.
+    /// End the search.
     Stop(Stop),
 }
 
-/// A branch goes on for one block.
+/// A branch that runs for one block.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Run {
-    /// A new one, which begins at this node.
+    /// Open a new branch at a node.
     Open {
-        /// Its number.
+        /// Number of the new branch.
         number: u32,
-        /// The node.
+        /// Index of the node.
         from: usize,
     },
-    /// From its last node, which is this.
+    /// Continue a branch from its last node, which has this index.
     On(usize),
 }
 
 /// The end of a search.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// The node that is worth most; none: there is none.
+    /// Index of the best node; `None` if no node wins.
     pub winner: Option<usize>,
-    /// Why.
+    /// Reason for the end.
     pub why: Why,
 }
 
-/// Why a search is over.
+/// Reason for the end of a search.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// All that was planned was tried.
+    /// Everything that was planned was tried.
     Done,
-    /// One is worth enough.
+    /// A node is worth enough.
     Enough,
     /// The budget is used up.
     Budget,
@@ -182,14 +182,14 @@ pub enum Why {
     Tokens,
     /// The session may spend no more money.
     Money,
-    /// Somebody wanted it.
+    /// A person stopped the search.
     Stopped,
-    /// What it was for is no longer wanted.
+    /// The search is no longer wanted, or its plan cannot be read.
     Cancelled,
 }
 
 impl Why {
-    /// As the log and people say it.
+    /// Returns the word for the log and for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -203,14 +203,14 @@ impl Why {
     }
 }
 
-/// What came of a node so far.
+/// Results of the branches at or below a node.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// Ends of branches at or below it.
+    /// Number of judged branch ends at or below the node.
     pub visits: u32,
-    /// The mean of what they are worth; none if none of them is worth a number.
+    /// Mean of their values; `None` if none of them has a usable value.
     pub mean: Option<f64>,
-    /// The sum of what they are worth, each between 0, the worst of the tree, and 1, the best.
+    /// Sum of their values, each scaled to 0 (the worst of the tree) to 1 (the best).
     sum: f64,
 }
 
@@ -218,7 +218,7 @@ fn is_end(plan: &Plan, node: &Node) -> bool {
     node.parent.is_some() && (node.over || node.depth >= plan.depth)
 }
 
-/// What is done next. A function of its arguments and of nothing else.
+/// Returns the next step. It depends on the arguments alone.
 pub fn next(plan: &Plan, tree: &Tree) -> Next {
     let judge = |i: &usize| {
         let node = &tree.nodes[*i];
@@ -251,7 +251,7 @@ pub fn next(plan: &Plan, tree: &Tree) -> Next {
     if runs.is_empty() {
         return stop(Why::Done);
     }
-    // What a block costs is known when it is over: so that no more than one is beyond the budget, they come one by one.
+    // The cost of a block is known only after the block. One block at a time exceeds the budget by one block at most.
     if plan.tokens.is_some() || plan.micros.is_some() {
         runs.truncate(1);
     }
@@ -268,7 +268,7 @@ pub fn next(plan: &Plan, tree: &Tree) -> Next {
     Next::Run(runs)
 }
 
-/// Nothing more can be tried, for this reason: what was begun is judged as it stands, then it is over.
+/// Returns the next step of a search that cannot go on, for this reason: judge what was begun as it is, then stop.
 pub fn cut(tree: &Tree, why: Why) -> Next {
     let last = tree.last().into_iter();
     let unjudged: Vec<usize> = last
@@ -281,7 +281,7 @@ pub fn cut(tree: &Tree, why: Why) -> Next {
     Next::Score(unjudged)
 }
 
-/// Branches that have not come to their end.
+/// Returns the branches that have not come to their end.
 fn unended(plan: &Plan, tree: &Tree) -> Vec<Run> {
     let last = tree.last().into_iter();
     last.filter(|i| !is_end(plan, &tree.nodes[*i]))
@@ -296,7 +296,7 @@ fn independent(plan: &Plan, tree: &Tree) -> Vec<Run> {
     runs
 }
 
-/// First some that begin at the root; then, from the ends of their first blocks, the rest in turn.
+/// Opens `width` branches at the root first. The later ones begin at the ends of the first blocks of those, in turn.
 fn rollouts(plan: &Plan, tree: &Tree) -> Vec<Run> {
     let mut runs = unended(plan, tree);
     let n = plan.n.min(MOST);
@@ -305,7 +305,8 @@ fn rollouts(plan: &Plan, tree: &Tree) -> Vec<Run> {
         runs.extend((have + 1..=width).map(|number| Run::Open { number, from: 0 }));
         return runs;
     }
-    // Later ones that begin at the root are none of them, whether they came one by one or all at once.
+    // Only branches up to `width` give first blocks; later ones do not, even if they begin at the root. So it does not matter
+    // whether branches were opened one by one or together.
     let first = |i: &usize| {
         let node = &tree.nodes[*i];
         node.number <= width && !is_end(plan, node)
@@ -321,7 +322,7 @@ fn rollouts(plan: &Plan, tree: &Tree) -> Vec<Run> {
     runs
 }
 
-/// What is missing of the deepest level, which a budget fills one by one; else the next one.
+/// Completes the deepest level, which a budget fills one by one; if it is complete, opens the next level.
 fn level(plan: &Plan, tree: &Tree) -> Vec<Run> {
     let deepest = tree.nodes.iter().map(|n| n.depth).max().unwrap_or(0);
     let above = |n: &&Node| n.depth < deepest;
@@ -331,7 +332,7 @@ fn level(plan: &Plan, tree: &Tree) -> Vec<Run> {
     missing.unwrap_or_else(|| below(plan, tree, deepest, tree.branches()))
 }
 
-/// What is not opened yet of the level below this depth: of that the best go on. Its numbers follow upon `before`.
+/// Opens the branches that are missing of the level below `depth`, at the best nodes of `depth`. Their numbers follow `before`.
 fn below(plan: &Plan, tree: &Tree, depth: u32, before: u32) -> Vec<Run> {
     let mut kept: Vec<usize> = (0..tree.nodes.len())
         .filter(|i| tree.nodes[*i].depth == depth && !is_end(plan, &tree.nodes[*i]))
@@ -361,7 +362,7 @@ fn rank(node: &Node) -> f64 {
     }
 }
 
-/// One branch at a time, to its end: it begins at the node that promises most.
+/// Runs one branch at a time to its end. It begins at the node with the highest upper confidence bound.
 fn promising(plan: &Plan, tree: &Tree) -> Vec<Run> {
     let at_work = unended(plan, tree);
     if !at_work.is_empty() {
@@ -379,7 +380,7 @@ fn promising(plan: &Plan, tree: &Tree) -> Vec<Run> {
         }
     }
     let mut used = vec![false; tree.nodes.len()];
-    // Children come behind their parents.
+    // Children are after their parents in the list.
     for i in (0..tree.nodes.len()).rev() {
         let open = below[i].iter().any(|child| !used[*child]);
         used[i] = is_end(plan, &tree.nodes[i]) || (below[i].len() >= width && !open);
@@ -404,7 +405,7 @@ fn promising(plan: &Plan, tree: &Tree) -> Vec<Run> {
     }
 }
 
-/// The upper confidence bound of a node: its mean between 0 and 1, and more the less often it was tried.
+/// Returns the upper confidence bound of a node: its mean between 0 and 1, plus a share that shrinks with its visits.
 fn uct(node: &Seen, parent: &Seen) -> f64 {
     if node.visits == 0 {
         return f64::INFINITY;
@@ -414,7 +415,7 @@ fn uct(node: &Seen, parent: &Seen) -> f64 {
     node.sum / visits + std::f64::consts::SQRT_2 * wide.sqrt()
 }
 
-/// What came of each node so far: the newest judged node of each branch counts for itself and for all above it.
+/// Returns the results at each node. The newest judged node of each branch counts for itself and for all nodes above it.
 pub fn seen(tree: &Tree) -> Vec<Seen> {
     let values = || {
         tree.nodes.iter().filter_map(|n| match n.score {
@@ -456,10 +457,10 @@ pub fn seen(tree: &Tree) -> Vec<Seen> {
     seen
 }
 
-/// The node that is worth most: of several that are worth the same one that came to its end, then the one of the branch that
-/// was opened first. Where nothing is worth a number, the first that came to its end, else the first.
+/// Returns the best node. Of several with the same value one at the end of its branch wins, then the one of the branch that was
+/// opened first. If no node has a value, the first one at the end of its branch wins, else the first one.
 pub fn best(tree: &Tree) -> Option<usize> {
-    // What nobody could judge is no winner: it failed, or its judge did. Nor is what lies on the way to it.
+    // A node that could not be judged never wins: it failed, or its judge did. If all judgements are like that, no node wins.
     let usable = |i: &usize| tree.nodes[*i].score != Score::Unusable;
     let has = |of: fn(&Score) -> bool| tree.nodes.iter().any(|node| of(&node.score));
     if has(|score| *score == Score::Unusable) && !has(|score| matches!(score, Score::Value(_))) {

@@ -1,22 +1,22 @@
-//! In how many exchanges an agent called its tools.
+//! Counts of the exchanges in which an agent called each of its tools.
 
 use crate::ids::Name;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A count for each of a few names, in their order. An agent has few tools, and every branch on which it calls one has a
-/// table of its own: so it lies in one piece, as long as it must be, and is shared until it changes. Stored as a map.
+/// A count for each of a few names, sorted by name. An agent has few tools, and every branch on which it calls one has its own
+/// table. So the table is one exact allocation, and is shared until it changes. Stored as a map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uses(Arc<Vec<(Name, u32)>>);
 
 impl Uses {
-    /// How often it was this one; 0 of what was never counted.
+    /// Returns the count of this name; 0 if it was never counted.
     pub fn get(&self, name: &Name) -> u32 {
         self.place(name).map_or(0, |at| self.0[at].1)
     }
 
-    /// It was so often this one.
+    /// Sets the count of this name.
     pub fn set(&mut self, name: Name, times: u32) {
         let place = self.place(&name);
         let all = Arc::make_mut(&mut self.0);
@@ -29,7 +29,7 @@ impl Uses {
         }
     }
 
-    /// All that were counted, in the order of their names.
+    /// Iterates over all counts, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, u32)> {
         self.0.iter().map(|(name, times)| (name, *times))
     }

@@ -1,4 +1,4 @@
-//! A branch is adopted: a fork backwards.
+//! Adoption of a branch, the reverse of a fork.
 
 use crate::bounds::{ADOPTED, VALUES};
 use crate::branch::{self, Conflict, Renewal};
@@ -14,8 +14,8 @@ use crate::tick::Tick;
 use std::sync::Arc;
 
 impl Tick<'_> {
-    /// `from` is the branch as it stood at `at`; `call` the fork call that the adoption closes, none where a person
-    /// adopts. A fork call whose choice cannot be adopted closes with the reason; a person is refused.
+    /// Adopts a branch. `from` is the branch at line `at`. `call` is the fork call that the adoption closes; `None` means that a
+    /// person adopts. A fork call whose choice cannot be adopted closes with the reason; a person is refused.
     pub(crate) fn take_adopt(
         &mut self,
         call: Option<(Id, Id)>,
@@ -81,7 +81,7 @@ impl Tick<'_> {
         self.renew_choices(|snapshot, owner| snapshot.is_under(owner, top));
         self.ended_there(top, serving);
         self.wake(top);
-        // What is adopted goes on here.
+        // The adopted branch continues here.
         let branches = match fork.as_deref().map(|fork| &fork.call.target) {
             Some(Target::Branches(branches)) => branches.clone(),
             _ => vec![branch],
@@ -92,7 +92,7 @@ impl Tick<'_> {
 }
 
 impl Tick<'_> {
-    /// The driver cannot offer what a fork call chose: nobody waits for it for ever.
+    /// Closes a fork call whose chosen branch the driver cannot offer, so that nothing waits for it forever.
     pub(crate) fn take_not_adopted(&mut self, call: (Id, Id), branch: Id, why: &str) -> Taken {
         let fork = self.open_fork(call).ok_or(Until::Stale)?;
         self.not_adopted(&fork, branch, why);
@@ -112,8 +112,8 @@ impl Tick<'_> {
         self.close_branches(fork, mapped);
     }
 
-    /// What is adopted; or, for a person and for a model, why it cannot be: the target wrote what the branch wrote, or it
-    /// came to more than a line may hold.
+    /// Returns the adoption, or the reasons why there is none, for a person and for a model: an agent of the branch moved
+    /// here since the fork, both branches wrote the same entries, or the adoption is larger than a line may be.
     fn adoptable(
         &mut self,
         branch: Id,

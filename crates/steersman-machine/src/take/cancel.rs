@@ -1,4 +1,4 @@
-//! Something is cancelled, children first. Cancelling begins nothing.
+//! Cancels, children first. A cancel begins nothing.
 
 use crate::commit::{Admission, Admitted};
 use crate::effect::{Cancelled, Fact, Known, Mapped, Outcome, Until};
@@ -14,12 +14,12 @@ use crate::texts;
 use crate::tick::Tick;
 use std::sync::Arc;
 
-/// What is known of what is being cut off.
+/// Data about effects that are cut off.
 #[derive(Default)]
 pub(crate) struct Cut<'k> {
-    /// What the ledger knows of effects that are out.
+    /// Facts of the ledger about effects that are out.
     pub(crate) known: &'k [(Id, Fact)],
-    /// What was shown of model calls that are out.
+    /// Texts of model calls that are out, as far as they were shown.
     pub(crate) shown: &'k [(Id, Arc<str>)],
 }
 
@@ -42,7 +42,7 @@ impl Tick<'_> {
                 self.admit_cancel(Some(*call), by);
                 self.cancelling += 1;
                 if is_extraction(&open.call.name) || asks_itself(&open.call) {
-                    // It is not wanted: it is not asked again, either.
+                    // `Refused` and not `Cancelled`, so that it is not asked again.
                     let refused = Mapped::plain(How::Refused, Some("cancelled"), "cancelled");
                     self.close_call(*owner, *call, refused);
                 } else {
@@ -100,14 +100,14 @@ impl Tick<'_> {
         });
     }
 
-    /// Cuts an agent off: what it called, what it was thinking, itself.
+    /// Cuts an agent off: its calls, its model call, then the agent itself.
     pub(crate) fn cut(&mut self, agent: Id, cut: &Cut<'_>) {
         self.cut_calls(agent, cut);
         self.cut_thought(agent, cut);
         self.finish(agent, Finish::task(Cause::Cancelled, None, None));
     }
 
-    /// Closes all that an agent has open, children first.
+    /// Closes all open calls of an agent, children first.
     pub(crate) fn cut_calls(&mut self, agent: Id, cut: &Cut<'_>) {
         if self.agent(agent).phase != Phase::Calling {
             return;
@@ -125,13 +125,13 @@ impl Tick<'_> {
         self.cancelling -= 1;
     }
 
-    /// What had been shown of a model call stays, as a partial message.
+    /// Stops an agent's step. The shown text of a model call stays as a partial message.
     pub(crate) fn cut_thought(&mut self, agent: Id, cut: &Cut<'_>) {
         let Some(effect) = self.agent(agent).owed else {
             return;
         };
         self.stop(effect);
-        // A summary is nothing that was said.
+        // The text of a summary is not part of the conversation.
         if crate::context::summing(&self.snapshot, agent).is_some() {
             return;
         }
@@ -146,7 +146,7 @@ impl Tick<'_> {
         if let Target::Agent(child) = open.call.target
             && self.agent(child).serving == Some(call)
         {
-            // Its end is this call's result.
+            // The end of the child gives this call its result.
             self.cut(child, cut);
         } else if let Some(chooser) = open
             .chooser

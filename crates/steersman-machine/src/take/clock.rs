@@ -1,4 +1,4 @@
-//! Time passed: state entries expire, a limit of time is reached.
+//! Passing of time: state entries expire, limits of time are reached.
 
 use crate::commit::Admitted;
 use crate::effect::Until;
@@ -11,7 +11,7 @@ use crate::tick::Tick;
 use crate::view::declares;
 
 impl Tick<'_> {
-    /// Entries whose time is over have their default again, or are unset. Whether there was one.
+    /// Resets entries that expired to their default, or unsets them. Returns true if there was one.
     pub(crate) fn expire(&mut self) -> bool {
         let now = self.now;
         let due: Vec<(Id, Name)> = self
@@ -38,7 +38,8 @@ impl Tick<'_> {
         !due.is_empty()
     }
 
-    /// A limit of time ends what is open, but where a person is asked for more: then it goes on until they answer.
+    /// Applies a limit of time: it ends everything that is open. If a person is asked for more, the work continues until they
+    /// answer.
     fn out_of_time(&mut self, agent: Id, reached: &Reached) {
         let cut = Cut::default();
         if reached.then != OnLimit::Ask {
@@ -46,13 +47,13 @@ impl Tick<'_> {
             self.cut_thought(agent, &cut);
         }
         if self.limit(agent, reached) {
-            // The last call, whatever the time.
+            // The last call is made even though the time is over.
             let place = self.place(agent);
             self.thinkers.insert(place);
         }
     }
 
-    /// Time passed: a limit of time may be reached.
+    /// Takes a clock offer, if entries expired or a limit of time is reached.
     pub(crate) fn take_clock(&mut self, expired: bool) -> Taken {
         let late = crate::wait::limit_of_time(&self.cx(), &self.snapshot);
         let late = late.filter(|(at, ..)| *at <= self.now);

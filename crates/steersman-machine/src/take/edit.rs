@@ -1,4 +1,4 @@
-//! A person edits state.
+//! Edits of state by a person.
 
 use crate::commit::{Admission, Admitted};
 use crate::effect::{NewWrite, Until};
@@ -7,7 +7,7 @@ use crate::take::Taken;
 use crate::tick::Tick;
 
 impl Tick<'_> {
-    /// A person edits state.
+    /// Takes a person's edit of state.
     pub(crate) fn take_edit(&mut self, writes: &[NewWrite], by: &Name) -> Taken {
         let Some(writer) = self.snapshot.top() else {
             return Err(Until::Refused("the session has not begun"));

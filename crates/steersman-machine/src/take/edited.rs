@@ -1,4 +1,4 @@
-//! A person approved a call with other arguments.
+//! Approval of a call with other arguments.
 
 use crate::call::{parse, refusal, refuse};
 use crate::commit::{Admission, Admitted, Branched, Want, Wished};
@@ -13,7 +13,8 @@ use crate::types::arguments_misfit;
 use crate::view::complete;
 
 impl Tick<'_> {
-    /// A person approved a call with other arguments: it is judged again with these and wished as another effect.
+    /// Takes a person's approval of a call with other arguments. The call is judged again with these and wished as another
+    /// effect.
     pub(crate) fn take_edited(
         &mut self,
         effect: Id,

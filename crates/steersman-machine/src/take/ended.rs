@@ -1,4 +1,4 @@
-//! Branches end for whoever waits for them.
+//! Ends of branches, offered to the call that waits for them.
 
 use crate::commit::Admitted;
 use crate::effect::{BranchEnd, Until};
@@ -10,7 +10,7 @@ use crate::tick::Tick;
 use crate::wait::awaits_branches;
 
 impl Tick<'_> {
-    /// Enough branches have ended: the call's one result holds theirs, or its chooser begins.
+    /// Takes the ends of enough branches: the call's single result holds theirs, or its chooser begins.
     pub(crate) fn take_ended(&mut self, call: (Id, Id), ends: &[BranchEnd]) -> Taken {
         let open = self.snapshot.call(call.0, call.1).cloned();
         let open = open.filter(|c| c.closed.is_none()).ok_or(Until::Stale)?;
@@ -31,7 +31,7 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// The ends that a call heard of, each with the line at which it was told.
+    /// Records the ends that a call received, each with the line at which the branch was.
     pub(crate) fn admit_ends(&mut self, open: &OpenCall, ends: &[BranchEnd]) {
         if ends.is_empty() {
             self.admit_as(Admitted::Ended, Some(open.call.id), b"");

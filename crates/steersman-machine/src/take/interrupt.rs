@@ -1,4 +1,4 @@
-//! Something was said that cancels what is open.
+//! Messages that cancel what is open.
 
 use crate::commit::Admitted;
 use crate::effect::{Known, Said, Until};
@@ -10,7 +10,7 @@ use crate::tick::Tick;
 use std::sync::Arc;
 
 impl Tick<'_> {
-    /// A message that cancels what is open first.
+    /// Takes a message that first cancels everything that its addressee has open.
     pub(crate) fn take_interrupt(
         &mut self,
         said: &Said,

@@ -1,4 +1,4 @@
-//! A person joins branches.
+//! Joins of branches by a person.
 
 use crate::branch::JOIN;
 use crate::commit::{Admitted, Branched};
@@ -13,7 +13,8 @@ use crate::tick::Tick;
 use serde_json::{Value as Json, json};
 
 impl Tick<'_> {
-    /// A person joins branches: the root opens a call to them. It rests meanwhile for nobody.
+    /// Takes a person's join of branches: the root opens a call to them. The root must rest for this, and is at work until the
+    /// call closes.
     pub(crate) fn take_join(&mut self, branches: &[Id], on: &JoinOn, then: Option<&Then>) -> Taken {
         let root = self
             .snapshot

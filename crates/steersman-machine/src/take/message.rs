@@ -1,4 +1,4 @@
-//! Something was said.
+//! Messages to agents, and answers to open questions.
 
 use crate::branch;
 use crate::commit::{Admission, Admitted};
@@ -14,7 +14,7 @@ use crate::tick::Tick;
 use std::sync::Arc;
 
 impl Tick<'_> {
-    /// A message goes to whom it names, else to whoever has the floor.
+    /// Takes a message for the question or agent that it names, or else for the agent that has the floor.
     pub(crate) fn take_message(&mut self, said: &Said) -> Taken {
         if let Some(open) = said.to.and_then(|to| self.question(to)) {
             return self.answer(&open, said);
@@ -40,7 +40,7 @@ impl Tick<'_> {
         Ok(self.floor(from))
     }
 
-    /// Whether the table lets an agent hear a message now; else what the message waits for.
+    /// Checks whether the table lets an agent take a message now. Otherwise returns what the message waits for.
     pub(super) fn may_hear(&self, agent: Id) -> Taken {
         let state = self.agent(agent);
         match table::rule(state.phase, Event::Message) {
@@ -50,22 +50,22 @@ impl Tick<'_> {
                 Err(Until::Again)
             }
             Rule::TakeIfNothingWished if state.owed.is_some() => Err(Until::Answered(agent)),
-            // Its answer was accepted in this very tick, and is told first.
+            // The answer was accepted in this same tick and is given first.
             Rule::TakeIfNothingWished if state.draft_is_accepted() => Err(Until::Again),
             Rule::Take | Rule::TakeUnlessEnded | Rule::TakeIfNothingWished => Ok(()),
             Rule::Leave => Err(Until::Answered(agent)),
-            // Questions were looked for before, and the floor lies below where a dialogue has it.
+            // Open questions and dialogues below were looked for already.
             Rule::TakeIfAddressed => Err(Until::Exchange(agent)),
             Rule::Queue | Rule::Stale | Rule::Nothing => Err(Until::Stale),
         }
     }
 
-    /// Who has the floor below an agent ([`floor`]).
+    /// Returns the agent that has the floor below an agent ([`floor`]).
     pub(crate) fn floor(&self, from: Id) -> Id {
         floor(self.network, &self.snapshot, from)
     }
 
-    /// The open question that an id names: its effect or its call.
+    /// Returns the open question that an id names, by its effect.
     fn question(&self, id: Id) -> Option<Arc<OpenCall>> {
         let open = self.snapshot.call_of(id)?;
         let asks = match &open.call.target {
@@ -98,8 +98,8 @@ impl Tick<'_> {
     }
 }
 
-/// Who has the floor, from an agent down through open calls of dialogues; of several the oldest. What is said goes to
-/// it, and where it rests its last words are the answer of all above it.
+/// Returns the agent that has the floor, found from an agent down through open calls of dialogues; of several the oldest.
+/// Messages go to it, and when it rests its last text is the answer of all agents above it.
 pub fn floor(network: &Network, snapshot: &Snapshot, from: Id) -> Id {
     let def = |id: Id| network.agent(&snapshot.agent(id).def);
     let mut at = from;
@@ -124,7 +124,7 @@ pub fn floor(network: &Network, snapshot: &Snapshot, from: Id) -> Id {
     at
 }
 
-/// Whether an agent may call dialogues at all: those that cannot are not searched.
+/// Returns true if an agent may call dialogues at all. The calls of other agents need not be searched.
 fn has_dialogues(network: &Network, agent: &AgentDef) -> bool {
     let dialogue = |name| {
         let def = network.agents.get(name);

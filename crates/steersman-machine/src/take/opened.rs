@@ -1,4 +1,4 @@
-//! A branch begins: forked by a person or an agent, or rewound.
+//! Begin of a branch: forked by a person or an agent, or rewound.
 
 use crate::branch::{self, Renewal};
 use crate::commit::{Admitted, Opening};
@@ -9,13 +9,13 @@ use crate::take::Taken;
 use crate::tick::Tick;
 
 impl Tick<'_> {
-    /// The first offer of a branch's first line. Its message, if it has one, is said where the branch stands then;
-    /// if it cannot be taken, that is what is left of the offer.
+    /// Takes the first offer of a branch's first line. Its message, if there is one, is taken on the new branch; if that is not
+    /// possible, the offer is listed as left with the reason.
     pub(crate) fn take_opened(&mut self, opened: &Opened) -> Taken {
         if self.snapshot.root.is_none() {
             return Err(Until::Refused("there is nothing to fork yet"));
         }
-        // Who does not act on a branch does not act on a branch of it: what they owed there was not carried along.
+        // An agent that does not act on a branch does not act on branches of it: its owed steps and calls were not carried along.
         let scope = opened.scope.or(opened.fork.map(|(owner, ..)| owner));
         let scope = scope.or(self.snapshot.scope);
         if scope.is_some_and(|s| !self.snapshot.agents.contains_key(&s)) {
@@ -32,7 +32,7 @@ impl Tick<'_> {
             None => None,
         };
         let was_dry = self.snapshot.dry;
-        // Who judges is made below, and is the first thing that this line makes.
+        // The judge is made below, as the first thing of this line.
         let above = scope.or(self.snapshot.top());
         let scope = match &opened.judge {
             Some(_) => Some(Id::new(self.line, self.next)),
@@ -54,7 +54,7 @@ impl Tick<'_> {
             Admitted::Opened
         };
         self.admit_as(kind, opened.fork.map(|(_, call, ..)| call), b"");
-        // A branch of a person is numbered behind all that its first line makes.
+        // A person's branch gets the id after everything else that its first line makes.
         self.names_branch = branch.is_none();
         self.snapshot.open(
             branch.unwrap_or(self.snapshot.branch),
@@ -70,7 +70,7 @@ impl Tick<'_> {
         if let Some((owner, call, index, of)) = opened.fork {
             self.tell_branch(owner, call, index, of);
         }
-        // On a dry branch nothing touched the world: where a live one goes on from it, what is owed begins.
+        // On a dry branch nothing touched the world, so a live branch of it begins the effects that are owed.
         let how = match (was_dry, opened.dry) {
             (true, true) => Renewal::Dry,
             (true, false) => Renewal::Adoption,
@@ -86,7 +86,7 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// Who judges gets its arguments and begins. Nobody waits for it here: its answer is read where the branch ends.
+    /// Makes the judge of a branch and gives it its arguments. No call waits for it: its answer is read at the end of the branch.
     fn begin_judging(&mut self, judge: &Judge, above: Option<Id>) {
         let agent = self.make_agent(&judge.agent, above, None);
         let body = self.body(judge.args.to_string());
@@ -95,7 +95,7 @@ impl Tick<'_> {
         self.wake(agent);
     }
 
-    /// The branch that an agent's fork numbered.
+    /// Returns the branch of this index of an agent's fork.
     fn forked(&self, owner: Id, call: Id, index: u32) -> Option<Id> {
         let open = self.snapshot.call(owner, call)?;
         let Target::Branches(branches) = &open.call.target else {
@@ -104,7 +104,7 @@ impl Tick<'_> {
         branches.get(index.checked_sub(1)? as usize).copied()
     }
 
-    /// The fork call closes in each branch with what it is there.
+    /// Closes the fork call on the new branch with a text that says which branch this is.
     fn tell_branch(&mut self, owner: Id, call: Id, index: u32, of: u32) {
         let args = self
             .snapshot

@@ -1,4 +1,4 @@
-//! An effect ended.
+//! Outcomes of effects.
 
 use crate::artifact;
 use crate::branch::standing;
@@ -28,8 +28,8 @@ impl Tick<'_> {
         if rule != Rule::Take || !self.snapshot.in_scope(out.agent) {
             return Err(Until::Stale);
         }
-        // Somebody below who works on a message of its own stands still with the scope. The answer of a chooser that is
-        // no agent is the fork's own.
+        // An agent below an open fork waits with it, even if it works on a message of its own. The answer of a chooser that is no
+        // agent belongs to the fork itself.
         if let Some(forked) = standing(&self.snapshot, out.agent)
             && forked != out.agent
         {
@@ -46,7 +46,7 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// Something came for a wait of several parts.
+    /// Takes an event or a time for a wait of several parts.
     fn came(&mut self, effect: Id, out: &Effect, came: &Came) -> Taken {
         let open = out
             .what
@@ -76,7 +76,7 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// The model or router of an agent answered, or its net's own work is done.
+    /// Takes the answer of an agent's model or router, or the result of its net's own work.
     fn decided(&mut self, out: &Effect, effect: Id, outcome: &Outcome) {
         match outcome {
             Outcome::Answer(answer) => {
@@ -113,7 +113,7 @@ impl Tick<'_> {
         self.commit.usage.push(usage);
     }
 
-    /// What a net had wished gave this text.
+    /// Gives a net the result of the work that it wished.
     fn gave(&mut self, agent: Id, effect: Id, mapped: &Mapped) {
         let text = mapped.shown.clone().unwrap_or_default();
         if !mapped.how.is_ok() {
@@ -174,8 +174,8 @@ impl Tick<'_> {
         }
     }
 
-    /// Dry mode can go no further: the block ends here, with all that is open, up to whoever works for nobody: the top
-    /// of the scope, or an agent that a message of its own set to work.
+    /// Ends the block, because dry mode can go no further. Everything open ends with it, up to the agent that serves no open call
+    /// on this branch: the top of the scope, or an agent that works on a message of its own.
     fn leaf(&mut self, agent: Id, text: &str) {
         let mut at = agent;
         while let Some((parent, call)) = self.agent(at).parent.zip(self.agent(at).serving)
@@ -190,7 +190,7 @@ impl Tick<'_> {
         self.end_with(at, crate::interaction::Cause::Leaf, "leaf", text);
     }
 
-    /// A partial message: what was shown of a model call that is cut off.
+    /// Pushes a partial message: the shown text of a model call that is cut off.
     pub(super) fn partial(&mut self, agent: Id, effect: Id, text: &str) {
         let text = self.body(text);
         self.push(
@@ -205,7 +205,7 @@ impl Tick<'_> {
     }
 }
 
-/// What the digest of an admission covers.
+/// Returns the bytes that the digest of an admission covers.
 fn digested(outcome: &Outcome) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(match outcome {
         Outcome::Mapped(mapped) => 32 + mapped.shown.as_ref().map_or(0, String::len),
@@ -225,7 +225,7 @@ fn digested(outcome: &Outcome) -> Vec<u8> {
         }
         Outcome::Mapped(mapped) => {
             add(mapped.code.as_deref().unwrap_or_default());
-            // Of what became an artifact a recording has the text as that keeps it.
+            // A recording has the text of a spilled result as the artifact keeps it.
             add(&artifact::as_kept(
                 mapped.shown.as_deref().unwrap_or_default(),
             ));

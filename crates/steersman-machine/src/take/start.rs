@@ -1,4 +1,4 @@
-//! The session begins.
+//! Begin of a session, and messages as they are pushed.
 
 use crate::commit::{Admission, Admitted, Binding, Change};
 use crate::effect::{NewArtifact, Said, Start, Until};
@@ -12,7 +12,7 @@ use crate::{artifact, bounds};
 use std::sync::Arc;
 
 impl Tick<'_> {
-    /// Makes the root, binds the session, and says the first words.
+    /// Makes the root, binds the session, and pushes the first message.
     pub(crate) fn take_start(&mut self, start: &Start) -> Taken {
         if self.snapshot.root.is_some() {
             return Err(Until::Refused("the session has begun already"));
@@ -83,7 +83,7 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// Pushes what was said.
+    /// Pushes a message and records the artifacts that came with it.
     pub(super) fn hear(&mut self, agent: Id, said: &Said, kind: Admitted) {
         self.admit(Admission {
             kind,
@@ -98,13 +98,13 @@ impl Tick<'_> {
             None => Origin::Outside(said.by.clone()),
         };
         self.push(agent, Interaction::UserMessage { from, body });
-        // Whoever has the floor next is to see it, too: it lies at the top of what acts on this branch.
+        // Every agent that may get the floor must see the artifacts, so they belong to the top agent of this branch.
         let top = self.snapshot.top().unwrap_or(agent);
         self.keep_came(top, body, &said.came);
         self.wake(agent);
     }
 
-    /// Contents that came in with a text are artifacts from here on.
+    /// Records contents that came in with a text as artifacts.
     pub(crate) fn keep_came(&mut self, scope: Id, with: Body, came: &[NewArtifact]) {
         for new in came {
             self.change(Change::Artifact(Artifact {
@@ -119,7 +119,7 @@ impl Tick<'_> {
     }
 }
 
-/// What was said, and what came with it: a model is to know by which names it can be read.
+/// Returns the text of a message with a list of its artifacts, so that a model knows the names by which it can read them.
 fn told(said: &Said) -> Arc<str> {
     if said.came.is_empty() {
         return said.text.clone();

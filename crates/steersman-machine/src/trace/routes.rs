@@ -5,7 +5,7 @@ use crate::effect::Bodies;
 use crate::interaction::{Choice, Route};
 use std::fmt::Write as _;
 
-/// What was chosen, what was refused, what it unset.
+/// Returns the text of a routing decision: the choice, a refusal, and the entries that it unset.
 pub(super) fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
     let mut out = String::new();
     if let Some(effect) = route.effect {
@@ -21,7 +21,7 @@ pub(super) fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
     out
 }
 
-/// What a router chose, in words.
+/// Returns the words for a router's choice.
 pub fn chosen(choice: &Choice, bodies: &dyn Bodies) -> String {
     let mut out = String::new();
     match choice {

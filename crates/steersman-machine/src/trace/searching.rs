@@ -1,4 +1,4 @@
-//! What became of a search, as traces say it.
+//! Progress of a search in traces.
 
 use super::{Trace, quoted};
 use crate::commit::Searching;

@@ -1,4 +1,4 @@
-//! The words by which traces and people name ends and holds.
+//! Words for ends, holds and ledger entries in traces and messages.
 
 use crate::commit::{LedgerEntry, Probing, Reaching, Recorded, Release, Usage, Why};
 use crate::effect::Bodies;
@@ -6,7 +6,7 @@ use crate::ids::Time;
 use crate::interaction::{Cause, Doubtful, End, How};
 use std::fmt::Write as _;
 
-/// The word for how a call closed.
+/// Returns the word for how a call closed.
 pub fn how_word(how: How) -> &'static str {
     match how {
         How::Done => "done",
@@ -24,7 +24,7 @@ pub fn how_word(how: How) -> &'static str {
     }
 }
 
-/// The word for what kind of end a `Finished` is.
+/// Returns the word for the kind of end of a `Finished`.
 pub fn end_word(end: End) -> &'static str {
     match end {
         End::Draft => "draft",
@@ -33,7 +33,7 @@ pub fn end_word(end: End) -> &'static str {
     }
 }
 
-/// The word for why something finished.
+/// Returns the word for the cause of an end.
 pub fn cause_word(cause: Cause) -> &'static str {
     match cause {
         Cause::Answer => "answer",
@@ -49,13 +49,13 @@ pub fn cause_word(cause: Cause) -> &'static str {
     }
 }
 
-/// The words for an order that keeps tools from beginning, or takes that back.
+/// Returns the words for an order that keeps tools from beginning, or for its withdrawal.
 pub(super) fn barred(tool: Option<&str>, barred: bool, by: &str) -> String {
     let word = if barred { "barred" } else { "unbarred" };
     format!("{word} {} by {by}", tool.unwrap_or("*"))
 }
 
-/// The words for how an effect stands in the session that is rerun.
+/// Returns the words for the state of an effect in the session that is rerun.
 pub(super) fn recorded(how: Recorded) -> &'static str {
     match how {
         Recorded::Done => "done",
@@ -64,7 +64,7 @@ pub(super) fn recorded(how: Recorded) -> &'static str {
     }
 }
 
-/// The word for a kind of hold.
+/// Returns the word for a kind of hold.
 pub fn why_word(why: Why) -> &'static str {
     match why {
         Why::Approval => "approval",
@@ -76,7 +76,7 @@ pub fn why_word(why: Why) -> &'static str {
     }
 }
 
-/// The word for how a hold ended.
+/// Returns the word for how a hold ended.
 pub fn release_word(how: Release) -> &'static str {
     match how {
         Release::Go => "go",
@@ -89,7 +89,7 @@ pub fn release_word(how: Release) -> &'static str {
     }
 }
 
-/// How far a person was told that something waits for them.
+/// Returns the words for the progress of notifying a person.
 pub(super) fn reaching(what: &Reaching, bodies: &dyn Bodies) -> String {
     match what {
         Reaching::Started { tool, attempt } => format!("{tool} attempt {attempt}"),
@@ -98,7 +98,7 @@ pub(super) fn reaching(what: &Reaching, bodies: &dyn Bodies) -> String {
     }
 }
 
-/// How far a probe came.
+/// Returns the words for the progress of a probe.
 pub(super) fn probing(what: &Probing, bodies: &dyn Bodies) -> String {
     match what {
         Probing::Started { tool, attempt } => format!("{tool} attempt {attempt}"),
@@ -129,7 +129,7 @@ pub(super) fn probing(what: &Probing, bodies: &dyn Bodies) -> String {
     }
 }
 
-/// As much of a text as a trace shows.
+/// Returns the beginning of a text, as much as a trace shows.
 pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(super::SHOWN) {
         Some((at, _)) => format!("{}..", &text[..at]),
@@ -137,7 +137,7 @@ pub(super) fn cut(text: &str) -> String {
     }
 }
 
-/// What a model call used.
+/// Returns the words for the usage of a model call.
 pub(super) fn usage_of(usage: &Usage) -> String {
     let mut out = String::new();
     if let Some(effect) = usage.effect {
@@ -154,7 +154,7 @@ pub(super) fn usage_of(usage: &Usage) -> String {
     out
 }
 
-/// A store that a person accepted.
+/// Returns the words for a store that a person accepted.
 pub(super) fn accepted(at: Time, was: Doubtful) -> String {
     let was = match was {
         Doubtful::Copied => "a copy, moved or restored",
@@ -163,7 +163,7 @@ pub(super) fn accepted(at: Time, was: Doubtful) -> String {
     format!("store accepted at {}, {was}", at.0)
 }
 
-/// What the session may spend, and spent.
+/// Returns the words for an entry about the session's budget; empty for any other entry.
 pub(super) fn of_limits(entry: &LedgerEntry) -> String {
     match entry {
         LedgerEntry::Escrow { tokens, micros } => {

@@ -1,7 +1,7 @@
-//! How a wait stands: a tree of parts that is looked at with what has come so far.
+//! State of a wait: a tree of parts that is evaluated against everything that has come so far.
 //!
-//! Parts are numbered from 0 in the order in which they are written, those of inner `any` and `all` included. What
-//! came from outside (an event, the ends of branches) is recorded with the call; time, state and commits are looked at.
+//! Parts are numbered from 0 in the order in which they are written, those of inner `any` and `all` included. Input from outside
+//! (an event, the ends of branches) is recorded with the call; time, state and commits are checked at each look.
 
 use crate::expression::Template;
 use crate::expression::ast::{Node, NodeKind, StmtKind};
@@ -15,22 +15,22 @@ use crate::view::View;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// Code of a wait for branches where too few were forked.
+/// Code of a wait for branches if too few were forked.
 const NO_BRANCHES: &str = "no_branches";
 
-/// How a wait, or a part of one, stands.
+/// State of a wait or of a part.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stands {
-    /// It is not over.
+    /// The wait is not over.
     Open,
-    /// It is over; what it gave.
+    /// The wait is met, with this result.
     Met(Json),
-    /// It is over and can never be met.
+    /// The wait is over and can never be met.
     Failed(Fault),
 }
 
 impl Stands {
-    /// What came of it; none while it is open.
+    /// Returns the result of the wait. `None` means that it is open.
     pub(super) fn over(self) -> Option<Raw> {
         match self {
             Self::Open => None,
@@ -40,7 +40,7 @@ impl Stands {
     }
 }
 
-/// The wait of a tool, if it is one.
+/// Returns the wait of a call's tool, if the tool is a wait.
 pub(super) fn wait_of<'n>(cx: &Cx<'n>, open: &OpenCall) -> Option<&'n Wait> {
     match cx.network.tools.get(&open.call.name).map(|t| &t.source) {
         Some(Source::Wait(wait)) => Some(wait),
@@ -48,20 +48,20 @@ pub(super) fn wait_of<'n>(cx: &Cx<'n>, open: &OpenCall) -> Option<&'n Wait> {
     }
 }
 
-/// A look at one wait at one moment.
+/// One wait, evaluated at one moment.
 pub(super) struct Look<'a> {
     pub(super) cx: Cx<'a>,
     pub(super) snapshot: &'a Snapshot,
     pub(super) open: &'a OpenCall,
     pub(super) wait: &'a Wait,
     pub(super) now: Time,
-    /// What comes just now, and is not recorded yet.
+    /// Input for a part that is offered now and not recorded yet.
     pub(super) came: Option<(u32, &'a Json)>,
-    /// No further commit can come by itself: who counts them has waited long enough.
+    /// True if no further commit can come by itself. Waits for commits then end.
     pub(super) no_more_ticks: bool,
 }
 
-/// A part and its number.
+/// Number of a part, and its condition.
 type Part<'a> = (u32, &'a WaitOn);
 
 impl<'a> Look<'a> {
@@ -82,12 +82,12 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// How the whole wait stands.
+    /// Returns the state of the whole wait.
     pub(super) fn stands(&self) -> Stands {
         self.node(self.wait, 0, self.now, false)
     }
 
-    /// A wait with its time-out. What came by then counts, however late the clock is looked at.
+    /// Evaluates a wait with its timeout. Input before the timeout counts, even if the clock is checked later.
     fn node(&self, wait: &Wait, part: u32, at: Time, inner: bool) -> Stands {
         let timeout = wait.timeout.map(|ms| self.open.opened.plus(ms));
         let until = timeout.map_or(at, |timeout| timeout.min(at));
@@ -96,7 +96,7 @@ impl<'a> Look<'a> {
             return stands;
         }
         match &wait.on_timeout {
-            // That of the whole is the mapping's.
+            // The mapping handles `on_timeout` of the whole wait.
             Some(instead) if inner => match instead.value(&self.view()) {
                 Ok(json) => Stands::Met(json),
                 Err(e) => Stands::Failed(Fault::new("failed", format!("on_timeout: {e}"))),
@@ -139,7 +139,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The first that is met; it fails when all have failed.
+    /// Evaluates `any`: met with the first part that is met, failed if all parts have failed.
     fn any(&self, list: &[Wait], part: u32, at: Time) -> Stands {
         let mut failed = None;
         let mut open = list.is_empty();
@@ -156,7 +156,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// What each gave, in their order; it fails when one has failed.
+    /// Evaluates `all`: met with the results of all parts in order, failed if one part has failed.
     fn all(&self, list: &[Wait], part: u32, at: Time) -> Stands {
         let mut gave = Vec::with_capacity(list.len());
         let mut open = list.is_empty();
@@ -176,7 +176,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// What came of a part from outside: null if it can never come.
+    /// Returns the recorded input of a part. It is null if no input can ever come.
     fn came_of(&self, part: u32) -> Option<Stands> {
         if let Some((_, json)) = self.came.filter(|(came, _)| *came == part) {
             return Some(Stands::Met(json.clone()));
@@ -185,14 +185,14 @@ impl<'a> Look<'a> {
         let (_, body) = open.met.iter().find(|(met, _)| *met == part)?;
         let text = body.map(|body| self.cx.bodies.text(body));
         let json = text.map_or(Json::Null, |text| {
-            // What was erased reads as the tombstone.
+            // An erased text reads as its tombstone.
             crate::json::read(&text).unwrap_or_else(|_| Json::from(&*text))
         });
         Some(Stands::Met(json))
     }
 
-    /// The parts that still wait for something from outside, in order: events and branches. The time-out of the whole
-    /// is left to the clock: what comes before that was looked at counts.
+    /// Returns the parts that still wait for something outside (events and branches), in order. The timeout of the whole wait is
+    /// not considered: input counts until the clock is checked.
     pub(super) fn awaited(&self) -> Vec<Part<'a>> {
         let mut found = Vec::new();
         self.awaited_on(&self.wait.on, 0, &mut found);
@@ -220,8 +220,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The key of a part that is for an event, canonical JSON of the fields that must be equal: as it was when the wait
-    /// opened, whatever state says now.
+    /// Returns the key of a part that waits for an event: canonical JSON of the fields that must be equal. A key that was kept
+    /// when the wait opened is used, whatever the state is now.
     pub(super) fn key(&self, part: u32, matching: &[(Name, Template)]) -> Arc<str> {
         let open = self.snapshot.call(self.open.owner, self.open.call.id);
         let kept = open.and_then(|open| open.keys.iter().find(|(of, _)| *of == part));
@@ -237,7 +237,7 @@ impl<'a> Look<'a> {
             .into()
     }
 
-    /// The keys that are to be kept: those that hang on more than the arguments of the call.
+    /// Returns the keys that must be kept: those that depend on more than the arguments of the call.
     pub(super) fn keys(&self) -> Vec<(u32, Arc<str>)> {
         let awaited = self.awaited().into_iter();
         awaited
@@ -250,7 +250,7 @@ impl<'a> Look<'a> {
             .collect()
     }
 
-    /// The part that an event is for: the first that is open and that it meets. One event meets one part.
+    /// Returns the first open part that an event meets. One event meets one part.
     pub(super) fn part_of(&self, event: &str, payload: &Json) -> Option<u32> {
         let meets = |part: u32, on: &WaitOn| {
             let WaitOn::Event {
@@ -275,7 +275,7 @@ impl<'a> Look<'a> {
             .map(|(part, _)| part)
     }
 
-    /// When time alone may change how it stands next.
+    /// Returns the next time at which the state of the wait may change by time alone.
     pub(super) fn next_moment(&self) -> Option<Time> {
         self.next_of(self.wait)
     }
@@ -286,7 +286,7 @@ impl<'a> Look<'a> {
             WaitOn::Time(_) | WaitOn::Until(_) => self.moment(&wait.on).ok(),
             WaitOn::Any(list) => list.iter().filter_map(|w| self.next_of(w)).min(),
             WaitOn::All(list) => {
-                // Of plain times only the last matters.
+                // Of plain times only the last one matters.
                 let (times, others): (Vec<&Wait>, Vec<&Wait>) =
                     list.iter().partition(|w| is_time(w));
                 let last = times.into_iter().filter_map(|w| self.next_of(w)).max();
@@ -299,7 +299,7 @@ impl<'a> Look<'a> {
         [timeout, on].into_iter().flatten().filter(later).min()
     }
 
-    /// Why a time that it names cannot be read, if so.
+    /// Returns the reason why a time of the wait cannot be read, if there is one.
     pub(super) fn unreadable(&self) -> Option<String> {
         self.unreadable_on(&self.wait.on)
     }
@@ -314,7 +314,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// When a part that waits for time is over.
+    /// Returns the time at which a part that waits for time is over.
     fn moment(&self, on: &WaitOn) -> Result<Time, String> {
         let shown = |template: &Template| template.render(&self.view()).map_err(|e| e.to_string());
         match on {
@@ -343,9 +343,9 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Whether each field of a wait's key is there and equal in an event. A key that is no JSON object is met by nothing.
+/// Returns true if an event has each field of a wait's key with an equal value. A key that is no JSON object is never met.
 pub fn is_met(key: &str, payload: &Json) -> bool {
-    // What was erased is met by nothing.
+    // An erased key is no JSON object.
     let Ok(Json::Object(key)) = serde_json::from_str(key) else {
         return false;
     };
@@ -356,7 +356,7 @@ pub fn is_met(key: &str, payload: &Json) -> bool {
     key.iter().all(is_equal)
 }
 
-/// Whether a template reads nothing but the arguments of the call.
+/// Returns true if a template reads nothing but the arguments of the call.
 fn is_fixed(template: &Template) -> bool {
     fn reads_args(node: &Node) -> bool {
         match &node.kind {
@@ -372,7 +372,7 @@ fn is_fixed(template: &Template) -> bool {
     })
 }
 
-/// The waits of a list, each with the number of its first part.
+/// Returns the waits of a list, each with the number of its first part.
 fn numbered(list: &[Wait], first: u32) -> impl Iterator<Item = (u32, &Wait)> {
     let mut next = first;
     list.iter().map(move |wait| {
@@ -398,7 +398,7 @@ fn is_time(wait: &Wait) -> bool {
     wait.timeout.is_none() && matches!(wait.on, WaitOn::Time(_) | WaitOn::Until(_))
 }
 
-/// Whether nothing outside but the ends of branches can end it.
+/// Returns true if the wait has no timeout and is for state, commits or branches only.
 pub(super) fn parks(wait: &Wait) -> bool {
     wait.timeout.is_none()
         && match &wait.on {
@@ -408,7 +408,7 @@ pub(super) fn parks(wait: &Wait) -> bool {
         }
 }
 
-/// Whether state or commits can end it, or a part of it.
+/// Returns true if state or commits can end the wait or a part of it.
 pub(super) fn is_watched(on: &WaitOn) -> bool {
     match on {
         WaitOn::When(_) | WaitOn::Ticks(_) => true,
@@ -417,18 +417,19 @@ pub(super) fn is_watched(on: &WaitOn) -> bool {
     }
 }
 
-/// A call of a wait that waits for branches that were forked here.
+/// A call that waits for branches that were forked here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForBranches {
     /// Caller and call.
     pub call: (Id, Id),
-    /// How many of them must end; none: all.
+    /// Number of branches that must end. `None` means all.
     pub need: Option<u32>,
 }
 
 impl ForBranches {
-    /// The branches whose ends are to be offered, given those that were forked here and are not superseded, and whether
-    /// each is over; nothing yet while too few are. Where too few were forked it is to hear of no end at all.
+    /// Returns the branches whose ends must be offered. `forked` lists the branches that were forked here and are not superseded,
+    /// each with whether it is over. `None` means that too few are over. The list is empty if fewer than the wait needs were
+    /// forked.
     pub fn met(&self, forked: &[(Id, bool)]) -> Option<Vec<Id>> {
         let need = self.need.map_or(forked.len(), |need| need as usize);
         if forked.len() < need.max(1) {
@@ -440,7 +441,7 @@ impl ForBranches {
     }
 }
 
-/// The open waits of a branch that wait for branches. The driver offers [`crate::effect::Offered::Ended`] to each, as
+/// Returns the open waits of a branch that wait for branches. The driver offers [`crate::effect::Offered::Ended`] to each, as
 /// [`ForBranches::met`] says.
 pub fn for_branches(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<ForBranches> {
     let mut found = Vec::new();
@@ -459,7 +460,7 @@ pub fn for_branches(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<ForBranches> {
     found
 }
 
-/// The first part of a wait that waits for branches, and for how many.
+/// Returns the first part of a wait that waits for branches, and how many must end.
 pub(crate) fn awaits_branches(
     cx: &Cx<'_>,
     snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! How sessions come to be.
+//! Creation of sessions.
 
 use super::{Place, all, claimed, event, message, new, open};
 use crate::store::{Batch, BoxedEvent, InboxMessage, MAX_VALUE, NewSession, SaidHash, StoreError};
@@ -21,7 +21,7 @@ pub(super) async fn sessions_are_made_once(place: &impl Place) {
     assert_eq!(all(&store, "abcd").await, []);
 }
 
-/// A session is never there without what begins it, and nothing of a second one comes into a first.
+/// A session never exists without its first message, and a second creation changes nothing of the first.
 pub(super) async fn sessions_begin_with_their_message(place: &impl Place) {
     let store = open(place);
     let seen = store.inbox_version().await.expect("read");
@@ -70,7 +70,7 @@ pub(super) async fn sessions_begin_with_their_message(place: &impl Place) {
     assert_eq!(first("b").await, [message("m1", 0)]);
 }
 
-/// What comes under a known id is a repetition, or something else: that is told, also once the first was taken.
+/// A message under a known id is a repetition or a different message; the store says which, even after the first was taken.
 pub(super) async fn an_id_stands_for_what_came_with_it(place: &impl Place) {
     let store = open(place);
     let begun = NewSession {
@@ -87,7 +87,7 @@ pub(super) async fn an_id_stands_for_what_came_with_it(place: &impl Place) {
         let repeated = matches!(&delivered, Err(StoreError::Repeated(of)) if **of == *id);
         assert!(repeated, "{delivered:?}");
     };
-    // The one that began it stands for something else.
+    // The first message was recorded as standing for this event.
     assert!(
         !store
             .deliver("a", says("m1", b"an event"))
@@ -112,10 +112,10 @@ pub(super) async fn an_id_stands_for_what_came_with_it(place: &impl Place) {
             .await
             .expect("known")
     );
-    // What is not known is no reason to refuse.
+    // An id without known content is no reason to refuse.
     let elsewhere = store.deliver("a", says("elsewhere", b"one")).await;
     assert!(!elsewhere.expect("known"));
-    // The same in the box, and for those that wait.
+    // The same rules hold in the box, and for waiting sessions.
     let other = BoxedEvent {
         message: (*b"other").into(),
         ..event("e1", "{}")

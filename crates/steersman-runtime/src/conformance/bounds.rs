@@ -1,4 +1,4 @@
-//! Bounds of what comes from outside: at each everything is taken, above it nothing happens, and whoever sent it hears that.
+//! Bounds of inputs: at the bound everything is taken, above it nothing is changed, and the sender gets an error.
 
 use super::{Place, claimed, event, message, new, open, rows};
 use crate::inbox::Message;
@@ -26,7 +26,7 @@ fn full<T: std::fmt::Debug>(done: Result<T, StoreError>, most: u64) {
     assert!(is_full, "{done:?}");
 }
 
-/// A session is named so that its name leads nowhere else, wherever it becomes a part of a path.
+/// Session ids are restricted so that an id is safe as a part of any path.
 pub(super) async fn ids_have_bounds(place: &impl Place) {
     let store = open(place);
     let longest = "s".repeat(SESSION_ID);
@@ -90,7 +90,7 @@ pub(super) async fn ids_have_bounds(place: &impl Place) {
     assert_eq!(listed.expect("read").len(), 5, "no other was made");
 }
 
-/// An inbox that is full of what was said takes no more of it, and still what people decide.
+/// An inbox that is full of messages takes no more of them, but still takes decisions of people.
 pub(super) async fn inboxes_have_bounds(place: &impl Place) {
     let store = open(place);
     let claim = claimed(&store, "a").await;
@@ -105,7 +105,7 @@ pub(super) async fn inboxes_have_bounds(place: &impl Place) {
     store.append(&claim, waits).await.expect("written");
     let said = |n: u64| message(&format!("m{n}"), 0);
     let order = |n: u64| Message::Pause(true).encode(format!("o{n}").into(), Time(0));
-    // All queued before the first is waited for.
+    // All are queued before the first is awaited.
     let sent: Vec<_> = (0..WAITING).map(|n| store.deliver("a", said(n))).collect();
     for sent in sent {
         assert!(sent.await.expect("there is room"));
@@ -136,7 +136,7 @@ pub(super) async fn inboxes_have_bounds(place: &impl Place) {
     };
     let gone = WAITING_ORDERS - WAITING + 1;
     store.append(&claim, taken(0, gone)).await.expect("written");
-    // What was refused was never accepted: it is new.
+    // A refused message was never accepted: it is new.
     assert!(
         store
             .deliver("a", said(WAITING))
@@ -168,7 +168,7 @@ pub(super) async fn the_box_has_a_bound(place: &impl Place) {
     }
     full(store.deliver_event(lies(BOXED)).await, BOXED);
     assert!(!store.deliver_event(lies(5)).await.expect("it is known"));
-    // What is past its time makes room.
+    // Events that are past their time make room.
     let later = |n: u64| BoxedEvent {
         at: Time(30),
         ..lies(n)

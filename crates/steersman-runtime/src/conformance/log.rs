@@ -30,7 +30,7 @@ fn load(store: &Arc<dyn Store>) -> Load {
     Load::new(store.clone(), "a".into(), SALT)
 }
 
-/// The fold of a path, worked out from the lines alone.
+/// The fold of a path, computed from the lines alone.
 fn folded(story: &Story, at: Line) -> Snapshot {
     let line = |n: Line| &story.iter().find(|(l, _)| l.n == n).expect("it is told").0;
     let mut path = Vec::new();
@@ -73,7 +73,7 @@ pub(super) async fn branches_load_along_their_path(place: &impl Place) {
     assert!(matches!(missing, StoreError::Corrupt { place, .. } if place.contains("9999")));
 }
 
-/// Checkpoints as a driver writes them: for every branch and the ledger, each time one is due.
+/// Writes checkpoints as a driver does: for `main` and the ledger, each time one is due. Returns their number.
 async fn with_checkpoints(store: &Arc<dyn Store>, story: &Story) -> usize {
     let claim = claimed(store, "a").await;
     let mut ledger = Ledger::default();
@@ -111,7 +111,7 @@ async fn with_checkpoints(store: &Arc<dyn Store>, story: &Story) -> usize {
                 keep(CheckpointOf::Branch(Id::MAIN), &mut of_main, bytes);
             }
         }
-        // Not awaited: what is queued under a claim is written in order.
+        // Not awaited: batches under one claim are written in order.
         drop(store.append(&claim, batch));
     }
     let end = Batch {
@@ -137,7 +137,7 @@ pub(super) async fn checkpoints_are_a_cache(place: &impl Place) {
         assert_eq!(loaded.snapshot, folded(&story, at), "at {at}");
         read.push(loaded.lines.len());
     }
-    // Of the branch, all its own lines lie behind the newest checkpoint on its path.
+    // All lines of the branch itself are after the newest checkpoint on its path.
     assert!(read[0] <= 200 && read[1] <= 200 + 150 + 64, "{read:?}");
     let of = CheckpointOf::Branch(Id::MAIN);
     let newest = store.checkpoint("a", of, Line::MAX).await.expect("read");
@@ -146,7 +146,7 @@ pub(super) async fn checkpoints_are_a_cache(place: &impl Place) {
     let before = before.expect("read").expect("there are older ones");
     assert!(before.at < newest.at);
 
-    // A damaged one is passed over, a deleted one is worked out anew; nothing is lost.
+    // A damaged checkpoint is skipped, a deleted one is computed again; nothing is lost.
     let claim = claimed(&store, "a").await;
     let mut damaged = newest.bytes.to_vec();
     damaged[40] ^= 1;
@@ -236,7 +236,7 @@ pub(super) async fn damage_is_found_and_named(place: &impl Place) {
     {
         told(&open(place), &story).await;
     }
-    // A bit in each part of the row: version, number, length, head, text, hash.
+    // Flips a bit in each part of the row: version, number, length, head, text, hash.
     for byte in [0, 1, 2, 6, 20, bytes.len() - 40, bytes.len() - 1] {
         assert!(place.damage("a", broken, byte), "it can be damaged");
         let store = open(place);
@@ -259,7 +259,7 @@ pub(super) async fn damage_is_found_and_named(place: &impl Place) {
             .await
             .expect_err("damaged");
         assert!(matches!(&refused, StoreError::Corrupt { .. }), "{refused}");
-        // The other branch leads not over that line, and loads as if nothing were.
+        // The path of the other branch does not contain that line, and loads undisturbed.
         let lines = story.iter().map(|(l, _)| l);
         let other = lines.map(|l| l.branch).find(|b| *b != branch);
         let head = last(&story, other.expect("there are two"));
@@ -283,7 +283,7 @@ pub(super) async fn rows_in_the_wrong_place_are_found(place: &impl Place) {
             bytes: bytes.as_slice().into(),
         })
         .collect();
-    // Line 4 twice, the second time in the place of line 5; line 3 is missing.
+    // Line 4 is there twice, the second time in place of line 5; line 3 is missing.
     written[4].bytes = written[3].bytes.clone();
     written.remove(2);
     store

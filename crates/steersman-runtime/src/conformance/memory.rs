@@ -1,4 +1,4 @@
-//! What agents remember over sessions: saved once, found by scope, rated, forgotten, past its time.
+//! Memories of agents over sessions: saved once, found by scope, rated, forgotten, expired.
 
 use super::{Place, open};
 use crate::store::{MAX_VALUE, MemoryQuery, NewMemory, Rated, Store, StoreError};
@@ -34,7 +34,7 @@ fn of(scope: &str) -> MemoryQuery {
     }
 }
 
-/// A key stands for one memory, whatever comes under it again; what was saved is there after reopening.
+/// A key stands for its first memory, also if another one comes under it; a saved memory is there after reopening.
 pub(super) async fn memories_are_saved_once(place: &impl Place) {
     let store = open(place);
     let first = store
@@ -113,7 +113,7 @@ pub(super) async fn memories_are_saved_once(place: &impl Place) {
     );
 }
 
-/// Scopes are compared as they are, whatever stands in them.
+/// Scopes are compared byte by byte, regardless of their characters.
 pub(super) async fn scopes_are_apart(place: &impl Place) {
     let store = open(place);
     let scopes = [
@@ -146,7 +146,7 @@ pub(super) async fn scopes_are_apart(place: &impl Place) {
     );
 }
 
-/// People and agents rate apart; what is forgotten is gone, with its ratings, and its number is never used again.
+/// People and agents rate separately; a forgotten memory is gone with its ratings, and its number is never used again.
 pub(super) async fn memories_are_rated_and_forgotten(place: &impl Place) {
     let store = open(place);
     let id = store
@@ -206,7 +206,7 @@ pub(super) async fn memories_are_rated_and_forgotten(place: &impl Place) {
     assert_eq!(found[0].rating(), None, "ratings go with what they rate");
 }
 
-/// What is past its time is not listed, and dropped by the next that is saved.
+/// An expired memory is not listed, and is dropped when the next one is saved.
 pub(super) async fn memories_are_kept_for_their_time(place: &impl Place) {
     let store = open(place);
     let until = |key: &str, until| NewMemory {

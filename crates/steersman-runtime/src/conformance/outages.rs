@@ -37,7 +37,7 @@ pub(super) async fn who_waits_for_a_place_comes_oldest_first(place: &impl Place)
     };
     let one =
         |place: &str, since, session: &str, k| (place.to_owned(), since, session.to_owned(), k);
-    // Of each place as many: one that is long out hides no other.
+    // The same number for each place: a place that is out for long hides no other.
     let found = store.outages(3).await.expect("read");
     let oldest = [
         one("down", 10, "b", 1),

@@ -1,4 +1,4 @@
-//! A session's log, made up, for checks that need real lines.
+//! An invented log of a session, for checks that need real lines.
 
 use std::collections::BTreeMap;
 use steersman_machine::codec::{self, Hash};
@@ -9,8 +9,8 @@ use steersman_machine::interaction::{Cause, End, Interaction, Origin};
 /// The salt of all sessions of the suite.
 pub const SALT: [u8; 16] = [42; 16];
 
-/// Lines of a session with their bytes: `main` from 1 to `lines`, each with a text, and where `forked` says so a
-/// branch with half as many lines that was forked there, its lines between those of `main` from then on.
+/// Makes lines of a session with their bytes: `lines` lines on `main`, each with a text. With `forked`, also a branch with half
+/// as many lines that is forked there; its lines alternate with those of `main` from then on.
 pub fn story(lines: u64, forked: Option<u64>) -> Vec<(LogLine, Vec<u8>)> {
     let mut told = Told::default();
     let mut left = lines;
@@ -37,7 +37,7 @@ pub fn story(lines: u64, forked: Option<u64>) -> Vec<(LogLine, Vec<u8>)> {
 #[derive(Default)]
 struct Told {
     lines: Vec<(LogLine, Vec<u8>)>,
-    /// Of each branch: its last line, how many lines it has on its path.
+    /// For each branch: its last line, and the number of lines on its path.
     heads: BTreeMap<Id, (Line, u64)>,
     hashes: BTreeMap<Line, Hash>,
     forked: Option<Id>,
@@ -54,7 +54,7 @@ impl Told {
         self.lines.last().map_or(ROOT, |(line, _)| line.n.next())
     }
 
-    /// A message, or the end of a turn, by turns.
+    /// Writes, alternately, a message or the end of a turn.
     fn tell(&mut self, branch: Id) {
         let n = self.next();
         let (prev, told) = self.heads.get(&branch).copied().unwrap_or_default();
@@ -133,7 +133,7 @@ impl Told {
             }],
             bodies: Vec::new(),
         });
-        // The opening pushed nothing: the chain of pushes leads to where it was forked.
+        // The opening pushed nothing: the chain of pushes leads to the line of the fork.
         self.heads.insert(branch, (n, told as u64));
     }
 

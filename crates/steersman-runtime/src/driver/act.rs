@@ -1,4 +1,4 @@
-//! What people and programs want: read from the inbox, judged by what is open, turned into offers or ledger lines.
+//! Messages of people and programs: read from the inbox, checked against what is open, turned into offers or ledger lines.
 
 use super::branches::{Acted, said};
 use super::draft::{Draft, Note, Offer};
@@ -21,18 +21,18 @@ use steersman_machine::network::{Parameters, Then};
 use steersman_machine::tick::allowed;
 use steersman_machine::types::{equal, misfit};
 
-/// Whose word ends a hold.
+/// The source of a decision that ends a hold.
 pub(super) enum By {
-    /// A person's, in this role.
+    /// A person, in this role.
     Person(Name),
-    /// Nobody's: a probe found no trace of it.
+    /// No person: a probe found no trace of the effect.
     Probe,
-    /// Nobody's: its time ran out.
+    /// No person: the hold's time ran out.
     Time,
 }
 
 impl By {
-    /// As the log names it.
+    /// The name that the log records.
     pub(super) fn name(&self) -> Name {
         match self {
             Self::Person(by) => by.clone(),
@@ -42,7 +42,7 @@ impl By {
     }
 }
 
-/// The tool that follows a join, with its arguments as they were given.
+/// Parses the tool that follows a join, with its arguments as given.
 fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, String> {
     let Some(tool) = tool else {
         return match args {
@@ -64,7 +64,7 @@ fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, Strin
 }
 
 impl Driver {
-    /// Reads what came into the inbox since it was last read, oldest first.
+    /// Reads the messages that arrived since the last read, oldest first.
     pub(super) async fn read_inbox(&mut self) -> Result<(), EngineError> {
         let messages = self.engine.store().inbox(&self.session).await?;
         for message in messages {
@@ -72,13 +72,13 @@ impl Driver {
                 continue;
             }
             if self.is_to_begin() {
-                // Its first line decides what else can be wanted of it: the rest is read behind that.
+                // The first line decides which messages are valid: the rest is read after it.
                 return Ok(());
             }
             self.busy();
-            // What it is for may have been over when it came, though nobody was there to see that.
+            // The message may be for something that was over when it arrived, though no owner was there to end it.
             let came = message.at.min(self.engine.clock().now());
-            // Where it stands time moves nothing.
+            // While the session is stopped after a line, time does nothing.
             if !self.stands() && self.next_due().is_some_and(|due| due <= came) {
                 self.time_passed(came).await?;
                 self.inbox.late = true;
@@ -89,7 +89,7 @@ impl Driver {
                 Ok(wanted) => {
                     Box::pin(self.act(message, wanted)).await?;
                 }
-                // Without the message that begins it no other can be judged.
+                // No message can be judged without the one that begins the session.
                 Err(error) if self.network.is_none() => return Err(error.into()),
                 Err(error) => self.set_aside(&message, &error),
             }
@@ -97,19 +97,19 @@ impl Driver {
         self.match_events().await
     }
 
-    /// Whether anything was committed: before that there is nothing that could be ordered.
+    /// Returns true if anything was committed; before that no order can be given.
     fn has_commit(&self) -> bool {
         let main = self.ledger.branch(Id::MAIN);
         main.is_some_and(|main| main.commit.is_some())
     }
 
-    /// Whether its first message is offered, and was not taken yet.
+    /// Returns true if the first message is offered and was not taken yet.
     pub(super) fn is_to_begin(&self) -> bool {
         let main = self.branches.get(&Id::MAIN);
         !self.has_commit() && main.is_some_and(|main| !main.offers.is_empty())
     }
 
-    /// What cannot be read stays in the inbox, where everybody who looks sees it, and keeps nothing else up.
+    /// Leaves an unreadable message in the inbox, where lists show it, and goes on with the others.
     fn set_aside(&mut self, message: &InboxMessage, error: &DecodeError) {
         if let Some(reply) = self.inbox.replies.remove(&message.id) {
             let (id, fate) = (message.id.clone(), Fate::Waits(error.to_string()));
@@ -258,7 +258,7 @@ impl Driver {
         }
     }
 
-    /// A session begins: it is bound to what was decided when it was started.
+    /// Begins a session with the binding that was chosen when it was started.
     async fn begin_session(
         &mut self,
         message: InboxMessage,
@@ -287,7 +287,7 @@ impl Driver {
         Ok(())
     }
 
-    /// It is gone from the inbox, and whoever sent it hears why.
+    /// Removes a message from the inbox and tells its sender why.
     pub(super) async fn refuse(
         &mut self,
         message: InboxMessage,
@@ -310,7 +310,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// A message is taken by this line.
+    /// Records that this line takes a message.
     pub(super) fn accepted(&mut self, draft: &mut Draft, message: &InboxMessage) {
         draft.accept(&message.id);
         draft.urgent = true;
@@ -359,7 +359,8 @@ impl Driver {
 
     // ---- holds and questions
 
-    /// Of what kind the hold is that somebody saw, if it is of those that are wanted, is still open, and they may answer it.
+    /// Returns the kind of the open hold that the caller saw. Fails if another kind is wanted, if the hold is over, or if `by`
+    /// may not answer it.
     fn seen(&self, of: PendingId, by: &str, whys: &[Why]) -> Result<Why, String> {
         let effect = of.effect;
         let open = self.ledger.effect(effect).and_then(Record::open_hold);
@@ -375,7 +376,7 @@ impl Driver {
             ));
         }
         may(self.network(), &hold.by, by)?;
-        // An answer that is offered already decides.
+        // If an answer is already offered, that answer decides.
         match self.outs.get(&effect) {
             Some(out) if matches!(out.state, OutState::Over) => Err(not_open(effect)),
             _ => Ok(hold.why),
@@ -419,7 +420,7 @@ impl Driver {
         if let Err(why) = self.seen(of, &by, &[Why::Input]) {
             return Ok(Err(why));
         }
-        // What this machine's key does not open would leave the tool without it: the question stays.
+        // If this machine's key cannot open the secret, the tool would run without it: the question stays open.
         if let Err(error) = self.engine.sealer().open_text(sealed) {
             return Ok(Err(error.to_string()));
         }
@@ -478,7 +479,7 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// Exactly the edited arguments are approved: the machine judges them and wishes them under a new effect.
+    /// Approves exactly the edited arguments: the machine checks them and wishes the call under a new effect.
     fn approve_edited(
         &mut self,
         message: &InboxMessage,
@@ -502,7 +503,7 @@ impl Driver {
             if changed && !may.iter().any(|m| **m == *name) {
                 return Err(format!("the argument `{name}` may not be changed here"));
             }
-            // a slip of the pen does not use the approval up
+            // a typing mistake does not use the approval up
             let def = self.tool_def(&tool.tool);
             let ty = def.and_then(|def| match &def.parameters {
                 Parameters::Fields(fields) => Some(&fields.iter().find(|(n, _)| **n == *name)?.1),
@@ -535,7 +536,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Somebody lets an effect run: what it requires is judged again, then it passes to its next gate.
+    /// Lets an effect run after a decision: its requirements are checked again, then it passes to its next gate.
     pub(super) fn go(
         &mut self,
         draft: &mut Draft,
@@ -561,7 +562,7 @@ impl Driver {
             Ok(()) => self.pass(draft, effect, why, by, text),
             Err(refusal) => {
                 let (how, by) = match why {
-                    // It did not happen, and is not to happen now.
+                    // A doubt ends with `Go`: the effect did not happen, and is not to happen now.
                     Why::Doubt => (Release::Go, by.name()),
                     Why::Approval | Why::Input | Why::Budget | Why::Repeat | Why::Outage => {
                         (Release::Refused, "rule".into())
@@ -621,7 +622,7 @@ impl Driver {
             }
             Why::Approval | Why::Input | Why::Doubt | Why::Outage => {
                 let said = match self.held_about(effect, why) {
-                    // What was done is not undone by that: the model is told.
+                    // A rejection does not undo the equal effect: the model is told about it.
                     Some(equal) => format!("{said}. {}", self.what_came(equal)?),
                     None => said,
                 };
@@ -645,7 +646,7 @@ impl Driver {
         how: Resolution,
     ) -> Result<Acted, EngineError> {
         let effect = of.effect;
-        // What no branch waits for never runs again: its doubt is the only question that it can be about.
+        // An effect that no branch waits for never runs again: only its doubt can be resolved.
         let open = self.ledger.effect(effect).and_then(Record::open_hold);
         let left = open.filter(|_| of.hold.is_none() && !self.outs.contains_key(&effect));
         let of = PendingId {
@@ -662,7 +663,7 @@ impl Driver {
         };
         let released = Self::released(effect, Why::Doubt, ended, by);
         let Some(out) = self.outs.get(&effect) else {
-            // Its branch waits for it no more; the ledger still wants to know.
+            // Its branch no longer waits; the ledger still records the answer.
             return self.resolve_left(message, effect, released, how).await;
         };
         match how {
@@ -691,7 +692,7 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// A person settles the doubt of an effect that no branch waits for.
+    /// Settles, by a person's word, the doubt of an effect that no branch waits for.
     async fn resolve_left(
         &mut self,
         message: &InboxMessage,
@@ -725,7 +726,7 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// What a person, an event or the world gave is offered to the branch of the effect.
+    /// Offers the raw outcome that a person, an event or the world gave to the effect's branch.
     pub(super) fn offer_raw(
         &mut self,
         effect: Id,
@@ -752,7 +753,7 @@ impl Driver {
     }
 }
 
-/// Why nothing can be offered to a branch.
+/// The reason why nothing can be offered to a branch.
 pub(super) fn gone(branch: Id) -> String {
     format!("branch {branch} has no ticks any more")
 }

@@ -1,5 +1,5 @@
-//! One attempt of a model or tool, in a task of its own: cut by cancel and time, its panics caught. Never repeats
-//! anything: that is the driver's ([`crate::retry`]).
+//! One attempt of a model or tool, in a task of its own: ended by a cancel or by time, its panics caught. It never repeats
+//! anything: retries are the driver's ([`crate::retry`]).
 
 use crate::clock::Clock;
 use crate::engine::Timeouts;
@@ -20,49 +20,49 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// How long a tool that was told to end may take to say what it did, in milliseconds.
+/// Milliseconds that a tool has to report its outcome after it was cancelled.
 const GRACE: u64 = 2_000;
 
-/// Where tasks tell it. What is told lies in boxes: a channel has room for many from the beginning, and a session has one.
+/// Channel from tasks to the driver. Messages are boxed: each session has one channel, which allocates room for many in advance.
 pub(crate) type Tell = mpsc::Sender<Box<FromTask>>;
 
-/// What tasks tell the driver.
+/// Messages of tasks to the driver.
 pub(crate) enum FromTask {
-    /// A model answered or failed, and what its server said beside that.
+    /// A model answered or failed, with the report of its server.
     Model(Id, u32, Result<Answer, Failure>, Report),
     /// A tool ended.
     Tool(Id, u32, Raw),
     /// An attempt of a probe for an effect in doubt ended: the probe, the effect, the attempt.
     Probe(Id, Id, u32, Raw),
-    /// An attempt to tell a person that something waits for them ended.
+    /// An attempt to notify a person ended.
     Reached(Id, u32, Raw),
-    /// The delay before the next such attempt is over.
+    /// The delay before the next attempt to notify a person is over.
     ReachAgain(Id),
-    /// Pieces of a model's answer appeared, and lie there.
+    /// Pieces of a model's answer were streamed and can be taken from here.
     Deltas(Id, u32, Arc<Pieces>),
-    /// A tool told how far it has come.
+    /// A tool reported progress.
     Progress(Id, u32, Progress),
     /// The delay before the next attempt is over.
     Again(Id, u32),
     /// The slot that this effect waited for.
     Slot(Id, OwnedSemaphorePermit),
-    /// Servers said what they offer.
+    /// Servers listed their tools.
     Listed(Vec<crate::servers::Listed>),
-    /// The turn that this effect waited for has come, or will not soon.
+    /// The turn that this effect waited for has come, or will not come soon.
     Turn(Id, Result<Permit, Refused>),
-    /// A tool judged where a branch of a search stands.
+    /// A tool scored a node of a search.
     Judged(Id, (Id, steersman_machine::ids::Line), Raw),
 }
 
-/// Does this in a task of its own, and tells what came of it, if anybody waits for it. A panic is an answer too, whatever
-/// line it comes from: a session that waits for an attempt that nobody answers would wait for ever.
+/// Runs `work` in a task of its own and sends its result, if any, to the driver. A panic is sent as a result too, wherever it
+/// comes from: without an answer the session would wait for this attempt for ever.
 pub(crate) fn spawn(
     to: Tell,
     panicked: impl FnOnce(&str) -> FromTask + Send + 'static,
     work: impl Future<Output = Option<FromTask>> + Send + 'static,
 ) {
     tokio::spawn(async move {
-        // Told ahead of dropping the panic: what it carries is foreign, too.
+        // Sent before the panic's payload is dropped: its destructor is foreign code, too.
         let (told, _panic) = match AssertUnwindSafe(work).catch_unwind().await {
             Ok(told) => (told, None),
             Err(panic) => (Some(panicked(panic_text(&*panic))), Some(panic)),
@@ -74,8 +74,8 @@ pub(crate) fn spawn(
     });
 }
 
-/// Calls a model once, when the limiter of its place lets it through. `gate`: the place, who asks there, and the leave to do so
-/// of a call that waited for it.
+/// Calls a model once, when the limiter of its place lets it through. `gate`: the limiter, the request to it, and the permit of a
+/// call that already waited there.
 pub(crate) fn call_model(
     model: Arc<dyn Model>,
     call: ModelCall,
@@ -149,7 +149,7 @@ pub(crate) fn call_model(
     });
 }
 
-/// A call that was not let through.
+/// Failure of a call that the limiter did not let through.
 fn refused(why: Refused) -> Failure {
     let seconds = |millis: u64| millis.div_ceil(1_000);
     let (code, message, millis) = match why {
@@ -182,7 +182,7 @@ pub(crate) const LIMITED: &str = "limited";
 /// Code of a call that was not made because the calls before it did not get through.
 pub(crate) const CIRCUIT_OPEN: &str = "circuit_open";
 
-/// What the end of a call says of its place; none if nothing.
+/// Translates the end of a call into a report for the limiter of its place; `None` if it says nothing about the place.
 fn as_its_place_sees(result: &Result<Answer, Failure>) -> Option<Ended> {
     let failure = match result {
         Ok(answer) => {
@@ -208,7 +208,7 @@ fn as_its_place_sees(result: &Result<Answer, Failure>) -> Option<Ended> {
     })
 }
 
-/// Runs a tool once, at most `timeout` milliseconds. A panic is for [`spawn`], whose task this runs in.
+/// Runs a tool once, for at most `timeout` milliseconds. A panic passes through to [`spawn`], whose task runs this.
 pub(crate) async fn run_tool(
     toolset: Option<Arc<dyn Toolset>>,
     run: ToolRun,
@@ -232,7 +232,7 @@ pub(crate) async fn run_tool(
         () = clock.sleep(timeout), if toolset.is_timed() => "timeout",
         () = cancel.cancelled() => "cancelled",
     };
-    // Told to end, it may still say what it did: an outcome that is known is worth a moment.
+    // A cancelled tool may still report its outcome: a known outcome is worth a short wait.
     cancel.cancel();
     tokio::select! {
         biased;
@@ -247,7 +247,7 @@ pub(crate) async fn run_tool(
     }
 }
 
-/// A tool that was told to end knows that it was cancelled, but not that its time was up.
+/// Replaces the code `cancelled` by `timeout` if time was up: the tool only knows that it was cancelled.
 fn told_why(raw: Raw, late: &str, timeout: u64) -> Raw {
     let why = |told: Fault| match told.code.as_str() {
         "cancelled" if late == "timeout" => Fault {
@@ -260,13 +260,14 @@ fn told_why(raw: Raw, late: &str, timeout: u64) -> Raw {
     raw.map_fault(why)
 }
 
-/// An attempt of a tool of this class panicked.
+/// Outcome of an attempt that panicked, for a tool of this class.
 pub(crate) fn panicked(class: Class, text: &str) -> Raw {
     let message = format!("the tool panicked: {text}");
     unknown(class, fault("failed", message))
 }
 
-/// A panic or a cut proves nothing about the world, so it is unknown; whoever changes nothing outside just failed.
+/// A panic or a cancelled attempt proves nothing about the world, so the outcome is unknown. A `pure` tool changes and reads
+/// nothing outside, so it just failed.
 fn unknown(class: Class, fault: Fault) -> Raw {
     match class {
         Class::Pure => Raw::NotPerformed(fault),
@@ -289,15 +290,15 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// What streamed in and the driver did not take yet. It is told once; what comes until it looks is joined to that, so that
-/// pieces cost no more turns of the driver than it has, and never take more room than the answer.
+/// Pieces that were streamed and that the driver has not taken yet. The driver is notified once; later pieces are joined to the
+/// waiting ones. So a stream costs the driver few turns, and needs no more memory than the answer.
 #[derive(Default)]
 pub(crate) struct Pieces(Mutex<Streamed>);
 
 #[derive(Default)]
 struct Streamed {
     pieces: VecDeque<Delta>,
-    /// The driver was told of them and did not look yet.
+    /// The driver was notified and has not taken the pieces yet.
     told: bool,
 }
 
@@ -306,25 +307,25 @@ impl Pieces {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a piece: whether the driver has to be told.
+    /// Adds a piece. Returns true if the driver has to be notified.
     fn add(&self, delta: Delta) -> bool {
         let mut streamed = self.streamed();
         keep(&mut streamed.pieces, delta);
         !std::mem::replace(&mut streamed.told, true)
     }
 
-    /// The driver could not be told.
+    /// Records that the driver could not be notified.
     fn untold(&self) {
         self.streamed().told = false;
     }
 
-    /// What is there, which is then gone from there.
+    /// Takes all pieces out.
     pub(crate) fn take(&self) -> VecDeque<Delta> {
         std::mem::take(&mut *self.streamed()).pieces
     }
 }
 
-/// Passes on what streams in.
+/// Passes on what a model streams.
 struct Relay {
     permit: Permit,
     clock: Arc<dyn Clock>,
@@ -332,7 +333,7 @@ struct Relay {
     effect: Id,
     attempt: u32,
     begun: AtomicBool,
-    /// Something streamed in.
+    /// Notified when something was streamed.
     piece: Notify,
     pieces: Arc<Pieces>,
     to: Tell,
@@ -369,7 +370,7 @@ impl Sink for Relay {
     }
 }
 
-/// Joins a piece to the one before it, if it goes on with the same.
+/// Joins a piece to the last one if both are of the same kind or call, else appends it.
 fn keep(kept: &mut VecDeque<Delta>, delta: Delta) {
     match (kept.back_mut(), delta) {
         (Some(Delta::Text(before)), Delta::Text(text))
@@ -381,7 +382,7 @@ fn keep(kept: &mut VecDeque<Delta>, delta: Delta) {
     }
 }
 
-/// Ends when a model has been silent for too long, or takes too long all in all.
+/// Ends when a model has been silent for too long, or takes too long in total.
 async fn silence(relay: &Relay, timeouts: Timeouts, clock: &dyn Clock) -> Failure {
     let idle = async {
         loop {

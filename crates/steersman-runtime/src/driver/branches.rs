@@ -1,4 +1,4 @@
-//! Branches begin, are adopted, end, are superseded and made current.
+//! Branches are opened, adopted, ended, superseded and made current.
 
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, What};
@@ -20,11 +20,11 @@ use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::tick;
 use steersman_machine::wait::for_branches;
 
-/// Why a search cannot begin at some line.
+/// Refusal of a search that cannot begin at a line.
 const NOTHING_OWED: &str =
     "nobody owes a model call there: search from a line where one does, or say something first";
 
-/// What becomes of an act where it is not offered to a branch: its line is written, or why it is refused.
+/// Result of an act: `Ok` if its line is written or it is offered to a branch, else why it is refused.
 pub(super) type Acted = Result<(), String>;
 
 /// A branch that an agent's fork asked for.
@@ -35,16 +35,16 @@ pub(super) struct ToOpen {
     opened: Opened,
 }
 
-/// A branch that a person wants.
+/// A branch that a person asks for.
 pub(super) struct ToBegin<'a> {
     /// The branch that it begins on.
     pub(super) from: Id,
-    /// The line; none: the last commit there.
+    /// The line where it begins; `None` means the last commit of that branch.
     pub(super) at: Option<Line>,
     pub(super) opened: Opened,
     /// The branch that it takes over.
     pub(super) adopts: Option<Id>,
-    /// The plan of the search that begins on it, as JSON.
+    /// Plan, as JSON, of the search that begins on it.
     pub(super) searches: Option<&'a str>,
 }
 
@@ -61,7 +61,7 @@ impl ToBegin<'_> {
 }
 
 impl Driver {
-    /// The machine asks for something to be done to branches.
+    /// Carries out what the machine asks to be done to branches.
     pub(super) fn take_request(&mut self, draft: &mut Draft, id: Id, request: Request) {
         match request {
             Request::Open {
@@ -101,7 +101,7 @@ impl Driver {
                 });
             }
             Request::Adopt { call, branch, at } => {
-                // A branch that was rewound to before the adoption makes it once more: what it did for real is known.
+                // A branch that was rewound to before the adoption asks for it again: the outcomes of its real effects are known.
                 let open = self.branches.get(&id).and_then(|b| {
                     let open = b.snapshot.call(call.0, call.1)?;
                     open.closed.is_none().then_some(())
@@ -120,14 +120,14 @@ impl Driver {
         }
     }
 
-    /// Whether a call of another branch waits for this one.
+    /// Returns true if a call of a branch other than `but` waits for `branch`.
     pub(super) fn is_awaited(&self, branch: Id, but: Id) -> bool {
         self.branches
             .iter()
             .any(|(id, b)| *id != but && awaits(&b.snapshot, branch))
     }
 
-    /// No more ticks for a branch. What touches the world and runs is let run: the ledger notes its outcome.
+    /// Ends the ticks of a branch. Attempts that may change the world go on; the ledger notes their outcome.
     pub(super) fn supersede(&mut self, draft: &mut Draft, id: Id, after: Option<Line>) {
         let Some(branch) = self.branches.get(&id) else {
             return;
@@ -139,15 +139,15 @@ impl Driver {
         self.left_behind.push(id);
     }
 
-    /// What waits on branches that this line leaves is found by time or event no more: both are taken back with it, so that no
-    /// event goes to a branch that does not take it.
+    /// Takes back the timers and event waits of branches that this line supersedes, so that no event is delivered to a branch
+    /// that does not take it.
     pub(super) fn take_back_waits(&self, draft: &mut Draft) {
         let left = draft.ledger.iter().filter_map(|entry| match entry {
             LedgerEntry::Superseded { branch, .. } => Some(*branch),
             _ => None,
         });
         let left: Vec<Id> = left.collect();
-        // Hardly any line leaves a branch, and thousands of effects may be out.
+        // Most lines supersede no branch, and thousands of effects may be out.
         if left.is_empty() {
             return;
         }
@@ -158,7 +158,7 @@ impl Driver {
         }
     }
 
-    /// Branches that were superseded by the line that was written go on no more, and who waits for one hears so.
+    /// Removes the branches that the written line superseded, and offers their ends to calls that wait for them.
     pub(super) async fn leave_behind(&mut self) -> Result<(), EngineError> {
         self.forget_left().await?;
         self.look_at_ends().await
@@ -171,7 +171,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Branches that were superseded are in memory no longer.
+    /// Removes superseded branches from memory.
     async fn forget_left(&mut self) -> Result<(), EngineError> {
         let left = std::mem::take(&mut self.left_behind);
         self.may_have_ended |= !left.is_empty();
@@ -187,7 +187,7 @@ impl Driver {
                 // A tool that may change the world is not cut: the ledger keeps its outcome.
                 self.end_effect(&mut draft, effect, false);
             }
-            // What came in for it and was not offered yet.
+            // Offers to the branch that were not made yet.
             let branch = self.branches.get_mut(&id);
             for mut offer in branch
                 .map(|b| std::mem::take(&mut b.offers))
@@ -206,7 +206,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Branches that agents asked for begin, each with a line of its own; adoptions are offered.
+    /// Opens branches that agents asked for, each with a line of its own, and offers adoptions.
     pub(super) async fn settle_requests(&mut self) -> Result<(), EngineError> {
         for open in std::mem::take(&mut self.to_open) {
             let snapshot = self.snapshot_at(open.from, open.at).await?;
@@ -236,7 +236,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The snapshot of a branch behind a line: of one that has ticks and stands there from memory, else from the disk.
+    /// Returns the snapshot of a branch after a line: from memory if the branch has ticks and is at that line, else from disk.
     pub(super) async fn snapshot_at(&mut self, id: Id, at: Line) -> Result<Snapshot, EngineError> {
         if let Some(branch) = self.branches.get(&id)
             && branch.snapshot.line == at
@@ -259,7 +259,7 @@ impl Driver {
         Ok(self.load.stored_hash(at).await?)
     }
 
-    /// Waits until a line is on disk, where it can be read.
+    /// Waits until a line is on disk and can be read.
     pub(super) async fn catch_up(&mut self, at: Line) -> Result<(), EngineError> {
         while self.writer.durable < at && !self.writer.is_idle() {
             self.next_written().await?;
@@ -268,7 +268,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The last commit at or before a line on a branch's path; none if the line is not on it.
+    /// Returns the last commit at or before a line on a branch's path; `None` if the line is not on it.
     pub(super) async fn commit_at(
         &mut self,
         id: Id,
@@ -342,7 +342,7 @@ impl Driver {
             .await
     }
 
-    /// A branch begins because a person wants it.
+    /// Opens a branch that a person asks for.
     pub(super) async fn open_by_person(
         &mut self,
         message: &InboxMessage,
@@ -381,7 +381,7 @@ impl Driver {
         if let Err(why) = self.keep_tools_of(&snapshot).await? {
             return Ok(Err(why));
         }
-        // Values may have been bound anew since that line: all branches that have ticks run under one binding.
+        // Values may have been bound again since that line: all branches that have ticks run under one binding.
         let mut live = self.branches.values();
         let bound = live.find_map(|branch| branch.snapshot.binding.clone());
         let rebound = bound.filter(|bound| snapshot.binding.as_ref() != Some(bound));
@@ -436,7 +436,8 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// The ledger says where a branch begins; where that is a rewind, what is left behind and what that did.
+    /// Adds the ledger entries of a new branch: its origin, and for a rewind the branches left behind and what they did in the
+    /// world.
     fn note_opened(&mut self, draft: &mut Draft, (id, from, at): (Id, Id, Line), rewound: bool) {
         let left = if rewound {
             self.left_by(from, at)
@@ -461,8 +462,8 @@ impl Driver {
         }
     }
 
-    /// What was to be said where a branch begins, and could not be taken there, lies in the inbox under an id of its own:
-    /// nothing of it is lost, whatever dies before the branch takes it. Or it has no room there, and why.
+    /// Puts a message for a new branch, which that branch could not take with its first line, into the inbox under an id of its
+    /// own, so that no crash loses it. Returns the reason if the inbox has no room.
     async fn say_later(
         &mut self,
         branch: Id,
@@ -490,7 +491,7 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// What the ledger knows of effects that were out in a snapshot and may have touched the world.
+    /// Returns what the ledger knows of the effects that were out in a snapshot and may have touched the world.
     pub(super) fn known_of(&self, snapshot: &Snapshot) -> Result<Known, EngineError> {
         let mut known = Known::new();
         for id in snapshot.effects.keys() {
@@ -566,7 +567,7 @@ impl Driver {
 
     // ---- ends
 
-    /// The top agent of a branch rests: whoever waits for the branch may hear of it.
+    /// The top agent of a branch rests: records the end of the branch and settles escrow.
     pub(super) fn ended(&mut self, draft: &mut Draft, id: Id) {
         if id != Id::MAIN {
             draft.ledger.push(LedgerEntry::Ended(id));
@@ -575,7 +576,7 @@ impl Driver {
         self.settle_escrow(draft);
     }
 
-    /// Calls whose branches have ended, as many as they need, are offered these ends together.
+    /// Offers the ends of branches to calls that wait for them, once enough branches have ended.
     pub(super) async fn offer_ends(&mut self) -> Result<(), EngineError> {
         let (mut waiting, mut over) = (Vec::new(), Vec::new());
         for (id, branch) in &self.branches {
@@ -616,10 +617,10 @@ impl Driver {
         Ok(())
     }
 
-    /// The ends for a call to branches, if they are enough, or nothing better can come.
+    /// Returns the ends for a call that waits for branches, if the call's condition is decided: met, or impossible to meet.
     async fn met(&mut self, waits: &Awaited) -> Result<Option<Vec<BranchEnd>>, EngineError> {
         let over = waits.branches.iter().filter(|b| self.is_over(**b)).count();
-        // How they ended is read only where that may decide.
+        // The ends are read only where they may decide.
         if over == 0 || (waits.on == JoinOn::All && over < waits.branches.len()) {
             return Ok(None);
         }
@@ -636,7 +637,7 @@ impl Driver {
         Ok(ends)
     }
 
-    /// The branches that were forked from this one, and whether each is over. Those that are superseded do not count.
+    /// Returns the branches that were forked from this one, each with true if it is over. Superseded branches do not count.
     fn forked_from(&self, id: Id) -> Vec<(Id, bool)> {
         let branches = self.ledger.branches();
         let forked = branches.filter(|(_, known)| {
@@ -647,7 +648,7 @@ impl Driver {
             .collect()
     }
 
-    /// Whether everybody on a branch rests, also where nothing was said on it yet, or it has no ticks in which they could.
+    /// Returns true if the top agent of a branch rests, also if nothing was said there yet, or if the branch was superseded.
     fn is_over(&self, id: Id) -> bool {
         let Some(known) = self.ledger.branch(id) else {
             return false;
@@ -660,7 +661,7 @@ impl Driver {
         known.superseded.is_some() || stands.is_some_and(|branch| rests(&branch.snapshot))
     }
 
-    /// How a branch that is over ended: as its top agent did; as cancelled if it was superseded before.
+    /// Returns the end of a branch that is over: that of its top agent, or `Cancelled` if it was superseded before.
     async fn end_of(&mut self, id: Id) -> Result<Option<BranchEnd>, EngineError> {
         let Some(known) = self.ledger.branch(id).cloned().filter(|_| self.is_over(id)) else {
             return Ok(None);
@@ -687,7 +688,7 @@ impl Driver {
         }))
     }
 
-    /// The end of a step whose draft was begun elsewhere.
+    /// Finishes a step whose draft was begun by the caller.
     pub(super) async fn finish_step(
         &mut self,
         id: Id,
@@ -724,7 +725,7 @@ impl Driver {
     }
 }
 
-/// What a message says to whoever has the floor.
+/// A message to the agent that has the floor.
 pub(super) fn said(message: &InboxMessage, text: String) -> Said {
     Said {
         id: message.id.clone(),
@@ -736,7 +737,7 @@ pub(super) fn said(message: &InboxMessage, text: String) -> Said {
     }
 }
 
-/// Why a branch cannot begin somewhere.
+/// The reason why a branch cannot begin somewhere.
 fn why_not(step: &Step) -> String {
     let why = step.left.first().map(|(_, until)| match until {
         Until::Refused(why) => (*why).to_owned(),

@@ -1,11 +1,11 @@
-//! What a session may spend, tokens and money: drawn as escrow ahead of use, so that no crash loop spends unseen.
+//! The budget of a session, in tokens and money. It is drawn as escrow before use, so that a loop of crashes cannot spend unseen.
 //!
-//! A model call reserves what it may cost at most as far as that is known: what it sends, and the longest answer, at the
-//! price of the dearest model that may come to be asked. What
-//! is reserved is covered by escrow that is on disk; what is spent is settled with the outcome. At a takeover the open
-//! slice counts as spent: what was not written may have been paid. So a slice is no more than the bounds of the calls that
-//! are out, and these wait until it is on disk; only what is little beside the rest of a limit is drawn ahead, so that calls
-//! need not wait. Of what has no limit nothing is drawn.
+//! A model call reserves the most that it may cost: the tokens that it sends and the longest answer, at the price of the dearest
+//! model of its chain, as far as these are known. Reservations are covered by escrow that is on disk; spending is settled with
+//! the outcome. At a takeover the open slice counts as spent: a call whose outcome was not written may have been paid. So a
+//! slice is no larger than the bounds of the calls that are out, and these calls wait until it is on disk. More is drawn ahead
+//! only if it is small compared with the rest of the limit, so that calls need not wait. Nothing is drawn for a budget without
+//! a limit.
 
 use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
@@ -21,7 +21,7 @@ use steersman_machine::network::{Limit, OnLimit, Per};
 use steersman_machine::price::{Price, Tokens, money};
 use steersman_machine::search::Why as Stops;
 
-/// What a call cost of which no answer came: what it sent, and what had come.
+/// Cost of a call whose answer was lost: the tokens sent, and those streamed so far.
 pub(super) fn lost(out: &Out) -> Amount {
     let came = out.came.div_ceil(BYTES);
     let micros = out.price.map_or(0, |price| {
@@ -34,7 +34,7 @@ pub(super) fn lost(out: &Out) -> Amount {
     Amount::new(out.sent.saturating_add(came), micros)
 }
 
-/// A call was cut or broke off: what it sent and what had come counts as spent.
+/// Counts a call that was cut or broke off as spent: the tokens sent, and those streamed so far.
 pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
     let lost = lost(out);
     out.reserved = Amount::default();
@@ -45,7 +45,7 @@ pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
     });
 }
 
-/// Failures that say that the model was never asked: no connection, or refused ahead of any work.
+/// Codes of failures where the model was never asked: no connection, or refused before any work.
 const UNASKED: &[&str] = &[
     "circuit_open",
     "limited",
@@ -64,13 +64,13 @@ const UNASKED: &[&str] = &[
     "script_missing",
 ];
 
-/// Whether a call that failed may have cost something.
+/// Returns true if a failed call may have cost something.
 pub(super) fn may_be_paid(failure: &Failure, out: &Out) -> bool {
     out.came > 0 || !UNASKED.contains(&&*failure.code)
 }
 
-/// What an answer cost: as its usage says. Where that says nothing of what went in or came out, it is estimated, since
-/// a budget that only honest servers draw on is none. `written`: tokens that the provider was asked to keep, and kept.
+/// Cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report nothing would
+/// never draw on the budget. `written`: tokens that the provider wrote to its cache on request.
 pub(super) fn spent(answer: &Answer, out: &Out, written: u64) -> (u64, Option<u64>) {
     let usage = &answer.usage;
     let input = match usage.input {
@@ -92,12 +92,12 @@ pub(super) fn spent(answer: &Answer, out: &Out, written: u64) -> (u64, Option<u6
         cache_write: written,
         output,
     };
-    // What a model says of its own cost counts where nobody else knows one.
+    // The model's own statement of its cost counts only if no price is known.
     let micros = out.price.map(|price| price.of(paid)).or(usage.micros);
     (input.saturating_add(output), micros)
 }
 
-/// What a provider told of a call.
+/// Usage that a provider reported for a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     pub(crate) input: u64,
@@ -105,15 +105,15 @@ pub(crate) struct Claim {
     pub(crate) micros: Option<u64>,
 }
 
-/// Tokens that no call takes, in or out: ten times the largest context that a model has.
+/// Most tokens, in or out, that a reported usage may have: ten times the largest context of any model.
 const NO_CALL: u64 = 100_000_000;
-/// Money that no call costs, in millionths: a million.
+/// Highest cost that a call may report, in millionths: one million units of money.
 const NO_COST: u64 = 1_000_000_000_000;
-/// An answer that is so many times as long as was asked for is not believed. Some servers obey no bound, and some do not
-/// count what a model only thought; none is that far off.
+/// A reported answer more than this many times as long as the requested maximum is not believed. Some servers ignore the maximum,
+/// and some do not count reasoning; none is off by this factor.
 const TIMES: u64 = 1_000;
 
-/// Whether a call may have taken what is told. `longest`: what was asked for.
+/// Returns true if the reported usage is possible. `longest`: the requested maximum of the answer.
 fn is_believable(told: Claim, longest: Option<u64>) -> bool {
     let longest = longest.map_or(NO_CALL, |asked| asked.saturating_mul(TIMES).min(NO_CALL));
     told.input <= NO_CALL
@@ -121,41 +121,42 @@ fn is_believable(told: Claim, longest: Option<u64>) -> bool {
         && told.micros.is_none_or(|micros| micros <= NO_COST)
 }
 
-/// Tokens that a call will take, as far as one can say: what it sends, and the longest answer where that is bounded.
+/// Expected tokens of a call: the tokens sent, and the longest answer, or a usual one if the length has no bound.
 pub(super) fn expected(request: &Request, sent: u64) -> u64 {
     let longest = longest(&request.params).unwrap_or(SHORT_ANSWER);
     sent.saturating_add(longest.min(ANSWER))
 }
 
-/// Tokens that a call sends, as far as known.
+/// Estimated tokens that a call sends.
 pub(super) fn sent(request: &Request) -> u64 {
     let sent: u64 = request.segments.iter().map(|s| s.len).sum();
     sent.div_ceil(BYTES)
 }
 
-/// The longest answer that is asked for.
+/// The requested maximum length of the answer, in tokens.
 fn longest(params: &[(String, serde_json::Value)]) -> Option<u64> {
-    // As servers call it.
+    // The names that servers use.
     let named = |name: &str| matches!(name, "max_tokens" | "max_completion_tokens");
     params.iter().find(|(name, _)| named(name))?.1.as_u64()
 }
 
 /// Tokens of an answer of usual length.
 const SHORT_ANSWER: u64 = 1_024;
-/// Bytes of a token: less than any tokenizer of running text makes of one.
+/// Bytes of a token: a low estimate, so that tokens are overestimated.
 const BYTES: u64 = 3;
-/// Tokens of an answer whose length nobody bounded.
+/// Tokens of an answer whose length has no bound.
 const ANSWER: u64 = 8_192;
-/// A slice is as large as so many calls of the size that is asked for, so that few lines need to draw one.
+/// A slice covers this many calls of the requested size, so that few lines need to draw one.
 const CALLS: u64 = 4;
-/// The same of money: a slice that is open when its owner dies counts as spent, and limits of money are tight.
+/// Calls in a slice of money: fewer, since a slice that is open when its owner dies counts as spent, and limits of money are
+/// tight.
 const PAID_CALLS: u64 = 2;
-/// What is drawn ahead is at most so much of what is left: one in so many. A kill costs that at most, beside the calls
+/// At most one part in this many of the rest of a limit is drawn ahead. A kill costs at most that, in addition to the calls
 /// that were out.
 const LITTLE: u64 = 50;
-/// What the first call of a session is taken to need, in tokens.
+/// Assumed cost of the first call of a session, in tokens.
 const FIRST: u64 = 10_000;
-/// The same where money is drawn: in, and out.
+/// Tokens assumed for the first call where money is limited: input, output.
 const FIRST_PAID: (u64, u64) = (2_000, 500);
 
 fn drawn(entry: &LedgerEntry) -> Amount {
@@ -165,20 +166,20 @@ fn drawn(entry: &LedgerEntry) -> Amount {
     }
 }
 
-/// Which budget.
+/// The two kinds of budget.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Budget {
     Tokens,
     Cost,
 }
 
-/// A call may cost more than is left.
+/// The facts about a call that may cost more than is left.
 struct Short {
     budget: Budget,
-    /// The limit, with what was granted above it.
+    /// The limit, with the amount that people granted above it.
     allowed: u64,
     spent: u64,
-    /// What the call may cost.
+    /// The most that the call may cost.
     bound: u64,
 }
 
@@ -208,7 +209,7 @@ impl fmt::Display for Short {
 }
 
 impl Driver {
-    /// The limits of the session that are kept here. Those of an answer or a task the machine counts.
+    /// The session-wide limit of a budget. Limits of an answer or a task are counted by the machine.
     fn limit_of(&self, budget: Budget) -> Option<Limit> {
         let limits = &self.network.as_ref()?.limits;
         let limit = match budget {
@@ -218,8 +219,8 @@ impl Driver {
         limit.filter(|limit| limit.per == Per::Session)
     }
 
-    /// What the session may spend: the limits, and what people granted above them; the greatest number where there is
-    /// none.
+    /// The most that the session may spend: its limits and the amounts that people granted above them; the maximum number for a
+    /// budget without a limit. `None` if neither budget has a limit.
     fn allowance(&self) -> Option<Amount> {
         let of = |budget, granted: u64| {
             let limit = self.limit_of(budget)?;
@@ -231,7 +232,7 @@ impl Driver {
             .then(|| Amount::new(tokens.unwrap_or(u64::MAX), micros.unwrap_or(u64::MAX)))
     }
 
-    /// Only what is limited.
+    /// Returns the amount with zero for each budget that has no limit.
     fn limited(&self, amount: Amount) -> Amount {
         let of = |budget, n| self.limit_of(budget).map_or(0, |_| n);
         Amount::new(
@@ -240,13 +241,13 @@ impl Driver {
         )
     }
 
-    /// Reserved by the calls that run.
+    /// Sum reserved by the calls that run.
     fn reserved(&self) -> Amount {
         let outs = self.outs.values();
         outs.fold(Amount::default(), |sum, out| sum.plus(out.reserved))
     }
 
-    /// What a call is taken to need: the most that one needed, and before any was seen a guess.
+    /// Assumed need of a call: the most that a call needed so far, or a guess before the first call.
     fn usual(&self) -> Amount {
         let usual = if self.dearest.is_zero() {
             self.first()
@@ -266,15 +267,15 @@ impl Driver {
         Amount::new(FIRST, dearest.max().unwrap_or(0))
     }
 
-    /// Draws a slice ahead in a line that is written anyway, if what is left would not cover the calls that are wished and
-    /// one more, and if it is little beside what is left of the limit.
+    /// Draws a slice ahead in a line that is written anyway, if the open slice does not cover the wished calls and one more,
+    /// and if the slice is small compared with the rest of the limit.
     pub(super) fn draw_escrow(&mut self, draft: &mut Draft) {
         let Some(allowance) = self.allowance() else {
             return;
         };
         let wanted = self.usual();
         let models = self.outs.values().filter(|out| out.is_model());
-        // What stands may never begin, and what is held not now.
+        // Effects that a search keeps waiting may never begin, and held ones do not begin now.
         let begin = models.filter(|out| !matches!(out.state, OutState::Stands | OutState::Held));
         let wished = begin.filter(|out| out.reserved.is_zero()).count() as u64;
         let before = draft.ledger.iter().map(drawn);
@@ -287,8 +288,8 @@ impl Driver {
         }
     }
 
-    /// What may be drawn ahead, where it is little: a slice of some calls, if what is needed fits into it. `open`: what is
-    /// drawn, and reserved by nobody.
+    /// The amount to draw ahead: a slice of several calls, if the need is small compared with the rest of the limit. `open`:
+    /// the part of the slice that no call has reserved.
     fn ahead(&self, wanted: Amount, needed: Amount, open: Amount, allowance: Amount) -> Amount {
         let rest = allowance.less(self.ledger.spent);
         let of = |calls: u64, wanted: u64, needed: u64, open: u64, rest: u64| {
@@ -316,7 +317,7 @@ impl Driver {
         )
     }
 
-    /// `before`: what this line has drawn already.
+    /// Draws escrow in this line, within the allowance. `before`: the amount that this line has drawn already.
     fn draw(&mut self, draft: &mut Draft, wanted: Amount, allowance: Amount, before: Amount) {
         let taken = self.ledger.spent.plus(self.ledger.slice).plus(before);
         let drawn = allowance.less(taken).at_most(wanted);
@@ -325,13 +326,13 @@ impl Driver {
                 tokens: drawn.tokens,
                 micros: drawn.micros,
             });
-            // A call waits for it, or will soon.
+            // A call waits for this escrow, or will soon.
             draft.urgent = true;
             self.drawn.push_back((draft.n, drawn));
         }
     }
 
-    /// The line with which all that is reserved is covered: when that is on disk, the calls may begin.
+    /// Returns the line that covers all reservations: the calls may begin when it is on disk.
     pub(super) fn covered_by(&mut self) -> Line {
         let durable = self.writer.durable;
         self.drawn.retain(|(line, _)| *line > durable);
@@ -348,7 +349,7 @@ impl Driver {
         by
     }
 
-    /// The most that a call may take: what it sends, and the longest answer of each model that may come to be asked.
+    /// The most that a call may cost: the tokens that it sends, and the longest answer of each model that may be asked.
     fn bound(&self, id: Id, request: &Request, sent: u64) -> Amount {
         let network = self.network();
         let out = &self.outs[&id];
@@ -368,7 +369,7 @@ impl Driver {
         self.limited(bound)
     }
 
-    /// Reserves what a call may cost. False: it was held or failed instead.
+    /// Reserves the bound of a call. Returns false if the call was queued, held or failed instead.
     pub(super) async fn reserve(&mut self, id: Id, request: &Request) -> Result<bool, EngineError> {
         let sent = sent(request);
         self.outs.get_mut(&id).expect("it is out").sent = sent;
@@ -384,7 +385,7 @@ impl Driver {
         let held = self.reserved();
         let free = allowance.less(self.ledger.spent);
         let left = free.less(held);
-        // What is missing is only reserved by calls that run: it waits for what these leave.
+        // The missing amount is only reserved by calls that run: this call waits for the rest that they leave.
         if !left.covers(bound) && free.covers(bound) {
             self.outs.get_mut(&id).expect("it is out").state = OutState::Queued;
             self.short.insert(id);
@@ -421,7 +422,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// The first of those that wait for what others have reserved looks again; if it may begin, so does the next.
+    /// Lets the first call that waits for reserved budget try again; if it may begin, the next one tries.
     pub(super) fn retry_short(&mut self) {
         if let Some(first) = self.short.pop_first() {
             self.to_start.insert(first);
@@ -431,7 +432,7 @@ impl Driver {
     async fn exhausted(&mut self, id: Id, short: Short) -> Result<bool, EngineError> {
         let limit = self.limit_of(short.budget).expect("there is an allowance");
         let branch = self.outs[&id].branch;
-        // Who waits behind it may need less, and is not to wait for somebody who never begins.
+        // The calls queued after it may need less, and must not wait for a call that never begins.
         self.retry_short();
         let (digest, ends, wants) = match short.budget {
             Budget::Tokens => (
@@ -478,8 +479,8 @@ impl Driver {
         Ok(false)
     }
 
-    /// What a provider told of a call, where it cannot be: the bound of the call takes its place. A number that is taken as
-    /// it is told would draw a limit whole, or, where it does not fit, nothing.
+    /// Replaces an impossible usage by the bound of the call, and returns the provider's claim. Taken as reported, such a
+    /// number would use up the whole limit or, if it does not fit, count as nothing.
     pub(super) fn disbelieve(&self, effect: Id, usage: &mut Usage) -> Option<Claim> {
         let out = self.outs.get(&effect)?;
         let network = self.network();
@@ -503,7 +504,7 @@ impl Driver {
         Some(told)
     }
 
-    /// A call was paid: what it had reserved is free.
+    /// A call was paid: frees its reservation.
     pub(super) fn unreserve(&mut self, id: Id, spent: Amount) {
         self.dearest = self.dearest.at_least(self.limited(spent));
         if let Some(out) = self.outs.get_mut(&id) {
@@ -511,7 +512,7 @@ impl Driver {
         }
     }
 
-    /// The session rests: what was drawn and not used is given back.
+    /// The session rests: gives back escrow that was drawn and not used.
     pub(super) fn settle_escrow(&mut self, draft: &mut Draft) {
         let asks_models = self.outs.values().any(Out::is_model);
         let drawn = draft
@@ -532,8 +533,8 @@ impl Driver {
         });
     }
 
-    /// The owner lets go in order: calls that were cut are paid as far as known, the rest of the slice is given back, and lists
-    /// show how it stands. Whether a line was written for it.
+    /// The owner stops in order: calls that were cut are counted as far as known, the rest of the slice is given back, and
+    /// lists are updated. Returns true if a line was written.
     pub(super) async fn give_back(&mut self) -> Result<bool, EngineError> {
         let holds = self.claimed && !self.ledger.slice.is_zero();
         if !holds && !self.is_misshown() {
@@ -558,7 +559,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// The slice of an owner that died counts as spent, once.
+    /// Counts the slice of an owner that died as spent, once.
     pub(super) fn settle_earlier(&mut self, draft: &mut Draft) {
         let slice = self.ledger.slice;
         if !slice.is_zero() {
@@ -569,7 +570,7 @@ impl Driver {
         }
     }
 
-    /// Somebody granted what the call may cost.
+    /// A person granted the amount that the call may cost.
     pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: &str) {
         let wants = self.ledger.effect(id).map(|record| record.wants);
         let wants = wants.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Cancels: what is open ends. With a branch goes what was said there and not heard yet: it begins nothing any more.
+//! Cancels: everything that is open ends. Messages to a cancelled branch that were not heard yet are dropped with it.
 
 use super::act::{gone, not_open};
 use super::branches::Acted;
@@ -43,8 +43,8 @@ impl Driver {
         self.offer_message(message, Some(out.branch), What::Cancel(what, by.clone()))
     }
 
-    /// All branches end, the current one first: what its agents opened ends with it. The message goes with the last line that ends
-    /// one: whoever takes the session over before that finds it in the inbox, and ends what is left.
+    /// Ends all branches, the current one first: the branches that its agents opened end with it. The message is taken with the
+    /// last line that ends a branch: an owner that takes over before that line finds it in the inbox, and ends the rest.
     async fn cancel_session(
         &mut self,
         message: &InboxMessage,
@@ -70,7 +70,7 @@ impl Driver {
             }
             self.offer(next, offer);
             Box::pin(self.turn(next)).await?;
-            // Of what is too much for one line some waits for the next.
+            // If a cancel was too much for one line, a part of it waits for the next.
             let waits = |offer: &Offer| matches!(offer.what, What::Cancel(Cancelled::All, _));
             while self.fresh.contains(&next)
                 && let Some(branch) = self.branches.get(&next)
@@ -82,8 +82,7 @@ impl Driver {
         }
     }
 
-    /// A branch ends. What was said to it before this was, and waits, goes with the cancel: it is dropped where that is taken.
-    /// What is said later is heard.
+    /// Ends a branch. Messages to it that wait are dropped when the cancel is taken; later messages are heard.
     fn cancel_branch(&mut self, message: &InboxMessage, by: &Name, branch: Option<Id>) -> Acted {
         let id = branch.unwrap_or(self.ledger.current);
         let Some(known) = self.branches.get_mut(&id) else {
@@ -99,7 +98,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What was said to a branch that is cancelled.
+    /// Drops the messages to a cancelled branch that were not heard.
     pub(super) fn drop_unheard(&mut self, draft: &mut Draft, unheard: Vec<Offer>) {
         for offer in unheard {
             if let (Some(message), Some(text)) = (&offer.message, said_in(&offer.what)) {
@@ -108,7 +107,7 @@ impl Driver {
         }
     }
 
-    /// A message that nobody heard is gone from the inbox: the line says what it was, and whoever sent it hears why.
+    /// Removes an unheard message from the inbox: the line records its text, and its sender is told why.
     pub(super) fn drop_said(
         &mut self,
         draft: &mut Draft,
@@ -121,7 +120,7 @@ impl Driver {
         self.receipt(draft, &message.id, Fate::Refused(format!("{why}: {text}")));
     }
 
-    /// The cancel was not taken: what would have gone with it waits as before.
+    /// The cancel was not taken: the messages that it would have dropped wait as before.
     pub(super) fn keep_unheard(&mut self, branch: Option<Id>, unheard: Vec<Offer>) {
         let Some(id) = branch.filter(|_| !unheard.is_empty()) else {
             return;
@@ -133,18 +132,18 @@ impl Driver {
     }
 }
 
-/// Whether something is open on a branch that a cancel ends.
+/// Returns true if an agent in the branch's scope is at work or waits, so that a cancel has something to end.
 fn is_open(snapshot: &Snapshot) -> bool {
     let mut agents = snapshot.agents.keys();
     agents.any(|id| snapshot.in_scope(*id) && snapshot.agent(*id).phase != Phase::Resting)
 }
 
-/// Whether it lies in the inbox and would begin something.
+/// Returns true for a message in the inbox that would begin something.
 fn is_queued(offer: &Offer) -> bool {
     offer.message.is_some() && said_in(&offer.what).is_some()
 }
 
-/// What is said where it is a message: it would begin something.
+/// The text of an offer that is a message or an interrupt.
 pub(super) fn said_in(what: &What) -> Option<&str> {
     match what {
         What::Interrupt(said) => Some(&said.text),

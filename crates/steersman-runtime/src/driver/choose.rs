@@ -1,4 +1,4 @@
-//! Which branch is current: what a rewind leaves, and what a person chooses.
+//! The choice of the current branch: what a rewind leaves, and what a person chooses.
 
 use super::Driver;
 use super::branches::{Acted, ToBegin};
@@ -14,9 +14,9 @@ use steersman_machine::ids::{Id, Line};
 use steersman_machine::snapshot::Snapshot;
 
 impl Driver {
-    /// A branch of which everybody acts is taken over by making it current. What the current branch came to since the
-    /// fork would be lost with that: then it is refused, with the paths. A dry branch is a forecast from its first
-    /// simulated effect on; what it came to before goes on in a live one.
+    /// Takes over a branch with session scope by making it current. If the work of the current branch since the fork would be
+    /// lost, this is refused, with the paths. A dry branch is a forecast from its first simulated effect on; the part before
+    /// that effect goes on in a live branch.
     pub(super) async fn choose(
         &mut self,
         message: &InboxMessage,
@@ -70,7 +70,7 @@ impl Driver {
         self.open_by_person(message, begin).await
     }
 
-    /// Up to which line a branch is adopted: the one before its first simulated effect or leaf.
+    /// Returns the line up to which a branch is adopted: the one before its first simulated effect or leaf.
     pub(super) async fn adopted_up_to(
         &mut self,
         branch: Id,
@@ -90,8 +90,8 @@ impl Driver {
         Ok(line.commit.as_ref().map_or(upto, |c| c.parent))
     }
 
-    /// What is adopted of a branch up to a line: as far as nothing was simulated, on it or on a branch that it was forked
-    /// from behind the path of the target.
+    /// Returns the branch and line that are adopted instead of the wanted ones: the last point before anything was simulated,
+    /// on the branch itself or on one that it was forked from outside the target's path.
     pub(super) async fn adopted_from(
         &mut self,
         branch: Id,
@@ -118,8 +118,8 @@ impl Driver {
         Ok(found)
     }
 
-    /// A branch as it stood at a line, as a branch of the target: what it wrote counts from where it left that one's path,
-    /// over however many branches it was forked.
+    /// Returns the snapshot of a branch at a line, as a branch of the target: its writes count from the line where it left the
+    /// target's path, also if it was forked several times since.
     pub(super) async fn as_branch_of(
         &mut self,
         target: Id,
@@ -133,8 +133,8 @@ impl Driver {
         Ok(from)
     }
 
-    /// Branches that a rewind of `from` to a line leaves behind, and their last lines that count: that one, and the
-    /// current one if it is another, unless somebody waits for it.
+    /// Returns the branches that a rewind of `from` to a line leaves behind, with their last lines that count: `from`, and the
+    /// current branch if it is another one and no call waits for it.
     pub(super) fn left_by(&self, from: Id, at: Line) -> Vec<(Id, Line)> {
         let mut left = vec![(from, at)];
         let current = self.ledger.current;
@@ -145,7 +145,7 @@ impl Driver {
         left
     }
 
-    /// Effects of the future behind a line that touched the world, or may have.
+    /// Returns the effects of a branch after a line that touched the world, or may have.
     pub(super) fn abandoned(&self, from: Id, at: Line) -> Vec<Id> {
         let on_it = |record: &crate::ledger::Record| record.branch == from;
         self.ledger

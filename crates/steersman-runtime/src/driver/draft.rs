@@ -1,4 +1,4 @@
-//! A line while it is put together: what a tick did, and the ledger entries that go with it.
+//! A line that is being built: the result of a tick, and the ledger entries that go with it.
 
 use super::Driver;
 use super::budget::Claim;
@@ -11,7 +11,7 @@ use steersman_machine::commit::{Commit, Hold, LedgerEntry, Probing, Release, Tex
 use steersman_machine::effect::{NewArtifact, Step};
 use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
 
-/// Characters of a refusal that the log keeps: words for people, in which a stranger's text may be quoted.
+/// Most characters of a refusal in the log: the text is for people, and may quote a stranger.
 const REFUSAL: usize = 200;
 
 /// A line that is not written yet.
@@ -21,27 +21,27 @@ pub(crate) struct Draft {
     pub(crate) branch: Option<Id>,
     pub(crate) commit: Option<Commit>,
     pub(crate) bodies: Vec<Text>,
-    /// What artifacts consist of that the commit names: stored before the line is.
+    /// Contents of artifacts that the commit names; stored before the line is.
     pub(crate) contents: Vec<Content>,
     pub(crate) ledger: Vec<LedgerEntry>,
     pub(crate) consumed: Vec<Name>,
     pub(crate) events_taken: Vec<Name>,
     pub(crate) waits: Vec<WaitChange>,
-    /// Effects of which something is due at another time behind this line, or nothing any more.
+    /// Effects whose next due time changes with this line, or that have none any more.
     pub(crate) timers: BTreeSet<Id>,
     pub(crate) urgent: bool,
-    /// An effect of class `unsafe` begins once it is on disk.
+    /// An effect of class `unsafe` begins once the line is on disk.
     pub(crate) begins_unsafe: bool,
     pub(crate) then: Vec<super::OnDisk>,
-    /// Effects that may begin once the line is appended, ahead of the disk.
+    /// Effects that may begin once the line is appended, before it is on disk.
     pub(crate) ready: Vec<Id>,
-    /// The snapshot is carried over it when it is written: no tick has done that.
+    /// The line is folded into the snapshot when it is written, since no tick has made it.
     pub(crate) folds: bool,
 }
 
 impl Driver {
-    /// A line of a branch. Of one that has no ticks any more, the line is the current branch's, which always has ticks:
-    /// what the ledger says of an effect, a search or a message does not depend on the branch of the line.
+    /// Begins a line of a branch. If the branch has no ticks any more, the line belongs to the current branch, which always has
+    /// ticks: ledger entries about an effect, a search or a message do not depend on the line's branch.
     pub(super) fn draft(&self, branch: Id) -> Draft {
         let has_ticks = self.branches.contains_key(&branch);
         let on = if has_ticks {
@@ -54,7 +54,7 @@ impl Driver {
 }
 
 impl Draft {
-    /// A line of a branch that has ticks; [`Driver::draft`] where that is not known.
+    /// Begins a line of a branch that has ticks; use [`Driver::draft`] where that is not known.
     pub(super) fn new(n: Line, branch: Id) -> Self {
         Self {
             n,
@@ -63,7 +63,7 @@ impl Draft {
         }
     }
 
-    /// The line of a step: its commit and texts come first.
+    /// Begins the line of a step with its commit and texts.
     pub(crate) fn of(n: Line, branch: Id, step: &mut Step) -> Self {
         Self {
             commit: step.commit.take(),
@@ -73,7 +73,7 @@ impl Draft {
         }
     }
 
-    /// Whether there is nothing to write.
+    /// Returns true if there is nothing to write.
     pub(crate) fn is_empty(&self) -> bool {
         self.commit.is_none()
             && self.ledger.is_empty()
@@ -81,14 +81,14 @@ impl Draft {
             && self.events_taken.is_empty()
     }
 
-    /// A text that comes in with this line.
+    /// Adds a text to this line and returns its body.
     pub(crate) fn body(&mut self, text: &str) -> Body {
         let body = Body::new(self.n, self.bodies.len() as u32);
         self.bodies.push(Text::Here(text.into()));
         body
     }
 
-    /// A text that came in with this line; none: it is of another one.
+    /// The text of a body of this line; `None` if the body is of another line.
     pub(crate) fn text(&self, body: Body) -> Option<Arc<str>> {
         if body.line() != self.n {
             return None;
@@ -99,7 +99,8 @@ impl Draft {
         }
     }
 
-    /// An inbox message is accepted with this line, and what it wanted is refused. What somebody said with it stays readable.
+    /// Accepts an inbox message with this line and records why its request is refused. A text that was said with it stays
+    /// readable.
     pub(crate) fn refuse(&mut self, message: &InboxMessage, why: &str) {
         self.accept(&message.id);
         let mut why: String = why.chars().take(REFUSAL).collect();
@@ -116,13 +117,13 @@ impl Draft {
         });
     }
 
-    /// An inbox message is accepted with this line.
+    /// Accepts an inbox message with this line.
     pub(crate) fn accept(&mut self, id: &Name) {
         self.ledger.push(LedgerEntry::Accepted(id.clone()));
         self.consumed.push(id.clone());
     }
 
-    /// A hold opens. Somebody sees it, so the line is urgent.
+    /// Opens a hold. A person sees it, so the line is urgent.
     pub(crate) fn hold(&mut self, hold: NewHold<'_>) {
         let ask = hold.ask.map(|ask| self.body(ask));
         self.urgent = true;
@@ -140,21 +141,21 @@ impl Draft {
         }));
     }
 
-    /// Whether a hold ends with this line.
+    /// Returns true if a hold of this kind ends with this line.
     pub(crate) fn releases(&self, of: Id, kind: Why) -> bool {
         self.ledger.iter().any(|entry| {
             matches!(entry, LedgerEntry::Released { effect, why, .. } if (*effect, *why) == (of, kind))
         })
     }
 
-    /// Whether a hold opens with this line.
+    /// Returns true if a hold of this kind opens with this line.
     pub(crate) fn holds(&self, of: Id, kind: Why) -> bool {
         self.ledger.iter().any(
             |entry| matches!(entry, LedgerEntry::Hold(hold) if (hold.effect, hold.why) == (of, kind)),
         )
     }
 
-    /// A note goes into the ledger.
+    /// Adds a note to the ledger entries.
     pub(crate) fn note(&mut self, note: Note) {
         let entry = match note {
             Note::Done(effect, attempt) => {
@@ -276,7 +277,7 @@ pub(crate) enum Note {
         text: Option<String>,
     },
     Spend(Id, u64, u64),
-    /// What a provider told of a call, and nobody believes.
+    /// Usage that a provider reported and that is not believed.
     Unbelievable(Id, Claim),
     Adopted(Id, Line),
 }
@@ -287,15 +288,15 @@ pub(crate) struct Offer {
     pub(crate) notes: Vec<Note>,
     /// The inbox message that it came with.
     pub(crate) message: Option<InboxMessage>,
-    /// It was left, until this has happened.
+    /// Set if the machine left the offer: the condition that it waits for.
     pub(crate) waits: Option<steersman_machine::effect::Until>,
-    /// An event of the box that it takes.
+    /// The event in the store's box that this offer takes.
     pub(crate) event: Option<Name>,
-    /// Artifacts that came with that, or with the message.
+    /// Artifacts that came with the event or message.
     pub(crate) came: Vec<NewArtifact>,
-    /// What was said to a branch and is dropped with it, where this is the cancel that ends it.
+    /// Messages to the branch that are dropped when this cancel ends it.
     pub(crate) drops: Vec<Offer>,
-    /// It is the last part of a cancel that has ended other branches: its message is taken, also where nothing is open here.
+    /// The last part of a cancel that has ended other branches: its message is taken even if nothing is open here.
     pub(crate) ends_others: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What waits for a time: here alone stands what is due and when, and what becomes of it then.
+//! Everything that waits for a time: this file alone decides what is due, when, and what is done then.
 
 use super::act::By;
 use super::draft::Offer;
@@ -13,7 +13,7 @@ use steersman_machine::wait::{self, Meets};
 
 /// Something that waits for a time.
 enum Due {
-    /// An effect that is tried again, or waits from outside.
+    /// An effect that is tried again, or that waits for the outside.
     Effect(Id),
     /// A hold of an effect.
     Hold(Id, Why),
@@ -21,13 +21,13 @@ enum Due {
     Branch(Id),
     /// A probe of an effect in doubt is asked again.
     Probe(Id),
-    /// What tells a person is tried again; its effect.
+    /// The notification of a person is tried again; its effect.
     Reach(Id),
 }
 
 impl Driver {
-    /// All that waits for a time. What is due is dealt with by [`Driver::came_due`], and stands here no more behind that: so
-    /// whoever waits for what is due comes to an end.
+    /// All that waits for a time. [`Driver::came_due`] handles an entry and thereby removes it from this list, so a loop over due
+    /// entries ends.
     fn dues(&self) -> impl Iterator<Item = (Time, Due)> {
         let outs = self.outs.iter().filter_map(|(id, out)| match out.state {
             OutState::Later(at) => Some((at, Due::Effect(*id))),
@@ -45,13 +45,13 @@ impl Driver {
         let probes = probes.map(|(at, of)| (at, Due::Probe(of)));
         let reaches = self.reaches_again();
         let reaches = reaches.map(|(at, effect)| (at, Due::Reach(effect)));
-        // Nothing is told or found out where nothing begins.
+        // No probe is run and nobody is notified while nothing may begin.
         let asks = probes.chain(reaches).filter(|_| !self.is_halted());
         outs.chain(holds).chain(branches).chain(asks)
     }
 
-    /// The first time at which something of an effect is due; none: nothing is, or no branch waits for it. The store wakes the session
-    /// then, whoever drives it.
+    /// Returns the first time at which something of an effect is due; `None` if nothing is, or if no branch waits for the
+    /// effect. The store wakes the session then, whichever process drives it.
     pub(super) fn timer_of(&self, id: Id) -> Option<Time> {
         let out = self.outs.get(&id)?;
         let own = match out.state {
@@ -70,17 +70,17 @@ impl Driver {
         all.chain(probe).chain(reaches).min()
     }
 
-    /// When the clock has something for this session next.
+    /// The next time at which something of this session is due.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.dues().map(|(at, _)| at).min()
     }
 
-    /// Time passed: what is due ends, is tried again, or is offered the clock.
+    /// Handles everything that is due now.
     pub(super) async fn tick_clock(&mut self) -> Result<(), EngineError> {
         self.time_passed(self.engine.clock().now()).await
     }
 
-    /// What was due by then ends, is tried again, or is offered the clock.
+    /// Handles everything that was due by a time: it ends, is tried again, or is offered the clock.
     pub(super) async fn time_passed(&mut self, by_then: Time) -> Result<(), EngineError> {
         let due = self.dues().filter(|(at, _)| *at <= by_then);
         let due: Vec<Due> = due.map(|(_, due)| due).collect();
@@ -98,7 +98,7 @@ impl Driver {
             Due::Reach(effect) => self.reach_again(effect).await,
             Due::Branch(id) => {
                 if let Some(branch) = self.branches.get_mut(&id) {
-                    // Asked for once; the line that comes of it says when the next is.
+                    // Asked for once; the resulting line sets the next deadline.
                     branch.deadline = None;
                 }
                 self.offer(id, Offer::new(What::Offer(Box::new(Offered::Clock))));
@@ -119,7 +119,7 @@ impl Driver {
         }
         match &out.wish.work {
             Work::Timer | Work::Event { .. } => self.wait_is_due(effect)?,
-            // What is answered in their place stands in the definition.
+            // The definition names the answer that takes its place.
             Work::Ask { .. } => self.answer_fault(effect, "timeout", "no answer came in time"),
             Work::Model
             | Work::Tool(_)
@@ -130,7 +130,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The time of a wait came: it is over, or goes on with what is left of it.
+    /// The time of a wait has come: the wait is over, or goes on with its remaining parts.
     fn wait_is_due(&mut self, effect: Id) -> Result<(), EngineError> {
         let branch = self.outs[&effect].branch;
         let snapshot = &self.branches[&branch].snapshot;
@@ -142,7 +142,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Whoever is next in line has the whole of their time: it begins when they can be asked.
+    /// Ends a hold whose time ran out. The next approver has the full time, from the moment they are asked.
     async fn hold_is_due(&mut self, effect: Id, why: Why) -> Result<(), EngineError> {
         let now = self.engine.clock().now();
         let Some(by) = self.ledger.hold(effect, why).map(|hold| hold.by.clone()) else {

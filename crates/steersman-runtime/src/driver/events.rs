@@ -1,4 +1,4 @@
-//! Events that lie in the inbox or in the store's box, and the open waits that they are for.
+//! Events in the inbox or in the store's box, and the open waits that they are for.
 
 use super::draft::Offer;
 use super::{Driver, OutState, What};
@@ -13,7 +13,7 @@ use steersman_machine::ids::{Id, Name};
 use steersman_machine::wait::{self, Meets};
 
 impl Driver {
-    /// Events that lie in the inbox or in the store's box meet waits that are open on the current branch.
+    /// Matches events in the inbox and in the store's box with the waits that are open on the current branch.
     pub(super) async fn match_events(&mut self) -> Result<(), EngineError> {
         let events = std::mem::take(&mut self.inbox.events);
         for message in events {
@@ -62,7 +62,7 @@ impl Driver {
             let store = self.engine.store();
             let boxed = store.boxed_events(&network.name, &event, &key).await;
             let boxed = match boxed {
-                // A box that is damaged ends no session. From here on the store leaves out what it cannot read.
+                // A damaged box ends no session. From here on the store leaves out what it cannot read.
                 Err(StoreError::Corrupt { .. }) if !store.damaged_lists().await?.is_empty() => {
                     store.boxed_events(&network.name, &event, &key).await?
                 }
@@ -72,7 +72,7 @@ impl Driver {
                 let Ok(fields) = serde_json::from_str::<Json>(&found.fields) else {
                     continue;
                 };
-                // Whoever was met a moment ago is looked at again when it waits again.
+                // A wait that was just met is looked at again once it waits again.
                 let met = self.wait_for(&event, &fields)?;
                 if let Some((_, meets)) = met.filter(|(met, _)| *met == effect) {
                     let message = InboxMessage {
@@ -92,7 +92,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The oldest open wait that an event is for, and what it means to it.
+    /// Returns the oldest open wait that an event is for, and the event's effect on it.
     fn wait_for(&self, event: &str, fields: &Json) -> Result<Option<(Id, Meets)>, EngineError> {
         for (id, out) in &self.outs {
             let Work::Event { any } = &out.wish.work else {
@@ -112,7 +112,7 @@ impl Driver {
         Ok(None)
     }
 
-    /// An event ends a wait, or a part of it.
+    /// Applies an event to a wait: it ends the wait, or a part of it.
     fn meet(
         &mut self,
         effect: Id,
@@ -141,7 +141,7 @@ impl Driver {
         }
     }
 
-    /// Offers what came for a wait of several parts.
+    /// Offers the part that arrived for a wait of several parts.
     pub(super) fn offer_came(&mut self, effect: Id, came: Came, message: Option<&InboxMessage>) {
         let Some(out) = self.outs.get_mut(&effect) else {
             return;
@@ -158,12 +158,12 @@ impl Driver {
     }
 }
 
-/// Whether a message is an event.
+/// Returns true if a message is an event.
 pub(super) fn is_event(message: &InboxMessage) -> bool {
     event_of(message).is_some()
 }
 
-/// An event as it lies in an inbox or in the box: its name, its fields, and what came with it.
+/// Decodes an event of an inbox or of the box: its name, its fields, and the artifacts that came with it.
 fn event_of(message: &InboxMessage) -> Option<(Name, String, Vec<NewArtifact>)> {
     let (message, came) = Message::decode(message).ok()?.opened();
     match message {

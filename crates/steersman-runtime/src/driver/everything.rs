@@ -1,4 +1,4 @@
-//! Driving all sessions of a store: whatever has something to do is owned, driven until it settles, and let go of.
+//! Driving all sessions of a store: a session that has something to do is claimed, driven until it settles, and released.
 
 use crate::engine::{Engine, EngineError, Happened};
 use crate::session::{Session, Settled, Standing};
@@ -8,38 +8,38 @@ use std::sync::Arc;
 use steersman_machine::ids::{Id, Name, Time};
 use tokio_util::sync::CancellationToken;
 
-/// How often all sessions of a store are looked at, in milliseconds.
+/// Interval between two looks at all sessions of a store, in milliseconds.
 const LOOK: u64 = 50;
-/// Looks between two for sessions whose process died.
+/// Number of looks between two searches for sessions whose process died.
 const DEAD: u32 = 20;
-/// Timers that are looked at together.
+/// Most timers that are read together.
 const TIMERS: usize = 1_000;
-/// Sessions that wait here for one place that does not answer, parked; those that wait longest. The others lie in the store
-/// until one of these goes on.
+/// Most sessions that are kept here, parked, for one place that does not answer: those that wait longest. The others stay in the
+/// store until one of these goes on.
 const WAITING: usize = 64;
 
 struct All<'a> {
     engine: &'a Engine,
     told: &'a (dyn Fn(Happened) + Send + Sync),
     driven: BTreeMap<SessionId, Session>,
-    /// What lay in inboxes when their sessions were taken: what waits there is no reason to take one again.
+    /// Inbox messages that were there when their session was taken. They are no reason to take it again.
     seen: BTreeMap<SessionId, Vec<Name>>,
-    /// Timers for which a session was taken and that are set all the same: it is paused, or held.
+    /// Timers for which a session was taken and that are still set, because the session is paused or held.
     tried: BTreeSet<(SessionId, Id, Time)>,
-    /// Sessions that are kept while a place does not answer, and that place.
+    /// Sessions that are kept while a place does not answer, with that place.
     waiting: BTreeMap<SessionId, Name>,
-    /// Calls for whose place a session was taken, and that wait all the same: it is paused, or held.
+    /// Calls for whose place a session was taken and that still wait, because the session is paused or held.
     asked: BTreeSet<(SessionId, Id)>,
-    /// Sessions that could not be taken. Something new in their inbox is a reason to try again.
+    /// Sessions that could not be taken. A new message in their inbox is a reason to try again.
     broken: BTreeSet<SessionId>,
-    /// Damage that was told.
+    /// Damage that was reported.
     damaged: BTreeSet<String>,
-    /// Sessions with something in their inbox that others own: whoever lets go of one may not have read it.
+    /// There are sessions with messages in their inbox that other processes own: an owner may release one without reading them.
     elsewhere: bool,
 }
 
-/// Owns and drives every session that has something to do, until `stop`. What settles is let go of again: a timer, an
-/// event or a message brings it back. A session that cannot be driven is told of, and keeps no other up.
+/// Claims and drives every session that has something to do, until `stop`. A settled session is released: a timer, an event or a
+/// message brings it back. A session that cannot be driven is reported and does not delay the others.
 pub(crate) async fn run_all(
     engine: &Engine,
     stop: CancellationToken,
@@ -82,7 +82,7 @@ pub(crate) async fn run_all(
         let taken = all.take_due().await;
         all.survives(taken)?;
         if all.let_go().await {
-            // What came when it had settled was not looked at while it was driven.
+            // Messages that arrived after it had settled were not looked at while it was driven.
             version = None;
         }
         tokio::select! {
@@ -97,14 +97,14 @@ pub(crate) async fn run_all(
 }
 
 impl All<'_> {
-    /// Tells of damage once.
+    /// Reports damage once.
     fn damage(&mut self, what: String) {
         if self.damaged.insert(what.clone()) {
             (self.told)(Happened::Damaged(what));
         }
     }
 
-    /// What is damaged by which some sessions are found keeps no others up.
+    /// Reports damaged data that is used to find sessions, and goes on with the other sessions.
     fn survives(&mut self, looked: Result<(), EngineError>) -> Result<(), EngineError> {
         match looked {
             Err(EngineError::Store(error @ StoreError::Corrupt { .. })) => {
@@ -115,7 +115,7 @@ impl All<'_> {
         }
     }
 
-    /// Sessions that were at work when their process died.
+    /// Takes sessions that were at work when their process died.
     async fn take_dead(&mut self) -> Result<(), EngineError> {
         let running = SessionQuery {
             status: vec!["running".into()],
@@ -130,7 +130,7 @@ impl All<'_> {
         Ok(())
     }
 
-    /// Sessions with something new in their inbox.
+    /// Takes sessions that have something new in their inbox.
     async fn take_called(&mut self) -> Result<(), EngineError> {
         let lies = SessionQuery {
             inbox: true,
@@ -164,11 +164,11 @@ impl All<'_> {
         Ok(())
     }
 
-    /// Sessions with a timer that is due.
+    /// Takes sessions that have a timer that is due.
     async fn take_due(&mut self) -> Result<(), EngineError> {
         let store = self.engine.store();
         let due = store.timers(self.engine.clock().now(), TIMERS).await?;
-        // What is not due any more was set anew or cleared.
+        // A timer that is not due any more was set again or cleared.
         self.tried.retain(|timer| due.contains(timer));
         for timer in due {
             let idle = !self.driven.contains_key(&timer.0) && !self.broken.contains(&timer.0);
@@ -179,12 +179,12 @@ impl All<'_> {
         Ok(())
     }
 
-    /// Sessions that wait for a place, and that nobody drives: of each place those that wait longest.
+    /// Takes sessions that wait for a place and that no process drives: for each place those that wait longest.
     async fn take_waiting(&mut self) -> Result<(), EngineError> {
         let found = self.engine.store().outages(WAITING).await?;
         let calls = found.iter().map(|w| (w.session.clone(), w.effect));
         let calls: BTreeSet<(SessionId, Id)> = calls.collect();
-        // What waits no longer may wait again.
+        // A call that waits no longer may wait again later.
         self.asked.retain(|call| calls.contains(call));
         for waits in found {
             let call = (waits.session.clone(), waits.effect);
@@ -197,21 +197,21 @@ impl All<'_> {
         Ok(())
     }
 
-    /// Whether another session may wait for this place here.
+    /// Returns true if another session may wait for this place here.
     fn has_room(&self, place: &Name) -> bool {
         let waiting = self.waiting.values().filter(|other| *other == place);
         waiting.count() < WAITING
     }
 
-    /// Whether a session that settled is kept: it goes on by itself when a place answers, or something of it still runs. It
-    /// is told of once.
+    /// Returns true if a settled session is kept, because it goes on by itself when a place answers, or because an attempt of
+    /// it still runs. A session that waits for a place is reported once.
     fn keeps(&mut self, id: &SessionId, session: &Session, standing: &Standing) -> bool {
         let Standing::Settled(settled, outside) = standing else {
             self.waiting.remove(id);
             return false;
         };
         if outside.running > 0 {
-            // On a branch that was left something has begun that must not be repeated: to let go is to wait for it.
+            // An attempt on a branch that was left must not be repeated: releasing the session would wait for it.
             return true;
         }
         let Some(place) = &outside.place else {
@@ -230,7 +230,7 @@ impl All<'_> {
         true
     }
 
-    /// Lets go of what has settled. Whether there was any.
+    /// Releases sessions that have settled. Returns true if fewer are driven than before.
     async fn let_go(&mut self) -> bool {
         let before = self.driven.len();
         let rest: Vec<SessionId> = self
@@ -256,7 +256,7 @@ impl All<'_> {
             match standing {
                 Standing::Gone(why) => {
                     self.seen.remove(&id);
-                    // Somebody else has it, or it is tried again when something of it comes up.
+                    // Another process has it, or it is tried again when something new of it appears.
                     self.broken.insert(id.clone());
                     (self.told)(Happened::Failed(id, why));
                 }
@@ -272,7 +272,7 @@ impl All<'_> {
         self.driven.len() < before
     }
 
-    /// Whether it was taken. One that another process owns is left to it.
+    /// Claims a session. Returns false if another process owns it.
     async fn take(&mut self, id: &SessionId) -> Result<bool, EngineError> {
         match self.engine.open(id).await {
             Ok(session) => {
@@ -286,7 +286,7 @@ impl All<'_> {
                 if self.broken.insert(id.clone()) {
                     (self.told)(Happened::Failed(id.clone(), Arc::new(error)));
                 }
-                // Not again for the same reason.
+                // It is not tried again for the same reason.
                 Ok(true)
             }
             Err(error) => Err(error),
@@ -294,7 +294,7 @@ impl All<'_> {
     }
 }
 
-/// Whether it is this session that cannot be driven, and not the store.
+/// Returns true if this session cannot be driven; false if the store failed.
 fn is_of_session(error: &EngineError) -> bool {
     !matches!(error, EngineError::Store(StoreError::Io { .. }))
 }

@@ -1,9 +1,9 @@
-//! Search over branches: branches are opened at the nodes of a tree, go on for one block each, stand there, and are judged.
+//! Search over branches: branches are opened at the nodes of a tree, run for one block each, wait there, and are judged.
 //!
-//! What is done next is planned by the machine ([`steersman_machine::search`]) from what the log tells of the search, in
-//! rounds: it is planned anew when all that runs has come to stand. So an owner that takes the session over plans the same,
-//! finds what was opened already, and goes on. A branch stands where its next model call is wished and not begun; the
-//! effect by which an agent was to answer stands likewise, until a branch is adopted or it answers without.
+//! The machine plans the next step ([`steersman_machine::search`]) from the search entries of the log, in rounds: it plans again
+//! when all running branches have stopped. So an owner that takes the session over makes the same plan, finds the branches that
+//! are already open, and goes on. A branch waits where its next model call is wished and not begun. The model call of an agent
+//! that answers by a search waits likewise, until a branch is adopted or the agent answers without the search.
 
 mod judge;
 mod nodes;
@@ -27,48 +27,48 @@ use steersman_machine::search::{self, Cost, Next, Plan, Run, Scorer, Stop, Why};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::tick;
 
-/// Why an agent answers without a search that found nothing.
+/// Reason why an agent answers without its search: the search found nothing.
 const NOTHING: &str = "no branch came to anything";
 
-/// A search that goes on, as its owner knows it beside the log.
+/// A search that goes on, with the data that its owner has in addition to the log.
 #[derive(Default)]
 pub(crate) struct Exploring {
-    /// Branches that go on in this round.
+    /// Branches that run in this round.
     running: BTreeSet<Id>,
     /// Nodes that are being judged.
     judging: BTreeMap<(Id, Line), judge::Judging>,
-    /// Where branches stood, with the hashes of these lines: new branches begin there. What is not here is on the disk.
+    /// Snapshots and line hashes of nodes: new branches begin there. Other nodes are read from disk.
     nodes: nodes::Nodes,
-    /// Tools that judge for it.
+    /// Tools that judge for this search.
     tools: judge::Tools,
-    /// Somebody wants its end, for this reason.
+    /// Set if the search is to end for this reason.
     stop: Option<Why>,
-    /// It may begin no more model calls, for this reason: it ends when what runs has come to stand.
+    /// Set if no more model calls may begin, for this reason: the search ends when all running branches have stopped.
     short: Option<Why>,
 }
 
 /// All searches of a session that have something to do.
 #[derive(Default)]
 pub(crate) struct Searches {
-    /// Those that go on.
+    /// Searches that go on.
     open: BTreeMap<Id, Exploring>,
-    /// Branches of these, and their roots.
+    /// Branches that these searches try, and their roots, each with its search.
     tried: BTreeMap<Id, Id>,
-    /// Branches on which somebody judges.
+    /// Branches on which an agent judges.
     judges: BTreeSet<Id>,
-    /// Those that are over and whose winner is to be adopted.
+    /// Searches that are over and whose winner is to be adopted.
     to_adopt: BTreeSet<Id>,
-    /// Those whose winner could not be: why.
+    /// Searches whose winner could not be adopted, with the reason.
     refused: BTreeMap<Id, String>,
 }
 
 impl Searches {
-    /// The search that tries a branch.
+    /// Returns the search that tries a branch.
     pub(super) fn tries(&self, branch: Id) -> Option<Id> {
         self.tried.get(&branch).copied()
     }
 
-    /// Tools that judge now.
+    /// Number of tools that judge now.
     pub(super) fn judging(&self) -> usize {
         let all = self.open.values().flat_map(|open| open.judging.values());
         all.filter(|judging| judging.runs()).count()
@@ -84,10 +84,10 @@ fn begins(run: Run) -> usize {
 }
 
 impl Driver {
-    // ---- what stands
+    // ---- model calls that wait for a search
 
-    /// Whether a model call waits for a search: it is the end of a block on a branch that is tried, or its agent answers by a
-    /// search, which begins with this line.
+    /// Returns true if a model call waits for a search: it would begin a block on a branch that is tried, or its agent answers
+    /// by a search. In the second case the search begins with this line.
     pub(super) fn is_searched(
         &mut self,
         draft: &mut Draft,
@@ -126,7 +126,7 @@ impl Driver {
             ..plan
         };
         let plan = draft.body(&plan.to_json().to_string());
-        // Found again by who takes the session over: the commit may be older than this line.
+        // An owner that takes the session over finds this line: the commit may be older than it.
         let at = if wish.id.line() == draft.n {
             Line::NONE
         } else {
@@ -145,7 +145,7 @@ impl Driver {
         Ok(true)
     }
 
-    /// What the log tells of searches that are not over, for who takes the session over.
+    /// Restores the searches that are not over from the log, at a takeover.
     pub(super) fn find_searches(&mut self) {
         let mut found = Searches::default();
         for (id, known) in self.ledger.searches() {
@@ -166,7 +166,7 @@ impl Driver {
         self.searches = found;
     }
 
-    /// The next search for which there is something to do.
+    /// Returns the next search that has something to do.
     pub(super) fn next_search(&self) -> Option<Id> {
         let all = &self.searches;
         if self.is_halted() || (all.open.is_empty() && all.to_adopt.is_empty()) {
@@ -181,7 +181,7 @@ impl Driver {
             .filter(|out| !matches!(out.state, OutState::Stands))
             .map(|out| out.branch)
             .collect();
-        // What was said to a branch in the middle waits there for the end of its exchange.
+        // A message to a branch in the middle of an exchange waits there for the end of the exchange.
         let rests = |branch: &Id| !busy.contains(branch) && !self.fresh.contains(branch);
         let due = |(id, open): (&Id, &Exploring)| {
             let judged = open.judging.values().all(|judging| judging.is_over(&rests));
@@ -192,7 +192,7 @@ impl Driver {
         all.open.iter().find_map(due)
     }
 
-    /// Whether an agent's search is for nobody any more: what it was to answer by is no longer wished.
+    /// Returns true if no agent waits for its search any more, because its model call is no longer wished.
     fn is_unwanted(&self, id: Id) -> bool {
         let agents = self.ledger.search(id).is_some_and(|s| s.agent.is_some());
         agents && !self.outs.contains_key(&id)
@@ -200,7 +200,7 @@ impl Driver {
 
     // ---- one step of a search
 
-    /// Writes down what came of the round, and begins the next one.
+    /// Writes the results of the round, and begins the next one.
     pub(super) async fn explore(&mut self, id: Id) -> Result<(), EngineError> {
         if let Some(why) = self.searches.refused.remove(&id) {
             self.searches.to_adopt.remove(&id);
@@ -269,7 +269,7 @@ impl Driver {
         Plan::read(&json, self.network())
     }
 
-    /// Branches of the round that have come to stand, by number.
+    /// Notes the branches of the round that have stopped, by number.
     async fn note_stood(&mut self, id: Id) -> Result<(), EngineError> {
         let (Some(open), Some(known)) = (self.searches.open.get_mut(&id), self.ledger.search(id))
         else {
@@ -329,7 +329,8 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// Whether a branch came to its end; none: it is in the middle of a block, because it was cut or may not go on.
+    /// Returns true if a branch came to its end, false if it waits at the end of a block; `None` if it is in the middle of a
+    /// block, because it was cut or may not go on.
     fn ends_there(&self, branch: Id, snapshot: &Snapshot) -> Option<bool> {
         let mut outs = self.outs.values().filter(|out| out.branch == branch);
         let ends_block = |out: &super::Out| {
@@ -342,8 +343,8 @@ impl Driver {
         }
     }
 
-    /// What calls cost that failed on a branch behind a line of its path, and whether anything was committed there since.
-    /// The machine counts what was answered.
+    /// Returns the cost of calls that failed on a branch after a line of its path, and true if anything was committed there
+    /// since. Answered calls are counted by the machine.
     async fn since(&mut self, branch: Id, after: Line) -> Result<(Cost, bool), EngineError> {
         let (mut cost, mut moved) = (Cost::default(), false);
         let mut at = self.ledger.branch(branch).map_or(after, |b| b.head);
@@ -374,8 +375,8 @@ impl Driver {
         Ok((cost, moved))
     }
 
-    /// The session may spend no more. Of a search no person is asked for that: the call stands, and the search ends with
-    /// what it has. False: the call is of no search.
+    /// Ends the search of a call for which the session has no budget: no person is asked, the call waits, and the search ends
+    /// with its results so far. Returns false if the call belongs to no search.
     pub(super) fn ends_search(&mut self, call: Id, branch: Id, why: Why, used: &str) -> bool {
         let judges = |(_, known): &(Id, &Search)| known.judged.iter().any(|(b, _)| *b == branch);
         let tries = self.searches.tries(branch);
@@ -393,7 +394,7 @@ impl Driver {
         true
     }
 
-    /// Where a branch stood, and the hash of that line.
+    /// Returns the snapshot of a node and the hash of its line.
     async fn node(&mut self, id: Id, of: (Id, Line)) -> Result<(Snapshot, Hash), EngineError> {
         let open = self.searches.open.get_mut(&id);
         if let Some(known) = open.and_then(|open| open.nodes.kept(of)) {
@@ -408,7 +409,7 @@ impl Driver {
         Ok(found)
     }
 
-    /// What a branch wished and stands at begins, unless it is beyond that already.
+    /// Begins the model calls at which a branch waits, unless the branch has moved on already.
     async fn go_on(
         &mut self,
         id: Id,
@@ -447,7 +448,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// A branch begins at a node; one that was opened already goes on if it has not moved yet.
+    /// Opens a branch at a node. A branch that is open already goes on if it has not moved yet.
     async fn try_from(
         &mut self,
         id: Id,
@@ -482,7 +483,7 @@ impl Driver {
         self.go_on(id, branch, None).await
     }
 
-    /// Opens a branch at a node, for the search or for who judges.
+    /// Opens a branch at a node, for the search or for a judging agent.
     async fn open_searched(
         &mut self,
         id: Id,
@@ -536,8 +537,8 @@ impl Driver {
 
     // ---- ends
 
-    /// The search is over: its branches have no ticks any more, and its agent takes over the one that won. Where none did,
-    /// it answers without, for this reason.
+    /// Ends a search: its branches have no ticks any more, and its agent takes over the winner. Without a winner the agent
+    /// answers without the search, for this reason.
     async fn end_search(
         &mut self,
         id: Id,
@@ -564,7 +565,7 @@ impl Driver {
                 why: why.word().into(),
             },
         });
-        // All with one line: behind a search that is over and whose branches are not, these would go on outside of it.
+        // All in one line: branches that outlive their search would go on outside of it.
         for branch in all {
             self.searches.tried.remove(&branch);
             self.searches.judges.remove(&branch);
@@ -588,7 +589,7 @@ impl Driver {
         }
     }
 
-    /// What was found is offered to the branch whose agent searched.
+    /// Offers the winner to the branch whose agent searched.
     async fn adopt_found(&mut self, id: Id) -> Result<(), EngineError> {
         let known = self.ledger.search(id).cloned();
         let found = known.and_then(|known| Some((known.branch, known.over?.0?)));
@@ -615,7 +616,7 @@ impl Driver {
         Ok(())
     }
 
-    /// An adoption into a branch was refused: if a search wanted it, its agent answers without.
+    /// An adoption into a branch was refused: if a search wanted it, the search's agent answers without it.
     pub(super) fn not_adopted(&mut self, target: Option<Id>, why: &str) {
         let won = |(id, known): &(Id, &Search)| {
             let over = known.over.is_some() && known.without.is_none();
@@ -628,7 +629,7 @@ impl Driver {
         }
     }
 
-    /// What won was not adopted: the agent answers without.
+    /// The winner was not adopted: the agent answers without the search.
     async fn without(&mut self, id: Id, why: &str) -> Result<(), EngineError> {
         let Some(branch) = self.outs.get(&id).map(|out| out.branch) else {
             return Ok(());
@@ -645,7 +646,7 @@ impl Driver {
 
     // ---- what people do
 
-    /// A person wants a search: a branch begins where it is to begin, and stands there.
+    /// Begins a search that a person asks for: opens the root branch, which waits at its first model call.
     pub(super) async fn begin_search(
         &mut self,
         message: &InboxMessage,
@@ -686,7 +687,7 @@ impl Driver {
         self.open_by_person(message, begin).await
     }
 
-    /// Whether somebody on a branch owes a model call at which a block begins.
+    /// Returns true if an agent of a branch owes a model call at which a block begins.
     pub(super) fn owes_block(snapshot: &Snapshot) -> bool {
         snapshot.effects.values().any(|effect| {
             effect.what == Want::Step
@@ -695,7 +696,7 @@ impl Driver {
         })
     }
 
-    /// A root of a person's search, from the line that opens it on.
+    /// Makes a branch the root of a person's search, in the line that opens it.
     pub(super) fn roots_search(&mut self, draft: &mut Draft, branch: Id, plan: &str) {
         let plan = draft.body(plan);
         draft.ledger.push(LedgerEntry::Search {
@@ -711,7 +712,7 @@ impl Driver {
         self.searches.open.insert(branch, Exploring::default());
     }
 
-    /// A person wants searches to end with the best so far; none is named: all.
+    /// Ends searches with their best results so far, on request of a person; `None` means all searches.
     pub(super) async fn stop_searches(
         &mut self,
         message: &InboxMessage,
@@ -733,7 +734,7 @@ impl Driver {
 
     // ---- seeds
 
-    /// What sampling begins from for a model call, and whether its branch is one of several that are asked the same.
+    /// Returns the seed for sampling a model call, and true if its branch is one of several that get the same request.
     pub(super) fn seed_for(&self, branch: Id, agent: &str, position: u32) -> (u64, bool) {
         let known = self.ledger.branch(branch).and_then(|b| b.search);
         let plan = known

@@ -1,9 +1,9 @@
-//! Lists of tools that MCP servers changed are taken over, by a commit, before a model is asked again.
+//! Tool lists that MCP servers changed are taken over by a commit before a model is asked again.
 //!
-//! Nothing is done for a session that rests. When a model is about to be asked, it is looked whether a list that is followed
-//! may be another than the one that was taken over last: the server said so, or the connection is a new one. Then the server
-//! is asked first, in a task of its own. Calls that are open keep their tools, and so do branches that begin where calls are
-//! open: the new manifest has these tools as they were.
+//! Nothing is done for a session that rests. Before a model is asked, each followed list is checked for a sign of change since
+//! it was last taken over: the server announced a change, or the connection is new. Then the server is asked first, in a task of
+//! its own. Open calls keep their tools, and so do branches that begin where calls are open: the new manifest has these tools
+//! unchanged.
 
 use super::Driver;
 use super::attempt::FromTask;
@@ -21,26 +21,27 @@ use steersman_machine::manifest::Manifest;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 
-/// Characters of what is told of a change, or of why it cannot be taken over.
+/// Most characters of the description of a change, or of the reason why it cannot be taken over.
 const TOLD: usize = 2_000;
-/// Stands in the place of the message where a changed list is refused: nobody sent one.
+/// Stands in for the message id where a changed list is refused: there is no message.
 const REFRESH: &str = "refresh";
 
 /// An open call: its branch, and its key there.
 type OpenAt = (Id, (Id, Id));
 
-/// What an owner knows of lists that its session follows.
+/// State of the tool lists that a session follows.
 #[derive(Default)]
 pub(super) struct Following {
-    /// How each list stood when its server was last asked; absent before.
+    /// Mark of each list when its server was last asked; absent before.
     marks: Marks,
     /// Servers are being asked.
     asking: bool,
-    /// What they answered, until no branch has anything new: a branch that is about to begin has no line to go behind.
+    /// The answers of the servers. They wait until no branch has anything new: a branch that is about to begin has no line to
+    /// follow.
     came: Option<Vec<Listed>>,
-    /// Model calls that wait for what they answer.
+    /// Model calls that wait for the answers of servers.
     waiting: BTreeSet<Id>,
-    /// Open calls whose tools were kept as they were, by branch. When one is over, the lists are looked at again.
+    /// Open calls whose tools were kept unchanged, by branch. When one of them is over, the lists are checked again.
     kept: BTreeSet<OpenAt>,
 }
 
@@ -49,7 +50,7 @@ impl Following {
         self.asking
     }
 
-    /// Servers answered; what of that is taken over comes next.
+    /// Stores the answers of servers; they are taken over later.
     pub(super) fn came(&mut self, lists: Vec<Listed>) {
         self.came = Some(lists);
     }
@@ -64,7 +65,7 @@ impl Following {
 }
 
 impl Driver {
-    /// Whether a model call waits, because a list that is followed may have changed: the servers are asked first.
+    /// Returns true if a model call has to wait because a followed list may have changed: the servers are asked first.
     pub(super) fn asks_servers_first(&mut self, call: Id) -> bool {
         let network = self.network().clone();
         if self.values.manifest.is_none() || !network.mcp.values().any(|server| server.follows) {
@@ -102,7 +103,7 @@ impl Driver {
         true
     }
 
-    /// Servers were asked: what changed is taken over, server by server, and what does not fit is told.
+    /// Takes over the changes that servers reported, server by server, and reports those that do not fit.
     pub(super) async fn lists_came(&mut self, lists: Vec<Listed>) -> Result<(), EngineError> {
         self.following.asking = false;
         self.to_start
@@ -127,7 +128,7 @@ impl Driver {
             };
             let older = manifest.servers.get(&server).cloned().unwrap_or_default();
             let open = self.open_calls(&server);
-            // A tool whose call may have happened is needed until its end is known.
+            // The tool of a call that may have happened is needed until its end is known.
             let unsettled = self.unsettled_tools(&server).await?;
             let tools = open.iter().map(|(_, tool)| tool.clone());
             let tools = tools.chain(unsettled).collect();
@@ -154,8 +155,8 @@ impl Driver {
         self.bind_manifest(&definition, manifest, &told).await
     }
 
-    /// A branch is to begin at an older line: tools of calls that are open there are what they were.
-    /// In words why that cannot be.
+    /// Restores the tools of calls that are open at an older line where a branch is to begin. Returns the reason if this is not
+    /// possible.
     pub(super) async fn keep_tools_of(
         &mut self,
         snapshot: &Snapshot,
@@ -200,7 +201,7 @@ impl Driver {
             .map(Ok)
     }
 
-    /// The definition of this session as it was written, without what servers say; none before it has begun.
+    /// The session's definition as it was written, without the lists of servers; `None` before the session has begun.
     async fn definition(&mut self) -> Result<Option<Arc<Network>>, EngineError> {
         let mut branches = self.branches.values();
         let Some(binding) = branches.find_map(|branch| branch.snapshot.binding.clone()) else {
@@ -212,7 +213,7 @@ impl Driver {
         network.await.map(Some)
     }
 
-    /// Calls of a server's tools that are open on branches that have ticks.
+    /// Open calls of a server's tools, on branches that have ticks.
     fn open_calls(&self, server: &Name) -> Vec<(OpenAt, String)> {
         let branches = self.branches.iter();
         let open = branches.flat_map(|(id, branch)| {
@@ -221,7 +222,7 @@ impl Driver {
         open.collect()
     }
 
-    /// The session runs under this manifest from here on, if it is another.
+    /// Binds the session to this manifest from here on, if it is another than the bound one.
     async fn bind_manifest(
         &mut self,
         definition: &Arc<Network>,
@@ -252,7 +253,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What could not be taken over stands in the ledger.
+    /// Records changes that could not be taken over in the ledger.
     async fn refuse_lists(&mut self, refused: &[String]) -> Result<(), EngineError> {
         let mut draft = self.draft(self.ledger.current);
         for why in refused {
@@ -264,7 +265,7 @@ impl Driver {
     }
 }
 
-/// Calls of a server's tools that are open here, with the names of the tools there.
+/// Open calls of a server's tools in a snapshot, with the names of the tools at the server.
 fn open_in(snapshot: &Snapshot, server: &Name) -> impl Iterator<Item = ((Id, Id), String)> {
     snapshot.calls.iter().filter_map(move |(key, open)| {
         let (of, tool) = open.call.name.split_once('.')?;

@@ -1,5 +1,5 @@
-//! The repeat guard: what the ledger says of equal effects ([`crate::ledger::Verdict`]) becomes a wait, an answer or a hold.
-//! `Started` is written behind it and nowhere else, so no way to the start of an effect goes past it.
+//! The repeat guard: the ledger's verdict about equal effects ([`crate::ledger::Verdict`]) becomes a wait, an answer or a hold.
+//! `Started` is written only after this guard, so no effect starts without passing it.
 
 use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
@@ -11,8 +11,8 @@ use steersman_machine::ids::{Digest, Id, Name, Time};
 use steersman_machine::interaction::Class;
 
 impl Driver {
-    /// Whether a call may not begin now because of an equal one: then it waits for its end, is answered, or is held. Asked again
-    /// whenever it is about to begin: another may have begun meanwhile.
+    /// Returns true if a call may not begin now because of an equal one: it then waits for the end of that one, is answered, or
+    /// is held. Checked each time the call is about to begin: an equal one may have begun meanwhile.
     pub(super) fn is_guarded(&mut self, draft: &mut Draft, id: Id) -> Result<bool, EngineError> {
         let out = &self.outs[&id];
         let Some((tool, digest)) = out.tool().cloned().zip(out.digest) else {
@@ -24,7 +24,7 @@ impl Driver {
             .verdict(self.beginning(draft, id, &tool, digest))
         {
             Verdict::Begins => return Ok(false),
-            // Who approves it is told, and their word is the word for the repetition.
+            // The approver is told about the equal effect; their approval also allows the repetition.
             Verdict::Repeats(_) if tool.next_approval(&out.approved).is_some() => return Ok(false),
             verdict => {
                 if let Some(out) = self.outs.get_mut(&id) {
@@ -78,7 +78,7 @@ impl Driver {
             Verdict::Repeats(equal) if self.engine.0.options.user_reachable => {
                 let ask = format!("{} Do it again?", equal.told());
                 let asked = tool.approve.first().map(|approval| approval.by.clone());
-                // Of edited arguments nobody is to approve any more what who approves the tool decides.
+                // The approval of edited arguments is over already: the tool's first approver decides.
                 let declared = || Some(self.tool_def(&tool.tool)?.approve.first()?.by.clone());
                 let approver = asked.or_else(declared);
                 draft.hold(NewHold {
@@ -100,7 +100,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether the equal effect is one that this process tries again under its key: that ends by itself.
+    /// Returns true if the equal effect is one that this process tries again under its key: it ends without a person.
     fn is_tried_again(&self, equal: Equal, class: Class) -> bool {
         let out = self.outs.get(&equal.effect);
         let ends = |out: &Out| !matches!(out.state, OutState::Held | OutState::Over);
@@ -112,19 +112,19 @@ impl Driver {
         self.behind.insert(id, before);
     }
 
-    /// Whether it waits for the end of an equal effect that is out: it goes on when that does.
+    /// Returns true if the effect waits for the end of an equal effect that is out.
     pub(super) fn waits_for_another(&self, id: Id) -> bool {
         let before = self.behind.get(&id);
         before.is_some_and(|before| self.outs.contains_key(before))
     }
 
-    /// A line was written: effects that wait for the end of an equal one are looked at again.
+    /// A line was written: effects that wait for the end of an equal one are checked again.
     pub(super) fn look_behind(&mut self) {
         self.to_start.extend(self.behind.keys());
     }
 
-    /// What a model reads in the place of a repetition that nobody allowed: that there was none, why, and what is on record of
-    /// the equal effect.
+    /// Code and text that a model reads instead of a repetition that was not allowed: that the call was not repeated, why, and
+    /// what is on record of the equal effect.
     pub(super) fn instead_of(
         &self,
         equal: Equal,
@@ -139,7 +139,7 @@ impl Driver {
         Ok((code, text))
     }
 
-    /// What a model reads of an equal effect.
+    /// Text about an equal effect, for a model.
     pub(super) fn what_came(&self, equal: Equal) -> Result<String, EngineError> {
         let recorded = if equal.recorded {
             None
@@ -154,7 +154,7 @@ impl Driver {
         })
     }
 
-    /// The equal effect that a hold of this one names, as it stands now.
+    /// Returns the equal effect that a hold of this effect names, in its present state.
     pub(super) fn held_about(&self, id: Id, why: Why) -> Option<Equal> {
         let about = self.ledger.hold(id, why)?.about.clone()?;
         let out = self.outs.get(&id)?;
@@ -164,8 +164,9 @@ impl Driver {
         equals.find(|equal| equal.name() == *about)
     }
 
-    /// Opens the hold of an approval. It is about an equal effect that was done or given up before: who approves it knows that they
-    /// allow a repetition. That an equal call waits beside it is only told: that one may never be done.
+    /// Opens the hold of an approval. If an equal effect was done or given up before, the hold is about that one, and the
+    /// approver knows that they allow a repetition. An equal call that waits at the same time is only mentioned: it may never
+    /// be done.
     pub(super) fn ask_approval(
         &mut self,
         draft: &mut Draft,
@@ -205,7 +206,7 @@ impl Driver {
         self.state(id, OutState::Held);
     }
 
-    /// A person approved what they were told is a repetition: the ledger says so, and nobody is asked twice.
+    /// A person approved a call that was presented as a repetition: the ledger records this, and nobody is asked twice.
     pub(super) fn approves_repetition(&mut self, draft: &mut Draft, id: Id, by: &Name) {
         let open = self.ledger.effect(id).and_then(Record::open_hold);
         let Some((at, about)) = open.and_then(|(at, hold)| Some((at, hold.about.clone()?))) else {

@@ -1,5 +1,5 @@
-//! What a user hears beside the answer: under `tasks` one task may end and the next one begin in the same breath, and what the
-//! first one told is no less for the user than what the second one asks.
+//! Texts that a user hears in addition to the answer: under `tasks` one task may end and the next one begin in the same turn,
+//! and the user must hear the result of the first task as well as the question of the second.
 
 use std::sync::Arc;
 use steersman_machine::commit::Kind;
@@ -10,8 +10,8 @@ use steersman_machine::network::{Does, Network, Route, RouteBy, Turns};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::turns;
 
-/// What a user hears of a task that ended: the answer of an agent, what another person said, what stands in the place of
-/// a person who ran out of time. What the user said is nothing new to them.
+/// The text that a user hears of a task that ended: the answer of an agent, the words of another person, or the text that
+/// replaces a person who ran out of time. Not the user's own words.
 fn told_by(target: &Target, result: &CallResult) -> Option<Body> {
     let by_user = result.by.as_deref() == Some("user");
     let heard = match (target, result.how) {
@@ -23,7 +23,7 @@ fn told_by(target: &Target, result: &CallResult) -> Option<Body> {
     result.body.filter(|_| heard)
 }
 
-/// Reads one branch.
+/// Reader of one branch.
 pub(super) struct Heard<'a> {
     pub(super) network: &'a Network,
     pub(super) snapshot: &'a Snapshot,
@@ -31,7 +31,7 @@ pub(super) struct Heard<'a> {
 }
 
 impl Heard<'_> {
-    /// The texts of the tasks that ended between the answer before and the one that an agent gives now, in their order.
+    /// Returns the texts of tasks that ended between the previous answer and the present one of `speaker`, in order.
     pub(super) fn on_the_way(&self, root: Id, speaker: Id, answer: &str) -> Vec<Arc<str>> {
         let mut path = vec![speaker];
         let mut at = speaker;
@@ -39,7 +39,7 @@ impl Heard<'_> {
             path.push(parent);
             at = parent;
         }
-        // Where a desk's answer is handed upwards, it is the desk below that has more to tell.
+        // If a desk passes the answer of a desk below upwards, the lower desk has more to tell.
         path.reverse();
         let mut at = speaker;
         while let Some(below) = self.gave(at) {
@@ -51,7 +51,7 @@ impl Heard<'_> {
         told.collect::<Vec<_>>().concat()
     }
 
-    /// The routed member whose answer a routed agent that rests has given on.
+    /// Returns the routed member whose answer a resting routed agent passed on.
     fn gave(&self, agent: Id) -> Option<Id> {
         let is_routed = |id: Id| self.snapshot.agent(id).kind == Kind::Routed;
         if self.snapshot.agent(agent).phase != Phase::Resting || !is_routed(agent) {
@@ -84,7 +84,7 @@ impl Heard<'_> {
     }
 
     fn at_desk(&self, desk: Id, answer: &str) -> Vec<Arc<str>> {
-        // Its own end, which is the answer, lies on top if it rests; below that each end is one that was heard before.
+        // If the desk rests, its own end is on top and is the answer; each end below it was heard before.
         let mut ends = u32::from(self.snapshot.agent(desk).phase == Phase::Resting);
         let mut told: Vec<Arc<str>> = Vec::new();
         let mut closed: Vec<CallResult> = Vec::new();
@@ -101,7 +101,7 @@ impl Heard<'_> {
                     let result = closed.iter().find(|result| result.call == call.id);
                     let spoken = match call.target {
                         Target::Agent(member) => self.turns(member, call.id),
-                        // Whoever is asked is told what for.
+                        // A person who is asked reads the reason.
                         Target::Person(_) => 1,
                         Target::Tool(_) | Target::Wait | Target::Branches(_) | Target::Unknown => 0,
                     };
@@ -124,8 +124,8 @@ impl Heard<'_> {
         told
     }
 
-    /// How often an agent ended a turn, and so was heard, while it served a call; two stand for more, so that a long talk is not
-    /// read to its beginning.
+    /// Number of turns that an agent ended, and so was heard, while it served a call; 2 means two or more, so that a long
+    /// conversation is not read to its beginning.
     fn turns(&self, agent: Id, call: Id) -> u32 {
         let mut turns = 0;
         for interaction in self.down(agent) {
@@ -155,7 +155,7 @@ impl Heard<'_> {
         turns(self.network, self.snapshot, agent) == Turns::Dialogue
     }
 
-    /// A stack from its top.
+    /// The interactions of a stack, newest first.
     fn down(&self, agent: Id) -> impl Iterator<Item = Interaction> + '_ {
         let mut line = self.snapshot.agent(agent).last;
         let mut here = Vec::new();

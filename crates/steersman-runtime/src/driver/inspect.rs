@@ -1,4 +1,4 @@
-//! Looking at a session without owning it.
+//! Inspection of a session without owning it.
 
 use super::standing;
 use crate::bind::{self, Values};
@@ -17,7 +17,7 @@ use steersman_machine::ids::Id;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::{Cx, wishes};
 
-/// Looks at a session without owning it: what is on disk now.
+/// Reads the present state of a session from disk, without owning it.
 pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, EngineError> {
     let info = info_of(engine, id).await?;
     let store = engine.store().clone();
@@ -47,7 +47,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
             snapshot: loaded.snapshot,
         });
     }
-    // What is left behind keeps the binding that it had.
+    // A superseded branch keeps its old binding.
     let live = branches.iter().filter(|b| !b.superseded);
     let binding = bind::common(&info.id, live.map(|b| (b.id, &b.snapshot)))?;
     let (mut network, mut values) = (None, Values::default());
@@ -57,7 +57,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
         let bound = engine.network_of(&info.id, binding, &text).await?;
         values = bind::open(&info.id, &bound, binding, &text)?;
         let key = (binding.source, bind::manifest(&info.id, binding, &text)?);
-        // Who only looks may lack what is in Rust.
+        // Inspection works without the states and routers in Rust.
         let here = engine.with_natives(bound.clone(), &values, key);
         network = Some(here.unwrap_or(bound));
     }
@@ -107,7 +107,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     })
 }
 
-/// Effects in doubt that no branch waits for, each as it stood last while one did.
+/// Returns effects in doubt that no branch waits for, each with the last snapshot where one did.
 async fn left_in_doubt(
     load: &Load,
     ledger: &Ledger,
@@ -126,7 +126,7 @@ async fn left_in_doubt(
         let mut views = branches.iter().filter(|b| b.id == record.branch);
         let snapshot = match views.find(open) {
             Some(view) => view.snapshot.clone(),
-            // Behind the line that wished it, it was open for sure.
+            // After the line that wished the effect, it was certainly open.
             None => load.snapshot(effect.line()).await?.snapshot,
         };
         left.push((effect, snapshot));
@@ -134,7 +134,7 @@ async fn left_in_doubt(
     Ok(left)
 }
 
-/// How one branch stands, as far as the log tells.
+/// Returns the standing of one branch, as far as the log tells.
 pub(crate) fn settled_on(inspection: &Inspection, branch: &BranchView) -> Settled {
     let Some(network) = &inspection.network else {
         return Settled::Empty;
@@ -149,7 +149,7 @@ pub(crate) fn settled_on(inspection: &Inspection, branch: &BranchView) -> Settle
     )
 }
 
-/// When an effect was wished.
+/// The time at which an effect was wished.
 pub(super) fn since(past: &Past, effect: Id) -> steersman_machine::ids::Time {
     let line = past.line(effect.line()).ok();
     let now = line.and_then(|line| line.commit.as_ref().map(|c| c.now));

@@ -1,6 +1,6 @@
-//! Doubts that nobody waits for: an effect that may have happened, whose call was ended or whose branch was left. No way by
-//! which a call ends says whether it happened, so its doubt is open until somebody knows: it is listed, whoever would be asked
-//! may say how it ended, and equal calls do not begin meanwhile.
+//! Doubts about effects that no branch waits for: the effect may have happened, and its call was ended or its branch was left.
+//! The end of a call does not tell if the effect happened, so the doubt stays open until a person or probe knows: it is listed,
+//! the people who would be asked may resolve it, and equal calls do not begin meanwhile.
 
 use super::Driver;
 use super::draft::{Draft, NewHold, Note};
@@ -13,14 +13,14 @@ use steersman_machine::network::{ANYBODY, OnDoubt, ToolDef};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
-/// An effect in doubt that no branch waits for, as it stood last while one did.
+/// An effect in doubt that no branch waits for, with the last snapshot where one did.
 pub(super) struct Left {
     snapshot: Snapshot,
     wish: Wish,
 }
 
 impl Driver {
-    /// Opens the doubt of an effect. False: its definition has nobody asked, and it is to be given up.
+    /// Opens the doubt of an effect. Returns false if its definition asks nobody, so that it is to be given up.
     pub(super) fn opens_doubt(
         &self,
         draft: &mut Draft,
@@ -43,7 +43,7 @@ impl Driver {
         self.asks_about(tool)
     }
 
-    /// Whether somebody is asked about the doubts of a tool.
+    /// Returns true if a person is asked about doubts of this tool.
     pub(super) fn asks_about(&self, tool: &Name) -> bool {
         let def = self.tool_def(tool);
         match def.and_then(|def| def.on_doubt.as_ref()) {
@@ -53,8 +53,8 @@ impl Driver {
         }
     }
 
-    /// No branch waits for an effect any more: what may have happened is in doubt from here on, if it was not before. What its
-    /// definition gives up without asking anybody is given up.
+    /// No branch waits for an effect any more: if it may have happened, it is in doubt from here on. It is given up if its
+    /// definition asks nobody.
     pub(super) fn leaves_in_doubt(&mut self, draft: &mut Draft, effect: Id, tool: &Name) {
         let epoch = self.claim.epoch;
         let Some(record) = self.ledger.effect(effect) else {
@@ -78,7 +78,7 @@ impl Driver {
         }
     }
 
-    /// The same where this line may say that nobody knows how an attempt ended.
+    /// Calls [`Driver::leaves_in_doubt`] for an effect that is out no more and that this line leaves in doubt.
     pub(super) async fn left_unknown(
         &mut self,
         draft: &mut Draft,
@@ -94,7 +94,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What earlier owners left in doubt: of what they had begun and no branch waits for, nothing runs.
+    /// Opens the doubts that earlier owners left: effects that had begun and that no branch waits for do not run any more.
     pub(super) async fn find_left(&mut self, draft: &mut Draft) -> Result<(), EngineError> {
         let doubted = self.ledger.effects().filter(|(id, record)| {
             let open = self.ledger.may_have_happened(*id, self.claim.epoch);
@@ -111,7 +111,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Effects that run or are in doubt and for which no branch waits.
+    /// Returns effects that run or are in doubt and that no branch waits for.
     pub(super) fn unsettled(&self) -> impl Iterator<Item = Id> {
         let effects = self.ledger.effects().filter(|(id, record)| {
             let in_doubt = self.ledger.hold(*id, Why::Doubt).is_some();
@@ -120,7 +120,7 @@ impl Driver {
         effects.map(|(id, _)| id)
     }
 
-    /// Tools of a server to which such effects belong, by their names there.
+    /// Returns the tools of a server to which such effects belong, by their names at the server.
     pub(super) async fn unsettled_tools(
         &mut self,
         server: &Name,
@@ -138,13 +138,13 @@ impl Driver {
         Ok(tools)
     }
 
-    /// The tool of an effect that no branch waits for.
+    /// Returns the tool of an effect that no branch waits for.
     pub(super) async fn tool_left(&mut self, effect: Id) -> Result<Option<Name>, EngineError> {
         let stood = self.stood(effect).await?;
         Ok(stood.and_then(|(_, wish)| Some(work_of(&wish)?.tool.clone())))
     }
 
-    /// Looks up how what was left in doubt stood, so that lists can tell of it.
+    /// Loads the snapshots of effects that were left in doubt, so that lists can show them.
     pub(super) async fn know_left(&mut self) -> Result<(), EngineError> {
         for effect in std::mem::take(&mut self.left_now) {
             if let Some((snapshot, wish)) = self.stood(effect).await? {
@@ -157,7 +157,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What is left in doubt on a branch; none: on all branches.
+    /// Returns the effects left in doubt on a branch; `None` means all branches.
     pub(super) fn left_in_doubt(&self, of: Option<Id>) -> impl Iterator<Item = Pending> {
         let cx = Cx {
             network: self.network(),
@@ -173,7 +173,7 @@ impl Driver {
     }
 }
 
-/// What was run for an effect of a tool.
+/// The work of a tool's effect.
 pub(super) fn work_of(wish: &Wish) -> Option<&steersman_machine::effect::ToolWork> {
     match &wish.work {
         Work::Tool(tool) | Work::Simulate(tool) => Some(tool),

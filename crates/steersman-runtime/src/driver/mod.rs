@@ -1,14 +1,14 @@
 //! The loop: offers in, a tick, a line, effects.
 //!
-//! One task per session owns its snapshots and its ledger; everything else tells it things. Per turn of the loop:
+//! One task per session owns its snapshots and its ledger; handles and other tasks send it messages. Each turn of the loop:
 //!
-//! 1. what came in is sorted into offers of branches ([`act`], [`outcome`]);
-//! 2. a branch with something new is ticked ([`turn`]): the machine takes or leaves each offer;
-//! 3. each wish is taken to the ledger ([`wish`]): holds, and `Started` for what may begin;
-//! 4. the line is appended, one row ([`writer`]);
-//! 5. what depends on the line begins when the disk has it, the rest at once ([`attempt`]).
+//! 1. inputs are sorted into offers of branches ([`act`], [`outcome`]);
+//! 2. a branch that has new offers is ticked ([`turn`]): the machine takes or leaves each offer;
+//! 3. each wish is taken to the ledger ([`wish`]): holds, and `Started` for effects that may begin;
+//! 4. the line is appended as one row ([`writer`]);
+//! 5. effects that depend on the line begin when the line is on disk, all others immediately ([`attempt`]).
 //!
-//! Where nothing goes on by itself all of that is given up until something comes ([`parked`]).
+//! While nothing goes on by itself the session is parked: the driver's memory is freed until something arrives ([`parked`]).
 
 mod act;
 mod attempt;
@@ -79,47 +79,47 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use writer::Writer;
 
-/// Things that handles may have told and the driver did not hear yet; whoever tells more waits.
+/// Capacity of the channel from handles to the driver. A handle that sends more waits.
 const TOLD: usize = 64;
-/// The same of tasks.
+/// Capacity of the channel from tasks to the driver.
 const FROM_TASKS: usize = 256;
 
-/// A session and all that its owner knows of it.
+/// A session and everything that its owner keeps about it in memory.
 pub(crate) struct Driver {
     engine: Engine,
     session: SessionId,
     claim: Claim,
-    /// Random; makes ids unique after a restored backup. Written with the first line of this owner.
+    /// Random number that makes ids unique after a backup is restored. Written with the first line of this owner.
     mark: u64,
     claimed: bool,
-    /// None until the session has begun.
+    /// `None` until the session has begun.
     network: Option<Arc<Network>>,
     values: Values,
     ledger: Ledger,
     past: Arc<Past>,
     load: Load,
     branches: BTreeMap<Id, Branch>,
-    /// Effects that are out on branches that have ticks.
+    /// Effects that are out, on branches that have ticks.
     outs: BTreeMap<Id, Out>,
-    /// Attempts of tools that have begun and have not told how they ended, whatever became of their calls.
+    /// Attempts of tools that have begun and have not reported their end, also if their calls are already over.
     at_work: BTreeMap<(Id, u32), AtWork>,
     /// Effects in doubt that no branch waits for.
     left: BTreeMap<Id, left::Left>,
-    /// Those of them of which it is not known yet how they stood.
+    /// Effects in doubt that no branch waits for and that are still to be added to `left`.
     left_now: Vec<Id>,
     /// Effects that may begin now.
     to_start: BTreeSet<Id>,
-    /// Effects for which no slot was free, by agent.
+    /// Effects that wait for a free slot, by agent.
     queued: BTreeMap<Id, BTreeSet<Id>>,
-    /// Model calls that wait for what others have reserved of the session's budget.
+    /// Model calls that wait for budget which other calls have reserved.
     short: BTreeSet<Id>,
     /// Model calls whose places do not answer.
     outages: outage::Outages,
-    /// Effects that begin when an equal one has ended, and that one.
+    /// Effects that wait for the end of an equal effect, with the id of that effect.
     behind: BTreeMap<Id, Id>,
     /// Branches that have something new.
     fresh: BTreeSet<Id>,
-    /// Branches may have ended, or somebody may wait for some since it was last looked.
+    /// Branches may have ended, or calls may have begun to wait for branches, since the last check.
     may_have_ended: bool,
     writer: Writer<OnDisk>,
     next: Line,
@@ -130,58 +130,58 @@ pub(crate) struct Driver {
     standing: watch::Sender<Standing>,
     still: Arc<Notify>,
     live: Live,
-    /// What lists show, as last written.
+    /// The state shown in session lists, as it was last written.
     shown: SessionState,
-    /// Who waits for the end, once it is wanted.
+    /// Callers that wait for the driver to stop; `None` until a stop is requested.
     stopping: Option<Vec<oneshot::Sender<()>>>,
-    /// What was written since the ledger's last checkpoint.
+    /// Amount written since the ledger's last checkpoint.
     since: Since,
-    /// Escrow that may not be on disk yet, by line: what it is drawn for begins when it is.
+    /// Escrow that may not be on disk yet, by line. Calls that need it begin when it is on disk.
     drawn: VecDeque<(Line, Amount)>,
-    /// The most that a model call of this session was taken to need.
+    /// The largest amount that a model call of this session has reserved or spent, as far as the budgets limit it.
     dearest: Amount,
-    /// Branches that agents asked for and that begin next.
+    /// Branches that agents asked for and that are opened next.
     to_open: Vec<branches::ToOpen>,
-    /// Branches that machines chose: where, for which call, which, and up to which line.
+    /// Branches that machines chose for adoption: the target branch, its call, the adopted branch, and the last line to adopt.
     to_adopt: Vec<(Id, (Id, Id), Id, Line)>,
-    /// Branches that the line in hand supersedes.
+    /// Branches that the current line supersedes.
     left_behind: Vec<Id>,
-    /// Effects in doubt whose probe runs: they are held, and may end by themselves.
+    /// Probes that run. Their effects are held, and the hold may end without a person.
     probing: BTreeSet<Id>,
     /// Lists of tools that servers may change.
     following: follow::Following,
-    /// Effects that tell people what waits for them, and how they stand in this process.
+    /// Effects that notify people, with their state in this process.
     reaching: BTreeMap<Id, reach::State>,
-    /// Searches over branches that go on.
+    /// Searches over branches that are open.
     searches: explore::Searches,
-    /// Whether it stands after each line.
+    /// Says if the session stops after each line.
     stepping: step::Stepping,
 }
 
 /// A branch that has ticks.
 pub(crate) struct Branch {
     snapshot: Snapshot,
-    /// The line before the next one, and its hash.
+    /// The last line of the branch, and its hash.
     prev: Line,
     hash: Hash,
-    /// What came in and was not taken yet.
+    /// Offers that arrived and were not taken yet.
     offers: Vec<Offer>,
     caches: HashMap<Id, RenderCache>,
     label: Option<Name>,
-    /// Where it stood when it began, for positions in scripts; none for `main`.
+    /// Snapshot at the line where the branch begins, for positions in scripts; `None` for `main`.
     base: Option<Snapshot>,
-    /// What was written since its last checkpoint.
+    /// Amount written since the branch's last checkpoint.
     since: Since,
-    /// When the machine wants to be offered the clock.
+    /// The next time at which the machine wants to be offered the clock.
     deadline: Option<Time>,
 }
 
-/// What a branch is to be offered, before it is in the machine's terms.
+/// Something to offer to a branch, before it is translated into the machine's terms.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// As it is.
+    /// An offer that is already in the machine's terms.
     Offer(Box<Offered>),
-    /// Of a call; mapped when it is offered.
+    /// The raw outcome of a call; mapped when it is offered.
     Raw {
         effect: Id,
         attempt: u32,
@@ -189,9 +189,9 @@ pub(crate) enum What {
         by: Option<Name>,
         simulated: bool,
     },
-    /// With what the ledger knows and what was shown by then.
+    /// An interrupt. What the ledger knows and what was streamed by then is added when it is offered.
     Interrupt(Said),
-    /// The same.
+    /// A cancel by this person or role; completed like an interrupt.
     Cancel(steersman_machine::effect::Cancelled, Name),
 }
 
@@ -199,120 +199,121 @@ pub(crate) enum What {
 pub(crate) struct Out {
     branch: Id,
     wish: Wish,
-    /// Of tool and arguments.
+    /// Digest of tool and arguments.
     digest: Option<Digest>,
     /// The attempt that runs or ran last.
     attempt: u32,
     state: OutState,
-    /// Slot of its tool, until an attempt begins.
+    /// Slot of the effect's tool, until an attempt begins.
     permit: Option<OwnedSemaphorePermit>,
-    /// Its turn at a place, once that has come, of a tool until an attempt begins: of one that has a rate, or that did not
-    /// answer.
+    /// Permit of the limiter: of a tool at a place that has a rate, until an attempt begins; of a model call that waited for a
+    /// place that did not answer.
     turn: Option<Permit>,
-    /// Streamed of the attempt that runs.
+    /// Text that the running attempt has streamed.
     shown: String,
-    /// Of a model call that was rendered: digest of the request, its common prefix with the one before, what broke it.
+    /// Of a model call that was rendered: digest of the request, length of the prefix that it shares with the request before,
+    /// and the cause that ended this prefix.
     request: Option<(Digest, u64, Option<Name>)>,
-    /// Bytes that the attempt that runs has streamed: text, reasoning, calls.
+    /// Bytes that the running attempt has streamed: text, reasoning, calls.
     came: u64,
-    /// What is reserved for it.
+    /// Budget reserved for the effect.
     reserved: Amount,
-    /// Tokens that it sends, as far as known.
+    /// Estimated tokens of the request.
     sent: u64,
-    /// The model that the definition names for it, once it was rendered.
+    /// The model that the definition names for the call, once the request was rendered.
     asked: Option<Name>,
-    /// Of a model call: which model of its chain is asked, from 0.
+    /// Index, from 0, of the model in the fallback chain that is asked.
     rung: usize,
-    /// Attempts that the models before it took.
+    /// Attempts made with the models before it in the chain.
     tried: u32,
-    /// What the model costs that is asked, if that is known.
+    /// Price of the model that is asked, if known.
     price: Option<Price>,
-    /// Secrets that were asked for: parameter and sealed value.
+    /// Secrets that a person gave: parameter and sealed value.
     inputs: Vec<(Name, String)>,
-    /// Somebody let it repeat what they were told of: equal effects as they stood at this line.
+    /// A person allowed the repetition of the equal effects that existed at this line.
     word: Option<Line>,
-    /// Whose approval it has ([`Hold::by`](steersman_machine::commit::Hold::by)).
+    /// Roles that have approved the effect ([`Hold::by`](steersman_machine::commit::Hold::by)).
     approved: Vec<Name>,
     since: Time,
 }
 
-/// An attempt of a tool that has begun. Its task tells how it ended, whatever happens to it.
+/// An attempt of a tool that has begun. Its task always reports its end.
 struct AtWork {
     cancel: CancellationToken,
-    /// It may change the world: nobody lets go of the session before it has told what it did.
+    /// It may change the world: the session is not released before the attempt has reported its end.
     world: bool,
-    /// Slot of its tool, for as long as it runs.
+    /// Slot of the tool, held while the attempt runs.
     permit: Option<OwnedSemaphorePermit>,
-    /// Its turn at a place that has a rate.
+    /// Permit of a place that has a rate.
     turn: Option<Permit>,
 }
 
-/// Where an effect stands.
+/// State of an effect that is out.
 #[derive(Debug)]
 pub(crate) enum OutState {
-    /// It may begin.
+    /// The effect may begin.
     Ready,
     /// It waits for a search over branches ([`explore`]).
     Stands,
     /// A hold keeps it.
     Held,
-    /// A person keeps effects of its tool from beginning.
+    /// An order of a person keeps effects of its tool from beginning.
     Barred,
-    /// No slot is free.
+    /// It waits for a free slot, for its turn at a place, for an equal effect, for budget, or for the next step.
     Queued,
-    /// This line is on its way to the disk, and the attempt begins when it is there, whoever wakes it: its `Started`, or what
-    /// it costs.
+    /// A line is on its way to the disk: the effect's `Started`, or the escrow for its cost. The attempt begins when the line
+    /// is on disk, also if something wakes the effect earlier.
     Starting(Line),
     /// An attempt runs.
     Running(CancellationToken),
-    /// Another attempt follows soon, at about this time; waited for in memory.
+    /// Another attempt follows soon, at about this time; the wait is in memory only.
     Soon(Time),
-    /// Another attempt follows at that time.
+    /// Another attempt follows at this time; the time is in the log.
     Later(Time),
-    /// It ends from outside or by time: a question, an event, a timer.
+    /// A question, an event or a timer: it ends by an input from outside or by time.
     Waits,
     /// Its outcome is offered.
     Over,
 }
 
-/// What is to happen when a line is on disk.
+/// Action to take when a line is on disk.
 pub(crate) enum OnDisk {
-    /// This attempt begins.
+    /// Begin this attempt.
     Start(Id, u32),
-    /// The attempt to tell a person begins.
+    /// Begin the attempt to notify a person.
     Reach(Id),
-    /// The attempt of a probe begins: the probe, the effect in doubt, the attempt.
+    /// Begin an attempt of a probe: the probe, the effect in doubt, the attempt.
     Probe(Id, Id, u32),
-    /// Somebody is told, or may ask soon.
+    /// Send the receipt to the sender that waits, or keep it for one that asks soon.
     Receipt(Option<oneshot::Sender<Receipt>>, Receipt),
-    /// The inbox and the box of events are looked at.
+    /// Look at the inbox and the box of events.
     Look,
 }
 
-/// What became of so many messages is remembered for who asks a moment late.
+/// Number of receipts that are kept for senders that ask a moment late.
 const FATES: usize = 64;
 
-/// The session's inbox as the owner knows it.
+/// The session's inbox as its owner has read it.
 #[derive(Default)]
 struct Inbox {
-    /// Read already, by id; gone when it is taken.
+    /// Messages already read, by id; removed when they are taken.
     known: BTreeMap<Name, InboxMessage>,
-    /// Events that meet no wait so far.
+    /// Events that match no open wait so far.
     events: Vec<InboxMessage>,
-    /// Who waits to hear of a message.
+    /// Senders that wait for the fate of a message.
     replies: HashMap<Name, oneshot::Sender<Receipt>>,
-    /// Messages whose line is not on disk yet, and that nobody waited for when it was made.
+    /// Messages whose line is not on disk yet, and whose sender did not wait when the line was made.
     soon: BTreeSet<Name>,
-    /// What became of the last ones for which nobody waited.
+    /// Receipts of the last messages for which no sender waited.
     fates: VecDeque<Receipt>,
     look: bool,
-    /// The same, when what its time ended has taken its place in the log.
+    /// Look at the inbox again once the pending time-outs are written.
     late: bool,
 }
 
-/// Owns a session and drives it in a task of its own.
-/// `told` is what it hears before anything begins: who waits to be told what becomes of a message that lies in the inbox
-/// already, or that it is to let go when it has read that. `steps`: it stands after each line.
+/// Claims a session and drives it in a task of its own. `told` holds messages that the driver reads before anything begins:
+/// senders that wait for the fate of a message which is already in the inbox, or a request to stop once the inbox is read.
+/// `steps`: the session stops after each line.
 pub(crate) async fn spawn(
     engine: &Engine,
     id: &str,
@@ -334,7 +335,7 @@ pub(crate) async fn spawn(
         live: live.clone(),
     };
     for told in told {
-        // nobody else has the handle yet: there is room
+        // no other handle exists yet, so the channel has room
         handle.to.try_send(told).ok();
     }
     let told = (from_handles, standing, still, live);
@@ -345,8 +346,8 @@ pub(crate) async fn spawn(
     Ok(handle)
 }
 
-/// Drives a session for as long as something goes on, and waits while it is parked, until it is let go of. What driving
-/// takes lies in boxes of its own: a parked session gives them back.
+/// Drives a session while something goes on, and waits while it is parked, until it is released. The futures of driving are
+/// boxed, so a parked session frees their memory.
 async fn own(driver: Box<Driver>) {
     let (mut driver, mut woken) = (driver, None);
     while let Some(parked) = Box::pin(driver.run(woken)).await {
@@ -357,16 +358,16 @@ async fn own(driver: Box<Driver>) {
     }
 }
 
-/// What a driver comes to.
+/// Reason why the loop ended.
 enum Come {
     /// Nothing goes on by itself.
     Parked,
-    /// Somebody stopped it.
+    /// A stop was requested.
     Stopped,
 }
 
 impl Driver {
-    /// Until it is parked; none: it was let go of.
+    /// Drives the session until it is parked. `None`: it was released or failed.
     async fn run(mut self: Box<Self>, woken: Option<Woken>) -> Option<Parked> {
         let ended = AssertUnwindSafe(self.drive(woken)).catch_unwind().await;
         let why = match ended {
@@ -378,7 +379,7 @@ impl Driver {
                 what: "the driver panicked; what is on disk is whole".to_owned(),
             },
         };
-        // Whatever was in memory only is gone: who claims next goes on from the disk.
+        // Everything that was only in memory is lost: the next owner continues from the disk.
         for out in self.outs.values() {
             if let OutState::Running(cancel) = &out.state {
                 cancel.cancel();
@@ -403,7 +404,7 @@ impl Driver {
             None => self.recover().await?,
         }
         self.inbox.look = true;
-        // who opened it for a message is there before the message is read
+        // a sender that opened the session for its message is registered before that message is read
         while let Ok(told) = self.from_handles.try_recv() {
             self.told(told);
         }
@@ -425,7 +426,7 @@ impl Driver {
         }
     }
 
-    /// Does all that can be done without waiting for the outside.
+    /// Does everything that can be done without waiting for the outside.
     async fn work(&mut self) -> Result<(), EngineError> {
         loop {
             for ready in self.writer.take_ready() {
@@ -458,11 +459,11 @@ impl Driver {
         }
     }
 
-    /// Waits until something came in: from tasks, handles, the disk, the clock or another process. True if nothing did for
-    /// a while, and it may be parked.
+    /// Waits for an input from tasks, handles, the disk, the clock or another process. Returns true if nothing happened for a
+    /// while, so that the session may be parked.
     async fn wait(&mut self) -> Result<bool, EngineError> {
         let clock = self.engine.clock().clone();
-        // Where it stands time moves nothing: what is due is due when it goes on.
+        // While the session is stopped after a line, time does nothing: what is due is handled when the session goes on.
         let due = self.next_due().filter(|_| !self.stands());
         let timer = async {
             match due {
@@ -514,7 +515,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Waits until more is on disk, and no longer than anybody wants this process to go on.
+    /// Waits until the next batch is on disk. Fails if this process is told to stop.
     async fn next_written(&mut self) -> Result<(), EngineError> {
         let alive = self.engine.0.alive.clone();
         tokio::select! {
@@ -579,12 +580,12 @@ impl Driver {
         }
     }
 
-    /// The next branch that has something new, by id: `main` first.
+    /// Returns the first branch, by id, that has something new; `main` comes first.
     fn next_branch(&self) -> Option<Id> {
         self.fresh.first().copied()
     }
 
-    /// The next effect that may begin; nothing begins while the session is paused or being stopped.
+    /// Returns the next effect that may begin. Nothing begins while the session is paused or being stopped.
     fn next_start(&mut self) -> Option<Id> {
         if self.is_halted() {
             return None;
@@ -599,7 +600,7 @@ impl Driver {
         self.ledger.paused || self.stopping.is_some()
     }
 
-    /// The next effect whose `Started` has reached the disk while nothing may begin any more.
+    /// Returns the next effect whose `Started` is on disk while nothing may begin any more.
     fn next_not_begun(&self) -> Option<Id> {
         let starting = |id: &&Id| {
             let out = self.outs.get(id);
@@ -612,7 +613,7 @@ impl Driver {
             .copied()
     }
 
-    /// Something is to be offered to a branch. Of a branch without ticks it is the ledger's.
+    /// Queues an offer for a branch. An offer for a branch without ticks is dropped: only the ledger counts there.
     fn offer(&mut self, branch: Id, offer: Offer) {
         if let Some(known) = self.branches.get_mut(&branch) {
             known.offers.push(offer);
@@ -623,7 +624,7 @@ impl Driver {
 
     fn busy(&self) {
         self.standing.send_if_modified(|standing| match standing {
-            // Nobody waits for that.
+            // Nobody waits for the state `Busy`.
             Standing::Settled(..) | Standing::Outside(_) | Standing::Stands { .. } => {
                 *standing = Standing::Busy;
                 false
@@ -669,7 +670,7 @@ impl Driver {
         }
     }
 
-    /// The driver has nothing to do, and all is on disk; effects may run.
+    /// Returns true if the driver has nothing to do and everything is on disk; effects may run.
     fn is_still(&self) -> bool {
         self.writer.is_idle()
             && !self.inbox.look
@@ -680,9 +681,9 @@ impl Driver {
             && (self.to_start.is_empty() || self.ledger.paused || self.stopping.is_some())
     }
 
-    /// What has to happen before anything goes on.
+    /// Returns the events outside that have to happen before anything goes on.
     fn outside(&self) -> Outside {
-        // Who waits for a turn goes on by the clock of the limiter; who waits for a slot, when another ends.
+        // The limiter's clock moves effects that wait for a turn; the end of another effect moves those that wait for a slot.
         let waits_for_slot = |id: &Id| {
             self.waits_for_another(*id)
                 || self.short.contains(id)
@@ -693,7 +694,7 @@ impl Driver {
             OutState::Queued => !self.ledger.paused && !waits_for_slot(id),
             _ => false,
         });
-        // Those whose branch was left, or whose call was cancelled.
+        // Attempts whose branch was left, or whose call was cancelled.
         let left = self.at_work.iter().filter(|((id, attempt), at_work)| {
             let mut out = self.outs.get(id).into_iter();
             at_work.world && !out.any(|out| out.attempt == *attempt)
@@ -714,7 +715,7 @@ impl Driver {
         }
     }
 
-    /// Nothing goes on by itself, and all is on disk.
+    /// Returns true if nothing goes on by itself and everything is on disk.
     fn is_quiet(&self) -> bool {
         self.is_still()
             && !self.is_probing()
@@ -723,18 +724,19 @@ impl Driver {
             && self.searches.judging() == 0
             && self.outs.iter().all(|(id, out)| match out.state {
                 OutState::Stands | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
-                // Whether anything goes on is seen by the one that it waits for.
+                // The effect that it waits for shows if anything goes on.
                 OutState::Queued if self.waits_for_another(*id) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
                     self.ledger.paused || self.stopping.is_some()
                 }
                 OutState::Starting(_) | OutState::Running(_) | OutState::Over => false,
             })
-            // What is due already ends in the next turn of the loop.
+            // Effects that are due already end in the next turn of the loop.
             && self.next_due().is_none_or(|due| due > self.engine.clock().now())
     }
 
-    /// Whether it may be let go of: what has begun and must not be repeated has told what it did, and all is on disk.
+    /// Returns true if the session may be released: attempts that must not be repeated have reported their end, and everything
+    /// is on disk.
     fn is_done(&self) -> bool {
         self.stopping.is_some()
             && self.writer.is_idle()
@@ -751,7 +753,7 @@ impl Driver {
         self.engine.0.options.durability == Durability::Step
     }
 
-    /// Asks a question that reads the past. What could not be read makes the answer void.
+    /// Asks a question that reads the past. Fails if something could not be read: then the answer is void.
     fn ask<T>(&self, question: impl FnOnce(&Cx<'_>) -> T) -> Result<T, StoreError> {
         let cx = Cx {
             network: self.network(),
@@ -764,14 +766,14 @@ impl Driver {
         }
     }
 
-    /// The network. Only where the session has begun.
+    /// The network. Panics if the session has not begun.
     fn network(&self) -> &Arc<Network> {
         self.network
             .as_ref()
             .expect("a session that has begun is bound")
     }
 
-    /// The time of the next line of a branch: never before that of the line before, however clocks are set.
+    /// The time of the next line of a branch; never earlier than the line before, even if the clock was set back.
     fn now(&self, branch: Id) -> Time {
         let last = self
             .branches

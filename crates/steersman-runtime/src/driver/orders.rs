@@ -1,4 +1,4 @@
-//! Standing orders of people, and what they ask to be done again: pause, hold, retry.
+//! Orders of people that stay in force, and requests to repeat: pause, hold, retry.
 
 use super::act::{not_open, word};
 use super::branches::{Acted, ToBegin};
@@ -14,7 +14,7 @@ use steersman_machine::interaction::{Cause, Interaction};
 use steersman_machine::snapshot::Phase;
 
 impl Driver {
-    /// Nothing new begins while a session is paused.
+    /// Pauses or resumes the session. Nothing new begins while it is paused.
     pub(super) async fn pause(
         &mut self,
         message: &InboxMessage,
@@ -39,7 +39,7 @@ impl Driver {
         self.to_start.extend(ready.collect::<Vec<_>>());
     }
 
-    /// Effects of a tool are kept from beginning, or may begin again.
+    /// Keeps effects of a tool from beginning, or lets them begin again.
     pub(super) async fn order(
         &mut self,
         message: &InboxMessage,
@@ -55,7 +55,7 @@ impl Driver {
         }
         let known = self.ledger.barred().any(|known| known == tool.as_ref());
         if known && barred {
-            // ordered once more: it is as it was wanted
+            // the same order again: accept the message, change nothing
             self.accept_with(message, Vec::new()).await?;
             return Ok(Ok(()));
         }
@@ -78,7 +78,7 @@ impl Driver {
             self.state(id, OutState::Soon(now));
             self.to_start.insert(id);
         }
-        // What is ready and has not begun is looked at now: it is told at once that it is held.
+        // Effects that are ready and have not begun are barred now, so that lists show it immediately.
         let ready: Vec<Id> = self
             .outs
             .iter()
@@ -94,7 +94,7 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// Whether a person keeps this effect from beginning. One that is simulated touches nothing.
+    /// Returns true if an order keeps this effect from beginning. A simulated effect is never kept: it touches nothing.
     pub(super) fn is_barred(&self, id: Id) -> bool {
         let Some(out) = self.outs.get(&id) else {
             return false;
@@ -105,7 +105,7 @@ impl Driver {
         }
     }
 
-    /// It stays out and takes nothing from others.
+    /// Bars an effect: it stays out and holds no slot.
     pub(super) fn bar(&mut self, id: Id) {
         if let Some(out) = self.outs.get_mut(&id) {
             let agent = out.wish.agent;
@@ -115,7 +115,7 @@ impl Driver {
         }
     }
 
-    /// It was about to begin and may not. Of one whose `Started` is on disk it is said that nothing happened.
+    /// Bars an effect that was about to begin. If its `Started` is on disk, the ledger notes that nothing happened.
     pub(super) async fn keep_back(&mut self, id: Id) -> Result<(), EngineError> {
         let out = &self.outs[&id];
         let began = matches!(out.state, OutState::Starting(_)) && out.touches_world();
@@ -128,7 +128,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// What failed is tried again.
+    /// Repeats an attempt that failed, on request of a person.
     pub(super) async fn retry(
         &mut self,
         message: &InboxMessage,
@@ -182,7 +182,7 @@ impl Driver {
         }
     }
 
-    /// The commit before the one in which a model call that failed ended the session: there that call is open.
+    /// Returns the commit before the one where a failed model call ended the session: there that call is open.
     async fn failed_after(&mut self) -> Result<Result<Line, String>, EngineError> {
         const NOTHING: &str = "nothing failed here, and no other attempt is waited for";
         let Some(branch) = self.branches.get(&self.ledger.current) else {

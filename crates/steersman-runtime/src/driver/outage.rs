@@ -1,8 +1,8 @@
-//! A place that does not answer: a call of its model is held, and made when it answers again.
+//! A place that does not answer: calls of its models are held, and made when it answers again.
 //!
-//! The hold is written once, and stays open while the place is tried: a try writes what it may cost, where that is limited,
-//! and nothing else. In memory a held call has a seat at the limiter of its place ([`Limiter::wait`]), also while its session
-//! is parked. A takeover takes a new one, under the time that the log tells.
+//! The hold is written once and stays open while the place is tried. A try writes only its possible cost, and only if spending is
+//! limited. In memory a held call has a seat at the limiter of its place ([`Limiter::wait`]), also while its session is parked.
+//! After a takeover the call takes a new seat, with the start time from the log.
 
 use super::draft::{Draft, NewHold, Note};
 use super::{Driver, OutState};
@@ -22,36 +22,37 @@ use steersman_machine::effect::{Failure, Outcome, Retry};
 use steersman_machine::ids::{Digest, Id, Name, Time};
 use steersman_machine::network::{ANYBODY, ModelRetry};
 
-/// Code of a call whose place did not answer for as long as that is waited for.
+/// Code of a call whose place did not answer within its waiting time.
 pub(super) const CODE: &str = "outage";
 
-/// Calls whose places do not answer, or did not a moment ago.
+/// Calls whose places do not answer, or did not answer a moment ago.
 #[derive(Default)]
 pub(super) struct Outages(BTreeMap<Id, Outage>);
 
-/// One of them.
+/// One call of them.
 #[derive(Default)]
 struct Outage {
-    /// The first place of the chain that did not answer since all of it was asked last, and what it said.
+    /// First place that did not answer in the present pass through the chain, with its failure.
     down: Option<(Name, Failure)>,
-    /// How often it was tried since it is held.
+    /// Number of tries since the call is held.
     tries: u32,
-    /// It is not tried before: nothing else keeps a place from being asked where others answer there.
+    /// Earliest time of the next try. Needed where other calls are answered at the place: the circuit breaker lets them all
+    /// through.
     pause: Option<Time>,
-    /// Where it waits, and as who.
+    /// The limiter where the call waits, its request there, and the time since when it waits.
     gate: Option<(Arc<Limiter>, Ask, Time)>,
     seat: Option<Boxed<'static, Permit>>,
 }
 
 impl Outages {
-    /// Nobody waits at a place while nothing may begin: whoever is called there has to come.
+    /// Gives up all seats while nothing may begin: a call that gets its turn has to use it.
     pub(super) fn stand_up(&mut self) {
         for outage in self.0.values_mut() {
             outage.seat = None;
         }
     }
 
-    /// The next place that answers, or is to be tried: for which call.
+    /// Waits for the next turn at any place; returns the call and its permit.
     pub(super) async fn answered(&mut self) -> (Id, Permit) {
         poll_fn(|cx| {
             for (id, outage) in &mut self.0 {
@@ -69,7 +70,7 @@ impl Outages {
 }
 
 impl Outage {
-    /// Takes a seat, unless it has one or nobody told where.
+    /// Takes a seat, unless the call has one or its limiter is not known.
     fn sit(&mut self, clock: &Arc<dyn Clock>) {
         let Some((limiter, ask, parked)) = self.gate.clone().filter(|_| self.seat.is_none()) else {
             return;
@@ -85,7 +86,8 @@ impl Outage {
     }
 }
 
-/// Whether a failure says that nobody answers at a place: waiting mends it. `held`: nobody did before.
+/// Returns true if a failure means that the place does not answer and that waiting may help. `held`: the call waits for its place
+/// already.
 fn is_outage(failure: &Failure, held: bool) -> bool {
     let mended = match failure.retry {
         Retry::Never => false,
@@ -95,20 +97,20 @@ fn is_outage(failure: &Failure, held: bool) -> bool {
     mended
         && match &*failure.code {
             "unreachable" | "provider_overloaded" | super::attempt::CIRCUIT_OPEN => true,
-            // By itself it may be this request.
+            // On its own, such a failure may be due to this request.
             "tls" | "timeout" | "disconnected" | "truncated" | "provider_error" => held,
             _ => false,
         }
 }
 
 impl Driver {
-    /// Whether a call is held because nobody answers.
+    /// Returns true if a call is held because its place does not answer.
     pub(super) fn is_out(&self, id: Id) -> bool {
         self.ledger.hold(id, Why::Outage).is_some()
     }
 
-    /// What is done before a call fails because nobody answers: of the model that the agent asks, or the one of its chain
-    /// that is asked now.
+    /// Returns the retry settings of the model that the agent asks or, with `of_rung`, of the model in its chain that is asked
+    /// now.
     pub(super) fn model_retry(&self, id: Id, of_rung: bool) -> ModelRetry {
         let network = self.network();
         let out = self.outs.get(&id);
@@ -120,7 +122,7 @@ impl Driver {
         def.map_or_else(ModelRetry::default, |def| def.retry)
     }
 
-    /// Takes note of it where a failure says that nobody answers. A script is no place.
+    /// Notes the place if a failure means that it does not answer. Scripted models have no place.
     pub(super) fn notes_outage(&mut self, id: Id, failure: &Failure) -> bool {
         if !is_outage(failure, self.is_out(id)) {
             return false;
@@ -135,7 +137,8 @@ impl Driver {
         true
     }
 
-    /// Nobody of the chain is left to ask. Where one of them did not answer, the call waits for that; false: it fails.
+    /// The whole chain was asked. If one of its places did not answer, the call waits for that place; returns false if the call
+    /// fails.
     pub(super) async fn waits_for_place(
         &mut self,
         id: Id,
@@ -193,13 +196,13 @@ impl Driver {
         outage.pause = Some(now.plus(pause(outage.tries)));
         self.retry_queued();
         self.write(draft).await?;
-        // Where it waits is found out where it would begin.
+        // The call's seat is taken where it would begin.
         self.state(id, OutState::Soon(now));
         self.to_start.insert(id);
         Ok(true)
     }
 
-    /// Where no call of a model is under way, what was drawn for them is given back.
+    /// Gives back drawn escrow if no model call is under way.
     fn give_back_reserved(&mut self, draft: &mut Draft) {
         let under_way = self.outs.values().filter(|out| out.is_model()).any(|out| {
             !matches!(
@@ -212,7 +215,7 @@ impl Driver {
         }
     }
 
-    /// Whether a call that is about to begin has to wait for its place: then it has a seat there.
+    /// Returns true if a call that is about to begin has to wait for its place; it then has a seat there.
     pub(super) fn takes_seat(
         &mut self,
         id: Id,
@@ -226,7 +229,7 @@ impl Driver {
         }
         let seated = self.outages.0.get(&id).is_some_and(|o| o.seat.is_some());
         if !seated {
-            // What is wrong with it is said where it begins.
+            // The error is reported when the call begins.
             let Ok((limiter, ask)) = place(self, request) else {
                 return false;
             };
@@ -251,7 +254,7 @@ impl Driver {
         true
     }
 
-    /// Those that wait for their places have seats there, unless nothing may begin.
+    /// Gives seats to all calls that wait for their places, unless nothing may begin.
     pub(super) fn take_seats(&mut self) {
         let (outs, ledger) = (&self.outs, &self.ledger);
         self.outages.0.retain(|id, outage| {
@@ -273,7 +276,7 @@ impl Driver {
         }
     }
 
-    /// A place for which calls wait.
+    /// Returns a place for which calls wait.
     pub(super) fn place_out(&self) -> Option<Name> {
         let mut held = self.outs.iter().filter_map(|(id, out)| match out.state {
             OutState::Held => self.ledger.hold(*id, Why::Outage)?.about.clone(),
@@ -282,12 +285,12 @@ impl Driver {
         held.next()
     }
 
-    /// Whether a call waits for its place and for nothing else, with a seat there.
+    /// Returns true if a call has a seat at its place, so that it waits for nothing else.
     pub(super) fn is_seated(&self, id: Id) -> bool {
         self.outages.0.get(&id).is_some_and(|o| o.seat.is_some())
     }
 
-    /// The place of a held call answers, or this call is the one that tries whether it does.
+    /// The place of a held call answers, or this call is the one that tries it: lets the call begin.
     pub(super) fn place_calls(&mut self, id: Id, permit: Permit) {
         let now = self.engine.clock().now();
         let Some(out) = self.outs.get_mut(&id) else {
@@ -299,14 +302,14 @@ impl Driver {
         self.busy();
     }
 
-    /// What ends the hold of a call that was answered, or failed for another reason than that nobody is there.
+    /// Returns the note that ends the hold of a call that was answered, or that failed for another reason.
     pub(super) fn outage_over(&mut self, id: Id) -> Option<Note> {
         self.outages.0.remove(&id);
         let held = self.is_out(id);
         held.then(|| Self::released(id, Why::Outage, Release::Go, "place"))
     }
 
-    /// The same where something of this session keeps the call now.
+    /// Gives up the turn of a call that its own session keeps back. If another hold keeps it, the hold for its place ends.
     pub(super) async fn leave_seat(&mut self, id: Id) -> Result<(), EngineError> {
         let out = self.outs.get_mut(&id).expect("it is out");
         out.turn = None;
@@ -321,7 +324,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// Nobody answered for as long as it was waited for.
+    /// Fails a call whose place did not answer within its waiting time.
     pub(super) fn outage_expired(&mut self, id: Id) {
         let now = self.engine.clock().now();
         let hold = self.ledger.hold(id, Why::Outage);
@@ -348,7 +351,8 @@ impl Driver {
         self.answer_outcome(id, Outcome::Failed(failure), vec![note]);
     }
 
-    /// A person wants held calls to be tried now: they are as soon as the breaker lets one through. None: none is meant.
+    /// Tries held calls now, on request of a person: as soon as the circuit breaker lets one through. Returns false if there
+    /// are none.
     pub(super) async fn try_places(
         &mut self,
         message: &InboxMessage,
@@ -373,7 +377,7 @@ impl Driver {
     }
 }
 
-/// Calls that wait for a place from this line on, or wait no longer, as stores find them.
+/// Returns the calls that begin or stop to wait for a place with this line, as stores index them.
 pub(super) fn changed(line: &LogLine) -> Vec<(Id, Option<(Name, Time)>)> {
     let entries = line.ledger.iter();
     let since = |call: Id| {
@@ -393,7 +397,7 @@ pub(super) fn changed(line: &LogLine) -> Vec<(Id, Option<(Name, Time)>)> {
     changed.collect()
 }
 
-/// `24 h`, `90 min`, `40 s`: the largest unit of which it is a whole number, seconds where there is none.
+/// Formats a duration as `24 h`, `90 min` or `40 s`: in the largest unit that gives a whole number, else in seconds.
 fn span(millis: u64) -> String {
     let seconds = millis.div_ceil(1_000);
     match seconds {
@@ -403,7 +407,7 @@ fn span(millis: u64) -> String {
     }
 }
 
-/// How long a call leaves a place alone at which others are answered, in milliseconds.
+/// Time between two tries at a place where other calls are answered, in milliseconds.
 fn pause(tries: u32) -> u64 {
     OPEN.saturating_mul(1 << tries.min(16)).min(OPEN_MAX)
 }

@@ -1,4 +1,4 @@
-//! How attempts end: offered, tried again, or in doubt. And what ends by time.
+//! Ends of attempts: the outcome is offered, the attempt is tried again, or the effect is in doubt.
 
 use super::attempt::{self, FromTask};
 use super::draft::{Draft, Note};
@@ -23,7 +23,7 @@ use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{ModelAgent, Offer as Offers};
 
 impl Driver {
-    /// A task tells of an attempt.
+    /// Handles a message from a task.
     pub(super) async fn task_told(&mut self, told: FromTask) -> Result<(), EngineError> {
         match told {
             FromTask::Deltas(effect, attempt, pieces) => {
@@ -50,7 +50,7 @@ impl Driver {
             }
             FromTask::Again(effect, attempt) => {
                 let out = self.outs.get(&effect).filter(|out| out.attempt == attempt);
-                // Another wake may have been sooner, or it was left meanwhile.
+                // Another wake may have been sooner, or the branch was left meanwhile.
                 if out.is_some_and(|out| matches!(out.state, OutState::Soon(_))) {
                     self.to_start.insert(effect);
                 }
@@ -80,8 +80,8 @@ impl Driver {
             return;
         }
         out.came += delta.len();
-        // What a router thinks is no part of the conversation: its decision is, once it is taken. Nor is what the engine asks
-        // for itself.
+        // A router's reasoning is not part of the conversation; its decision is, once it is taken. Calls that the engine makes
+        // for itself are not shown either.
         let branch = self.branches.get(&out.branch);
         let agent = branch.and_then(|b| b.snapshot.agents.get(&out.wish.agent));
         let sums = |b: &super::Branch| context::summing(&b.snapshot, out.wish.agent).is_some();
@@ -174,20 +174,20 @@ impl Driver {
     ) -> Result<(), EngineError> {
         let branch = self.outs[&effect].branch;
         let now = self.engine.clock().now();
-        // Who was asked may have to be paid, whatever became of the answer: as much as is known counts.
+        // The model may charge for a call even if the answer was lost: the known part counts.
         let mut draft = self.draft(branch);
         let mut out = self.outs.remove(&effect).expect("looked at a moment ago");
         let made = ![attempt::LIMITED, attempt::CIRCUIT_OPEN].contains(&&*failure.code);
         let lost = if super::budget::may_be_paid(&failure, &out) {
             Some(super::budget::lost(&out))
         } else {
-            // A search counts what it asked for, and not only what was answered.
+            // A search also counts calls that were made and not answered.
             (made && self.searches.tries(branch).is_some()).then(Amount::default)
         };
         let lost = lost.map(|lost| Note::Spend(effect, lost.tokens, lost.micros));
         out.reserved = Amount::default();
         if failure.code == attempt::LIMITED {
-            // It was not made: its turn has not come.
+            // The call was not made: this is no failed attempt.
             out.tried += 1;
         }
         let tries = attempt.saturating_sub(out.tried).max(1);
@@ -209,14 +209,14 @@ impl Driver {
             self.retry_queued();
             return self.write(draft).await;
         }
-        // A request that is wrong by itself is wrong when the place answers, too.
+        // A request that is wrong by itself stays wrong when the place answers.
         let is_last = nobody || (next == Next::GiveUp && retry::may_fall_back(&failure));
         if is_last && self.waits_for_place(effect, lost.clone()).await? {
             return Ok(());
         }
         let over = self.outage_over(effect);
         if next == Next::GiveUp {
-            // With one line: what was lost is neither forgotten nor counted twice.
+            // In one line: the lost amount is neither forgotten nor counted twice.
             let notes = lost.into_iter().chain(over).collect();
             self.answer_outcome(effect, Outcome::Failed(failure), notes);
             return Ok(());
@@ -233,7 +233,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// The next model of the chain is asked, if there is one.
+    /// Selects the next model of the chain. Returns false if there is none.
     fn falls_back(&mut self, effect: Id) -> bool {
         let out = &self.outs[&effect];
         let chain = out.asked.as_ref().map(|asked| self.network().chain(asked));
@@ -260,7 +260,7 @@ impl Driver {
         });
     }
 
-    /// A long delay is in the log: it survives this process.
+    /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
     pub(super) fn again_later(&mut self, draft: &mut Draft, effect: Id, at: Time) {
         draft.ledger.push(LedgerEntry::Again { effect, at });
         draft.timers.insert(effect);
@@ -304,7 +304,7 @@ impl Driver {
             let next = retry::next(wanted, attempt, attempts, self.values.seed, effect, now);
             if next != Next::GiveUp {
                 let mut draft = self.draft(branch);
-                // How this attempt ended is known before another begins.
+                // The end of this attempt is recorded before another begins.
                 for note in notes {
                     draft.note(note);
                 }
@@ -324,7 +324,7 @@ impl Driver {
         }
     }
 
-    /// An attempt that is proved not to have happened says nothing of an earlier one that may have.
+    /// If an earlier attempt may have happened, turns a proof that this one did not happen into `Unknown`.
     fn beside_earlier(&self, effect: Id, raw: Raw) -> Raw {
         let progress = self.ledger.effect(effect).map(|record| record.progress);
         match (raw, progress) {
@@ -339,7 +339,7 @@ impl Driver {
         }
     }
 
-    /// An `unsafe` effect of which nobody knows whether it happened: its declared way out.
+    /// Handles an `unsafe` effect that may have happened: opens the doubt as its definition declares.
     async fn doubt(&mut self, effect: Id, attempt: u32, raw: Raw) -> Result<(), EngineError> {
         let mut draft = self.draft(self.outs[&effect].branch);
         draft.note(Note::Unknown(effect, attempt));
@@ -353,7 +353,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// Opens the doubt and takes its declared way out.
+    /// Opens the doubt of an effect, or gives it up if the definition asks nobody.
     pub(super) fn way_out(&mut self, draft: &mut Draft, effect: Id, reason: &str) {
         let Some(out) = self.outs.get(&effect) else {
             return;
@@ -376,7 +376,7 @@ impl Driver {
         }
     }
 
-    /// The model is told that it may have happened; the doubt ends.
+    /// Ends the doubt: the model is told that the effect may have happened.
     pub(super) fn give_up(&mut self, effect: Id, by: &str, reason: &str) {
         let released = Note::Released {
             effect,
@@ -399,7 +399,8 @@ impl Driver {
         }
     }
 
-    /// What an adapter has to judge of an answer: its calls by their number, and what it says, by a JSON Schema file each.
+    /// Returns the parts of an answer that an adapter has to check, each with the text of its JSON Schema: calls by their
+    /// index, `None` for the text.
     fn to_be_judged(
         &self,
         branch: Id,
@@ -439,13 +440,13 @@ impl Driver {
         asked
     }
 
-    /// The model that was asked.
+    /// Label of the model that was asked.
     fn model_label(&self, effect: Id) -> Name {
         let bound = self.bound_of(effect);
         bound.map_or_else(|| "unknown".into(), BoundModel::label)
     }
 
-    /// The same, as it is bound.
+    /// The bound model that was asked.
     pub(super) fn bound_of(&self, effect: Id) -> Option<&BoundModel> {
         let out = self.outs.get(&effect)?;
         let chain = self.network().chain(out.asked.as_ref()?);
@@ -453,7 +454,7 @@ impl Driver {
         self.values.models.iter().find(|m| m.name == *name)
     }
 
-    /// What was shown of model calls that are out on a branch.
+    /// Returns the texts streamed so far by model calls that are out on a branch.
     pub(super) fn shown(&self, branch: Id) -> Vec<(Id, Arc<str>)> {
         self.outs
             .iter()
@@ -462,7 +463,7 @@ impl Driver {
             .collect()
     }
 
-    /// Effects that may be asked again are cut; what touches the world is waited for.
+    /// Cancels running effects that may be repeated; effects that touch the world are waited for.
     pub(super) fn cut_free(&mut self) {
         for out in self.outs.values_mut() {
             if out.touches_world() {
@@ -476,7 +477,7 @@ impl Driver {
     }
 }
 
-/// Arguments of a probe; one that is exactly a template through an unset optional is left out.
+/// Renders the arguments of a probe. An argument that is exactly a template of an unset optional value is left out.
 pub(super) fn rendered(
     args: &[(Name, Data)],
     scope: &dyn Scope,
@@ -490,7 +491,7 @@ pub(super) fn rendered(
     Ok(rendered)
 }
 
-/// What the end of an attempt says of its place: one that is asked too often is left alone as long as it wants.
+/// Translates the end of an attempt into a report for the limiter: after status 429 the place is left alone as long as it asks.
 fn as_its_place_sees(raw: &Raw) -> Ended {
     match raw {
         Raw::NotPerformed(fault) | Raw::Unknown(fault) if fault.status == Some(429) => {
@@ -504,7 +505,7 @@ fn as_its_place_sees(raw: &Raw) -> Ended {
     }
 }
 
-/// The tool or agent that a model knows under this name.
+/// Returns the tool or agent that a model knows under this name.
 fn offered_as<'a>(model: &'a ModelAgent, seen: &str) -> Option<&'a Name> {
     let used = model.tools.iter().find(|used| used.is_called(seen))?;
     match &used.of {
@@ -512,7 +513,7 @@ fn offered_as<'a>(model: &'a ModelAgent, seen: &str) -> Option<&'a Name> {
     }
 }
 
-/// Says what of an answer does not fit, as an adapter judges it.
+/// Marks the parts of an answer that do not fit their schema, as the adapter judges them.
 async fn judged(judge: &dyn Judge, asked: Vec<(Option<usize>, Arc<str>)>, answer: &mut Answer) {
     for (call, schema) in asked {
         let text = match call {

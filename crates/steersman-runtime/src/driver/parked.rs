@@ -1,9 +1,8 @@
-//! A session of which nothing goes on by itself is parked: its owner gives up all that the store has as well, and reads it
-//! again when somebody says something, or time comes. The claim stays, and so do its epoch and all handles: nobody sees
-//! a difference but in memory.
+//! A session in which nothing goes on by itself is parked: its owner frees everything that the store has as well, and reads it
+//! again when a message or a time comes. The claim stays, and so do its epoch and all handles: only memory use differs.
 //!
-//! Who waits for people, events or times is parked at once, since these take their time. Who gave an answer is parked when
-//! nothing was said for a while: in a conversation the next message comes soon.
+//! A session that waits for people, events or times is parked immediately, since these take long. A session that gave an answer
+//! is parked when nothing was said for a while: in a conversation the next message comes soon.
 
 use super::outage::Outages;
 use super::{Driver, Inbox, OutState, Writer, follow};
@@ -23,11 +22,11 @@ use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Digest, Id, Name, Time};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-/// For how long nothing happens before a session that waits for nothing is parked, in milliseconds; and how much later
-/// than now the next time must be that one waits for.
+/// Milliseconds without any input before a session that waits for nothing is parked. Also the least distance of the next due time
+/// for a session to be parked.
 pub(super) const CALM: u64 = 10_000;
 
-/// What an owner keeps of a session that is parked: what is in no store.
+/// State of a parked session that is in no store.
 pub(crate) struct Parked {
     engine: Engine,
     claim: Claim,
@@ -43,22 +42,22 @@ pub(crate) struct Parked {
     following: follow::Following,
     outages: Outages,
     kept: Kept,
-    /// When time is the next to do something.
+    /// The next due time.
     due: Option<Time>,
-    /// It has drawn what it has not used: whoever lets go of it gives that back.
+    /// It has drawn escrow that it has not used, and which has to be given back when it is released.
     owes: bool,
 }
 
-/// What a parked session has of what its owner read from the store, and the store does not say.
+/// Data of a parked session that belongs to state in the store but is not stored.
 #[derive(Default)]
 struct Kept {
-    /// Its effects that are out.
+    /// Effects that are out.
     outs: Vec<(Id, KeptOut)>,
-    /// By branch and agent, what the next request is measured against.
+    /// Render caches by branch and agent; the next request is compared with them.
     caches: Vec<(Id, Id, RenderCache)>,
 }
 
-/// The same of an effect.
+/// Unstored data of an effect.
 struct KeptOut {
     since: Time,
     /// Of a model call: attempts so far, and the request as it was rendered first.
@@ -66,24 +65,24 @@ struct KeptOut {
     request: Option<(Digest, u64, Option<Name>)>,
 }
 
-/// What brought a parked session back.
+/// Reason why a parked session goes on, with the data that was kept.
 pub(super) struct Woken {
     by: By,
     kept: Kept,
 }
 
-/// See [`Woken`].
+/// Reason why a parked session goes on; see [`Woken`].
 enum By {
-    /// It was told something.
+    /// A handle sent a message.
     Told(ToDriver),
-    /// Time came.
+    /// The due time came.
     Time,
-    /// The place of a call that is held answers, or is to be tried.
+    /// The place of a held call answers, or is to be tried.
     Place(Id, Permit),
 }
 
 impl Parked {
-    /// A session that was just claimed, of which nothing was read.
+    /// A session that was just claimed, before anything of it was read.
     pub(super) fn claimed(
         engine: Engine,
         claim: Claim,
@@ -117,7 +116,7 @@ impl Parked {
         }
     }
 
-    /// Waits until there is something to do. None if it was let go of meanwhile.
+    /// Waits until there is something to do. Returns `None` if the session was released meanwhile.
     pub(super) async fn over(mut self) -> Option<(Box<Driver>, Woken)> {
         let by = match self.woken().await {
             Ok(By::Told(ToDriver::Stop(ended))) if !self.owes => {
@@ -168,7 +167,7 @@ impl Parked {
 }
 
 impl Driver {
-    /// Of a session of which nothing is read yet.
+    /// Creates a driver that has not read its session yet.
     pub(super) fn of(parked: Parked) -> Self {
         let Parked { engine, claim, .. } = parked;
         let (store, session) = (engine.store().clone(), claim.session.clone());
@@ -231,7 +230,7 @@ impl Driver {
         }
     }
 
-    /// Reads what it owns: the ledger, and the snapshot of every branch that has ticks.
+    /// Reads the ledger, and the snapshot of every branch that has ticks.
     pub(super) async fn read(&mut self) -> Result<(), EngineError> {
         (self.ledger, self.since) = self.load.ledger(self.claim.head).await?;
         let all = self.ledger.branches().map(|(id, _)| id);
@@ -249,7 +248,7 @@ impl Driver {
         Ok(())
     }
 
-    /// It was parked: all is as it was, and it hears what brought it back.
+    /// Restores a session that was parked, and handles the reason that woke it.
     pub(super) async fn wake(&mut self, woken: Woken) -> Result<(), EngineError> {
         self.read().await?;
         self.recover().await?;
@@ -275,7 +274,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Whether nothing goes on by itself that is in memory only, so that it may be parked now or in a while.
+    /// Returns true if nothing goes on by itself that is in memory only, so that the session may be parked now or later.
     pub(super) fn is_parkable(&self) -> bool {
         let known = &self.inbox.known;
         self.network.is_some()
@@ -283,19 +282,19 @@ impl Driver {
             && !self.is_halted()
             && self.stepping == super::step::Stepping::Free
             && self.outs.iter().all(|(id, out)| match out.state {
-                // What was reserved for a model call lies in memory; one that waits for its place has nothing.
+                // A held model call may have a reservation, which is in memory only; one that waits for its place has none.
                 OutState::Held => !out.is_model() || self.is_seated(*id),
                 OutState::Waits | OutState::Later(_) => !out.is_model(),
                 _ => false,
             })
-            // What lies there is looked at with every turn of the loop.
+            // Known messages are looked at in every turn of the loop.
             && known.is_empty()
             && self.inbox.replies.is_empty()
             && self.inbox.soon.is_empty()
             && self.to_start.is_empty()
     }
 
-    /// Whether it is to be parked now. `calm`: nothing happened for a while.
+    /// Returns true if the session is to be parked now. `calm`: nothing happened for a while.
     pub(super) fn is_to_park(&self, calm: bool) -> bool {
         if !self.is_parkable() {
             return false;
@@ -310,7 +309,7 @@ impl Driver {
         let soon = self.engine.clock().now().plus(CALM);
         long
             && outside.due.is_none_or(|due| due > soon)
-            // A tool that was cut may tell yet what it did.
+            // A tool that was cut may still report its outcome.
             && self.tasks.strong_count() == 1
             && self.from_tasks.is_empty()
             && self.next_reach().is_none()
@@ -318,7 +317,7 @@ impl Driver {
             && !self.is_misshown()
     }
 
-    /// Gives up what can be read again.
+    /// Frees everything that can be read again.
     pub(super) fn park(self) -> Parked {
         let due = self.next_due();
         let outs = self.outs.into_iter().map(|(id, out)| {

@@ -1,9 +1,9 @@
-//! Probes: tools that find out whether an effect in doubt happened.
+//! Probes: tools that find out if an effect in doubt happened.
 //!
-//! A probe is an effect of class `read`, with an id and attempts of its own in the ledger; nothing of it is in a commit. That
-//! one is wanted follows from an open doubt whose tool declares it, so whoever takes a session over begins it again. It is
-//! tried again as its own `retry` says. What it found and what follows from that stand in one line. An answer that comes
-//! when the doubt is open no more, or its effect is out no more, is noted as late and settles nothing.
+//! A probe is an effect of class `pure` or `read`, with an id and attempts of its own in the ledger; commits do not mention it.
+//! It is wanted while there is an open doubt whose tool declares it, so an owner that takes a session over begins it again. It is
+//! tried again as its own `retry` says. Its finding and the consequence are in one line. An answer that comes after the doubt is
+//! settled, or after its effect is out no more, is noted as late and settles nothing.
 
 use super::act::{By, word};
 use super::attempt::{self, FromTask};
@@ -29,7 +29,7 @@ use steersman_machine::view::View;
 use tokio_util::sync::CancellationToken;
 
 impl Driver {
-    /// The doubt of an effect that is out and whose tool declares a probe; its name.
+    /// Returns the name of the probe that is declared for an effect that is out and in doubt.
     fn probe_of(&self, of: Id) -> Option<&Name> {
         let out = self.outs.get(&of)?;
         if !matches!(out.state, OutState::Held) || !self.is_in_doubt(of) {
@@ -42,8 +42,8 @@ impl Driver {
         }
     }
 
-    /// Whether a probe of this effect runs, is to begin, or is tried again soon. One that is put off for long is not
-    /// waited for: people may know sooner.
+    /// Returns true if a probe of this effect runs, is to begin, or is tried again soon. A probe with a long delay does not
+    /// count: people may know sooner.
     pub(super) fn is_probed(&self, of: Id) -> bool {
         let soon = self.engine.clock().now().plus(LONG);
         self.probe_of(of).is_some()
@@ -52,13 +52,13 @@ impl Driver {
             })
     }
 
-    /// Whether anything is found out by probes at the moment, or soon.
+    /// Returns true if a probe runs now, or will soon.
     pub(super) fn is_probing(&self) -> bool {
         let soon = || self.outs.keys().any(|of| self.is_probed(*of));
         !self.probing.is_empty() || (!self.is_halted() && soon())
     }
 
-    /// Effects in doubt whose probe is asked again at a time, and that.
+    /// Returns effects in doubt whose probe is asked again later, with the time.
     pub(super) fn probes_again(&self) -> impl Iterator<Item = (Time, Id)> {
         self.outs.keys().filter_map(|of| {
             self.probe_of(*of)?;
@@ -66,7 +66,7 @@ impl Driver {
         })
     }
 
-    /// The effect in doubt of which a probe is to be asked now, whatever the time is.
+    /// Returns the next effect in doubt whose probe is to be asked now.
     pub(super) fn next_probe(&self) -> Option<Id> {
         if self.network.is_none() || self.is_halted() {
             return None;
@@ -81,7 +81,7 @@ impl Driver {
         all.find(|of| self.probe_of(*of).is_some() && owed(of))
     }
 
-    /// The line of an attempt, which begins when that is on disk: so the log counts all that began.
+    /// Writes the line of an attempt. The attempt begins when the line is on disk, so the log counts every attempt that began.
     pub(super) async fn probe(&mut self, of: Id) -> Result<(), EngineError> {
         let Some(out) = self.outs.get(&of) else {
             return Ok(());
@@ -119,14 +119,14 @@ impl Driver {
         Ok(())
     }
 
-    /// A person wants probes to be asked again: of this effect, or of all that have found out nothing so far. None: there
-    /// are none of these.
+    /// Asks probes again, on request of a person: that of this effect, or all that have no finding so far. Returns `None` if
+    /// there is nothing of that kind.
     pub(super) async fn probe_again(
         &mut self,
         message: &InboxMessage,
         effect: Option<Id>,
     ) -> Result<Option<Acted>, EngineError> {
-        // Whoever reads the log may name the probe.
+        // A reader of the log may name the probe instead of the effect.
         let named = effect.map(|id| self.ledger.probing(id).map_or(id, |probe| probe.of));
         let asked = |of: &Id| match self.ledger.probe(*of) {
             Some((id, probe)) => {
@@ -196,7 +196,7 @@ impl Driver {
         });
     }
 
-    /// What a probe is run with, and how long it may take.
+    /// Input of a probe's attempt, and its timeout in milliseconds.
     fn probe_run(&self, effect: Id, of: Id, attempt: u32) -> Result<(ToolRun, u64), Fault> {
         let (tool, probe, args, _, _) = self
             .declared(of)
@@ -230,7 +230,7 @@ impl Driver {
         Ok((run, timeout))
     }
 
-    /// What an effect that is out declares of its probe.
+    /// Returns the declared probe of an effect that is out.
     fn declared(&self, of: Id) -> Option<Declared> {
         let tool = self.outs.get(&of)?.tool()?.clone();
         match self.tool_def(&tool.tool)?.on_doubt.clone()? {
@@ -245,7 +245,7 @@ impl Driver {
         }
     }
 
-    /// An attempt ended.
+    /// Handles the end of an attempt.
     pub(super) async fn probed(
         &mut self,
         effect: Id,
@@ -293,7 +293,7 @@ impl Driver {
             (Ok(false), ProbeElse::NotPerformed) => {
                 let mut draft = self.draft(branch);
                 draft.note(said);
-                // It passes the same gates as before its first attempt.
+                // The effect passes the same gates as before its first attempt.
                 self.go(&mut draft, of, Why::Doubt, By::Probe, None)?;
                 self.write(draft).await
             }
@@ -313,7 +313,7 @@ impl Driver {
         }
     }
 
-    /// It is tried again, or has decided nothing.
+    /// Schedules another attempt, or notes that the probe decided nothing.
     async fn probe_failed(
         &mut self,
         effect: Id,
@@ -354,7 +354,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// The doubt was settled meanwhile, or its effect is out no more: what the probe says is noted and settles nothing.
+    /// Notes an answer that came after the doubt was settled, or after its effect was out no more; it settles nothing.
     async fn probed_late(
         &mut self,
         effect: Id,
@@ -364,7 +364,7 @@ impl Driver {
     ) -> Result<(), EngineError> {
         let said = match raw {
             Raw::Done(result) | Raw::Made { result, .. } => {
-                // Only where the call is open is it known which parts of an answer are secret.
+                // The secret parts of an answer are known only while the call is open.
                 if self.outs.contains_key(&of) {
                     self.said_by_probe(of, result)?
                 } else {
@@ -380,7 +380,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// The answer of a probe, as people and the log may see it.
+    /// The answer of a probe with secrets masked, as people and the log may see it.
     fn said_by_probe(&self, of: Id, result: &Json) -> Result<String, EngineError> {
         let Some((out, call)) = self
             .outs
@@ -396,7 +396,7 @@ impl Driver {
         Ok(clipped(&said))
     }
 
-    /// Takes out what the probe or the effect could read of secrets.
+    /// Masks secrets that the probe or the effect could read.
     fn mask_probed(&self, of: Id, text: &mut String) {
         let Some(tool) = self.outs.get(&of).and_then(|out| out.tool()) else {
             return;
@@ -409,5 +409,6 @@ impl Driver {
     }
 }
 
-/// An effect in doubt, its probe, the probe's arguments, when it happened, and what follows if it did not.
+/// An effect in doubt, its probe, the probe's arguments, the condition under which it happened, and the consequence if it did
+/// not.
 type Declared = (ToolWork, Name, Vec<(Name, Data)>, Expr, ProbeElse);

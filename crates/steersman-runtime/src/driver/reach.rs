@@ -1,9 +1,9 @@
-//! People are told that something waits for them: the tool of their `reach` is run, once for each question or hold and each
-//! person whom it waits for.
+//! Notification of people about things that wait for them: the tool of their `reach` is run, once for each question or hold and
+//! each person that may answer it.
 //!
-//! What is to be told follows from what is open, so whoever takes a session over sees it, too. The first line of it makes the
-//! id that is the key of every attempt; an attempt begins when its line is on disk. Nothing waits for it: whoever is asked
-//! may answer meanwhile, and what cannot be told stays open.
+//! The notifications to make follow from what is open, so an owner that takes a session over finds them, too. The first ledger
+//! entry of a notification makes the id that is the key of every attempt; an attempt begins when its line is on disk. Nothing
+//! waits for a notification: people may answer meanwhile, and a question that nobody could be told about stays open.
 
 use super::attempt::{self, FromTask};
 use super::transport::TransportScope;
@@ -23,43 +23,43 @@ use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::view;
 use tokio_util::sync::CancellationToken;
 
-/// How an effect that tells a person stands in this process.
+/// State, in this process, of an effect that notifies a person.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// An attempt is on its way to the disk, or runs.
+    /// An attempt's line is on its way to the disk, or the attempt runs.
     Running,
-    /// Another one follows soon.
+    /// Another attempt follows soon.
     Soon,
-    /// It is over, with the line in hand or one before.
+    /// It is over, as of the present line or an earlier one.
     Over,
 }
 
-/// Somebody is to be told.
+/// A notification to make.
 pub(super) struct Wanted {
-    /// What waits.
+    /// The effect that waits.
     of: Id,
-    /// For whom.
+    /// The person for whom it waits.
     by: Name,
-    /// What tells them.
+    /// The tool that notifies the person.
     tool: Name,
-    /// The effect and the attempt before, if this is not the first.
+    /// The notification's effect and last attempt, if this is not the first attempt.
     before: Option<(Id, u32)>,
 }
 
-/// What waits, in words for whom it waits for.
+/// The open question, in words for the person.
 struct Question {
     text: Arc<str>,
     due: Option<Time>,
 }
 
 impl Driver {
-    /// Attempts that are on their way or run.
+    /// Number of attempts that are on their way to the disk or run.
     pub(super) fn reaching_now(&self) -> usize {
         let running = self.reaching.values();
         running.filter(|state| **state == State::Running).count()
     }
 
-    /// Who is to be told next.
+    /// Returns the next notification to make.
     pub(super) fn next_reach(&self) -> Option<Wanted> {
         let network = self.network.as_ref()?;
         let reachable = network.people.values().any(|person| person.reach.is_some());
@@ -88,7 +88,7 @@ impl Driver {
         })
     }
 
-    /// Whether somebody was not told yet: whoever finds the session so has something to do.
+    /// Returns true if a person was not notified yet, so that the next owner has something to do.
     pub(super) fn owes_reach(&self) -> bool {
         let Some(network) = self.network.as_ref().filter(|_| !self.ledger.paused) else {
             return false;
@@ -106,7 +106,7 @@ impl Driver {
         all.any(|of| self.asked(*of).iter().any(|by| owed(*of, by)))
     }
 
-    /// What tells people is tried again at a time: its effect, and that.
+    /// Returns the notifications that are tried again later: the time, and the effect.
     pub(super) fn reaches_again(&self) -> impl Iterator<Item = (Time, Id)> {
         self.ledger.reaches_again().filter_map(|(effect, reach)| {
             let asked = self.asked(reach.of).contains(&reach.by);
@@ -114,7 +114,7 @@ impl Driver {
         })
     }
 
-    /// The time of another attempt has come.
+    /// Begins another attempt when its time has come.
     pub(super) async fn reach_again(&mut self, effect: Id) -> Result<(), EngineError> {
         let Some(reach) = self.ledger.reached(effect).cloned() else {
             return Ok(());
@@ -134,7 +134,7 @@ impl Driver {
         }
     }
 
-    /// The people whom an effect waits for: each of them is told, and any of them may answer.
+    /// Returns the people for whom an effect waits: each of them is notified, and any of them may answer.
     fn asked(&self, of: Id) -> &[Name] {
         let Some(out) = self.outs.get(&of) else {
             return &[];
@@ -142,7 +142,7 @@ impl Driver {
         let record = self.ledger.effect(of);
         if let Some((_, hold)) = record.and_then(Record::open_hold) {
             return match out.state {
-                // A probe may settle it without them.
+                // A probe may settle it without a person.
                 OutState::Held if self.is_probed(of) => &[],
                 OutState::Held => &hold.by,
                 _ => &[],
@@ -154,7 +154,7 @@ impl Driver {
         }
     }
 
-    /// The line of an attempt; it begins when that is on disk.
+    /// Writes the line of an attempt; the attempt begins when the line is on disk.
     pub(super) async fn reach(&mut self, wanted: Wanted) -> Result<(), EngineError> {
         let Wanted {
             of,
@@ -191,10 +191,10 @@ impl Driver {
         Ok(())
     }
 
-    /// The attempt begins.
+    /// Begins the attempt.
     pub(super) fn start_reach(&mut self, effect: Id) {
         let Some((run, timeout)) = self.reach_run(effect) else {
-            // It was answered meanwhile: nobody has to be told.
+            // The question was answered meanwhile: nobody has to be notified.
             self.reaching.remove(&effect);
             return;
         };
@@ -221,7 +221,7 @@ impl Driver {
         });
     }
 
-    /// What an attempt is run with, and how long it may take; none if nothing waits any more.
+    /// Input of an attempt, and its timeout in milliseconds; `None` if nothing waits any more.
     fn reach_run(&self, effect: Id) -> Option<(ToolRun, u64)> {
         let reach = self.ledger.reached(effect)?;
         let by = self.asked(reach.of).iter().find(|by| **by == reach.by)?;
@@ -291,7 +291,7 @@ impl Driver {
         }
     }
 
-    /// An attempt ended: it is noted, or another one follows.
+    /// Handles the end of an attempt: notes it, or schedules another one.
     pub(super) async fn reached(
         &mut self,
         effect: Id,
@@ -301,7 +301,7 @@ impl Driver {
         let Some(reach) = self.ledger.reached(effect).cloned() else {
             return Ok(());
         };
-        // What tells a person is idempotent: `check` says so.
+        // A tool of `reach` is idempotent: `check` requires it.
         let wanted = retry::wanted(&raw, Class::Idempotent);
         let fault = match raw {
             Raw::Done(_) | Raw::Made { .. } => {
@@ -335,7 +335,7 @@ impl Driver {
         self.note_reach(effect, &reach, Some(&why)).await
     }
 
-    /// Another attempt follows in a while: the log says when, so it survives this process.
+    /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
     async fn told_later(&mut self, effect: Id, of: Id, at: Time) -> Result<(), EngineError> {
         self.reaching.remove(&effect);
         let mut draft = self.draft(self.outs[&of].branch);
@@ -369,10 +369,10 @@ impl Driver {
     }
 }
 
-/// Why nobody is told where the definition was changed meanwhile.
+/// Reason why nobody is notified after the definition was changed.
 const UNREACHABLE: &str = "the definition names nothing that tells them";
 
-/// As much of a reason as the log keeps.
+/// Cuts a reason to the length that the log keeps.
 pub(super) fn clipped(why: &str) -> String {
     const MOST: usize = 200;
     why.chars().take(MOST).collect()

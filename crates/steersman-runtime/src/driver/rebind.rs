@@ -1,4 +1,4 @@
-//! Values or the definition are bound anew, on all branches that have ticks at once: a session runs under one binding.
+//! New values or a new definition are bound on all branches that have ticks together: a session runs under one binding.
 
 use super::Driver;
 use super::draft::Draft;
@@ -18,18 +18,18 @@ use steersman_machine::snapshot::Snapshot;
 
 type Acted = Result<(), String>;
 
-/// Why a session is bound anew.
+/// Reason for a new binding.
 #[derive(Copy, Clone)]
 pub(super) enum Anew<'a> {
     /// A person wants other values.
     Message(&'a InboxMessage),
-    /// Servers changed their tools: how, in words.
+    /// Servers changed their tools; a description of the change.
     Servers(&'a str),
-    /// A person wants another definition: which in place of which, in words, and by branch the state that is new.
+    /// A person wants another definition: the message, a text naming both definitions, and the new state by branch.
     Definition(&'a InboxMessage, &'a str, &'a BTreeMap<Id, Vec<New>>),
 }
 
-/// A default of the other definition, as the edit that brings it in.
+/// The edit that sets new state to its default in the other definition.
 fn edit(draft: &mut Draft, new: &New) -> Write {
     Write {
         scope: new.scope,
@@ -41,7 +41,8 @@ fn edit(draft: &mut Draft, new: &New) -> Write {
 }
 
 impl Driver {
-    /// Values of `config`. Only where nothing is open on any branch: what was asked, judged or begun under the old values is over.
+    /// Binds new values of `config`. Refused while anything is open on any branch, so that nothing that was asked, judged or
+    /// begun under the old values goes on under the new ones.
     pub(super) async fn rebind(
         &mut self,
         message: &InboxMessage,
@@ -74,7 +75,8 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// Another definition. Only where nothing is open on any branch, and where it knows all that the session has.
+    /// Binds another definition. Refused while anything is open on any branch, or if the definition does not know everything
+    /// that the session has.
     pub(super) async fn redefine(
         &mut self,
         message: &InboxMessage,
@@ -123,7 +125,7 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// Branches that were left behind are looked at, and begun from, under the definition of the others.
+    /// Checks that branches that were left behind are valid under the new definition: they can be inspected, and forked from.
     async fn left_are_known(&mut self, network: &Network) -> Result<Acted, EngineError> {
         let left = self.ledger.branches();
         let left: Vec<_> = left
@@ -139,7 +141,8 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// Whether a branch may begin where the session stood under another definition: the one of now has to know all of it.
+    /// Checks that a branch may begin at a line under another definition: the present definition must know everything in its
+    /// snapshot.
     pub(super) async fn carried_over(&mut self, snapshot: &Snapshot) -> Result<Acted, EngineError> {
         let live = self.branches.values();
         let mut live = live.filter_map(|branch| branch.snapshot.binding.as_ref());
@@ -162,7 +165,7 @@ impl Driver {
         })
     }
 
-    /// All branches that have ticks are bound to these values by one write, the current one first: its line holds the texts.
+    /// Binds all branches that have ticks to these values in one write, the current branch first: its line holds the texts.
     pub(super) async fn bind_anew(
         &mut self,
         new: &Binding,
@@ -206,7 +209,7 @@ impl Driver {
                 ..Commit::default()
             });
             draft.folds = true;
-            // Whoever waits for it, or joins it later, need not wait for it again.
+            // A call that waits for the branch, or joins it later, must not have to wait for a second end.
             if self
                 .ledger
                 .branch(branch)
@@ -245,8 +248,9 @@ impl Driver {
         Ok(())
     }
 
-    /// What keeps the session bound as it is, in words; none if nothing is open. An effect for which no branch waits keeps it
-    /// until its end is known: people are asked about it, and its result is read, by the definition that it began under.
+    /// Returns the reason why the session cannot be bound again; `None` if nothing is open. An effect that no branch waits for
+    /// is a reason until its end is known: the definition that it began under decides who is asked about it and how its result
+    /// is read.
     fn at_work(&self) -> Option<String> {
         let open = self.branches.iter().find_map(|(id, branch)| {
             let snapshot = &branch.snapshot;

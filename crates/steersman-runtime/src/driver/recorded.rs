@@ -1,5 +1,5 @@
-//! What is on record of effects: outcomes that no branch took, kept whole, and outcomes taken up where they were not
-//! taken first (a dry branch, a branch that is current again, an adoption).
+//! Recorded outcomes of effects: outcomes that no branch took, which the ledger keeps whole, and outcomes that a branch takes up
+//! later (a dry branch, a branch that is current again, an adoption).
 
 use super::cancel::said_in;
 use super::draft::{Draft, Note, Offer};
@@ -28,7 +28,7 @@ use steersman_machine::tick;
 impl Driver {
     // ---- what the ledger knows
 
-    /// What the ledger knows of the effects that are out on a branch and may have touched the world.
+    /// Returns what the ledger knows of the effects that are out on a branch and may have touched the world.
     pub(super) fn known(&self, branch: Id) -> Result<Known, EngineError> {
         let snapshot = &self.branches[&branch].snapshot;
         let mut known = Known::new();
@@ -41,7 +41,7 @@ impl Driver {
         Ok(known)
     }
 
-    /// What the ledger knows of one effect.
+    /// Returns what the ledger knows of one effect.
     pub(super) fn fact(&self, effect: Id) -> Result<Fact, EngineError> {
         let Some(record) = self.ledger.effect(effect) else {
             return Ok(Fact::NeverStarted);
@@ -52,7 +52,7 @@ impl Driver {
             .is_some_and(|out| matches!(out.state, OutState::Starting(_)));
         Ok(match record.progress {
             Progress::Wished | Progress::NotPerformed => Fact::NeverStarted,
-            // Its line is on its way to the disk and nothing has begun; whoever asks ends it.
+            // Its line is on its way to the disk and nothing has begun; the caller ends the effect.
             Progress::Started { doubtful: false } if starting => Fact::NeverStarted,
             Progress::Started { .. } | Progress::Unknown { .. } | Progress::GivenUp { .. } => {
                 Fact::Unknown
@@ -64,7 +64,7 @@ impl Driver {
         })
     }
 
-    /// The outcome of an effect that was done, as it was recorded; none if it was not done, as far as is known.
+    /// Returns the recorded outcome of an effect that was done; `None` if it is not known to be done.
     pub(super) fn recorded(&self, effect: Id) -> Result<Option<Mapped>, EngineError> {
         match self.ledger.effect(effect).map(|record| record.progress) {
             Some(Progress::Done { at, kept }) => Ok(Some(self.done(effect, at, kept)?)),
@@ -72,7 +72,7 @@ impl Driver {
         }
     }
 
-    /// What was done is never in doubt again: where its outcome is not to be had, that is what is told of it.
+    /// An effect that was done is never in doubt again: if its outcome cannot be read, a text that says so takes its place.
     fn done(&self, effect: Id, at: Line, kept: Option<Body>) -> Result<Mapped, StoreError> {
         if let Some(kept) = kept {
             let Some(text) = self.past.stored(kept)? else {
@@ -107,7 +107,7 @@ impl Driver {
 
     // ---- outcomes that nobody waits for
 
-    /// An attempt ended whose effect is out no more: the ledger keeps what it says of the world.
+    /// Records the end of an attempt whose effect is out no more: the ledger keeps what it says of the world.
     pub(super) async fn late(
         &mut self,
         effect: Id,
@@ -136,7 +136,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// An offer that its branch cannot take any more: what it says of the world is kept, its message is answered.
+    /// Handles an offer that its branch cannot take any more: what it says of the world is kept, and its message is answered.
     pub(super) async fn left_over(
         &mut self,
         draft: &mut Draft,
@@ -155,7 +155,7 @@ impl Driver {
         self.left_unknown(draft, effect).await
     }
 
-    /// Nobody waits for it any more where it is offered: what it says of the world is kept in the ledger.
+    /// Handles an offer that the machine found stale: what it says of the world is kept in the ledger.
     pub(super) async fn stale(
         &mut self,
         draft: &mut Draft,
@@ -183,7 +183,7 @@ impl Driver {
         if let (Some(message), Some(text)) = (&offer.message, said_in(&offer.what)) {
             self.drop_said(draft, message, "left behind", text);
         } else if let Some(message) = offer.message.take_if(|message| is_event(message)) {
-            // It met a wait that is over: it is for the next one.
+            // The event met a wait that is over: it is for the next wait.
             self.inbox.events.push(message);
             self.inbox.look = true;
         } else if let Some(message) = offer.message {
@@ -194,7 +194,7 @@ impl Driver {
         self.keep_unheard(draft.branch, offer.drops);
     }
 
-    /// The notes of an offer that no commit takes: whoever says that something is done says what it gave.
+    /// Adds the notes of an offer that no commit takes. A note that something is done also gets the outcome.
     pub(super) fn keep_notes(&mut self, draft: &mut Draft, notes: Vec<Note>, kept: Option<&str>) {
         for note in notes {
             let done = says_done(&note).zip(kept);
@@ -219,7 +219,7 @@ impl Driver {
         }
     }
 
-    /// The text that keeps an outcome, mapped and sealed as if its branch had taken it.
+    /// Returns the stored form of an outcome, mapped and sealed as if its branch had taken it.
     pub(super) async fn kept(&mut self, effect: Id, raw: &Raw) -> Result<String, EngineError> {
         let stood = self.stood(effect).await?;
         let stood = stood.and_then(|(snapshot, wish)| Some((snapshot, work_of(&wish)?.clone())));
@@ -234,7 +234,7 @@ impl Driver {
                 };
                 self.mapped_in(&snapshot, effect, raw, Some((&tool, &given)))?
             }
-            // Never as it came: it may hold what is secret.
+            // Never the raw outcome: it may contain secrets.
             None => Mapped::plain(
                 How::Done,
                 None,
@@ -245,7 +245,8 @@ impl Driver {
         Ok(codec::keep_outcome(&mapped))
     }
 
-    /// Why a result that a person gives does not fit the definition. Who gives none has to give what is needed all the same.
+    /// Returns the reason why a result that a person gives does not fit the definition. An empty result is checked for missing
+    /// fields, too.
     pub(super) async fn unfit(
         &mut self,
         effect: Id,
@@ -281,7 +282,7 @@ impl Driver {
         )))
     }
 
-    /// Where the call of an effect stood last while it was open, and what was wished.
+    /// Returns the last snapshot in which the call of an effect was open, and the effect's wish.
     pub(super) async fn stood(
         &mut self,
         effect: Id,
@@ -293,7 +294,7 @@ impl Driver {
         let here = self.branches.get(&branch).map(|b| b.snapshot.clone());
         let mut found = here.filter(open);
         let last = self.ledger.branch(branch).map(|b| b.commit);
-        // Behind the line that wished it, it was open for sure.
+        // After the line that wished the effect, it was certainly open.
         for at in last.into_iter().chain([effect.line()]) {
             if found.is_none() {
                 found = Some(self.snapshot_at(branch, at).await?).filter(open);
@@ -309,8 +310,8 @@ impl Driver {
 
     // ---- mapping
 
-    /// What becomes of what a tool gave: mapped by the machine's pure function, its secrets masked, then sealed. `ran`:
-    /// what was run and the sealed secrets that it was given, where the effect is out no more.
+    /// Maps a raw outcome by the machine's pure function, masks its secrets, and seals it. `ran`: the tool's work and the
+    /// sealed secrets that it was given, if the effect is out no more.
     pub(super) fn mapped_in(
         &self,
         snapshot: &Snapshot,
@@ -344,7 +345,7 @@ impl Driver {
         Ok(mapped)
     }
 
-    /// Names that transport fields read, secrets opened.
+    /// The scope that transport fields read, with secrets opened.
     pub(super) fn scope_in(
         &self,
         snapshot: Snapshot,
@@ -371,7 +372,7 @@ impl Driver {
     }
 }
 
-/// Stores what an outcome made, before a line names it.
+/// Stores the contents that an outcome made, before a line names them.
 pub(super) async fn store_contents(
     store: &dyn Store,
     mapped: &mut Mapped,
@@ -384,7 +385,7 @@ pub(super) async fn store_contents(
     Ok(())
 }
 
-/// The effect that a note says is done, and the attempt where it tells.
+/// Returns the effect that a note says is done, and the attempt if the note names it.
 fn says_done(note: &Note) -> Option<(Id, Option<u32>)> {
     match note {
         Note::Done(effect, attempt) => Some((*effect, Some(*attempt))),
@@ -409,7 +410,7 @@ fn as_new(artifact: &Artifact) -> NewArtifact {
 }
 
 impl Past {
-    /// An outcome as it was before it was taken: its writes, and the call that followed it.
+    /// Reconstructs an outcome as it was before a branch took it: its writes, and the call that followed it.
     pub(crate) fn mapped_of(
         &self,
         line: &LogLine,
@@ -418,7 +419,7 @@ impl Past {
     ) -> Result<Mapped, StoreError> {
         let mut writes = Vec::with_capacity(result.writes.len());
         for write in &result.writes {
-            // An erased value reads as unset, here as in every fold.
+            // An erased value reads as unset, as in every fold.
             let text = match write.value {
                 Some(body) => self.stored(body)?,
                 None => None,
@@ -450,8 +451,9 @@ impl Past {
         })
     }
 
-    /// The text of a result and the artifacts that it made. Where the text became one of them it is that one's content, and the
-    /// others are left; of one whose content was erased the beginning is left, too.
+    /// The text of a result and the artifacts that it made. If the text was stored as one of the artifacts, the text is that
+    /// artifact's content and the other artifacts are returned; if that content was erased, the shortened text and all
+    /// artifacts are returned.
     pub(crate) fn whole<'r>(
         &self,
         result: &'r CallResult,
@@ -474,7 +476,7 @@ impl Past {
         Ok((whole.or(text), left.map(|(_, artifact)| artifact)))
     }
 
-    /// The call that an outcome opened, its `then`: it was pushed right behind the result, in the chain of its call.
+    /// Returns the call that an outcome opened by its `then`: the interaction after the result, in the same chain of calls.
     fn followed(
         &self,
         call: Id,
@@ -489,7 +491,7 @@ impl Past {
         if chain != call && self.chain_of(call)? != Some(chain) {
             return Ok(None);
         }
-        // Erased arguments are none: the call is refused as a misfit, visibly.
+        // Erased arguments become empty, so that the call is visibly refused as a misfit.
         let args = self.stored(next.args)?;
         let args = args.and_then(|text| serde_json::from_str(&text).ok());
         Ok(Some((next.name.to_string(), args.unwrap_or_default())))

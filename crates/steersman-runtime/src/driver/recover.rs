@@ -1,4 +1,4 @@
-//! A session is taken over: loaded, settled, and driven on. What a dead owner had begun is judged by its class.
+//! Takeover of a session: it is loaded, settled, and driven on. Effects that a dead owner had begun are judged by their class.
 
 use super::draft::{Draft, Note};
 use super::{Branch, Driver, OutState};
@@ -15,11 +15,11 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::{branch, tick, wait};
 
 impl Driver {
-    /// A branch that has ticks is in memory from here on.
+    /// Loads a branch that has ticks into memory.
     pub(super) async fn load_branch(&mut self, id: Id) -> Result<(), EngineError> {
         let known = self.ledger.branch(id).cloned().unwrap_or_default();
         if id != Id::MAIN && known.commit == known.from.map_or(Line::NONE, |(_, at)| at) {
-            // Opened, and its first line did not come: it is opened again.
+            // It was announced and its first line was not written: it is opened again.
             return Ok(());
         }
         let loaded = self.load.snapshot(known.head).await?;
@@ -61,7 +61,7 @@ impl Driver {
         self.branches.insert(id, branch);
     }
 
-    /// The session runs under this binding.
+    /// Binds the driver to this binding.
     pub(super) async fn bind(
         &mut self,
         binding: &Binding,
@@ -77,7 +77,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes up what is out: questions stand, free effects run again, begun ones are judged by their class.
+    /// Takes up the effects that are out: questions wait, free effects run again, begun effects are judged by their class.
     pub(super) async fn recover(&mut self) -> Result<(), EngineError> {
         if self.network.is_none() {
             return Ok(());
@@ -104,14 +104,14 @@ impl Driver {
         Ok(())
     }
 
-    /// A branch that was left has ticks again.
+    /// Takes up the effects of a branch that was left and has ticks again.
     pub(super) async fn take_up_branch(&mut self, id: Id) -> Result<(), EngineError> {
         let wishes = self.wished_on(id)?;
         self.take_up_all(self.draft(id), id, wishes).await?;
         self.ask_again(id).await
     }
 
-    /// Writes a line if there is anything in it; what may begin begins either way.
+    /// Writes a line if it is not empty; effects that may begin do so in either case.
     async fn write_ready(&mut self, draft: Draft) -> Result<(), EngineError> {
         self.to_start.extend(draft.ready.iter().copied());
         self.write(draft).await
@@ -123,8 +123,8 @@ impl Driver {
         Ok(wishes.into_iter().map(|wish| (id, wish)).collect())
     }
 
-    /// What has begun and is in doubt now comes first, in a line of its own where something else might be the same call:
-    /// that is not to begin as if nobody doubted.
+    /// Takes up effects that have begun first, in a line of their own if another effect might be the same call: that one must
+    /// not begin as if the first was not in doubt.
     async fn take_up_all(
         &mut self,
         mut draft: Draft,
@@ -152,7 +152,7 @@ impl Driver {
         self.write_ready(draft).await
     }
 
-    /// What a branch asked for and did not get before its owner died.
+    /// Repeats the requests of a branch that its former owner did not carry out.
     async fn ask_again(&mut self, id: Id) -> Result<(), EngineError> {
         self.deadline(id)?;
         let snapshot = self.branches[&id].snapshot.clone();
@@ -202,7 +202,7 @@ impl Driver {
                     self.state(effect, OutState::Waits);
                 }
                 _ if record.holds.is_empty() => draft.ready.push(effect),
-                // Whether its place answers is found out where it would begin.
+                // Its place is checked where the call would begin.
                 _ if record.holds.values().all(|h| h.why == Why::Outage) => {
                     draft.ready.push(effect);
                 }
@@ -229,7 +229,7 @@ impl Driver {
                 self.begin(draft, effect)?;
             }
             (Progress::Done { .. } | Progress::GivenUp { .. }, _) => {
-                // The ledger knows the outcome, and this branch has not taken it: it was left, and is current again.
+                // The ledger knows the outcome and this branch has not taken it: the branch was left, and is current again.
                 if let Some(mapped) = self.recorded(effect)? {
                     let outcome = steersman_machine::effect::Outcome::Mapped(mapped);
                     self.answer_outcome(effect, outcome, Vec::new());
@@ -251,7 +251,7 @@ impl Driver {
         }
     }
 
-    /// An effect of which the ledger knows something is out again; what it passed and was given comes back with it.
+    /// Puts an effect that the ledger knows out again, with its approvals and inputs.
     async fn adopt_out(
         &mut self,
         branch: Id,
@@ -273,7 +273,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Sealed secrets that were given for an effect, by parameter: read from the log, where alone they are.
+    /// Reads the sealed secrets that were given for an effect, by parameter. They are only in the log.
     pub(super) async fn inputs_given(
         &mut self,
         effect: Id,
@@ -311,7 +311,7 @@ impl Driver {
         Ok(given)
     }
 
-    /// When the machine wants to be offered the clock on this branch.
+    /// Sets the time at which the machine wants to be offered the clock on this branch.
     pub(super) fn deadline(&mut self, id: Id) -> Result<(), EngineError> {
         if self.network.is_none() {
             return Ok(());

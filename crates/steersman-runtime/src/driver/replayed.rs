@@ -1,4 +1,4 @@
-//! Where a session is rerun: what is on record answers in the world's place, as long as the same is asked.
+//! Reruns: recorded outcomes answer instead of the world, as long as the requests are the same.
 
 use super::Driver;
 use super::draft::Draft;
@@ -16,8 +16,8 @@ impl Driver {
         self.engine.0.recorded.clone()
     }
 
-    /// Whether an effect is answered from the recording: a tool with the same arguments, the same question, the same wait.
-    /// A question that nobody answered ends the block, unless somebody is to answer it.
+    /// Answers an effect from the recording, if a tool has the same arguments, or a question or wait is the same. Returns true
+    /// if it was answered. A question without a recorded answer ends the block, unless people are to answer it.
     pub(super) fn answered_from_recording(
         &mut self,
         draft: &Draft,
@@ -39,7 +39,7 @@ impl Driver {
             Work::Model | Work::Send { .. } | Work::Custom { .. } => return Ok(false),
         };
         if let Some(mapped) = recorded.take(&asked) {
-            // It was not done again: whoever reads this session is to see that.
+            // It was not done again: readers of this session must see that.
             let how = match mapped.how {
                 How::Done if simulates => How::Simulated,
                 how => how,
@@ -57,14 +57,14 @@ impl Driver {
         Ok(false)
     }
 
-    /// A wait by what it was called with.
+    /// A wait, identified by the arguments of its call.
     fn waits_as(&self, draft: &Draft, id: Id) -> Result<Option<Asked>, EngineError> {
         let snapshot = &self.branches[&self.outs[&id].branch].snapshot;
         let Some(open) = snapshot.call_of(id) else {
             return Ok(None);
         };
         let (name, args) = (open.call.name.clone(), open.call.args);
-        // A call of the line that is being made is nowhere else yet.
+        // A call of the present line is not stored anywhere else yet.
         let args = match draft.text(args) {
             Some(text) => Some(text),
             None => self.past.stored(args)?,
@@ -72,7 +72,7 @@ impl Driver {
         Ok(args.map(|args| Asked::Wait(name, args)))
     }
 
-    /// Whether a model call is answered from the recording: the same request to the same model.
+    /// Answers a model call from the recording, if the same request was sent to the same model. Returns true if it was answered.
     pub(super) fn modelled_in_recording(&mut self, id: Id, request: &Request) -> bool {
         let Some(recorded) = self.recording() else {
             return false;

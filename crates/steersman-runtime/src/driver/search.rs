@@ -1,4 +1,4 @@
-//! Built-in tools that need more than their arguments: searches of transcript, documents and artifacts, and memory.
+//! Built-in tools that need more than their arguments: search in transcript, documents and artifacts, and memory.
 
 use super::Driver;
 use crate::artifact::ArtifactSearch;
@@ -12,8 +12,8 @@ use steersman_machine::network::{BuiltIn, Source};
 use steersman_machine::notes;
 
 impl Driver {
-    /// What runs the tool, if it is one of these. A search sees the branch as it is now, and of what was said what was said when the
-    /// call was made: another attempt finds the same.
+    /// Returns the toolset that runs the tool, if it is one of these. A search sees the branch as it is now, but only the part
+    /// of the conversation before the call: another attempt finds the same.
     pub(super) fn search(&self, id: Id, tool: &ToolWork) -> Option<Arc<dyn Toolset>> {
         let def = self.tool_def(&tool.tool)?;
         let Source::BuiltIn(does) = def.source else {
@@ -45,7 +45,7 @@ impl Driver {
         let snapshot = self.branches[&branch].snapshot.clone();
         let call = out.wish.call()?;
         let open = snapshot.call(agent, call)?;
-        // What the engine looks for stands beside the history, so it says nothing twice.
+        // Passages found by the engine are shown next to the history, so the search leaves out what the history shows.
         let unseen = open.call.seen.as_deref() == Some(notes::AHEAD_RELEVANT);
         Some(Arc::new(Search {
             engine: self.engine.clone(),

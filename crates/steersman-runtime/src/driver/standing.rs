@@ -1,4 +1,4 @@
-//! How a session stands: what lists show of it, what it waits for, what it came to.
+//! Standing of a session: the state in lists, what it waits for, and its result.
 
 use super::heard::Heard;
 use super::{Driver, OutState};
@@ -19,7 +19,7 @@ use steersman_machine::tick::floor;
 use steersman_machine::view::View;
 
 impl Driver {
-    /// How things stand, as far as nothing goes on by itself.
+    /// The standing of the current branch, as far as nothing goes on by itself.
     pub(super) fn settled(&self) -> Settled {
         let Some(branch) = self.branches.get(&self.ledger.current) else {
             return Settled::Empty;
@@ -36,7 +36,7 @@ impl Driver {
         )
     }
 
-    /// What a branch waits for, oldest first; none: all branches.
+    /// Returns what a branch waits for, oldest first; `None` means all branches.
     fn pending(&self, of: Option<Id>) -> Vec<Pending> {
         let cx = Cx {
             network: self.network(),
@@ -57,7 +57,7 @@ impl Driver {
         pending
     }
 
-    /// What lists show, if it changed with the line that is written now.
+    /// Returns the state that lists show, if it changed with the line that is written now.
     pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
         let rerun = self.engine.0.recorded.as_ref();
         let state = self.info(rerun.and_then(|rerun| rerun.listed_at()).unwrap_or(now));
@@ -68,7 +68,8 @@ impl Driver {
         Some(state)
     }
 
-    /// Whether lists show what is no longer so: something came to rest without a line, as a probe that decides nothing does.
+    /// Returns true if lists show an outdated state: something came to rest without a line, for example a probe that decides
+    /// nothing.
     pub(super) fn is_misshown(&self) -> bool {
         told(&self.info(self.shown.updated)) != told(&self.shown)
     }
@@ -121,7 +122,7 @@ impl Driver {
     }
 }
 
-/// What of it is worth a line of its own.
+/// The parts of a state whose change is worth a line of its own.
 fn told(state: &SessionState) -> (&str, &str, &str, &str) {
     let SessionState {
         status,
@@ -133,11 +134,10 @@ fn told(state: &SessionState) -> (&str, &str, &str, &str) {
     (status, waits, outcome, definition)
 }
 
-/// Most bytes of an outcome, as lists keep it: each value of state has its place, not all together.
+/// Most bytes of an outcome in lists; equal to the bound of a single value of state.
 const OUTCOME: usize = steersman_machine::bounds::VALUES;
 
-/// What a session came to, as its definition names it. Values that are no JSON, fail or are too much for a list are left
-/// out.
+/// The outcome of a session, as its definition names it. Values that are no JSON, fail or exceed the size for lists are left out.
 pub(crate) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
     let view = View::new(cx, snapshot, snapshot.root);
     let (mut values, mut bytes) = (Map::new(), 0);
@@ -154,7 +154,7 @@ pub(crate) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
     Json::Object(values)
 }
 
-/// How a branch stands of which nothing goes on by itself.
+/// The standing of a branch on which nothing goes on by itself.
 pub(super) fn settled(
     network: &Network,
     ledger: &Ledger,
@@ -162,7 +162,7 @@ pub(super) fn settled(
     mut pending: Vec<Pending>,
     history: &dyn History,
 ) -> Settled {
-    // What nobody waits for keeps nothing up.
+    // Doubts that no branch waits for keep nothing from going on.
     pending.retain(|pending| !pending.left);
     if ledger.paused {
         return Settled::Paused;
@@ -184,7 +184,7 @@ pub(super) fn settled(
         settled => settled,
     };
     if root.phase == Phase::Resting {
-        // with nothing on its stack nothing was said yet
+        // an empty stack: nothing was said yet
         return match root.height {
             0 => Settled::Empty,
             _ => rested(root),
@@ -196,7 +196,7 @@ pub(super) fn settled(
     if pending.iter().any(|p| p.kind.is_asked()) {
         return Settled::Asks(pending);
     }
-    // A dialogue below ended its turn: its words are the session's answer, and the floor is whoever talks with it.
+    // A dialogue below ended its turn: its words are the session's answer, and the person who talks with it has the floor.
     if pending.is_empty() {
         let agent = snapshot.agent(floor(network, snapshot, root.id));
         if agent.phase == Phase::Resting && agent.height > 0 {

@@ -1,4 +1,4 @@
-//! An effect begins: its request is rendered or its scope is built, and a task of its own runs the attempt.
+//! Start of an effect: its request is rendered or its scope is built, and a task of its own runs the attempt.
 
 use super::attempt::{self, FromTask};
 use super::draft::Note;
@@ -44,7 +44,7 @@ impl Driver {
             return self.keep_back(id).await;
         }
         if again && out.tool().is_some() {
-            // A slot, and `Started` for what touches the world, come first.
+            // A slot, and `Started` for effects that touch the world, come first.
             let mut draft = self.draft(out.branch);
             let timed = self
                 .ledger
@@ -78,7 +78,7 @@ impl Driver {
         }
     }
 
-    /// A model or router failed for good.
+    /// Fails a model or router call for good.
     pub(super) fn fail(&mut self, id: Id, code: &str, message: &str) {
         let failure = Failure {
             code: code.to_owned(),
@@ -88,7 +88,7 @@ impl Driver {
         self.answer_outcome(id, Outcome::Failed(failure), Vec::new());
     }
 
-    /// An outcome that needs no mapping is offered.
+    /// Offers an outcome that needs no mapping.
     pub(super) fn answer_outcome(&mut self, id: Id, outcome: Outcome, notes: Vec<Note>) {
         let Some(out) = self.outs.get_mut(&id) else {
             return;
@@ -118,8 +118,8 @@ impl Driver {
                 return Ok(());
             }
         };
-        // A call that waits for the disk is rendered again when it starts, and would then share everything with itself:
-        // what it shares with the call before is measured once.
+        // A call that waits for the disk is rendered again when it starts, and its prefix would then be compared with itself:
+        // the prefix shared with the call before is measured once.
         let out = self.outs.get_mut(&id).expect("it is out");
         out.asked = Some(request.model.clone());
         match &mut out.request {
@@ -146,7 +146,7 @@ impl Driver {
         if !self.reserve(id, &request).await? {
             return self.leave_seat(id).await;
         }
-        // What was drawn for it, and what a provider keeps of it, is on disk first.
+        // Its escrow, and the wish of a call that the provider stores, must be on disk first.
         let mut before = self.covered_by();
         if bound.stateful {
             before = before.max(id.line());
@@ -224,8 +224,8 @@ impl Driver {
         Ok(request)
     }
 
-    /// Who is asked: the model of the agent, or the one of its chain that it has come to. What stands in for it is asked
-    /// the same under its own parameters; the digest stays that of what the agent asks.
+    /// Selects the model to ask: that of the agent, or the fallback of its chain that it has reached. A fallback gets the same
+    /// request under its own parameters; the digest stays that of the agent's request.
     fn choose_model(
         &mut self,
         id: Id,
@@ -249,7 +249,7 @@ impl Driver {
                     };
                     return Ok((request, bound, model));
                 }
-                // It cannot be had in this process: perhaps the next can.
+                // It is not available in this process: the next one may be.
                 Err(message) => why = message,
             }
             let out = self.outs.get_mut(&id).expect("it is out");
@@ -261,13 +261,13 @@ impl Driver {
         }
     }
 
-    /// The request under the parameters of a model that stands in.
+    /// The request under the parameters of a fallback model.
     fn asked_of(&self, id: Id, request: Request, name: &Name) -> Request {
         let network = self.network();
         let out = &self.outs[&id];
         let agent = self.branches[&out.branch].snapshot.agent(out.wish.agent);
         let params = match request.purpose {
-            // What is asked beside an agent's own steps has no parameters of that agent.
+            // Calls that are not an agent's own steps do not use that agent's parameters.
             Purpose::Extract | Purpose::Summary | Purpose::Compact => {
                 context::parameters_of(network, name)
             }
@@ -282,7 +282,7 @@ impl Driver {
         }
     }
 
-    /// The limiter of a model's place, and what is asked of it.
+    /// Returns the limiter of a model's place, and the request to it.
     fn gate_of(
         &self,
         bound: &BoundModel,
@@ -297,7 +297,7 @@ impl Driver {
         ];
         let limiters = &self.engine.0.options.limiters;
         let limiter = if &*bound.provider == "scripted" {
-            // Who has a script asks nobody: sessions have no place in common but the definition's rate.
+            // A scripted model calls no server: its sessions share only the rate of the definition.
             limiters.of(&["scripted", &self.network().name])
         } else {
             limiters.of(&place.each_ref().map(String::as_str))
@@ -320,7 +320,8 @@ impl Driver {
         Ok((bound.clone(), model.map_err(|e| e.to_string())?))
     }
 
-    /// Model calls of this kind of an agent committed on its branch before the next, and those since its branch began.
+    /// Number of model calls of this kind that an agent committed on its path before the next one, and of those since its
+    /// branch began.
     fn position(&self, branch: Id, agent: Id, purpose: Purpose) -> (u32, u32) {
         let branch = &self.branches[&branch];
         let all = purpose.calls(&branch.snapshot.agent(agent).counters);
@@ -329,7 +330,7 @@ impl Driver {
         (all, all.saturating_sub(before))
     }
 
-    /// Names from the entry down, instance names where given.
+    /// Path of names from the entry agent down; instance names where given.
     fn path_of(&self, branch: Id, agent: Id) -> Arc<str> {
         let snapshot = &self.branches[&branch].snapshot;
         let (mut names, mut at) = (Vec::new(), Some(agent));
@@ -349,8 +350,8 @@ impl Driver {
         }
     }
 
-    /// Its `Started` is on disk, and the session was stopped or paused before it began: nothing happened, and it is said,
-    /// so that nobody has to doubt it. It begins anew when the session goes on.
+    /// Notes that an effect whose `Started` is on disk was not begun, because the session was stopped or paused: so nobody has
+    /// to doubt it. It begins again when the session goes on.
     pub(super) async fn not_begun(&mut self, id: Id) -> Result<(), EngineError> {
         let now = self.engine.clock().now();
         let Some(out) = self.outs.get_mut(&id) else {
@@ -385,7 +386,7 @@ impl Driver {
             let out = self.outs.get_mut(&id).expect("it is out");
             if tool.class.is_free() {
                 out.attempt += 1;
-                // One that was cut, and has not ended yet, keeps its number.
+                // An attempt that was cut and has not ended yet keeps its number.
                 while self.at_work.contains_key(&(id, out.attempt)) {
                     out.attempt += 1;
                 }
@@ -412,7 +413,7 @@ impl Driver {
         let panicked =
             move |text: &str| FromTask::Tool(id, attempt, attempt::panicked(class, text));
         attempt::spawn(tasks, panicked, async move {
-            // Whoever follows sees the next one, if this one finds no place.
+            // Progress is dropped if the channel is full; the next report follows.
             let hear = Arc::new(move |progress| {
                 let _ = told.try_send(Box::new(FromTask::Progress(id, attempt, progress)));
             });
@@ -424,7 +425,7 @@ impl Driver {
         });
     }
 
-    /// What a tool is run with, but for the number of the attempt.
+    /// Input of a tool's run, apart from the attempt's number.
     pub(super) fn tool_run(&self, id: Id, tool: &ToolWork) -> ToolRun {
         ToolRun {
             network: self.network().clone(),
@@ -439,7 +440,7 @@ impl Driver {
         }
     }
 
-    /// A secret that was asked for and that the key of this machine does not open: the tool would run without it.
+    /// Returns the fault of a given secret that this machine's key does not open: without it the tool must not run.
     fn locked_input(&self, id: Id) -> Option<Fault> {
         self.outs[&id].inputs.iter().find_map(|(name, sealed)| {
             let error = self.engine.sealer().open_text(sealed).err()?;
@@ -447,7 +448,7 @@ impl Driver {
         })
     }
 
-    /// The mark of the owner that wished an effect: the key that a service saw stays the same for every attempt.
+    /// The mark of the owner that wished an effect: the key that a service sees is the same for every attempt.
     pub(super) fn mark_of(&self, id: Id) -> u64 {
         self.ledger.mark_at(id.line()).unwrap_or(self.mark)
     }
@@ -459,7 +460,7 @@ impl Driver {
         Artifacts::new(self.engine.store().clone(), snapshot, out.wish.agent)
     }
 
-    /// Names that transport fields of a tool read, secrets opened.
+    /// The scope that transport fields of a tool read, with secrets opened.
     pub(super) fn scope(
         &self,
         id: Id,
@@ -471,7 +472,7 @@ impl Driver {
         self.scope_in(snapshot, out.wish.agent, given, &out.inputs)
     }
 
-    /// Dry mode answers in the world's place: from the recording, else by `simulate:`, else the block ends here.
+    /// Answers a call in dry mode: from the record of the same call, else by `simulate:`, else the block ends here.
     async fn simulate(&mut self, id: Id, tool: &ToolWork) -> Result<(), EngineError> {
         let digest = super::wish::digest(tool);
         if !tool.approve.is_empty() {
@@ -490,7 +491,7 @@ impl Driver {
         {
             let how = match recorded.how {
                 how if how.is_ok() => How::Simulated,
-                // What it gave did not fit: so it is here.
+                // Its result did not fit, and does not fit here either.
                 how => how,
             };
             let mapped = Mapped { how, ..recorded };
@@ -509,7 +510,7 @@ impl Driver {
         Ok(())
     }
 
-    /// An agent's message goes through the inbox: it waits there until its agent can hear it. Accepted once.
+    /// Puts an agent's message into the inbox, where it waits until its agent can hear it. It is accepted once.
     async fn send(
         &mut self,
         id: Id,
@@ -597,19 +598,19 @@ impl Driver {
         Ok(transport)
     }
 
-    /// What streamed of an attempt counts no longer.
+    /// Withdraws the text that an attempt has streamed.
     pub(super) fn withdraw(&self, effect: Id, attempt: u32) {
         let item = FeedItem::Withdrawn { effect, attempt };
         self.live.show(item);
     }
 }
 
-/// Branches that are asked the same are sampled apart: where parameters have a `seed`, each has one of its own.
+/// Gives branches that get the same request different samples: a `seed` among the parameters becomes the branch's own.
 fn seeded(mut request: Request, seed: u64, tried: bool) -> Request {
     let given = |(name, value): &(String, serde_json::Value)| name == "seed" && value.is_number();
     if let Some(at) = request.params.iter().position(given).filter(|_| tried) {
         let mut params = request.params.to_vec();
-        // As large as every server takes.
+        // 31 bits: every server takes such a seed.
         params[at].1 = (seed >> 33).into();
         request.params = params.into();
     }

@@ -1,4 +1,4 @@
-//! Standing after each line, for whoever looks at them one by one ([`crate::step`]).
+//! Stepping: a session that stops after each line ([`crate::step`]).
 
 use super::{Driver, OutState};
 use crate::session::Standing;
@@ -6,19 +6,19 @@ use crate::step::Let;
 use steersman_machine::commit::LogLine;
 use steersman_machine::ids::Id;
 
-/// Whether a session stands after each line.
+/// Stepping state of a session.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stepping {
-    /// It goes on by itself.
+    /// The session goes on by itself.
     Free,
-    /// It may make one line.
+    /// The session may make one line.
     Line,
-    /// It made that, and nothing begins.
+    /// The session made that line, and nothing begins.
     Stands,
 }
 
 impl Driver {
-    /// It stands after each line from here on; one that has not begun makes its first line before.
+    /// Makes the session stop after each line, or not. A session that has not begun makes its first line before it stops.
     pub(super) fn steps(&mut self, steps: bool) {
         self.stepping = match (steps, &self.network) {
             (false, _) => Stepping::Free,
@@ -27,7 +27,7 @@ impl Driver {
         };
     }
 
-    /// Whether it makes no line and begins nothing. Who lets go of it takes what has ended meanwhile.
+    /// Returns true if the session makes no line and begins nothing. While it is being stopped for good, it still takes outcomes.
     pub(super) fn stands(&self) -> bool {
         self.stepping == Stepping::Stands && self.stopping.is_none()
     }
@@ -39,7 +39,7 @@ impl Driver {
         };
     }
 
-    /// Where nothing goes on by itself somebody outside does something next: that is its next line.
+    /// While nothing goes on by itself, the next line comes from outside: allows that line.
     pub(super) fn rests(&mut self) {
         if self.stepping == Stepping::Stands && !self.ledger.paused {
             self.stepping = Stepping::Line;
@@ -52,7 +52,8 @@ impl Driver {
         }
     }
 
-    /// The next effect whose `Started` is on disk: it was let go before, and what died here would leave a doubt.
+    /// Returns the next effect whose `Started` is on disk. It was allowed to begin before; if the process died now, it would be
+    /// in doubt.
     pub(super) fn next_granted(&mut self) -> Option<Id> {
         let starting = |id: &&Id| {
             let out = self.outs.get(id);
@@ -63,8 +64,8 @@ impl Driver {
         Some(found)
     }
 
-    /// Where lines are made one by one nothing begins with the line that wishes it: it is looked at first. True if it is to
-    /// begin when somebody lets it.
+    /// While the session steps, no effect begins with the line that wishes it, so that the line can be looked at first. Returns
+    /// true if the effect waits for the next step.
     pub(super) fn waits_for_go(&mut self, id: Id) -> bool {
         if self.stepping == Stepping::Free {
             return false;
@@ -77,7 +78,7 @@ impl Driver {
         true
     }
 
-    /// Whoever waits is told behind which line it stands, once that is on disk.
+    /// Tells those who wait at which line the session stopped, once that line is on disk.
     pub(super) fn publish_line(&self) {
         if !self.writer.is_idle() || self.inbox.look || self.inbox.late {
             return;

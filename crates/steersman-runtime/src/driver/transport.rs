@@ -1,4 +1,4 @@
-//! What transport fields read: everything that templates read, with secrets, sealed state and live addresses opened.
+//! Names that transport fields read: everything that templates read, with secrets, sealed state and current config values opened.
 //! Lives for one attempt; never stored, never logged.
 
 use crate::Env;
@@ -26,7 +26,7 @@ pub(crate) struct TransportScope {
     snapshot: Snapshot,
     agent: Id,
     args: Option<Arc<Json>>,
-    /// Other names with what they mean.
+    /// Additional names with their values.
     more: Vec<(&'static str, Arc<Json>)>,
     opener: Opener,
 }
@@ -57,7 +57,7 @@ impl TransportScope {
         }
     }
 
-    /// The same with another name.
+    /// Adds a name.
     pub(crate) fn with(mut self, name: &'static str, value: Json) -> Self {
         self.more.push((name, Arc::new(value)));
         self
@@ -93,7 +93,7 @@ impl Scope for TransportScope {
 
 struct Opener {
     network: Arc<Network>,
-    /// Files of secrets are relative to it.
+    /// Base folder of secret files with relative paths.
     folder: Arc<Path>,
     env: Env,
     sealer: Sealer,
@@ -118,17 +118,18 @@ impl Transport for Opener {
     }
 }
 
-/// What stands where a service or program gave back a secret that it was sent.
+/// Replaces a secret that a service or program returned.
 const MASK: &str = "(secret)";
 
-/// All secrets that an attempt of this tool can read, as they are now: declared ones, secret arguments, sealed state.
+/// Returns all secrets that an attempt of this tool can read, with their present values: declared ones, secret arguments, sealed
+/// state. Texts that are too short to search for are left out.
 pub(crate) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
     let mut texts = secrets::texts(network, tool, scope);
     texts.retain(|text| text.len() >= secrets::SEARCHED);
     texts
 }
 
-/// A text as it stands in a path or query, or in a form, where a blank is a plus.
+/// Percent-encodes a text for a path or query, or for a form, where a blank becomes `+`.
 pub(crate) fn encoded(text: &str, kept: &[u8], form: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -143,7 +144,7 @@ pub(crate) fn encoded(text: &str, kept: &[u8], form: bool) -> String {
     out
 }
 
-/// Takes secrets out of all that becomes of an outcome but what is sealed: a service may give back what it was sent.
+/// Masks secrets in every part of an outcome that is not sealed: a service may return a secret that it was sent.
 pub(super) fn mask(mapped: &mut Mapped, secrets: &[String]) {
     if let Some(shown) = &mut mapped.shown {
         mask_text(shown, secrets);
@@ -161,7 +162,7 @@ pub(super) fn mask(mapped: &mut Mapped, secrets: &[String]) {
     }
 }
 
-/// A text that was made is masked as what is shown is; what is no text is left as it came.
+/// Masks a content that is text; other contents are left as they are.
 fn mask_content(version: &mut NewArtifact, secrets: &[String]) {
     let Some(content) = &version.content else {
         return;

@@ -19,11 +19,11 @@ use steersman_machine::interaction::How;
 use steersman_machine::tick::tick;
 
 impl Driver {
-    /// Offers a branch all that came in, and writes the line that comes of it, if one does.
+    /// Offers a branch everything that arrived, and writes the resulting line, if there is one.
     pub(super) async fn turn(&mut self, id: Id) -> Result<(), EngineError> {
         let now = self.now(id);
         self.fresh.remove(&id);
-        // What else came in was not read before its first line.
+        // Other messages were not read before the first line.
         self.inbox.look |= self.is_to_begin();
         let Some(branch) = self.branches.get_mut(&id) else {
             return Ok(());
@@ -40,7 +40,7 @@ impl Driver {
             self.left_over(&mut draft, offer).await?;
             self.write(draft).await?;
         }
-        // A branch takes no outcome twice, whatever came in meanwhile.
+        // Outcomes of effects that are open no more were taken out above: a branch takes no outcome twice.
         offers.sort_by_key(|offer| offer.what.rank());
         let mut offered = self.in_machine_terms(id, &offers)?;
         for offered in &mut offered {
@@ -64,8 +64,9 @@ impl Driver {
         }
     }
 
-    /// A tick whose line can be stored, measured before anything is moved. Where all that is offered makes too long a line,
-    /// some of it waits for the next tick; an outcome that is too much by itself is a failed one; a message is refused.
+    /// Makes a tick whose line can be stored; its size is measured before anything is changed. If the line of all offers is too
+    /// long, some of them wait for the next tick. A single outcome that is too large becomes a failure; a single message is
+    /// refused.
     fn step_that_fits(
         &mut self,
         id: Id,
@@ -129,7 +130,7 @@ impl Driver {
                 .map(|at| left.swap_remove(at).1);
             match until {
                 None => self.taken(&mut draft, offer),
-                // nothing is open there, and what was to begin does not
+                // the cancel has nothing to end here, but its other effects count
                 Some(Until::Refused(_)) if offer.ends_others || !offer.drops.is_empty() => {
                     self.taken(&mut draft, offer);
                 }
@@ -142,7 +143,7 @@ impl Driver {
             }
         }
         self.finish_step(id, step, draft).await?;
-        // What was left may find its time come after something moved.
+        // Offers that were left may be taken after something moved.
         let left = self.branches.get(&id).is_some_and(|b| !b.offers.is_empty());
         if left && (again || moved) {
             self.fresh.insert(id);
@@ -151,7 +152,7 @@ impl Driver {
     }
 
     fn taken(&mut self, draft: &mut Draft, offer: Offer) {
-        // A fork call takes its adoption by closing with why nothing was adopted, too.
+        // A fork call also takes an adoption by closing with the reason why nothing was adopted.
         let adopted = draft.commit.as_ref().is_some_and(|c| c.adoption.is_some());
         for note in offer.notes {
             if adopted || !matches!(note, Note::Adopted(..)) {
@@ -185,7 +186,7 @@ impl Driver {
         }
     }
 
-    /// It was left: it is offered again with whatever comes next to its branch.
+    /// Keeps an offer that the machine left: it is offered again with the next offer to its branch.
     fn keep(&mut self, branch: Id, mut offer: Offer, until: Until) {
         if let Some(message) = &offer.message
             && let Some(reply) = self.inbox.replies.remove(&message.id)
@@ -194,7 +195,7 @@ impl Driver {
                 id: message.id.clone(),
                 fate: Fate::Waits(self.waits_for(branch, until)),
             };
-            // It lies in the inbox, so this is on disk already.
+            // The message is in the inbox, so this is already on disk.
             reply.send(receipt).ok();
         }
         offer.waits = Some(until);
@@ -222,11 +223,11 @@ impl Driver {
         }
     }
 
-    /// Tells whoever waits to hear of a message, once the line is on disk.
+    /// Sends the receipt of a message to its sender, once the line is on disk.
     pub(super) fn receipt(&mut self, draft: &mut Draft, id: &Name, fate: Fate) {
         self.inbox.known.remove(id);
         let reply = self.inbox.replies.remove(id);
-        // Nobody waits yet: whoever put it there may ask in a moment.
+        // The sender does not wait yet: it may ask in a moment.
         match &reply {
             Some(_) => draft.urgent = true,
             None => drop(self.inbox.soon.insert(id.clone())),
@@ -236,12 +237,12 @@ impl Driver {
         draft.then.push(then);
     }
 
-    /// An effect is over for its branch: its slot, its timer and its wait are free.
+    /// Removes an effect that is over for its branch: frees its slot, its timer and its wait.
     pub(super) fn forget(&mut self, draft: &mut Draft, effect: Id) {
         let Some(out) = self.outs.remove(&effect) else {
             return;
         };
-        // It came to its end before its place was asked again.
+        // It ended before its place was asked again.
         if self.is_out(effect) && !draft.releases(effect, Why::Outage) {
             draft.note(Self::released(
                 effect,
@@ -256,18 +257,17 @@ impl Driver {
         self.retry_queued();
     }
 
-    /// The branch wants it no longer.
+    /// Stops an effect that its branch no longer wants.
     pub(super) fn stop_effect(&mut self, draft: &mut Draft, effect: Id) {
         self.end_effect(draft, effect, true);
     }
 
-    /// No branch waits for it any more. `cuts`: what runs is cut also where it may change the world.
+    /// Removes an effect that no branch waits for any more. `cuts`: a running attempt is cut even if it may change the world.
     pub(super) fn end_effect(&mut self, draft: &mut Draft, effect: Id, cuts: bool) {
         if let Some(record) = self.ledger.effect(effect) {
             let whys: Vec<Why> = record.holds.values().map(|h| h.why).collect();
             for why in whys {
-                // What ended the call in this very line has ended its hold, too.
-                // A doubt outlives its call.
+                // If this line ended the call, it has ended the hold, too. A doubt outlives its call.
                 if draft.releases(effect, why) || why == Why::Doubt {
                     continue;
                 }
@@ -297,7 +297,7 @@ impl Driver {
             }
             _ => {}
         }
-        // What runs is not given up before it has told how it ended.
+        // An effect that runs is not given up before it has reported its end.
         if let Some(tool) = out.tool()
             && (!runs || self.asks_about(&tool.tool))
         {
@@ -307,7 +307,7 @@ impl Driver {
         self.retry_queued();
     }
 
-    /// Writes a line, unless there is nothing in it.
+    /// Writes a line, unless it is empty.
     pub(super) async fn write(&mut self, draft: Draft) -> Result<(), EngineError> {
         if draft.is_empty() {
             return Ok(());
@@ -315,7 +315,7 @@ impl Driver {
         self.write_together(vec![draft]).await
     }
 
-    /// Writes lines of several branches: all of them are on disk, or none.
+    /// Writes lines of several branches in one batch: all of them are stored, or none.
     pub(super) async fn write_together(&mut self, drafts: Vec<Draft>) -> Result<(), EngineError> {
         let (mut all, mut then, mut last) = (Batch::default(), Vec::new(), self.next);
         for draft in drafts {
@@ -344,7 +344,8 @@ impl Driver {
         Ok(())
     }
 
-    /// A line as it goes to the store, folded into all that this owner knows; and what follows once it is there.
+    /// Encodes a line for the store and folds it into the owner's state. Returns the batch, and the actions to take when it is
+    /// on disk.
     async fn prepared(&mut self, mut draft: Draft) -> Result<(Batch, Vec<OnDisk>), EngineError> {
         let mut tells_accepted = false;
         if !self.claimed {
@@ -426,7 +427,7 @@ impl Driver {
         Ok((batch, draft.then))
     }
 
-    /// What ends a hold says what it was about: the log is read without looking for it.
+    /// Copies the subject of each hold into the entry that ends it, so that readers of the log need not look for the hold.
     fn name_holds(&self, draft: &mut Draft) {
         for entry in &mut draft.ledger {
             if let LedgerEntry::Released {
@@ -439,7 +440,7 @@ impl Driver {
         }
     }
 
-    /// Checkpoints that are due: of the ledger, and of the branch that was written to.
+    /// Adds the checkpoints that are due: of the ledger, and of the branch that was written to.
     fn add_checkpoints(&mut self, batch: &mut Batch, id: Id, at: Line) {
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
         let salt = self.claim.salt;
@@ -465,8 +466,8 @@ impl Driver {
         });
     }
 
-    /// Labels that this line changed, as the store keeps them; those of the current branch only. Where another branch becomes
-    /// current, all of them are what they are there.
+    /// Labels that this line changed, as the store keeps them: those of the current branch only. If another branch becomes
+    /// current, all of its labels.
     fn labels(&self, line: &LogLine) -> Vec<(Name, Option<Arc<str>>)> {
         let becomes = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Current(_));
         let current = self.branches.get(&self.ledger.current);
@@ -495,7 +496,7 @@ impl Driver {
             .collect()
     }
 
-    /// Offers as the machine knows them: what tools gave is mapped and sealed, what the ledger knows is added.
+    /// Translates offers into the machine's terms: raw outcomes are mapped and sealed, and the ledger's facts are added.
     fn in_machine_terms(&self, id: Id, offers: &[Offer]) -> Result<Vec<Offered>, EngineError> {
         let mut offered = Vec::with_capacity(offers.len());
         for offer in offers {
@@ -538,8 +539,8 @@ impl Driver {
     }
 }
 
-/// Bytes of the line of a step, if what can be moved out of it is, with room for what the ledger adds to it: how each offer
-/// ended, a hold or a start for each wish. Its texts are moved out like all others.
+/// Bytes of a step's line after everything that can be moved out of it is, with room for the ledger entries: the end of each
+/// offer, and a hold or a start for each wish. The texts are moved out like all others.
 fn measured(line: Line, branch: Id, step: &mut Step, offers: usize) -> usize {
     const NOTES: usize = 4 << 10;
     const NOTE: usize = 256;
@@ -560,7 +561,7 @@ fn measured(line: Line, branch: Id, step: &mut Step, offers: usize) -> usize {
 }
 
 impl What {
-    /// The effect that it is the outcome of.
+    /// The effect whose outcome this is.
     pub(super) fn effect(&self) -> Option<Id> {
         match self {
             Self::Raw { effect, .. } => Some(*effect),

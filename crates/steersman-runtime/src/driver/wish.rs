@@ -1,7 +1,7 @@
-//! A wish on its way to the ledger: what keeps it from running, and `Started` for what may begin.
+//! The way of a wish to the ledger: the holds that keep it from running, and `Started` for effects that may begin.
 //!
-//! A tool passes its gates in this order: the repeat guard, approval, secrets that a person is asked for, a free slot.
-//! Each gate that does not open is a hold in the line; a gate that was passed is passed for all attempts.
+//! A tool passes its gates in this order: the repeat guard, approval, secrets that a person is asked for, a free slot. Approval
+//! and secrets are holds in the line, and a repetition may be one; a gate that was passed is passed for all attempts.
 
 use super::act::By;
 use super::draft::{Draft, NewHold, Note, Offer};
@@ -23,7 +23,7 @@ use steersman_machine::network::{Source, ToolDef};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 impl Driver {
-    /// Takes a wish to the ledger. What begins or is held is in the same line as the wish.
+    /// Takes a wish to the ledger. Its start or hold is in the same line as the wish.
     pub(super) fn take_wish(
         &mut self,
         draft: &mut Draft,
@@ -50,7 +50,7 @@ impl Driver {
             },
             Work::Simulate(_) | Work::Send { .. } | Work::Custom { .. } => draft.ready.push(id),
             Work::Ask { .. } => {
-                // Somebody sees the question.
+                // A person sees the question.
                 draft.urgent = true;
                 self.wait_outside(draft, id);
             }
@@ -60,7 +60,7 @@ impl Driver {
                     open: any.into_iter().map(|one| (one.event, one.key)).collect(),
                 });
                 self.wait_outside(draft, id);
-                // An event that comes before the store knows of the wait lies in its box.
+                // An event that comes before the store has stored the wait is in the store's box.
                 draft.then.push(OnDisk::Look);
             }
             Work::Timer => self.wait_outside(draft, id),
@@ -68,10 +68,10 @@ impl Driver {
         Ok(())
     }
 
-    /// An effect is out from here on.
+    /// Adds an effect to those that are out.
     pub(super) fn put_out(&mut self, branch: Id, mut wish: Wish) {
         let id = wish.id;
-        // What began as `unsafe` is judged as that, whatever its tool is called by now.
+        // An effect keeps the strictest class under which it began, even if the class of its tool has changed.
         let began = self.ledger.effect(id).and_then(|record| record.class);
         if let (Work::Tool(tool), Some(began)) = (&mut wish.work, began) {
             tool.class = tool.class.max(began);
@@ -127,7 +127,7 @@ impl Driver {
         }
     }
 
-    /// What waited from outside waits no more: its timer and its wait are taken back.
+    /// Takes back the timer and the wait of an effect that waited for the outside.
     pub(super) fn quit_waiting(&self, draft: &mut Draft, out: &Out) {
         let id = out.wish.id;
         if let Work::Event { .. } = out.wish.work {
@@ -148,7 +148,7 @@ impl Driver {
         }
     }
 
-    /// Looks at the next gate of a tool: it opens a hold, begins, waits for a slot, or is answered at once.
+    /// Checks the next gate of a tool: it opens a hold, begins, waits for a slot, or is answered immediately.
     pub(super) fn gate(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
         let out = &self.outs[&id];
         let branch = out.branch;
@@ -187,7 +187,7 @@ impl Driver {
         self.begin(draft, id)
     }
 
-    /// Whether somebody is asked before it begins, for an approval or a secret.
+    /// Returns true if a person is still to be asked before it begins, for an approval or a secret.
     fn is_to_be_asked(&self, id: Id) -> bool {
         let out = &self.outs[&id];
         let given = |name: &Name| out.inputs.iter().any(|(given, _)| given == name);
@@ -197,7 +197,7 @@ impl Driver {
         })
     }
 
-    /// An attempt begins with this line if a slot is free, else when one becomes free.
+    /// Begins an attempt with this line if a slot is free, else when one becomes free. Barred effects do not begin.
     pub(super) fn begin(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
         if self.is_barred(id) {
             self.bar(id);
@@ -209,10 +209,10 @@ impl Driver {
         self.begin_now(draft, id)
     }
 
-    /// The same where it may go on by now, and no equal effect keeps it.
+    /// Begins an attempt like [`Driver::begin`], after bars and stepping were checked; the repeat guard is checked here.
     pub(super) fn begin_now(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
         if self.is_halted() {
-            // What is not sent has no attempt: it begins when the session goes on.
+            // An effect that has not begun has no attempt: it begins when the session goes on.
             self.state(id, OutState::Soon(self.engine.clock().now()));
             self.to_start.insert(id);
             return Ok(());
@@ -221,7 +221,7 @@ impl Driver {
             return Ok(());
         }
         if self.is_to_be_asked(id) {
-            // It waited for an equal one before anybody was asked.
+            // It waited for an equal effect before a person was asked.
             return self.gate(draft, id);
         }
         let held = self.outs.get_mut(&id).and_then(|out| out.permit.take());
@@ -270,7 +270,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A slot of the tool in this process, and room in the exchange. `held`: the slot that it waited for and got.
+    /// Takes a slot of the tool in this process, if the exchange has room. `held`: the slot that the effect already waited for.
     fn slot(
         &self,
         id: Id,
@@ -300,7 +300,7 @@ impl Driver {
         slots.try_acquire_owned().map(Some).map_err(|_| Full::Slots)
     }
 
-    /// As many as run at once of a tool, in this process.
+    /// The slots of a tool in this process: one for each call that may run at the same time.
     pub(super) fn slots(&self, tool: &Name) -> Arc<Semaphore> {
         let network = self.network();
         let at_once = network.tools.get(tool).map_or(1, |t| t.parallel.max(1)) as usize;
@@ -311,7 +311,7 @@ impl Driver {
             .slots
             .lock()
             .expect("nobody panics while holding it");
-        // Whoever runs or waits holds the slots; those that nobody holds are as good as new ones.
+        // Those who run or wait hold references to the slots; slots without references can be created again.
         if slots.len() >= SLOTS && !slots.contains_key(&key) {
             slots.retain(|_, slots| Arc::strong_count(slots) > 1);
         }
@@ -321,8 +321,8 @@ impl Driver {
             .clone()
     }
 
-    /// Something ended: of each agent the first that waits for a slot is looked at again. Each end frees one slot, so
-    /// nobody is looked at in vain.
+    /// Something ended: the first waiting effect of each agent is checked again. Each end frees one slot, so one effect per
+    /// agent is enough.
     pub(super) fn retry_queued(&mut self) {
         self.retry_short();
         let first: Vec<Id> = self
@@ -337,7 +337,7 @@ impl Driver {
         }
     }
 
-    /// An effect begins, or is wanted no longer: it waits for no slot.
+    /// Removes an effect that begins, or is no longer wanted, from all queues.
     pub(super) fn unqueue(&mut self, id: Id, agent: Id) {
         self.to_start.remove(&id);
         self.short.remove(&id);
@@ -350,8 +350,8 @@ impl Driver {
         }
     }
 
-    /// The slot that an effect waited for is its own now, unless it waits no longer. A session in which nothing may
-    /// begin keeps none from others; it asks again when it goes on.
+    /// Gives a slot to the effect that waited for it, unless it waits no longer. While nothing may begin in the session, the
+    /// slot is returned; the effect asks again when the session goes on.
     pub(super) fn slot_came(&mut self, id: Id, permit: OwnedSemaphorePermit) {
         let idle = self.ledger.paused || self.stopping.is_some();
         if let Some(out) = self.outs.get_mut(&id)
@@ -379,15 +379,15 @@ impl Driver {
         let (slots, tasks) = (self.slots(&tool.tool), self.tasks.clone());
         tokio::spawn(async move {
             if let Ok(permit) = slots.acquire_owned().await {
-                // Handed over, not given back: given back it goes to whoever waits next, in any session, and slots
-                // that many wait for are never free when their turn comes.
+                // Handed over directly: a slot that was given back would go to the next waiter, in any session, and slots with
+                // many waiters are never free.
                 let _ = tasks.send(Box::new(FromTask::Slot(id, permit))).await;
             }
         });
     }
 
-    /// Waits for the turn of a tool at a place that has a rate, in a task of its own. Whether it has to: nothing is
-    /// started before, so that nobody doubts what only waited.
+    /// Waits, in a task of its own, for the turn of a tool at a place that has a rate. Returns true if it has to wait:
+    /// `Started` is not written before, so that an effect that only waited is never in doubt.
     fn await_turn(&mut self, id: Id) -> bool {
         let out = &self.outs[&id];
         let Some(tool) = out.tool().filter(|_| out.turn.is_none()) else {
@@ -408,7 +408,7 @@ impl Driver {
         true
     }
 
-    /// The limiter of the place that a tool asks, where it has a rate.
+    /// Returns the limiter of the place that a tool asks, if the place has a rate.
     pub(super) fn place_of(&self, run: ToolRun) -> Option<(Arc<Limiter>, Ask)> {
         let tool = run.work.tool.clone();
         let rated =
@@ -426,7 +426,7 @@ impl Driver {
         Some((limiters.of(&["tools", &place]), ask))
     }
 
-    /// The turn that a tool waited for has come, or will not soon: then it is waited for in the log.
+    /// The turn that a tool waited for has come, or will not come soon: then another attempt is scheduled in the log.
     pub(super) async fn turn_came(
         &mut self,
         id: Id,
@@ -453,12 +453,12 @@ impl Driver {
         }
     }
 
-    /// Answers a call in the world's place: it was not run.
+    /// Answers a call that was not run with a fault.
     pub(super) fn answer_fault(&mut self, id: Id, code: &str, message: &str) {
         self.answer_raw(id, Raw::NotPerformed(Fault::new(code, message)), Vec::new());
     }
 
-    /// An outcome is offered to the branch of its effect.
+    /// Offers a raw outcome to the branch of its effect.
     pub(super) fn answer_raw(&mut self, id: Id, raw: Raw, notes: Vec<Note>) {
         let Some(out) = self.outs.get_mut(&id) else {
             return;
@@ -482,7 +482,7 @@ impl Driver {
         self.network().tools.get(name)
     }
 
-    /// Takes a hold off an effect that may go on, and looks at its next gate.
+    /// Ends a hold of an effect that may go on, and checks its next gate.
     pub(super) fn pass(
         &mut self,
         draft: &mut Draft,
@@ -513,32 +513,32 @@ impl Driver {
         self.gate(draft, id)
     }
 
-    /// Whether an effect has begun and nobody knows how it ended.
+    /// Returns true if an effect has begun and its end is not known.
     pub(super) fn is_in_doubt(&self, id: Id) -> bool {
         self.ledger.effect(id).is_some_and(Record::in_doubt)
     }
 }
 
-/// Tools whose slots an engine remembers beside those in use.
+/// Most tools whose slots an engine remembers, in addition to those in use.
 const SLOTS: usize = 1_024;
 
-/// What there is none of.
+/// The resource that is missing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Full {
-    /// Room in the exchange: something of this session ends first.
+    /// Room in the exchange: another effect of this session has to end first.
     Room,
     /// Slots of the tool in this process.
     Slots,
 }
 
 impl Out {
-    /// Its attempt was cut by a stop: it begins anew wherever the session goes on, so what the attempt says of its end
-    /// is no outcome.
+    /// Returns true if a stop cut the attempt: the effect begins again wherever the session goes on, so the end that the
+    /// attempt reports is no outcome.
     pub(super) fn was_cut(&self) -> bool {
         matches!(self.state, OutState::Ready)
     }
 
-    /// The tool, if it is one that is run.
+    /// The tool's work, if the effect is a tool's.
     pub(super) fn tool(&self) -> Option<&ToolWork> {
         match &self.wish.work {
             Work::Tool(tool) | Work::Simulate(tool) => Some(tool),
@@ -551,17 +551,17 @@ impl Out {
         }
     }
 
-    /// Whether it is run for real and may change the world.
+    /// Returns true if it is run for real and may change the world.
     pub(super) fn touches_world(&self) -> bool {
         matches!(&self.wish.work, Work::Tool(tool) if !tool.class.is_free())
     }
 
-    /// Whether it asks a model.
+    /// Returns true if it asks a model.
     pub(super) fn is_model(&self) -> bool {
         matches!(self.wish.work, Work::Model)
     }
 
-    /// Whether it counts against what an exchange may run at once.
+    /// Returns true if it counts against the number of calls that an exchange may run at the same time.
     fn takes_room(&self) -> bool {
         let at_work = match self.state {
             OutState::Ready | OutState::Starting(_) | OutState::Running(_) | OutState::Soon(_) => {
@@ -579,14 +579,14 @@ impl Out {
     }
 }
 
-/// What approvals and the repeat guard compare: tool and arguments, sealed parts by their keyed digest.
+/// Digest of tool and arguments that approvals and the repeat guard compare; sealed parts count by their keyed digest.
 pub(crate) fn digest(tool: &ToolWork) -> Digest {
     let args = json::comparable(&tool.args).unwrap_or_else(|_| (*tool.args).into());
     let text = format!("{}\n{}", tool.tool, Sealer::comparable(&args));
     Digest::of(text.as_bytes())
 }
 
-/// Whether a tool runs nowhere: it only writes state.
+/// Returns true if a tool only writes state, so that nothing is run.
 pub(super) fn only_writes(tool: &ToolDef) -> bool {
     matches!(tool.source, Source::State)
 }

@@ -1,4 +1,4 @@
-//! Lines on their way to the disk: how far ahead the session is, and what waits for which line.
+//! Lines on their way to the disk: how far the session is ahead of it, and what waits for which line.
 
 use crate::store::{AHEAD_BYTES, AHEAD_LINES, Batch, Claim, Store, StoreError};
 use futures::stream::{FuturesOrdered, StreamExt};
@@ -8,7 +8,7 @@ use steersman_machine::ids::Line;
 
 type Flying = crate::Boxed<'static, Result<(Line, usize), StoreError>>;
 
-/// Appends batches in order and knows what is on disk.
+/// Appends batches in order and tracks which lines are on disk.
 pub(crate) struct Writer<T> {
     store: Arc<dyn Store>,
     claim: Claim,
@@ -18,9 +18,9 @@ pub(crate) struct Writer<T> {
     /// The last line that was appended.
     pub(crate) appended: Line,
     bytes: usize,
-    /// Lines and bytes behind the last batch that is synced at once.
+    /// Lines and bytes after the last batch that is synced immediately.
     unhurried: (u64, usize),
-    /// What is to happen once a line is on disk, in the order of lines.
+    /// Actions to take once a line is on disk, in the order of lines.
     waiting: VecDeque<(Line, T)>,
 }
 
@@ -38,8 +38,8 @@ impl<T> Writer<T> {
         }
     }
 
-    /// Queues a batch whose last row is `last`. Half way to the bound nothing waits for company any more: so the session
-    /// goes on while the disk takes the first half, and does not come to its bound where the disk keeps up.
+    /// Queues a batch whose last row is `last`. From half of the bound on, a batch is synced immediately: so the session goes on
+    /// while the disk takes the first half, and does not reach its bound if the disk keeps up.
     pub(crate) fn append(&mut self, last: Line, mut batch: Batch) {
         let bytes: usize = batch.rows.iter().map(|r| r.bytes.len()).sum();
         let behind = (self.unhurried.0 + 1, self.unhurried.1 + bytes);
@@ -53,20 +53,20 @@ impl<T> Writer<T> {
         ));
     }
 
-    /// Happens when this line is on disk.
+    /// Schedules an action for the time when this line is on disk.
     pub(crate) fn when_durable(&mut self, line: Line, what: T) {
         let at = self.waiting.partition_point(|(before, _)| *before <= line);
         self.waiting.insert(at, (line, what));
     }
 
-    /// Whether nothing may happen now that did not before.
+    /// Returns true if no action is ready.
     pub(crate) fn take_ready_is_empty(&self) -> bool {
         self.waiting
             .front()
             .is_none_or(|(line, _)| *line > self.durable)
     }
 
-    /// What may happen now.
+    /// Returns the actions whose lines are on disk.
     pub(crate) fn take_ready(&mut self) -> Vec<T> {
         let ready = self
             .waiting
@@ -76,13 +76,14 @@ impl<T> Writer<T> {
         self.waiting.drain(..ready).map(|(_, what)| what).collect()
     }
 
-    /// Whether a line of this many bytes may be appended before another reaches the disk. Alone any may.
+    /// Returns true if a line of this many bytes may be appended before another reaches the disk. A line of any size may be
+    /// appended if none is on its way.
     pub(crate) fn has_room(&self, bytes: usize, step: bool) -> bool {
         let ahead = self.flying.len() as u64;
         ahead == 0 || !step && ahead < AHEAD_LINES && self.bytes + bytes < AHEAD_BYTES
     }
 
-    /// Whether all is on disk.
+    /// Returns true if everything is on disk.
     pub(crate) fn is_idle(&self) -> bool {
         self.flying.is_empty()
     }

@@ -1,5 +1,5 @@
-//! Equal effects: the same tool with the same arguments, on whatever branch of a session. Every way to the start of an effect
-//! asks here whether an equal one was begun before, and what follows from that is decided here alone.
+//! Equal effects: effects with the same tool and the same arguments, on any branch of a session. Before any effect starts, the
+//! driver asks this module whether an equal effect was begun before. Only this module decides what follows from that.
 
 use super::{Ledger, Progress};
 use serde::{Deserialize, Serialize};
@@ -10,77 +10,77 @@ use steersman_machine::interaction::Class;
 /// An equal effect that was begun before.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Equal {
-    /// The effect.
+    /// Id of the equal effect.
     pub effect: Id,
-    /// The session that this one reruns did it, and `effect` and `at` are of that session's log.
+    /// True if the effect is of the session that this one reruns. Then `effect` and `at` are of that session's log.
     pub recorded: bool,
-    /// The line that says how it stands.
+    /// The line that gives its state.
     pub at: Line,
-    /// How it stands.
+    /// State of the equal effect.
     pub stands: Stands,
-    /// It lies on the path of the branch that asks.
+    /// True if it is on the path of the branch that asks.
     pub here: bool,
-    /// The strictest class that its tool had when an attempt of it began.
+    /// The strictest class that its tool had when an attempt began.
     pub class: Class,
 }
 
-/// How an equal effect stands.
+/// State of an equal effect.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stands {
-    /// This owner runs it.
+    /// The present owner runs it.
     Runs,
-    /// It may have happened, and somebody still may find out.
+    /// The effect may have happened, and a probe or a person may still find out.
     InDoubt,
-    /// Nobody will know.
+    /// The effect may have happened, and nobody will find out.
     GivenUp,
-    /// It happened.
+    /// The effect happened.
     Done,
 }
 
 /// An effect that is about to begin.
 #[derive(Copy, Clone, Debug)]
 pub struct Beginning<'a> {
-    /// The effect.
+    /// Id of the effect.
     pub effect: Id,
-    /// Its branch.
+    /// The branch of the effect, which asks.
     pub branch: Id,
-    /// Of its tool and arguments.
+    /// Digest of its tool and arguments.
     pub digest: Digest,
-    /// Of its tool.
+    /// Class of its tool.
     pub class: Class,
-    /// The owner that is to begin it: what earlier ones had begun, nobody runs.
+    /// Epoch of the owner that is about to begin it. Attempts of earlier epochs are run by nobody.
     pub epoch: u64,
-    /// The tool says `repeat: allow`.
+    /// True if the tool says `repeat: allow`.
     pub may_repeat: bool,
-    /// A person let this effect repeat what they were told of: equal ones as they stood at this line.
+    /// Set if a person allowed this effect to repeat equal effects. The person was told how these were at this line.
     pub word: Option<Line>,
-    /// The line that is being made,
+    /// Number of the line that is being written.
     pub line: Line,
-    /// and its entries so far.
+    /// The entries of that line so far.
     pub beside: &'a [LedgerEntry],
 }
 
-/// What follows for an effect that is about to begin.
+/// Decision on an effect that is about to begin.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may begin.
+    /// The effect may begin.
     Begins,
-    /// It begins when this one has ended, if it may then.
+    /// The effect waits until this equal effect has ended, and is checked again then.
     Waits(Id),
-    /// It does not begin while that one is in doubt.
+    /// The effect does not begin while this equal effect is in doubt.
     Doubted(Equal),
-    /// Only a person's word lets it begin.
+    /// The effect begins only if a person allows the repetition.
     Repeats(Equal),
 }
 
 impl Ledger {
-    /// Equal effects that were begun before, or may have been: done, in doubt, given up or running, on whatever branch. What
-    /// is proved not to have happened is none.
+    /// Returns the equal effects that were begun before, or may have been, on any branch: running, in doubt, given up or done.
+    /// Effects that are proved not to have happened are left out.
     pub fn equals(&self, of: Beginning<'_>) -> impl Iterator<Item = Equal> {
         let known = self.started.get(&of.digest).into_iter().flatten();
         let known = known.filter(move |id| **id != of.effect);
         let known = known.filter_map(move |id| self.stands(*id, of));
-        // What begins with the line that is being made is not in the ledger yet.
+        // Effects that begin with the line that is being written are not in the ledger yet.
         let beside = of.beside.iter().filter_map(move |entry| match entry {
             LedgerEntry::Started {
                 effect,
@@ -102,7 +102,8 @@ impl Ledger {
         known.chain(beside).chain(recorded)
     }
 
-    /// What the session did that this one reruns. Of several equal effects the one that is known least of decides.
+    /// Folds an effect of the session that this one reruns. Of several equal effects, the one whose outcome is known least
+    /// decides.
     pub(super) fn recorded(&mut self, entry: &LedgerEntry) {
         let LedgerEntry::Recorded {
             effect,
@@ -123,7 +124,7 @@ impl Ledger {
                 Recorded::InDoubt => Stands::InDoubt,
                 Recorded::GivenUp => Stands::GivenUp,
             },
-            // Its key was of that session: under the key of this one it would be done again.
+            // Its key belongs to the other session. Under a key of this session it would be done again.
             here: false,
             class: *class,
         };
@@ -135,8 +136,8 @@ impl Ledger {
         known.class = class;
     }
 
-    /// What this session did and what it knows of the one that it reruns, for the ledger of a rerun of it. What runs in it now,
-    /// or ran when its owner died, may happen.
+    /// Returns the effects of this session, and those that it knows from the session that it reruns, as entries for a rerun of
+    /// this session. Effects that run now, or ran when their owner died, are in doubt.
     pub(crate) fn as_recorded(&self) -> Vec<LedgerEntry> {
         let own = self.effects().filter_map(|(effect, record)| {
             let (how, at) = match record.progress {
@@ -177,7 +178,7 @@ impl Ledger {
         let record = self.effects.get(&id)?;
         let beside = of.beside.iter();
         let progress = beside.fold(record.progress, |before, entry| match entry {
-            // What becomes of an unknown outcome is seen behind the line.
+            // A decision on an unknown outcome follows in a later line.
             LedgerEntry::Unknown { .. } => before,
             entry => before.behind(id, entry, of.line),
         });
@@ -198,7 +199,7 @@ impl Ledger {
         })
     }
 
-    /// Whether nobody knows, behind these entries of a line, if an effect happened, and somebody still may say.
+    /// Returns true if, after these entries of a line, it is unknown whether an effect happened and this may still be found out.
     pub(crate) fn is_doubted(&self, effect: Id, beside: &[LedgerEntry]) -> bool {
         let Some(record) = self.effects.get(&effect) else {
             return false;
@@ -209,15 +210,15 @@ impl Ledger {
         matches!(progress, Progress::Unknown { .. })
     }
 
-    /// Whether an effect may begin, as far as equal ones go.
+    /// Decides whether an effect may begin, as far as equal effects are concerned.
     ///
-    /// An `unsafe` effect never begins beside an equal one, nor while one is in doubt, and repeats what was done or given up
-    /// only by a person's word, or where its tool says `repeat: allow` what was done. For an `idempotent` one the same holds of
-    /// what other branches and a session that is rerun did; on its own path a call that is made again is a new effect with a
-    /// key of its own, unless nobody knows how the first ended. The class is the stricter one of both calls: a tool that is
-    /// called `read` since then is asked about what it did when it was called `unsafe`.
+    /// An `unsafe` effect never begins while an equal one runs or is in doubt. It repeats one that was done or given up only if a
+    /// person allows it; with `repeat: allow` it also repeats one that was done. An `idempotent` effect follows the same rules
+    /// for equal effects of other branches and of a session that is rerun. On its own path a repeated call is a new effect with
+    /// its own key, unless the end of the first is unknown. The stricter class of both calls counts, so that calls which were
+    /// made as `unsafe` are still guarded after the tool was changed to `read`.
     pub fn verdict(&self, of: Beginning<'_>) -> Verdict {
-        // Another attempt of what may have happened already is no other effect: class and key allow it.
+        // Another attempt of the same effect is no repetition: class and key allow it.
         let own = self.effects.get(&of.effect).map(|record| record.progress);
         if matches!(
             own,
@@ -226,7 +227,7 @@ impl Ledger {
         {
             return Verdict::Begins;
         }
-        // What was done or given up since a person was asked, they were not told of.
+        // The person does not know of effects that were done or given up after the question.
         let allowed = |equal: &Equal| of.word.is_some_and(|word| equal.was_over(word));
         let counts = |equal: &Equal| {
             let is_another = of.class.max(equal.class) == Class::Unsafe || !equal.here;
@@ -256,7 +257,7 @@ impl Ledger {
 }
 
 impl Progress {
-    /// How far an effect comes with an entry of a line that is being made.
+    /// Returns the progress of an effect after an entry of a line that is being written.
     pub(super) fn behind(self, effect: Id, entry: &LedgerEntry, at: Line) -> Self {
         let done = Self::Done { at, kept: None };
         match entry {
@@ -279,7 +280,7 @@ impl Progress {
 }
 
 impl Stands {
-    /// Of several equal effects the one with the greatest rank decides.
+    /// Rank of a state. Of several equal effects, the one with the greatest rank decides.
     fn rank(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -291,13 +292,13 @@ impl Stands {
 }
 
 impl Equal {
-    /// Whether it was done or given up by this line. All that is recorded came before every line.
+    /// Returns true if the effect was done or given up by this line. Recorded effects came before every line.
     pub(crate) fn was_over(&self, line: Line) -> bool {
         let over = matches!(self.stands, Stands::Done | Stands::GivenUp);
         over && (self.recorded || self.at <= line)
     }
 
-    /// How a hold names it ([`Hold::about`](steersman_machine::commit::Hold::about)).
+    /// Returns the name of the effect in a hold ([`Hold::about`](steersman_machine::commit::Hold::about)).
     pub fn name(&self) -> String {
         if self.recorded {
             format!("{RECORDED}{}", self.effect)
@@ -306,7 +307,7 @@ impl Equal {
         }
     }
 
-    /// What a person reads of it before they decide.
+    /// Returns the text that a person reads before they decide.
     pub fn told(&self) -> String {
         let Self { effect, at, .. } = self;
         let place = match self.stands {
@@ -318,7 +319,7 @@ impl Equal {
         format!("{} ({place}).", self.words())
     }
 
-    /// What a model reads of it: nothing in it is another after a takeover.
+    /// Returns the text that a model reads. It stays the same after a takeover.
     pub fn said(&self) -> String {
         format!("{}.", self.words())
     }
@@ -340,5 +341,5 @@ impl Equal {
     }
 }
 
-/// What a hold's `about` begins with where the effect is of the session that this one reruns.
+/// Beginning of a hold's `about` for an effect of the session that this one reruns.
 const RECORDED: &str = "recorded ";

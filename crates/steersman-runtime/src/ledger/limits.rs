@@ -1,10 +1,10 @@
-//! What the session may spend, and spent, as the log says.
+//! The amounts in the ledger: what a session may spend, and what it has spent.
 
 use super::{Amount, Ledger, answers};
 use steersman_machine::commit::{LedgerEntry, LogLine};
 
 impl Ledger {
-    /// What the session may spend, and spent.
+    /// Folds an entry about money or tokens.
     pub(super) fn limits(&mut self, line: &LogLine, entry: &LedgerEntry) {
         match entry {
             LedgerEntry::Escrow { tokens, micros } => {

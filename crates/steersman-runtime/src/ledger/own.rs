@@ -1,52 +1,53 @@
-//! Tools that the engine runs for itself: they tell people that something waits, and look whether something happened.
+//! Tools that the engine runs for itself: `reach` tools notify people that something waits, and probes check whether an effect
+//! happened.
 
 use super::Ledger;
 use serde::{Deserialize, Serialize};
 use steersman_machine::commit::{LogLine, Probing, Reaching};
 use steersman_machine::ids::{Body, Id, Name, Time};
 
-/// A person is, or was, told that something waits for them.
+/// Notification of a person that something waits for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reach {
-    /// What waits.
+    /// The effect that waits.
     pub of: Id,
-    /// The person.
+    /// The person who is notified.
     pub by: Name,
-    /// The last attempt that may have begun.
+    /// Number of the last attempt that may have begun.
     pub attempt: u32,
-    /// Nothing tries again: they were told, or it was given up.
+    /// True if there is no further attempt: the person was notified, or the notification was given up.
     pub over: bool,
-    /// The next attempt is due then; none: at once, or it is over.
+    /// Time of the next attempt. `None` means immediately, or never if `over` is set.
     pub again: Option<Time>,
-    /// It told of a hold of the effect before the one that opened last.
+    /// True if it was about an earlier hold of the effect than the one that opened last.
     pub earlier: bool,
 }
 
-/// A tool is, or was, asked whether an effect in doubt happened.
+/// Question to a tool whether an effect in doubt happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
-    /// The effect.
+    /// The effect in doubt.
     pub of: Id,
-    /// The tool.
+    /// The tool that is asked.
     pub tool: Name,
-    /// The last attempt that may have begun.
+    /// Number of the last attempt that may have begun.
     pub attempt: u32,
-    /// Attempts that failed. Those that a kill ended are not counted: nobody knows how they would have ended.
+    /// Number of failed attempts. Attempts that ended with their process are not counted, because their outcome is unknown.
     pub failed: u32,
-    /// The next attempt is due then; none: at once, or it is over.
+    /// Time of the next attempt. `None` means immediately, or never if `over` is set.
     pub again: Option<Time>,
-    /// Nothing asks again: it answered, or it was given up.
+    /// True if there is no further attempt: the tool answered, or the probe was given up.
     pub over: bool,
-    /// The last that is known of it: its answer, or why the last attempt failed.
+    /// The last result: the answer of the tool, or the reason why the last attempt failed.
     pub last: Option<Heard>,
 }
 
-/// How an attempt of a probe ended.
+/// Result of an attempt of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Heard {
-    /// It answered; whether the effect happened, where that can be told.
+    /// The answer of the tool, and whether the effect happened if the answer says so.
     Said(Body, Option<bool>),
-    /// It failed, for this reason.
+    /// The attempt failed, for this reason.
     Failed(Body),
 }
 
@@ -67,7 +68,7 @@ impl Ledger {
         }
     }
 
-    /// An attempt of an effect is put off, or one to tell a person.
+    /// Puts off the next attempt of an effect or of a notification.
     pub(super) fn put_off(&mut self, line: &LogLine, effect: Id, at: Time) {
         match self.reaches.get_mut(&effect) {
             Some(reach) => reach.again = Some(at),
@@ -75,20 +76,20 @@ impl Ledger {
         }
     }
 
-    /// What tells people of what waits now, and is tried again at a time.
+    /// Returns the notifications about open holds that will be tried again.
     pub(crate) fn reaches_again(&self) -> impl Iterator<Item = (Id, &Reach)> {
         let again = self.reaches.iter().map(|(effect, reach)| (*effect, reach));
         again.filter(|(_, reach)| reach.again.is_some() && !reach.earlier)
     }
 
-    /// What told, or tells, this person of what waits now.
+    /// Returns the notification of this person about the hold of `of` that opened last.
     pub(crate) fn reach(&self, of: Id, by: &str) -> Option<(Id, &Reach)> {
         let mut all = self.reaches.iter();
         let found = all.find(|(_, reach)| reach.of == of && *reach.by == *by && !reach.earlier)?;
         Some((*found.0, found.1))
     }
 
-    /// By the effect that tells them.
+    /// Returns the notification that is made by this effect.
     pub(crate) fn reached(&self, effect: Id) -> Option<&Reach> {
         self.reaches.get(&effect)
     }
@@ -96,7 +97,7 @@ impl Ledger {
     pub(super) fn probed(&mut self, effect: Id, of: Id, what: &Probing) {
         match what {
             Probing::Started { tool, attempt } => {
-                // Of several probes of one doubt the newest counts.
+                // Of several probes of one doubt, only the newest is kept.
                 self.probes
                     .retain(|id, probe| *id == effect || probe.of != of);
                 let probe = self.probes.entry(effect).or_insert_with(|| Probe {
@@ -126,13 +127,14 @@ impl Ledger {
         }
     }
 
-    /// The newest probe of an effect that is in doubt, with its id; none: nothing asked yet, or the doubt is settled.
+    /// Returns the newest probe of an effect in doubt, with the probe's id. `None` if nothing was asked yet or the doubt is
+    /// settled.
     pub fn probe(&self, of: Id) -> Option<(Id, &Probe)> {
         let found = self.probes.iter().find(|(_, probe)| probe.of == of)?;
         Some((*found.0, found.1))
     }
 
-    /// A probe by its id, as long as the doubt that it asks about is open.
+    /// Returns a probe by its id, as long as the doubt that it asks about is open.
     pub fn probing(&self, effect: Id) -> Option<&Probe> {
         self.probes.get(&effect)
     }

@@ -1,4 +1,4 @@
-//! Searches over branches, as the log tells of them.
+//! Searches over branches, as recorded in the log.
 
 use super::Ledger;
 use serde::{Deserialize, Serialize};
@@ -6,57 +6,57 @@ use steersman_machine::commit::{LogLine, Searching};
 use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::search::{Cost, Node, Score, Tree};
 
-/// A search over branches.
+/// A search over branches, as recorded in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Search {
-    /// The agent that answers by it; none: a person wanted it.
+    /// The agent that answers with its result. `None` means that a person started the search.
     pub agent: Option<Id>,
-    /// The branch of the root of its tree.
+    /// The branch of the tree's root.
     pub branch: Id,
     /// The commit that is the root.
     pub at: Line,
-    /// JSON of the plan.
+    /// JSON of the search's plan.
     pub plan: Body,
-    /// Branches that were opened, by their numbers from 1.
+    /// Branches that the search opened, in the order of their numbers from 1.
     pub tried: Vec<Id>,
-    /// Branches on which agents judge: the branch, and what is judged there.
+    /// Branches on which agents judge: the branch, and the branch and commit that are judged there.
     pub judged: Vec<(Id, (Id, Line))>,
-    /// Where branches stood at the ends of blocks, in the order in which they came there.
+    /// States of branches at the ends of blocks, in the order in which they were reached.
     pub stood: Vec<Stood>,
-    /// Which branch won, up to which commit, and why it ended; none: it goes on.
+    /// The winning branch with its last commit, if any, and the reason for the end. `None` while the search goes on.
     pub over: Option<(Option<(Id, Line)>, Name)>,
-    /// Why its agent answered without it; of a search that a person wanted, why nothing was found.
+    /// Reason why the agent answered without the search or, for a search of a person, why nothing was found.
     pub without: Option<Body>,
 }
 
-/// A branch stood at the end of a block.
+/// State of a branch at the end of a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stood {
-    /// The branch.
+    /// Id of the branch.
     pub branch: Id,
-    /// Its commit.
+    /// The commit at the end of the block.
     pub at: Line,
-    /// It came to its end there.
+    /// True if the branch ended there.
     pub over: bool,
-    /// Model calls of the block.
+    /// Number of model calls of the block.
     pub calls: u64,
-    /// Tokens of the block.
+    /// Number of tokens of the block.
     pub tokens: u64,
     /// Money of the block, in millionths of the currency.
     pub micros: u64,
-    /// What it was judged to be worth, a JSON number, or why that could not be used; none: it was not judged.
+    /// Score as a JSON number, or the reason why a judgement could not be used. `None` if the state was not judged.
     pub score: Option<Result<Name, Option<Body>>>,
 }
 
 impl Search {
-    /// Whether a branch is one of its own: tried, opened for who judges, or the root that a person's search opened.
+    /// Returns true if the search opened the branch: to try it, to judge on it, or as the root of a person's search.
     pub fn opened(&self, branch: Id) -> bool {
         let judges = self.judged.iter().any(|(judge, _)| *judge == branch);
         let root = self.agent.is_none() && self.branch == branch;
         root || judges || self.tried.contains(&branch)
     }
 
-    /// The number of a branch that was tried.
+    /// Returns the number of a branch that the search tried.
     pub fn number(&self, branch: Id) -> Option<u32> {
         let at = self.tried.iter().position(|tried| *tried == branch)?;
         Some(at as u32 + 1)
@@ -128,12 +128,12 @@ impl Ledger {
         }
     }
 
-    /// All searches, oldest first.
+    /// Returns all searches, oldest first.
     pub fn searches(&self) -> impl DoubleEndedIterator<Item = (Id, &Search)> {
         self.searches.iter().map(|(id, search)| (*id, search))
     }
 
-    /// What a search judged a branch to be worth, where it stood last.
+    /// Returns the last score that a search gave the branch.
     pub fn score(&self, branch: Id) -> Option<f64> {
         let stood = self.searches.values().flat_map(|search| &search.stood);
         let mut scores = stood
@@ -142,12 +142,12 @@ impl Ledger {
         scores.next_back()
     }
 
-    /// A search.
+    /// Returns a search by its id.
     pub fn search(&self, id: Id) -> Option<&Search> {
         self.searches.get(&id)
     }
 
-    /// The tree of a search, as planning reads it.
+    /// Returns the tree of a search, in the form that planning reads.
     pub fn tree(&self, search: &Search) -> Tree {
         let mut tree = Tree::new(search.branch, search.at);
         let mut known = std::collections::BTreeMap::from([((search.branch, search.at), 0)]);

@@ -15,7 +15,7 @@ fn clock() -> Virtual {
     Virtual::at(Time(1_000_000))
 }
 
-/// Polls once: whether it is through already.
+/// Polls a caller once. Returns `None` if it has to wait.
 fn now_or_never(
     limiter: &Arc<Limiter>,
     ask: Ask,
@@ -45,7 +45,7 @@ fn within_any_span_there_are_no_more_than_the_rate_says() {
             .take_while(|other| **other < first + 1_000);
         assert!(within.count() <= 5, "from {first}");
     }
-    // 14.8 s: nothing is lost but what a span holds back
+    // In 14.8 s, only what a span holds back is lost.
     assert!(grants.len() >= 70, "{}", grants.len());
 }
 
@@ -62,16 +62,16 @@ fn tokens_are_estimated_before_and_corrected_afterwards() {
     let Some(Ok(second)) = take(200) else {
         panic!("800 of the first were given back");
     };
-    // It took more than anybody thought: that counts, too.
+    // The call took more than the quota. The real amount counts.
     second.end(clock.now(), Ended::Answered(Some(950)));
     assert!(take(1).is_none());
     clock.advance(60_000);
-    // More than the quota at once is let through alone.
+    // An amount above the quota is let through alone.
     assert!(matches!(take(5_000), Some(Ok(_))));
     assert!(take(1).is_none());
 }
 
-/// Nobody bounds what servers tell before it comes here.
+/// Servers may report any number; nothing bounds it before it comes here.
 #[test]
 fn what_servers_tell_is_never_too_large_to_count() {
     let (limiter, clock) = (Arc::<Limiter>::default(), clock());
@@ -112,7 +112,7 @@ async fn sessions_take_turns_however_much_one_of_them_asks() {
         .collect();
     while !waiting.is_empty() {
         let mut left = Vec::new();
-        // As often as somebody may have been called by somebody who went.
+        // A caller may have been woken more than once by callers that left.
         for _ in 0..2 {
             for (name, mut asked) in std::mem::take(&mut waiting) {
                 match futures::poll!(&mut asked) {
@@ -180,7 +180,7 @@ fn what_the_server_says_is_left_is_obeyed() {
     );
     clock.advance(30_000);
     assert!(through(&limiter, ask("a", "", 40), &clock));
-    // So long that nobody waits for it here.
+    // Longer than the limiter waits.
     permit.told(clock.now(), left(0, 120_000), None);
     let refused = now_or_never(&limiter, ask("a", "", 1), &clock);
     assert!(matches!(refused, Some(Err(Refused::Long(120_000)))));
@@ -220,7 +220,7 @@ fn the_breaker_opens_lets_one_through_and_closes() {
     for _ in 0..FAILURES - 1 {
         fail(call());
     }
-    // One answer, whatever it says, and the count begins anew.
+    // One answer of any kind restarts the count.
     let Some(Ok(permit)) = call() else { panic!() };
     permit.end(clock.now(), Ended::Answered(None));
     for _ in 0..FAILURES {
@@ -233,7 +233,7 @@ fn the_breaker_opens_lets_one_through_and_closes() {
         matches!(call(), Some(Err(Refused::Open(PROBE)))),
         "one probe at a time"
     );
-    // A probe that is cut shows nothing: another one is it.
+    // A cancelled probe shows nothing, so another call becomes the probe.
     drop(probe);
     fail(call());
     let Some(Err(Refused::Open(longer))) = call() else {
@@ -265,7 +265,7 @@ fn a_clock_that_is_set_back_keeps_nobody_for_longer_than_the_span() {
     assert!(through(&limiter, ask("a", "1/s", 0), &clock));
 }
 
-/// Whatever the clock says meanwhile, a breaker, a pause and what a server says is left last as long as they were to.
+/// A breaker, a pause and a server's statement last as long as they were meant to, even if the clock is set back.
 #[test]
 fn a_clock_that_is_set_back_prolongs_no_wait() {
     for ends in [
@@ -289,7 +289,7 @@ fn a_clock_that_is_set_back_prolongs_no_wait() {
     }
 }
 
-/// Who waits already looks again after the time that it was to take.
+/// A caller that already waits checks again after the time that its wait was meant to take.
 #[tokio::test]
 async fn who_waits_while_the_clock_is_set_back_waits_no_longer() {
     let (limiter, clock) = (Arc::<Limiter>::default(), clock());
@@ -336,7 +336,7 @@ fn places_are_told_apart_and_forgotten() {
     );
 }
 
-/// Polls a parked one once.
+/// Polls a parked caller once.
 fn called(seat: &mut crate::Boxed<'_, Permit>) -> Option<Permit> {
     use futures::FutureExt;
     seat.now_or_never()
@@ -364,20 +364,20 @@ fn while_nobody_answers_those_who_are_parked_try_in_turn() {
         };
         permit.end(clock.now(), Ended::Failed);
     }
-    // They sit down in another order than they were parked.
+    // They join in another order than they were parked.
     let mut second = seat(&limiter, "b", 2, &clock);
     assert!(called(&mut second).is_none());
     let mut first = seat(&limiter, "a", 1, &clock);
     assert!(called(&mut first).is_none());
     assert_eq!(limiter.parked(), 2);
     clock.advance(OPEN);
-    // Nobody else is the one who tries.
+    // A caller that is not parked is never the probe.
     let other = now_or_never(&limiter, ask("c", "", 0), &clock);
     assert!(matches!(other, Some(Err(Refused::Open(_)))));
     assert!(called(&mut second).is_none());
     let permit = called(&mut first).expect("it was parked first");
     permit.end(clock.now(), Ended::Failed);
-    // It has tried: the other one does next, and goes behind it once the place answers.
+    // It has tried. The other one tries next, and follows it once the place answers.
     let since = Since {
         parked: Time(1),
         tries: 1,

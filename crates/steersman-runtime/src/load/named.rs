@@ -1,24 +1,24 @@
-//! Lines that a line names beside the one before it: what it speaks of was there when it was written.
+//! Finds missing lines by references: a line that another line names existed when that line was written.
 
 use crate::rerun::RERUN_OF;
 use std::collections::BTreeMap;
 use steersman_machine::commit::{Branched, Commit, LedgerEntry, LogLine, Searching};
 use steersman_machine::ids::Line;
 
-/// What the lines of a log say of other lines, gathered as they are read.
+/// References from lines to other lines, collected while the lines are read.
 #[derive(Default)]
 pub(super) struct Named {
-    /// By the line that is named, the first that names it.
+    /// Lines that are named, each with the first line that names it.
     by: BTreeMap<Line, Line>,
     last: Line,
-    /// Lines that are not there: an owner leaves no number out.
+    /// Missing lines that a gap shows, because an owner leaves out no number.
     left_out: Vec<(Line, String)>,
-    /// It is a rerun: its lines have the numbers that they have in what it repeats.
+    /// True if the session is a rerun. Its lines keep the numbers that they have in the session that it repeats.
     repeats: bool,
 }
 
 impl Named {
-    /// Takes note of a line that verifies; they come in their order.
+    /// Adds a line that verifies. Lines must come in their order.
     pub(super) fn note(&mut self, line: &LogLine) {
         for named in line.ledger.iter().filter_map(entry) {
             self.by.entry(named).or_insert(line.n);
@@ -42,12 +42,12 @@ impl Named {
         self.last = line.n;
     }
 
-    /// A line is there that cannot be read.
+    /// Records a line that exists but cannot be read.
     pub(super) fn pass(&mut self, n: Line) {
         self.last = n;
     }
 
-    /// What is not there though something says that it was.
+    /// Returns the missing lines, each with the evidence for it.
     pub(super) fn missing(self, is_there: impl Fn(Line) -> bool) -> Vec<(Line, String)> {
         let named = self.by.into_iter();
         let named = named.filter(|(line, _)| line.is_some() && !is_there(*line));

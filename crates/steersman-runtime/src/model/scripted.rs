@@ -1,5 +1,5 @@
-//! The scripted model: answers from one file, listed by agent. It keeps no position of its own: a call carries how many
-//! model calls of its agent are committed on its branch, so a call that is repeated after a crash gets the same answer.
+//! The scripted model: answers from one file, listed by agent. It keeps no position of its own: a call says how many model calls
+//! of its agent are committed on its branch. So a call that is repeated after a crash gets the same answer.
 
 pub mod nearest;
 
@@ -20,7 +20,7 @@ use steersman_machine::reflect;
 use steersman_machine::search::{draw, pick};
 use tokio_util::sync::CancellationToken;
 
-/// Answers by agent.
+/// A script: lists of answers by agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
     answers: BTreeMap<String, Vec<Scripted>>,
@@ -32,23 +32,23 @@ struct Scripted {
     text: Option<String>,
     calls: Vec<(String, Json)>,
     error: Option<String>,
-    /// One of these is drawn, by weight.
+    /// Alternatives with weights, of which one is drawn.
     any: Vec<(f64, Scripted)>,
 }
 
-/// Why a script cannot be read.
+/// Reason for which a script cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("script, {place}: {message}")]
 pub struct ScriptError {
-    /// Agent and number of the answer.
+    /// Key of the agent, and number of the answer.
     pub place: String,
-    /// What does not fit.
+    /// Description of the problem.
     pub message: String,
 }
 
 impl Script {
-    /// Reads a script: a map from agents (`parent/adder`, `main@b1`, `planner@2` on the second branch of a fork) to
-    /// lists of answers.
+    /// Parses a script: a map from agents (`parent/adder`, `main@b1`, `planner@2` on the second branch of a fork) to lists of
+    /// answers.
     pub fn parse(json: &Json) -> Result<Self, ScriptError> {
         let error = |place: &str, message: &str| ScriptError {
             place: place.to_owned(),
@@ -140,7 +140,7 @@ impl Scripted {
                 }
                 Ok(answer)
             }
-            // A number or a truth value stands for its text: YAML made it one.
+            // YAML parses some unquoted texts as numbers or truth values. Their text is meant.
             Json::Number(_) | Json::Bool(_) => Ok(Self {
                 text: Some(json.to_string()),
                 ..Self::default()
@@ -150,10 +150,10 @@ impl Scripted {
     }
 }
 
-/// The keys of an answer.
+/// The keys that an answer may have.
 const KEYS: [&str; 7] = ["text", "call", "output", "accept", "revise", "error", "any"];
 
-/// Why a key of an answer says nothing: it is misspelt, or its value is of another kind.
+/// Returns the error for a key of an answer that is misspelt, or has a value of the wrong kind.
 fn no_answer(key: &str, value: &Json) -> String {
     let written = nearest::short(&format!("{key}: {value}"));
     if KEYS.contains(&key) {
@@ -168,7 +168,7 @@ fn no_answer(key: &str, value: &Json) -> String {
 }
 
 impl Scripted {
-    /// `any`: answers of which one is drawn, and perhaps `weights`.
+    /// Parses `any`: answers of which one is drawn, with optional `weights`.
     fn parse_any(map: &serde_json::Map<String, Json>) -> Result<Self, String> {
         if let Some(other) = map
             .keys()
@@ -192,7 +192,7 @@ impl Scripted {
         })
     }
 
-    /// In a few words.
+    /// Returns a short description of the answer.
     fn told(&self) -> String {
         let calls = self.calls.iter();
         let calls = calls.map(|(name, args)| format!("calls {name} {args}"));
@@ -203,7 +203,7 @@ impl Scripted {
         nearest::short(&all.join(", "))
     }
 
-    /// The answer itself, or the one that is drawn; one that is drawn may be drawn from again.
+    /// Returns the answer itself, or the alternative that is drawn. A drawn alternative may have alternatives too.
     fn drawn(&self, mut seed: u64) -> &Self {
         let mut answer = self;
         let drawn = |answer: &Self, seed| pick(answer.any.iter().map(|(weight, _)| *weight), seed);
@@ -215,7 +215,7 @@ impl Scripted {
     }
 }
 
-/// Weights of answers: as many numbers, none below 0 and not all of them 0.
+/// Parses the weights of answers: one number for each answer, none below 0 and not all 0.
 fn weigh(weights: &Json, wanted: usize) -> Result<Vec<f64>, String> {
     let list = weights.as_array().into_iter().flatten();
     let numbers: Vec<f64> = list
@@ -237,23 +237,23 @@ fn calls(json: &Json) -> Result<Vec<(String, Json)>, String> {
     Ok(map.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
 }
 
-/// A model that answers from a script, and a catalog in which every model is that one. Cloning shares it. The second is
-/// what it is called, where the definition names a model of the provider `scripted`.
+/// A model that answers from a script, and a catalog in which every model is this one. A clone shares the same script. The second
+/// field is the label, if the definition names a model of the provider `scripted`.
 #[derive(Clone)]
 pub struct ScriptedModel(Arc<Mutex<State>>, Option<Name>);
 
 struct State {
-    /// Scripts, the newest last: it goes before those under it, key by key.
+    /// Scripts, the newest last. Its keys take precedence over those of earlier scripts.
     sections: Vec<Section>,
-    /// Why some calls got no answer.
+    /// Descriptions of the calls that got no answer.
     missed: Vec<String>,
 }
 
 struct Section {
     script: Script,
-    /// Positions at which it began, by key and caller; the first begins at the beginning.
+    /// Positions at which the section began, by key and caller. `None` for the first section, which begins at 0.
     began: Option<HashMap<String, u32>>,
-    /// How far each list was read.
+    /// Number of answers that were read from each list.
     read: BTreeMap<String, u32>,
 }
 
@@ -268,7 +268,7 @@ impl Section {
 }
 
 impl ScriptedModel {
-    /// Answers from this script.
+    /// Creates a model that answers from this script.
     pub fn new(script: Script) -> Self {
         let state = State {
             sections: vec![Section::new(script, None)],
@@ -277,16 +277,16 @@ impl ScriptedModel {
         Self(Arc::new(Mutex::new(state)), None)
     }
 
-    /// From here on it answers from another script, which begins at the next call of each agent that it lists.
+    /// Answers from another script from now on. Each list of it begins at the next call of its agent.
     pub fn replace(&self, script: Script) {
         let section = Section::new(script, Some(HashMap::new()));
         self.lock().sections.push(section);
     }
 
-    /// Keys that can be no agent's in this network: misspelt, or of another one.
+    /// Returns the keys that no agent of this network can have: they are misspelt, or belong to another network.
     pub fn unknown(&self, network: &Network) -> Vec<String> {
         let mut offered = network.agents.values().flat_map(AgentDef::offers);
-        // Callers may give names as they like.
+        // Callers may choose any instance name.
         let free = offered.any(|tool| tool.named);
         let known = |key: &&String| {
             let path = key.split(['@', '#']).next().unwrap_or_default();
@@ -299,8 +299,8 @@ impl ScriptedModel {
         keys.filter(|key| !known(key)).cloned().collect()
     }
 
-    /// Answers that were never asked for: key and how many. Those of calls beside an agent's own (`NAME#..`) do not
-    /// count.
+    /// Returns the answers that were never used: key and number. Lists of calls other than an agent's own (`NAME#..`) are not
+    /// counted.
     pub fn left_over(&self) -> Vec<(String, usize)> {
         let state = self.lock();
         let Some(section) = state.sections.last() else {
@@ -315,7 +315,7 @@ impl ScriptedModel {
             .collect()
     }
 
-    /// Why some calls got no answer, in the order in which they came.
+    /// Returns descriptions of the calls that got no answer, in the order of the calls.
     pub fn missed(&self) -> Vec<String> {
         self.lock().missed.clone()
     }
@@ -382,7 +382,7 @@ impl ScriptedModel {
 impl State {
     fn take(&mut self, call: &ModelCall) -> Result<Scripted, Failure> {
         let name = call.agent.rsplit('/').next().unwrap_or(&call.def);
-        // What is asked beside an agent's own answers stands under a name of its own.
+        // Calls that the engine makes for itself have their own keys.
         let beside = call.request.purpose.beside();
         let named = |name: &str| match beside {
             Some(beside) => format!("{name}#{beside}"),
@@ -411,11 +411,11 @@ impl State {
 }
 
 impl State {
-    /// What is missing, with what was asked and the answer of the script that comes nearest to it.
+    /// Returns the error together with the request and the nearest answer of the script.
     fn nearest(&self, call: &ModelCall, missing: &str) -> String {
         let request = minijinja_request(&call.request);
         let last = request.get_attr("last").unwrap_or_default().to_string();
-        // What is asked beside an agent's own answers is another name, and no answer of the agent is near to it.
+        // Calls that the engine makes for itself have their own keys, so the agent's own answers are not near.
         let asked = match call.request.purpose.beside() {
             Some(beside) => format!("{}#{beside}", call.agent),
             None => call.agent.to_string(),
@@ -486,8 +486,8 @@ impl Section {
     }
 }
 
-/// What a scripted model is called: the name that a definition gives to one of the provider `scripted`. Two names are two
-/// models, so a rerun asks the other anew.
+/// Returns the name that a definition gives to a model of the provider `scripted`. Different names are different models, so a
+/// rerun with another name asks the model again.
 pub fn called(def: &ModelDef) -> Option<String> {
     let name = def.model.as_ref();
     name.filter(|_| def.provider == Provider::Scripted).cloned()
@@ -551,8 +551,8 @@ impl Models for ScriptedModel {
     }
 }
 
-/// `request` in the templates of a script: `system`, `tools` (names), `messages` (`role`, `text`) and `last`, the text
-/// of the last of them.
+/// `request` in the templates of a script: `system`, `tools` (names), `messages` (`role`, `text`) and `last`, the text of the
+/// last message.
 struct RequestScope(minijinja::Value);
 
 impl Scope for RequestScope {

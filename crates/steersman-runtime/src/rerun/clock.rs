@@ -1,4 +1,4 @@
-//! The time of a rerun: that of the recording where it begins, from there on as fast as the engine's; waits are skipped.
+//! The clock of a rerun: it begins at the time of the recording and runs as fast as the engine's clock; waits are skipped.
 
 use crate::Boxed;
 use crate::clock::Clock;
@@ -11,12 +11,12 @@ pub(crate) struct RerunClock(Arc<State>);
 
 struct State {
     below: Arc<dyn Clock>,
-    /// What is added to the time of the clock below, in milliseconds.
+    /// Milliseconds added to the time of the clock below.
     ahead: Mutex<i64>,
     jumped: Notify,
 }
 
-/// A sleep looks again at least this often, in milliseconds.
+/// Longest sleep, in milliseconds, before the remaining time is computed again.
 const LOOK_AGAIN: u64 = 1_000;
 
 impl RerunClock {
@@ -29,7 +29,7 @@ impl RerunClock {
         }))
     }
 
-    /// Nothing happens before that time.
+    /// Moves the clock forward to this time, if it is in the future.
     pub(crate) fn skip_to(&self, time: Time) {
         let left = time.0.saturating_sub(self.now().0);
         if left > 0 {
@@ -51,7 +51,7 @@ impl Clock for RerunClock {
             loop {
                 let jumped = clock.0.jumped.notified();
                 tokio::pin!(jumped);
-                // registered before looking, so a jump in between is not missed
+                // registered before the check, so that a jump between them is not missed
                 jumped.as_mut().enable();
                 let left = u64::try_from(until.0.saturating_sub(clock.now().0)).unwrap_or(0);
                 if left == 0 {

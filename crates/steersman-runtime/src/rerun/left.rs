@@ -1,5 +1,5 @@
-//! What is left of a recording where it is not followed any more: outcomes and messages for whoever asks the same, and what
-//! people did that nobody does again.
+//! The rest of a recording after the rerun has left it: outcomes and messages that answer the same requests, and acts of people
+//! that are not repeated.
 
 use super::People;
 use super::recorded::{Asked, Heard, Left};
@@ -13,7 +13,7 @@ use steersman_machine::interaction::{How, Interaction, Origin};
 use steersman_machine::snapshot::Snapshot;
 
 impl Walk<'_> {
-    /// What a line that is not followed says: it answers whoever asks the same.
+    /// Collects the outcomes and messages of a line that is not followed; they answer the same requests later.
     pub(super) fn leave(
         &self,
         line: &LogLine,
@@ -93,7 +93,7 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    /// Messages of people, and answers to questions that they gave by addressing them.
+    /// Collects messages of people, and answers that they gave by addressing a question.
     fn heard(&self, commit: &Commit, before: &Snapshot, left: &mut Left) -> Result<(), StoreError> {
         let mut said = false;
         for admission in &commit.admitted {
@@ -123,7 +123,7 @@ impl Walk<'_> {
                 }
             }
         }
-        // Each message is pushed once, onto the stack of whoever heard it.
+        // Each message is pushed once, onto the stack of the agent that heard it.
         for push in commit.pushes.iter().filter(|_| said) {
             if let Interaction::UserMessage {
                 from: Origin::Outside(by),
@@ -140,7 +140,7 @@ impl Walk<'_> {
     }
 }
 
-/// What a person did in a line beside talking: nobody does it again once the recording is left.
+/// Acts of a person in a line other than talking, in words: they are not repeated once the recording is left.
 pub(super) fn deeds(line: &LogLine, commit: &Commit) -> Vec<String> {
     let ledger = &line.ledger;
     let searched = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Search { .. });
@@ -168,7 +168,7 @@ pub(super) fn deeds(line: &LogLine, commit: &Commit) -> Vec<String> {
     done
 }
 
-/// Why what happened in a line is not taken under the other definition.
+/// The reason why the events of a line are not taken under the other definition.
 pub(super) fn not_taken(commit: &Commit, until: Option<&Until>) -> String {
     let kind = commit.admitted.first().map(|admission| admission.kind);
     let what = match kind {

@@ -1,5 +1,6 @@
-//! What was offered to a tick, from the line that it made. A line names what was taken and holds what was pushed, so most
-//! of it can be told again; whether it was told right is known by asking the machine: the same offers make the same line.
+//! Reconstruction of the offers to a tick from the line that it made. A line names the inputs that were taken and holds the
+//! interactions that were pushed, so most offers can be reconstructed. The machine checks the result: the same offers must make
+//! the same line.
 
 use crate::past::{ERASED, Past};
 use crate::store::StoreError;
@@ -17,13 +18,14 @@ use steersman_machine::interaction::{
 use steersman_machine::reflect::{asks_itself, said_again};
 use steersman_machine::snapshot::Snapshot;
 
-/// How a session began, where its first line is told again for another definition.
+/// The beginning of a session, where its first line is reconstructed for another definition.
 pub(crate) struct Began<'a> {
     pub(crate) binding: &'a Binding,
     pub(crate) values: &'a str,
 }
 
-/// What was offered for a line: the first of these that makes the line again is it. None: that cannot be told.
+/// Returns candidates for the offers of a line: the first one that makes the line again is the right one. Empty if they cannot be
+/// reconstructed.
 pub(crate) fn offers(
     past: &Past,
     before: &Snapshot,
@@ -77,10 +79,10 @@ pub(crate) fn offers(
     Ok(all)
 }
 
-/// So many ways to tell a line are tried.
+/// Most candidates that are tried for a line.
 const MOST: usize = 64;
 
-/// Of so many texts of a line each may be what was said in a judgement.
+/// Number of texts of a line that are tried as the text of a judgement.
 const JUDGED: usize = 8;
 
 struct Told<'a> {
@@ -95,7 +97,7 @@ impl Told<'_> {
         self.past.text(body).to_string()
     }
 
-    /// Ways in which an effect may have ended.
+    /// Candidates for the outcome of an effect.
     fn outcomes(&self, effect: Id) -> Result<Vec<Offered>, StoreError> {
         let Some(out) = self.before.effects.get(&effect) else {
             return Ok(Vec::new());
@@ -128,9 +130,9 @@ impl Told<'_> {
                 found.push(Outcome::Mapped(mapped));
                 continue;
             };
-            // A model answered: what it said is read again, and what came of that is not taken as it was.
+            // A model answered: its text has to be parsed again, the stored result is not enough.
             let texts = match open.map(|open| &open.call) {
-                // One that was no JSON failed by that: so does any other.
+                // An answer that was no JSON failed for that reason; any other text that is no JSON fails likewise.
                 Some(call) if is_extraction(&call.name) => {
                     vec![Some(extracted(&mapped)), None, Some("?".to_owned())]
                 }
@@ -148,7 +150,7 @@ impl Told<'_> {
         Ok(found)
     }
 
-    /// Answers that may have come to this judgement: one of the texts that came in with the line, as a rule.
+    /// Candidates for the answer that led to this judgement; usually one of the texts that came in with the line.
     fn judgements(&self, mapped: &Mapped) -> Vec<Option<String>> {
         let shown = mapped.shown.as_deref().unwrap_or_default();
         let bodies = (0..).zip(&self.line.bodies).take(JUDGED);
@@ -192,7 +194,7 @@ impl Told<'_> {
                 }
                 Interaction::Summary(summary) if summary.effect == effect => {
                     found.push(answer(Some(self.text(summary.body))));
-                    // Where there was none, the text says why.
+                    // If the model gave no summary, the text holds the reason.
                     found.push(answer(None));
                 }
                 Interaction::Route(route) if route.effect == Some(effect) => {
@@ -210,7 +212,7 @@ impl Told<'_> {
         found.into_iter().map(Outcome::Answer).collect()
     }
 
-    /// What a net had wished of the world, and its text.
+    /// The outcome of an effect that a net wished, by its text.
     fn gave(&self, effect: Id, mine: &[&Interaction]) -> Option<Outcome> {
         mine.iter().find_map(|pushed| match pushed {
             Interaction::AssistantMessage {
@@ -232,14 +234,14 @@ impl Told<'_> {
         }
     }
 
-    /// What a routing model said that could not be used, where the reason quotes it.
+    /// The unusable answer of a routing model, if the reason quotes it.
     fn quoted(&self, route: &Route) -> Option<String> {
         let why = self.text(route.refused?);
         let (quoted, _) = why.strip_prefix('`')?.rsplit_once("` cannot be used. ")?;
         Some(quoted.to_owned())
     }
 
-    /// The tool by which a routing model may have said this.
+    /// The tool call by which a routing model may have made this choice.
     fn called(&self, route: &Route) -> Option<Ask> {
         let (name, args) = if let Choice::Answer(body) = &route.chosen {
             let summary = serde_json::json!({ "summary": self.text(*body) });
@@ -257,7 +259,7 @@ impl Told<'_> {
         })
     }
 
-    /// Answers of a routing model that may have led to this choice.
+    /// Candidates for the answer of a routing model that led to this choice.
     fn words(&self, route: &Route) -> Vec<String> {
         if route.refused.is_some() {
             return self.quoted(route).into_iter().collect();
@@ -296,14 +298,14 @@ impl Told<'_> {
         words.into_iter().map(reasoned).collect()
     }
 
-    /// All that a result said; what cannot be read is a fault of the past that is told.
+    /// The whole text of a result. If the whole text cannot be read, the stored text; the past records the fault.
     fn whole(&self, result: &CallResult) -> Option<Arc<str>> {
         let body = result.body?;
         let whole = self.past.whole(result).ok().and_then(|(text, _)| text);
         Some(whole.unwrap_or_else(|| self.text(body).into()))
     }
 
-    /// Something that was said, or the answer to a question.
+    /// Reconstructs a message, or the answer to a question.
     fn said(&self, id: Name, to: Option<Id>) -> Option<Said> {
         let question = to.and_then(|to| {
             self.before
@@ -341,7 +343,7 @@ impl Told<'_> {
     }
 }
 
-/// A model that failed for good says so in what its agent ended with.
+/// The failure of a model that failed for good, from the end of its agent.
 fn failed(told: &Told<'_>, mine: &[&Interaction]) -> Option<Outcome> {
     mine.iter().find_map(|pushed| match pushed {
         Interaction::Finished {
@@ -357,14 +359,14 @@ fn failed(told: &Told<'_>, mine: &[&Interaction]) -> Option<Outcome> {
     })
 }
 
-/// What was read of an answer that fills state: the entries that it wrote.
+/// The answer of an extraction, from the entries that it wrote.
 fn extracted(mapped: &Mapped) -> String {
     let written = mapped.writes.iter();
     let written = written.filter_map(|w| Some((w.name.clone(), w.value.clone()?)));
     Json::Object(written.collect()).to_string()
 }
 
-/// A text, and what came with it.
+/// The text of a body, and the artifacts that came with it.
 pub(crate) fn attached(past: &Past, commit: &Commit, body: Body) -> (String, Vec<NewArtifact>) {
     let text = past.text(body).to_string();
     let came: Vec<NewArtifact> = commit
@@ -387,7 +389,7 @@ pub(crate) fn attached(past: &Past, commit: &Commit, body: Body) -> (String, Vec
     (said.unwrap_or(text), came)
 }
 
-/// Ways in which a session may have begun: with its first message, or with one that came right behind.
+/// Candidates for the beginning of a session: with its first message, or with a message that came right after it.
 fn begun(start: Start) -> Vec<Vec<Offered>> {
     let mut ways = vec![vec![Offered::Start(start.clone())]];
     if let Some(message) = start.message.clone() {
@@ -400,7 +402,7 @@ fn begun(start: Start) -> Vec<Vec<Offered>> {
     ways
 }
 
-/// How a session began: with arguments, with a message, or with neither.
+/// Reconstructs the start of a session: with arguments, with a message, or with neither.
 fn start(past: &Past, commit: &Commit, began: &Began<'_>) -> Option<Start> {
     let root = commit.made.first()?;
     let mut args = None;
@@ -420,7 +422,7 @@ fn start(past: &Past, commit: &Commit, began: &Began<'_>) -> Option<Start> {
         } => Some((by.clone(), *body)),
         _ => None,
     });
-    // Arguments are admitted with the digest of their text, and nothing with that of none.
+    // Arguments are admitted with the digest of their text; their absence with that of the empty text.
     let empty = steersman_machine::ids::Digest::of(b"");
     if begins && commit.admitted[0].digest != empty {
         let (_, body) = bodies.next()?;

@@ -1,5 +1,5 @@
-//! What a recording answers once it is no longer followed line by line: each outcome once, in the recorded order, to
-//! whoever asks the same.
+//! Answers of a recording that is no longer followed line by line: each outcome once, in the recorded order, for the same
+//! request.
 
 use crate::clock::Clock;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::effect::{Answer, Mapped};
 use steersman_machine::ids::{Digest, Id, Name, Time};
 
-/// What an outcome was the answer to, whatever its ids were.
+/// A request, without its ids.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Asked {
     /// A tool, by the digest of its name and arguments.
@@ -19,11 +19,11 @@ pub(crate) enum Asked {
     Wait(Name, Arc<str>),
 }
 
-/// Something that was said from outside.
+/// A message from outside.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Heard {
     pub(crate) text: String,
-    /// Their role, if it is not the user.
+    /// The sender's role, if it is not the user.
     pub(crate) by: Option<Name>,
 }
 
@@ -33,10 +33,10 @@ pub(crate) struct Recorded {
     left: Mutex<Left>,
     /// A question without an answer ends its block.
     questions_end: bool,
-    /// The time of whoever reruns it, which is not that of the recording.
+    /// The clock of the process that makes the rerun; its time is not that of the recording.
     clock: Option<Arc<dyn Clock>>,
     given: AtomicU64,
-    /// Model calls that are asked, each once however often it is tried.
+    /// Model calls that were made, each counted once regardless of its attempts.
     live: Mutex<BTreeSet<Id>>,
 }
 
@@ -61,7 +61,7 @@ impl Recorded {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When lists show that it moved: they show sessions by when that was, and in a rerun it is another time.
+    /// The time of change that lists show for a rerun: the real time, since a rerun's own time is that of its recording.
     pub(crate) fn listed_at(&self) -> Option<Time> {
         Some(self.clock.as_ref()?.now())
     }
@@ -70,12 +70,12 @@ impl Recorded {
         self.questions_end
     }
 
-    /// The next outcome of the same.
+    /// Takes the next outcome of the same request.
     pub(crate) fn take(&self, asked: &Asked) -> Option<Mapped> {
         self.left().outcomes.get_mut(asked)?.pop_front()
     }
 
-    /// The next answer to the same request, if one of these models gave it. Nobody pays for it again.
+    /// Takes the next answer to the same request, if one of these models gave it. It costs nothing.
     pub(crate) fn answer(&self, request: Digest, labels: &[Name]) -> Option<Answer> {
         let mut left = self.left();
         let answers = left.answers.get_mut(&request)?;
@@ -88,7 +88,7 @@ impl Recorded {
         answers.remove(at)
     }
 
-    /// A model is asked, since nothing on record is the answer.
+    /// Counts a model call that the recording does not answer.
     pub(crate) fn asked_live(&self, effect: Id) {
         self.lives().insert(effect);
     }
@@ -97,12 +97,12 @@ impl Recorded {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was said next.
+    /// Takes the next message.
     pub(crate) fn next_heard(&self) -> Option<Heard> {
         self.left().heard.pop_front()
     }
 
-    /// Model calls that were answered from here, and that were not.
+    /// Number of model calls that were answered from the recording, and of those that were not.
     pub(crate) fn counted(&self) -> (u64, u64) {
         (
             self.given.load(Ordering::Relaxed),

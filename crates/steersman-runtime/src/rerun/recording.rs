@@ -1,4 +1,4 @@
-//! A session as it was recorded: the lines that led to where a branch stands.
+//! A session as it was recorded: the lines on the path to the head of a branch.
 
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::past::{self, Past};
@@ -11,25 +11,25 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
-/// So many rows are read at once.
+/// Number of rows that are read together.
 const PAGE: usize = 512;
 
 pub(crate) struct Recording {
     pub(crate) past: Arc<Past>,
-    /// Lines with commits, in the order of their numbers: those on the path of the branch, and what these name.
+    /// Lines with commits, by number: those on the path of the branch, and those that these depend on.
     pub(crate) lines: Vec<Arc<LogLine>>,
-    /// Those on the path of the branch itself.
+    /// Lines on the path of the branch itself.
     pub(crate) path: BTreeSet<Line>,
-    /// The branches that these lines are of.
+    /// The branches of these lines.
     pub(crate) branches: BTreeSet<Id>,
     /// Lines at which branches begin.
     pub(crate) forks: BTreeSet<Line>,
-    /// What lines that are not followed say of branches.
+    /// Ledger entries about branches, of lines that are not followed.
     pub(crate) beside: BTreeMap<Line, Vec<LedgerEntry>>,
 }
 
 impl Recording {
-    /// What led to where a branch stands.
+    /// Reads the lines on the path to the head of a branch.
     pub(crate) async fn read(
         engine: &Engine,
         seen: &Inspection,
@@ -52,7 +52,7 @@ impl Recording {
             from = last.n.next();
             for row in &rows {
                 let line = past.check(row).await?;
-                // Of a branch that is not followed it is told which others were left for it, and not how far it came.
+                // Of a line that is not followed, only the superseded branches and the change of the current branch are kept.
                 let leaves = |e: &LedgerEntry| {
                     line.commit.is_none()
                         || matches!(e, LedgerEntry::Superseded { .. } | LedgerEntry::Current(_))
@@ -75,7 +75,7 @@ impl Recording {
         Ok(Self { beside, ..read })
     }
 
-    /// Of all lines with commits, what led to one of them.
+    /// Selects, from all lines with commits, those that led to `head`.
     pub(crate) fn of(past: Past, all: &BTreeMap<Line, Arc<LogLine>>, head: Line) -> Self {
         let path = chain(all, head);
         let needed = needed(all, &path);
@@ -95,7 +95,7 @@ impl Recording {
     }
 }
 
-/// The branch of which an entry says what it is.
+/// Returns the branch that an entry is about.
 pub(crate) fn branch_of(entry: &LedgerEntry) -> Option<Id> {
     match entry {
         LedgerEntry::Opened { branch, .. }
@@ -107,7 +107,7 @@ pub(crate) fn branch_of(entry: &LedgerEntry) -> Option<Id> {
     }
 }
 
-/// A commit and all before it.
+/// A commit and all its ancestors.
 fn chain(all: &BTreeMap<Line, Arc<LogLine>>, head: Line) -> BTreeSet<Line> {
     let (mut path, mut at) = (BTreeSet::new(), head);
     while let Some(commit) = all.get(&at).and_then(|line| line.commit.as_ref()) {
@@ -117,13 +117,14 @@ fn chain(all: &BTreeMap<Line, Arc<LogLine>>, head: Line) -> BTreeSet<Line> {
     path
 }
 
-/// A path with the branches that it heard of or that began on it by an agent. Where values are bound anew that holds on
-/// all of them, since a session runs under one binding; so a path that was left before ends all that began on it there.
+/// Extends a path by the branches that its commits took in and those that its agents opened. A new binding applies to all
+/// branches, since a session runs under one binding; so if the path was left before a new binding, the branches opened on it
+/// are followed only up to that line.
 fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet<Line> {
     let mut needed = path.clone();
     let head = path.last().copied().unwrap_or(Line::NONE);
     let is_bound = |line: &LogLine| line.commit.as_ref().is_some_and(|c| c.binding.is_some());
-    // All branches are bound together, a line each: the path may end with the first of these lines.
+    // All branches are bound together, with a line for each: the path may end with the first of these lines.
     let mut together = BTreeSet::new();
     let lines = all.range(head..);
     let lines = lines.take_while(|(_, line)| is_bound(line) && together.insert(line.branch));
@@ -176,7 +177,7 @@ fn told_of(commit: &Commit) -> impl Iterator<Item = Id> {
         .filter_map(|a| a.id)
 }
 
-/// Where all branches stand, as lines are carried forward.
+/// Snapshots of all branches, carried forward line by line.
 pub(crate) struct Side {
     pub(crate) network: Arc<Network>,
     pub(crate) past: Arc<Past>,
@@ -194,7 +195,7 @@ impl Side {
         }
     }
 
-    /// Where the branch of a line stands before it.
+    /// The snapshot of a line's branch before the line.
     pub(crate) fn before(&self, line: &LogLine) -> Snapshot {
         let commit = line.commit.as_ref();
         let begins = commit.filter(|c| c.opening.is_some() && c.parent.is_some());
@@ -205,7 +206,7 @@ impl Side {
         known.cloned().unwrap_or_else(Snapshot::empty)
     }
 
-    /// Carries the branch of a line over it.
+    /// Carries the branch of a line over the line.
     pub(crate) fn carry(&mut self, line: Arc<LogLine>, forks: &BTreeSet<Line>) -> &Snapshot {
         let snapshot = fold(self.before(&line), &line);
         self.past.add(line.clone());

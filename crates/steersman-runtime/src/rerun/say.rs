@@ -1,4 +1,4 @@
-//! Something else is said at a line of a recording: the machine takes it there and then, so nothing can come before it.
+//! A different message at a line of a recording: the machine takes it right there, so that nothing can come before it.
 
 use super::walk::{Walk, fault};
 use crate::engine::EngineError;
@@ -9,8 +9,8 @@ use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::tick::tick;
 
 impl Walk<'_> {
-    /// The line in which it is heard, behind those that were followed. What is owed there is cancelled: it was about what
-    /// was said before, and none of it has begun.
+    /// Adds a line, after those that were followed, in which the message is heard. Wishes that are open there are cancelled: they
+    /// belong to the earlier messages, and none of them has begun.
     pub(crate) fn say(&mut self, text: &str) -> Result<(), EngineError> {
         let Some(last) = self.lines.last() else {
             return Err(EngineError::Refused(
@@ -51,7 +51,7 @@ impl Walk<'_> {
     }
 }
 
-/// Where nothing is owed it is a message like any other; else it takes the place of what is.
+/// The offer: a plain message if no effect is out, else an interrupt that replaces the effects.
 fn said(id: &Name, text: &str, rests: bool) -> Offered {
     let message = Said {
         id: id.clone(),

@@ -1,4 +1,4 @@
-//! Who answers in the place of people in a rerun.
+//! The agent that answers instead of people in a rerun.
 
 use super::walk::Changed;
 use crate::bind;
@@ -8,7 +8,7 @@ use crate::store::memory::MemoryStore;
 use std::sync::Arc;
 use steersman_machine::ids::Name;
 
-/// An agent of the definition that answers in the place of people.
+/// An agent of the definition that answers instead of people.
 pub(super) struct StandIn {
     engine: Engine,
     session: Session,
@@ -45,7 +45,7 @@ impl StandIn {
         })
     }
 
-    /// What it says to a question; none if it says nothing.
+    /// Returns the agent's answer to a question; `None` if it gives none.
     pub(super) async fn asked(&self, question: &str) -> Result<Option<String>, EngineError> {
         self.session.say(question).await?;
         Ok(match &*self.session.settled().await? {
@@ -54,7 +54,7 @@ impl StandIn {
         })
     }
 
-    /// What it cost: millionths and tokens.
+    /// Ends the agent's session. Returns its cost: millionths, and tokens.
     pub(super) async fn over(self) -> Result<(u64, u64), EngineError> {
         let seen = self.session.inspect().await?;
         self.engine.stop().await;

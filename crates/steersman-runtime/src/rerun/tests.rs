@@ -1,5 +1,5 @@
-//! Random sessions, rerun with nothing changed: the recording is followed to its end, so nobody is asked and nothing runs,
-//! and what comes of it is what was.
+//! Random sessions, rerun with nothing changed: the recording is followed to its end, so nobody is asked, nothing runs, and the
+//! result is the recorded one.
 
 use super::recording::Recording;
 use super::walk::{Changed, Next, Walk};
@@ -16,7 +16,7 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_testkit::random::{self, Dice};
 use steersman_testkit::world::{Fault, World};
 
-/// Things that happen in a session: most are short, some are long.
+/// Number of events in a session: most sessions are short, some are long.
 fn events(seed: u64) -> u64 {
     if seed.is_multiple_of(50) {
         30
@@ -35,13 +35,13 @@ fn past(head: Line) -> Past {
     )
 }
 
-/// Where the branch of a line stood before it.
+/// The snapshot of a line's branch before the line.
 fn before(world: &World, line: &LogLine) -> Option<Snapshot> {
     let commit = line.commit.as_ref()?;
     commit.parent.is_some().then(|| world.after(commit.parent))
 }
 
-/// As a driver writes it: each answer names the request that it is the answer to.
+/// The line as a driver writes it: each answer names the request that it answers.
 fn recorded(world: &World, line: &LogLine) -> LogLine {
     let mut line = line.clone();
     let Some(snapshot) = before(world, &line) else {
@@ -63,8 +63,8 @@ fn recorded(world: &World, line: &LogLine) -> LogLine {
     line
 }
 
-/// What a rerun may do otherwise: it is dry from the beginning; under another definition it is bound to that one, and what models
-/// said may be told in other words.
+/// Removes the differences that a rerun may have: it is dry from the beginning; under another definition it has another
+/// binding, and the texts of models may be worded differently.
 fn comparable(commit: &Commit, is_other: bool) -> Commit {
     let mut commit = commit.clone();
     commit.opening = commit
@@ -85,16 +85,16 @@ fn comparable(commit: &Commit, is_other: bool) -> Commit {
     commit
 }
 
-/// What a rerun came to.
+/// Result of a rerun.
 struct Came {
-    /// Lines that were followed.
+    /// Number of lines that were followed.
     followed: u64,
-    /// Where it was left, and why.
+    /// The place and reason of the first divergence.
     left: Option<Diverged>,
 }
 
-/// Reruns a branch, with nothing changed or under a definition that is another one by its digest alone. What was followed
-/// did what it did then.
+/// Reruns a branch, with nothing changed or under a definition that differs only by its digest. Checks that each followed line
+/// equals the recorded one.
 fn rerun(
     world: &World,
     branch: Id,
@@ -158,7 +158,7 @@ fn number(name: &str, default: u64) -> u64 {
     given.map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// A session as it stands after some events; what it does itself is checked elsewhere.
+/// Plays a session of some events; its own behaviour is checked elsewhere.
 fn played(seed: u64) -> Result<World, Fault> {
     let mut dice = Dice::new(seed);
     let mut world = random::begin(&mut dice)?;
@@ -169,12 +169,12 @@ fn played(seed: u64) -> Result<World, Fault> {
     Ok(world)
 }
 
-/// What reruns came to.
+/// Sums over many reruns.
 #[derive(Default)]
 struct Sum {
     reruns: u64,
     lines: u64,
-    /// Where recordings were left, by why.
+    /// Number of recordings that were left, by reason.
     left: BTreeMap<String, u64>,
 }
 
@@ -189,7 +189,7 @@ impl Sum {
     }
 }
 
-/// Why it was left, whatever effect that is about.
+/// The reason of a divergence without the ids of effects.
 fn kind(why: &str) -> String {
     let words = why.split(' ');
     let is_id =
@@ -198,7 +198,7 @@ fn kind(why: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Reruns the current branch of a session, and of some another one: with nothing changed, then under another definition.
+/// Reruns the current branch of a session, and sometimes another one: with nothing changed, then under another definition.
 fn session(seed: u64) -> Result<[Sum; 2], String> {
     let world = played(seed).map_err(|fault| format!("seed {seed}: {fault}"))?;
     let others = world.branches().keys().filter(|id| **id != world.current());
@@ -228,7 +228,7 @@ fn session(seed: u64) -> Result<[Sum; 2], String> {
     Ok(sums)
 }
 
-/// Why recordings are left under a definition that is another one by its digest alone: what was asked, or answered, is not on
+/// Reasons for which recordings are left under a definition that differs only by its digest: the request or the answer is not on
 /// record.
 const LEFT: &[&str] = &[
     "the model call ID failed then",
@@ -269,7 +269,7 @@ fn random_sessions_are_followed_with_nothing_changed_and_under_another_definitio
     let left: u64 = other.left.values().sum();
     let told = format!("{left} of {} were left: {:#?}", other.reruns, other.left);
     println!("{told}");
-    // some are left early, for what nobody can tell again
+    // some are left early, because their offers cannot be reconstructed
     assert!(
         other.lines * 10 > same.lines * 6,
         "{} of {} lines; {told}",
@@ -278,7 +278,7 @@ fn random_sessions_are_followed_with_nothing_changed_and_under_another_definitio
     );
 }
 
-/// What holds above would hold of nothing if nothing were compared.
+/// Guards the test above against comparing nothing.
 #[test]
 fn a_model_that_was_asked_something_else_then_is_noticed() {
     let mut noticed = 0;
@@ -288,7 +288,7 @@ fn a_model_that_was_asked_something_else_then_is_noticed() {
             let usage = line.commit.iter().flat_map(|commit| &commit.usage);
             usage.filter(|usage| usage.effect.is_some()).count()
         };
-        // the first answer on main, which every other branch begins with
+        // the first answer on `main`; every other branch shares it
         let lines = world.lines().iter();
         let main = lines.filter(|line| line.branch == Id::MAIN && asked(line) > 0);
         let Some(first) = main.map(|line| line.n).next() else {

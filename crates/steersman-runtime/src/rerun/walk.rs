@@ -1,5 +1,5 @@
-//! A recording is followed line by line: each outcome is taken as long as what is asked is what was asked. No model is
-//! asked and nothing is run for that.
+//! Following a recording line by line: each outcome is taken as long as its request equals the recorded one. No model is asked
+//! and nothing is run for that.
 
 use super::left::{deeds, not_taken};
 use super::offers::{Began, offers};
@@ -27,49 +27,49 @@ use steersman_machine::network::{Network, ToolDef};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::{tick, wishes};
 
-/// What is otherwise than it was recorded.
+/// The changes of a rerun.
 pub(crate) struct Changed {
-    /// The definition, where it is another one, with its binding and its values.
+    /// The definition, the other one or the same, with its binding and its values.
     pub(crate) network: Arc<Network>,
     pub(crate) binding: Binding,
     pub(crate) values: Values,
     pub(crate) is_other: bool,
-    /// Behind this line of the branch; none: from the beginning.
+    /// The changes apply after this line of the branch; `None` means from the beginning.
     pub(crate) at: Option<Line>,
-    /// Something else is said there.
+    /// A different message is sent there.
     pub(crate) says: bool,
     pub(crate) live: bool,
     pub(crate) labels: Vec<(Name, String)>,
 }
 
-/// Why a recording is left where somebody says something else.
+/// Reason why a recording is left where a different message is sent.
 const SAID: &str = "something else is said here";
 
-/// What became of the next line of a recording.
+/// Result of taking the next line of a recording.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// It was followed.
+    /// The line was followed.
     Made(Line),
-    /// It was not.
+    /// The line was not followed.
     Left,
-    /// There is none.
+    /// There are no more lines.
     End,
 }
 
-/// How far a recording was followed.
+/// Result of following a recording.
 pub(crate) struct Walked {
-    /// The lines that came of it.
+    /// The resulting lines.
     pub(crate) lines: Vec<LogLine>,
-    /// What artifacts consist of that were made here and are in no recording.
+    /// Contents of artifacts that were made here and are not in the recording.
     pub(crate) contents: Vec<Content>,
-    /// So many of them were followed.
+    /// Number of lines that were followed.
     pub(crate) followed: u64,
     pub(crate) diverged: Option<Diverged>,
-    /// What is left of the recording.
+    /// The rest of the recording.
     pub(crate) left: Left,
-    /// What people did that nobody does again, in words.
+    /// Acts of people that are not repeated, in words.
     pub(crate) not_repeated: Vec<String>,
-    /// Model calls that were answered.
+    /// Number of model calls that were answered.
     pub(crate) answers: u64,
 }
 
@@ -81,30 +81,30 @@ pub(crate) struct Walk<'a> {
     pub(super) new: Side,
     old_binding: Binding,
     old_values: String,
-    /// What effects that are out asked for when they were recorded.
+    /// Recorded requests of effects that are out.
     pub(super) works: BTreeMap<Id, Work>,
     /// Digests of the requests of model calls that are out in the rerun.
     asks: BTreeMap<Id, BTreeSet<Digest>>,
-    /// By branch and agent: a request is rendered from the one before.
+    /// Render caches by branch and agent: a request is rendered from the previous one.
     caches: BTreeMap<(Id, Id), RenderCache>,
     pub(super) lines: Vec<LogLine>,
     pub(super) contents: Vec<Content>,
     followed: u64,
-    /// The next line of the recording, by its place.
+    /// Index of the recording's next line.
     at: usize,
     diverged: Option<Diverged>,
     left: Left,
     not_repeated: Vec<String>,
     pub(super) people: &'a People,
-    /// The line before on each branch.
+    /// The last line of each branch.
     pub(super) prev: BTreeMap<Id, Line>,
     current: Id,
-    /// What is to be written of branches, and no line has yet.
+    /// Entries about branches that no line has written yet.
     owed: Vec<LedgerEntry>,
-    /// Of lines without a commit, those before this one were looked at.
+    /// Entries of lines without a commit were collected up to this line.
     beside: Line,
     answers: u64,
-    /// Every line so far did what it did then.
+    /// Every line so far did the same as the recorded one.
     equal: bool,
 }
 
@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Follows the next line, or keeps what it says where the recording was left.
+    /// Follows the next line or, after the recording was left, keeps its outcomes for later requests.
     pub(crate) fn next(&mut self) -> Result<Next, EngineError> {
         let Some(line) = self.recording.lines.get(self.at).cloned() else {
             self.passes(None);
@@ -191,7 +191,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Leaves it behind the last line that was followed, since something else is said there.
+    /// Leaves the recording after the last line that was followed, since a different message is sent there.
     pub(crate) fn leave_here(&mut self) {
         if self.diverged.is_none() {
             let line = self.lines.last().map_or(Line::NONE, |line| line.n);
@@ -199,12 +199,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether it was left.
+    /// Returns true if the recording was left.
     pub(crate) fn is_left(&self) -> bool {
         self.diverged.is_some()
     }
 
-    /// What lines that are not followed say of branches up to the next line: it goes with what comes next.
+    /// Collects the entries about branches of lines that are not followed, up to the next line; they are written with the next
+    /// one.
     fn passes(&mut self, upto: Option<Line>) {
         if self.diverged.is_some() {
             return;
@@ -217,18 +218,18 @@ impl<'a> Walk<'a> {
         self.beside = upto.unwrap_or(Line(u64::MAX));
     }
 
-    /// Of entries of the ledger those that say what branches are.
+    /// Keeps the ledger entries about branches of the recording.
     fn said_of_branches(&mut self, mut entries: Vec<LedgerEntry>) -> Vec<LedgerEntry> {
         let known = &self.recording.branches;
         entries.retain(|entry| match entry {
-            // What is rerun goes on, whatever became of it.
+            // The branch that is rerun goes on, even if it was superseded in the recording.
             LedgerEntry::Superseded { branch, .. } if *branch == self.target => false,
             entry => branch_of(entry).is_some_and(|branch| known.contains(&branch)),
         });
         for entry in &mut entries {
             match entry {
                 LedgerEntry::Current(branch) => self.current = *branch,
-                // Of a branch that was tried there may be less here than there was.
+                // A branch that was tried may have fewer lines here than in the recording.
                 LedgerEntry::Superseded { branch, after } => {
                     let last = self.prev.get(branch).copied();
                     *after = last.map_or(*after, |last| last.min(*after));
@@ -239,8 +240,8 @@ impl<'a> Walk<'a> {
         entries
     }
 
-    /// What is to be written behind the last line: what became of branches. The rerun goes on where the path was followed to:
-    /// that is the current branch, also where the recorded session left it for another one that does not begin here.
+    /// Returns the entries about branches to write after the last line. The rerun goes on where the followed path ends: that
+    /// branch is current, even if the recorded session had moved on to a branch that does not begin here.
     pub(crate) fn becomes(&self) -> Vec<LedgerEntry> {
         let mut owed = self.owed.clone();
         let mut followed = self.lines.iter().rev();
@@ -256,14 +257,14 @@ impl<'a> Walk<'a> {
         owed
     }
 
-    /// What is owed goes with a line. That its own branch had ended is over.
+    /// Adds the pending entries to a line, except the end of the line's own branch, which this line makes obsolete.
     pub(super) fn with_owed(&mut self, made: &mut LogLine) {
         let mut owed = std::mem::take(&mut self.owed);
         owed.retain(|entry| *entry != LedgerEntry::Ended(made.branch));
         made.ledger.splice(0..0, owed);
     }
 
-    /// What came of it.
+    /// Returns the result.
     pub(crate) fn over(self) -> Walked {
         Walked {
             lines: self.lines,
@@ -284,7 +285,7 @@ impl<'a> Walk<'a> {
         fault(&self.old.past)
     }
 
-    /// Carries the rerun over a line; or, in words, why it is not as it was.
+    /// Carries the rerun over a line, or returns the reason why the line differs from the recording.
     fn line(
         &mut self,
         line: &Arc<LogLine>,
@@ -292,7 +293,7 @@ impl<'a> Walk<'a> {
         behind: bool,
     ) -> Result<Result<(), String>, EngineError> {
         let before = self.new.before(line);
-        // Up to where it changes it is what was: nothing is compared.
+        // Nothing is compared up to the line of the change.
         let is_other = self.changed.is_other && (behind || self.changed.at.is_none());
         let compared = behind || self.changed.at.is_none();
         if compared && let Err(why) = self.matches(commit, &before, is_other) {
@@ -317,7 +318,7 @@ impl<'a> Walk<'a> {
         Ok(Ok(()))
     }
 
-    /// Whether the effects that end here were asked for what they were asked for then.
+    /// Checks that the effects that end here had the recorded requests.
     fn matches(&self, commit: &Commit, before: &Snapshot, is_other: bool) -> Result<(), String> {
         let ended = commit
             .admitted
@@ -353,7 +354,7 @@ impl<'a> Walk<'a> {
 
     fn same_request(&self, commit: &Commit, effect: Id, is_other: bool) -> Result<(), String> {
         let Some(usage) = commit.usage.iter().find(|u| u.effect == Some(effect)) else {
-            // It failed: what it was asked is not on record, so it was the same if all else is.
+            // A failed call has no request on record: it counts as the same if everything else is.
             return if is_other {
                 Err(format!("the model call {effect} failed then"))
             } else {
@@ -384,7 +385,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether the model that answered is one that would be asked now.
+    /// Checks that the model that answered is one that would be asked now.
     fn same_model(&self, effect: Id, label: Option<&Name>) -> Result<(), String> {
         let owner = self.new.branches.values().find_map(|snapshot| {
             let out = snapshot.effects.get(&effect)?;
@@ -413,7 +414,7 @@ impl<'a> Walk<'a> {
         context::request(&self.new.cx(), &*self.new.past, snapshot, agent, &mut cache).ok()
     }
 
-    /// The line as it was.
+    /// The line as it was recorded.
     fn copied(&self, line: &LogLine) -> LogLine {
         let mut line = line.clone();
         if let Some(opening) = line.commit.as_mut().and_then(|c| c.opening.as_mut()) {
@@ -422,7 +423,7 @@ impl<'a> Walk<'a> {
         line
     }
 
-    /// What was offered then is offered again, under the other definition.
+    /// Makes the recorded offers again, under the other definition.
     fn again(
         &mut self,
         line: &Arc<LogLine>,
@@ -430,8 +431,8 @@ impl<'a> Walk<'a> {
         mut before: Snapshot,
     ) -> Result<Result<LogLine, String>, EngineError> {
         let Some(mut offered) = self.told(line, commit)? else {
-            // What a person did, and how branches began, is taken as it was where nothing differs so far. What a model
-            // answered might mean something else now.
+            // Acts of people and beginnings of branches are copied if nothing differs so far. The answer of a model might mean
+            // something else now.
             if self.equal && commit.usage.is_empty() && before.root.is_some() {
                 return Ok(Ok(self.copied(line)));
             }
@@ -464,8 +465,8 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// What was offered for a line: of the ways to tell it the one of which the machine makes the same line again; else one of
-    /// which it makes the same but for the words of a model, where only what was read of them is on record.
+    /// Reconstructs the offers of a line: the candidate from which the machine makes the same line again; else one whose line
+    /// differs only in the wording of a model's answer, where only the parsed result is on record.
     pub(super) fn told(
         &self,
         line: &LogLine,
@@ -493,7 +494,7 @@ impl<'a> Walk<'a> {
         Ok(in_other_words)
     }
 
-    /// Whether these are the texts that a line begins with.
+    /// Returns true if the line begins with these texts.
     fn same_texts(&self, line: &LogLine, made: &[Text]) -> Result<bool, StoreError> {
         for (k, text) in (0..).zip(made) {
             let Text::Here(text) = text else {
@@ -508,7 +509,7 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// A line as the rerun writes it: of the ledger only what branches are, no effect and no cost of the recording.
+    /// The line as the rerun writes it: of the ledger only entries about branches; no effects and no cost of the recording.
     fn dressed(
         &mut self,
         mut made: LogLine,
@@ -569,7 +570,8 @@ impl<'a> Walk<'a> {
         Ok(made)
     }
 
-    /// What is new in the other definition where a line ends; or why it cannot go on there.
+    /// Returns the state that is new in the other definition at the end of a line, or the reason why the session cannot go on
+    /// there.
     fn carried(&self, line: &LogLine) -> Result<Vec<carry::New>, String> {
         let before = self.old.before(line);
         let after = steersman_machine::fold::fold(before, line);
@@ -624,7 +626,7 @@ pub(crate) fn text_of(values: &Values) -> String {
     serde_json::to_string(values).expect("values are JSON")
 }
 
-/// A first commit without what makes a session a rerun: what was offered then made none of it.
+/// A first commit without the marks of a rerun: the offers to the machine made none of them.
 fn as_begun(commit: &Commit) -> Cow<'_, Commit> {
     let is_of_rerun = |change: &Change| matches!(change, Change::Label(name, _) if **name == *RERUN_OF || **name == *RERUN);
     if commit.parent.is_some() || !commit.changes.iter().any(is_of_rerun) {
@@ -636,7 +638,7 @@ fn as_begun(commit: &Commit) -> Cow<'_, Commit> {
     Cow::Owned(commit)
 }
 
-/// Whether two commits are the same but for the digests of what models answered.
+/// Returns true if two commits are equal except for the digests of models' answers.
 fn same_but_for_words(made: &Commit, was: &Commit) -> bool {
     let mut made = made.clone();
     for (admission, known) in made.admitted.iter_mut().zip(&was.admitted) {
@@ -648,8 +650,8 @@ fn same_but_for_words(made: &Commit, was: &Commit) -> bool {
     made == *was
 }
 
-/// Whether a tool does in both what it does. Its class says how careful one is with it, and changes nothing of that: what is
-/// on record stays its outcome, so that nothing is done again because somebody calls it harmless now.
+/// Returns true if a tool does the same in both definitions. Its class is ignored: a recorded outcome stays valid, so that
+/// nothing is done again just because its class was lowered.
 pub(super) fn same_tool(old: &Network, new: &Network, name: &str) -> bool {
     match (old.tools.get(name), new.tools.get(name)) {
         (Some(old), Some(new)) => {
@@ -663,7 +665,7 @@ pub(super) fn same_tool(old: &Network, new: &Network, name: &str) -> bool {
     }
 }
 
-/// Whether two commits did the same, whatever they are bound to.
+/// Returns true if two commits did the same, regardless of their bindings.
 fn alike(made: &Commit, was: &Commit) -> bool {
     made.pushes == was.pushes
         && made.wished == was.wished

@@ -1,4 +1,4 @@
-//! What a recording gave, written as the beginning of a session.
+//! Writes the followed part of a recording as the beginning of a session.
 
 use super::walk::Changed;
 use crate::artifact::store_made;
@@ -11,12 +11,12 @@ use steersman_machine::codec::{self, Hash};
 use steersman_machine::commit::{LedgerEntry, LogLine};
 use steersman_machine::ids::{Line, Name, Time};
 
-/// So many rows are written at once.
+/// Number of rows that are written together.
 const ROWS: usize = 64;
-/// Entries of the ledger in one line at most: a line has a bound.
+/// Most ledger entries in one line, since a line has a bound.
 const ENTRIES: usize = 512;
 
-/// A session that is written from its beginning on. All that was written is on disk.
+/// A session that is written from its beginning. Everything written is on disk.
 pub(super) struct Writing<'a> {
     engine: &'a Engine,
     seen: &'a Inspection,
@@ -24,7 +24,7 @@ pub(super) struct Writing<'a> {
     changed: &'a Changed,
     claim: Option<Claim>,
     hashes: BTreeMap<Line, Hash>,
-    /// So many lines are written.
+    /// Number of lines that are written.
     written: usize,
 }
 
@@ -50,12 +50,12 @@ impl<'a> Writing<'a> {
         self.session
     }
 
-    /// Stores what artifacts consist of, before lines name them.
+    /// Stores contents of artifacts before lines name them.
     pub(super) async fn keep(&self, made: Vec<Content>) -> Result<(), EngineError> {
         Ok(store_made(&**self.engine.store(), made).await?)
     }
 
-    /// Writes those of these lines that are not written yet.
+    /// Writes the lines that are not written yet.
     pub(super) async fn write(&mut self, lines: &[LogLine]) -> Result<(), EngineError> {
         let labels = match self.claim {
             Some(_) => Vec::new(),
@@ -74,7 +74,7 @@ impl<'a> Writing<'a> {
         self.append(&claim, rows, labels).await
     }
 
-    /// Writes the rest, and what people are to find there. The time of the last line.
+    /// Writes the rest of the lines and the final state of branches. Returns the time of the last line.
     pub(super) async fn over(
         mut self,
         lines: &[LogLine],
@@ -132,7 +132,8 @@ impl<'a> Writing<'a> {
             .collect()
     }
 
-    /// A line as a row, with the ids of the messages that it accepts: the store knows them as it knows those of an inbox.
+    /// Encodes a line as a row, with the ids of the messages that it accepts, so that the store knows them like those of an
+    /// inbox.
     async fn row(
         &mut self,
         mut line: LogLine,

@@ -1,4 +1,4 @@
-//! What is indexed: the passages of one transcript, or of the documents of one agent.
+//! Indexed texts: the passages of one transcript, or of the documents of one agent.
 
 use super::documents::{self, Mark};
 use super::remembered::Remembered;
@@ -17,19 +17,19 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
-/// Indexes that are kept at once in a process.
+/// Most indexes of each kind that are kept in a process.
 const KEPT: usize = 64;
 
-/// Passages of all documents of an agent at most.
+/// Most passages of all documents of an agent.
 const PASSAGES: usize = 50_000;
 
 /// A passage that can be found.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
-    /// Where it stands, for whoever reads it.
+    /// The place of the passage, for readers.
     pub(super) from: String,
     pub(super) text: Arc<str>,
-    /// Of pieces that fit as well, that with the lower one comes first: the newer of what was said.
+    /// Among pieces with the same score, the one with the lower rank comes first: in a transcript, the newer one.
     pub(super) rank: (u64, u64),
 }
 
@@ -54,7 +54,7 @@ impl Passages {
         })
     }
 
-    /// Adds pieces, each with the words by which it is found; gives their numbers.
+    /// Adds pieces, each with the words by which it is found. Returns their numbers.
     pub(super) fn add(&mut self, pieces: Vec<(Piece, String)>) -> Result<Vec<u64>, IndexError> {
         let first = self.next;
         let numbered: Vec<(u64, &str)> = (first..)
@@ -78,7 +78,7 @@ impl Passages {
     }
 }
 
-/// What was said, as far as somebody has searched it.
+/// The indexed part of a transcript.
 pub(super) struct Said {
     pub(super) passages: Passages,
     transcript: Transcript,
@@ -95,8 +95,8 @@ impl Said {
         })
     }
 
-    /// Takes in what was said up to a line. True: what is indexed is not all of this branch or not on it, so it must be
-    /// indexed anew.
+    /// Indexes the conversation up to a line. Returns true if the index contains texts that are not on this branch, so that a
+    /// new index is needed.
     pub(super) fn follow(&mut self, asked: &Asked<'_>) -> Result<bool, SearchError> {
         let reading = Reading::of(asked.past);
         let cx = Cx {
@@ -117,7 +117,7 @@ impl Said {
             .iter()
             .filter(|spoken| !self.known.contains_key(&spoken.body))
         {
-            // What was erased is not there.
+            // An erased text is empty.
             let text = asked.past.stored(spoken.body)?.unwrap_or_default();
             let cut = cut(spoken, &text);
             owners.push((spoken.body, cut.len()));
@@ -131,7 +131,7 @@ impl Said {
         Ok(false)
     }
 
-    /// The passages that its agent sees anyway, and those that say the same.
+    /// Returns the passages that the agent's prompt contains anyway, and those with the same text.
     pub(super) fn seen(&self, asked: &Asked<'_>) -> Result<BTreeSet<u64>, SearchError> {
         let reading = Reading::of(asked.past);
         let cx = Cx {
@@ -168,11 +168,11 @@ impl Said {
     }
 }
 
-/// Something that was said, as passages.
+/// The passages of a text of the conversation.
 fn cut(spoken: &Spoken, text: &str) -> Vec<(Piece, String)> {
     let words = Transcript::words(spoken, text);
     let passages = split::passages(&words, false).into_iter().enumerate();
-    // What a call gave stands between the message that it followed and the next one, whenever it came.
+    // The result of a call is ordered between the message before the call and the next message, whenever it came.
     let (behind, call) = if spoken.said {
         (2 * u64::from(spoken.behind) + 2, 0)
     } else {
@@ -190,7 +190,7 @@ fn cut(spoken: &Spoken, text: &str) -> Vec<(Piece, String)> {
     pieces.collect()
 }
 
-/// Whose search it is, and of what.
+/// The agent that searches, and the range of its search.
 pub(super) struct Asked<'a> {
     pub(super) network: &'a Network,
     pub(super) past: &'a Past,
@@ -199,7 +199,7 @@ pub(super) struct Asked<'a> {
     pub(super) upto: Line,
 }
 
-/// Documents, as far as they were read.
+/// The indexed part of an agent's documents.
 pub(super) struct Documents {
     pub(super) passages: Passages,
     files: BTreeMap<String, (Mark, Vec<u64>)>,
@@ -213,7 +213,7 @@ impl Documents {
         })
     }
 
-    /// Reads what has changed since.
+    /// Indexes files that have changed since the last call.
     pub(super) fn read(&mut self, folder: &Path, paths: &[Arc<str>]) -> Result<(), SearchError> {
         let now = documents::list(folder, paths).map_err(SearchError::Documents)?;
         let gone: Vec<String> = self
@@ -259,7 +259,7 @@ impl Documents {
     }
 }
 
-/// Why nothing was searched.
+/// Reason why nothing was searched.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SearchError {
     #[error(transparent)]
@@ -270,7 +270,7 @@ pub(super) enum SearchError {
     Documents(String),
 }
 
-/// The past, for a reader that hears itself of what could not be read: the driver's own question stays its own.
+/// The past, for a reader that collects its own read faults: they do not affect the driver's questions.
 struct Reading<'a> {
     past: &'a Past,
     fault: RefCell<Option<StoreError>>,
@@ -314,14 +314,14 @@ impl History for Reading<'_> {
     }
 }
 
-/// Which transcript: of a session under one owner, of a branch, of an agent.
+/// Key of a transcript: the session, its owner's mark, the branch, and the agent.
 pub(super) type SaidKey = (SessionId, u64, Id, Id);
-/// Which documents: of a folder, these.
+/// Key of documents: their folder, and their paths.
 pub(super) type DocumentsKey = (Arc<Path>, Vec<Arc<str>>);
 
 type Shared<T> = Arc<tokio::sync::Mutex<Option<T>>>;
 
-/// What is indexed in this process.
+/// The indexes of this process.
 #[derive(Default)]
 pub(crate) struct Kept {
     said: Mutex<Newest<SaidKey, Shared<Said>>>,
@@ -330,7 +330,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// A session was erased.
+    /// Drops the transcripts of a session that was erased.
     pub(crate) fn forget(&self, session: &str) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.0.retain(|((of, ..), _)| &**of != session);
@@ -341,7 +341,7 @@ impl Kept {
         said.get(key)
     }
 
-    /// What is remembered in a scope.
+    /// The index of a memory scope.
     pub(super) fn remembered(&self, scope: Arc<str>) -> Shared<Remembered> {
         let mut remembered = self
             .remembered
@@ -359,7 +359,7 @@ impl Kept {
     }
 }
 
-/// The last ones that were used, the newest at the end.
+/// The values that were used last, the newest at the end.
 struct Newest<K, V>(Vec<(K, V)>);
 
 impl<K, V> Default for Newest<K, V> {

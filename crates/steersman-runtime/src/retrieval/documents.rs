@@ -1,4 +1,4 @@
-//! Documents of agents: which files they are, and what is in them. Read when something is searched, if they changed.
+//! Documents of agents: their files and contents. Changed files are read again when something is searched.
 
 use super::split::{self, Passage};
 use crate::files;
@@ -10,22 +10,22 @@ use std::time::SystemTime;
 
 /// Endings of the files that are read in folders.
 const ENDINGS: [&str; 4] = ["md", "markdown", "txt", "text"];
-/// Files of one agent at most.
+/// Most files of one agent.
 const FILES: usize = 5_000;
-/// Folders within folders at most.
+/// Deepest nesting of folders.
 const DEPTH: usize = 16;
-/// Bytes of a file at most.
+/// Most bytes of a file.
 const LARGEST: usize = 8 << 20;
 
-/// By what it is seen that a file has changed.
+/// Data by which a change of a file is noticed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     changed: Option<SystemTime>,
     len: u64,
 }
 
-/// Why documents of a definition cannot be read now; none if they can. `folder` is that of the definition, `path` relative
-/// to it. Each file is read to its end.
+/// Returns the reason why documents of a definition cannot be read now; `None` if they can. `folder` is that of the definition,
+/// `path` is relative to it. Each file is read to its end.
 pub fn unreadable(folder: &Path, path: &str) -> Option<String> {
     let mut found = BTreeMap::new();
     if let Err(why) = files_of(folder, path, &mut found) {
@@ -46,7 +46,8 @@ pub fn unreadable(folder: &Path, path: &str) -> Option<String> {
     })
 }
 
-/// The files that documents are, by their paths in the definition's folder. An error says which, and what to do.
+/// Returns the files of an agent's documents, by their paths in the definition's folder. An error names the document and the
+/// remedy.
 pub(super) fn list(
     folder: &Path,
     documents: &[Arc<str>],
@@ -58,7 +59,7 @@ pub(super) fn list(
     Ok(found)
 }
 
-/// The passages of a file.
+/// Returns the passages of a file.
 pub(super) fn passages(folder: &Path, file: &str) -> Result<Vec<Passage>, String> {
     let text = read(folder, file).map_err(|why| told(file, &why))?;
     let ending = Path::new(file).extension().and_then(|e| e.to_str());
@@ -102,7 +103,7 @@ fn walk(
     }
     names.sort_unstable();
     for full in names {
-        // What has no name in the language of definitions cannot be told of.
+        // A name that is not UTF-8 cannot be used in a definition.
         let Some(name) = full.file_name().and_then(|name| name.to_str()) else {
             continue;
         };
@@ -139,7 +140,7 @@ fn mark(about: &Metadata) -> Mark {
     }
 }
 
-/// What lies at a path, if it lies in the folder: a link that leads out would show a model whatever its maker likes to see.
+/// Metadata of a path that is inside the folder. A link out of the folder is refused: it could show any file to a model.
 fn about(folder: &Path, full: &Path) -> Result<Metadata, String> {
     let real = full.canonicalize().map_err(|e| e.to_string())?;
     let folder = if folder.as_os_str().is_empty() {

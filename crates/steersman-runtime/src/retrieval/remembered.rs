@@ -1,4 +1,4 @@
-//! Searches of memory: the passages of what a scope remembers, and which of them fit.
+//! Search in memory: the passages of a scope's memories, and the memories that fit a query.
 
 use super::corpus::{Passages, Piece};
 use super::{IndexError, Retrieval, split};
@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use steersman_machine::rating::Rating;
 
-/// Characters of a query; more say nothing more.
+/// Characters of a query that are used; more do not improve the result.
 const QUERY: usize = 4_000;
-/// Passages that are looked at for each memory that is wanted: one may have many that fit.
+/// Passages looked at for each wanted memory: one memory may have many that fit.
 const LOOKED_AT: usize = 16;
-/// Bytes of a memory that are shown where no passage of it is known.
+/// Bytes of a memory that are shown if none of its passages is known.
 const SHOWN: usize = 800;
 
-/// What is indexed of a scope.
+/// The index of a scope.
 pub(crate) struct Remembered {
     passages: Passages,
     /// The passages of each memory.
@@ -34,7 +34,7 @@ impl Remembered {
         })
     }
 
-    /// Takes out what is remembered no more.
+    /// Removes memories that are not in the list any more.
     fn forget(&mut self, memories: &[Memory]) -> Result<(), IndexError> {
         let now: BTreeSet<u64> = memories.iter().map(|memory| memory.id).collect();
         let gone: Vec<u64> = self
@@ -88,7 +88,7 @@ async fn content(engine: &Engine, memory: &Memory) -> Result<Option<String>, Sto
     Ok(content.map(|content| String::from_utf8_lossy(&content).into_owned()))
 }
 
-/// The memories that fit best, of these, which are all of the scope.
+/// Returns those of these memories that fit best. `memories` must be all of the scope.
 pub(crate) async fn search(
     engine: &Engine,
     scope: &str,
@@ -110,7 +110,7 @@ pub(crate) async fn search(
         let weight = Rating::weight(memory.rating().map(|rated| rated.rating));
         found.push((score * weight, Found { memory, text }));
     }
-    // Of equals the newer one.
+    // Among equal scores the newer memory comes first.
     found.sort_by(|(a, this), (b, that)| {
         b.total_cmp(a)
             .then_with(|| that.memory.id.cmp(&this.memory.id))
@@ -131,7 +131,7 @@ async fn by_index(
 ) -> Result<Scored, MemoryError> {
     let shared = engine.0.indexed.remembered(scope.into());
     let mut kept = shared.lock().await;
-    // What fails halfway is indexed anew the next time.
+    // If something fails halfway, the index is lost and built again the next time.
     let mut all = match kept.take() {
         Some(all) => all,
         None => Remembered::new(&**retrieval)?,
@@ -146,7 +146,7 @@ async fn by_index(
         news.push((memory.id, pieces(memory, &text)));
     }
     all.add(news)?;
-    // Ratings move what was found, so more are looked at than are given.
+    // Ratings change the order of the results, so more are looked at than are returned.
     let looked_at = most.max(8) * LOOKED_AT;
     let numbers = all.passages.index.find(query, looked_at, &|_| false)?;
     let mut scored = Scored::new();
@@ -164,7 +164,7 @@ async fn by_index(
     Ok(scored)
 }
 
-/// Without full text: how many of the words stand in it.
+/// Scores memories without full text: by the number of query words that they contain.
 async fn by_words(
     engine: &Engine,
     memories: &[Memory],

@@ -1,4 +1,4 @@
-//! One search: what is asked, what is found, by what.
+//! One search: its query, its results, and the method.
 
 use super::Retrieval;
 use super::corpus::{Asked, Documents, Kept, Passages, Piece, Said, SearchError};
@@ -21,42 +21,42 @@ use tokio_util::sync::CancellationToken;
 
 /// Texts of one request for embeddings.
 const BATCH: usize = 32;
-/// Passages that are embedded for one search at most: the others are for the next one.
+/// Most passages that are embedded for one search: the others are left to the next one.
 const EMBEDDED: usize = 256;
-/// What a query that is covered whole adds to how near it is: measured to be the best of what was tried.
+/// Weight, next to the cosine, of the share of the query's words that a passage contains. Chosen by measurement.
 const COVERED: f64 = 0.4;
-/// Characters of a query; more say nothing more.
+/// Characters of a query that are used; more do not improve the result.
 const QUERY: usize = 4_000;
 
-/// Who makes vectors.
+/// A model that makes vectors.
 pub(crate) struct Embedder {
-    /// The definition's name of the model, with the address: vectors of different ones do not compare.
+    /// The model's label and its address: vectors of different models do not compare.
     pub(crate) label: String,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) transport: Transport,
-    /// What is taken out of texts before they leave this process, as it is out of all that a model sees.
+    /// Secrets that are masked in texts before they leave this process, as in everything that a model sees.
     pub(crate) secrets: Vec<String>,
 }
 
-/// A search for a call of `notes_search`: it knows what its agent may search, and runs once.
+/// A search for a call of `notes_search`: it holds what its agent may search, and runs once.
 pub(crate) struct Search {
     pub(crate) engine: Engine,
     pub(crate) past: Arc<Past>,
     pub(crate) snapshot: Snapshot,
     pub(crate) agent: Id,
-    /// The branch that it is on.
+    /// The branch of the call.
     pub(crate) branch: Id,
-    /// Who owns the session: another owner indexes anew.
+    /// Mark of the session's owner: another owner builds a new index.
     pub(crate) mark: u64,
-    /// What is said later is not searched.
+    /// Later parts of the conversation are not searched.
     pub(crate) upto: Line,
-    /// What the agent sees anyway is left out.
+    /// Passages that the agent's prompt contains anyway are left out.
     pub(crate) unseen: bool,
-    /// Where the definition wants embeddings: who makes them, or why nobody does.
+    /// Set if the definition names a model for embeddings: the model, or the reason why it cannot be used.
     pub(crate) embedder: Option<Result<Embedder, String>>,
 }
 
-/// What is to be found.
+/// The arguments of a search.
 #[derive(Clone, Debug)]
 struct Wanted {
     query: String,
@@ -162,7 +162,7 @@ impl Search {
         let shared = self.kept().documents(key);
         let mut kept = shared.lock_owned().await;
         let (folder, retrieval) = (run.folder.clone(), retrieval.clone());
-        // Files are read and indexed where nobody else waits.
+        // Files are read and indexed on a thread that may block.
         let read = tokio::task::spawn_blocking(move || {
             let mut documents = match kept.take() {
                 Some(documents) => documents,
@@ -224,7 +224,7 @@ impl Search {
         &self.engine.0.indexed
     }
 
-    /// The best passages, by words or by how near they are.
+    /// Returns the best passages, by vectors and words or by words alone.
     async fn best(
         &self,
         passages: &mut Passages,
@@ -245,13 +245,13 @@ impl Search {
     }
 }
 
-/// By what was found.
+/// The method of a search.
 enum Way {
-    /// Words, as the definition wants it.
+    /// Words, since the definition names no model for embeddings.
     Words,
     /// Vectors and words.
     Near,
-    /// Words, as vectors could not be had, for this reason.
+    /// Words, since vectors were not available, for this reason.
     Instead(String),
 }
 
@@ -271,7 +271,7 @@ fn by_words(
     wanted: &Wanted,
     without: &BTreeSet<u64>,
 ) -> Result<Vec<(Piece, f64)>, SearchError> {
-    // A few more, so that of those that fit as well the same ones are always given.
+    // A few more, so that ties are always resolved in the same way.
     let most = wanted.most * 4;
     let found = passages
         .index
@@ -281,7 +281,7 @@ fn by_words(
     Ok(best)
 }
 
-/// Cosine, and what the passage covers of the query's words.
+/// Scores passages by cosine and by the share of the query's words that they contain.
 fn near(
     passages: &mut Passages,
     wanted: &Wanted,
@@ -310,13 +310,13 @@ fn pieces(passages: &Passages, found: Vec<(u64, f64)>) -> Vec<(Piece, f64)> {
     let known = |(number, score)| Some((passages.pieces.get(&number)?.clone(), score));
     let mut all: Vec<(Piece, f64)> = found.into_iter().filter_map(known).collect();
     sort(&mut all);
-    // What was said twice is told once.
+    // Equal texts are returned once.
     let mut told = BTreeSet::new();
     all.retain(|(piece, _)| told.insert(piece.text.clone()));
     all
 }
 
-/// The best first; of equals always the same one.
+/// Sorts by score, the best first; ties are always resolved in the same way.
 fn sort(all: &mut [(Piece, f64)]) {
     all.sort_by(|(a, score), (b, other)| {
         let best = other.partial_cmp(score).unwrap_or(Ordering::Equal);
@@ -327,7 +327,7 @@ fn sort(all: &mut [(Piece, f64)]) {
     });
 }
 
-/// Scores of different texts do not compare: the best of each, then the second of each.
+/// Merges lists whose scores do not compare: the best of each, then the second of each, and so on.
 fn in_turn(found: Vec<Vec<(Piece, f64)>>) -> Vec<(Piece, f64)> {
     let mut all = Vec::new();
     let mut lists: Vec<_> = found.into_iter().map(Vec::into_iter).collect();
@@ -340,7 +340,7 @@ fn in_turn(found: Vec<Vec<(Piece, f64)>>) -> Vec<(Piece, f64)> {
     }
 }
 
-/// Sees to it that every passage has its vector; gives that of the query.
+/// Gives every passage its vector. Returns the vector of the query.
 async fn embedded(
     embedder: &Embedder,
     passages: &mut Passages,
@@ -376,7 +376,7 @@ async fn embedded(
     Ok(query)
 }
 
-/// Vectors of length 1, one for each text.
+/// Asks for vectors; returns one of length 1 for each text.
 async fn asked(embedder: &Embedder, texts: Vec<Arc<str>>) -> Result<Vec<Vec<f32>>, String> {
     let count = texts.len();
     let masked = texts.into_iter().map(|text| {

@@ -1,23 +1,23 @@
 //! Texts cut into passages: paragraphs under their headings, joined while they are short.
 
-/// Characters up to which paragraphs are joined.
+/// Most bytes of joined paragraphs.
 const JOINED: usize = 800;
-/// Characters of a passage at most.
+/// Most characters of a passage.
 const LONGEST: usize = 1_200;
 
-/// Characters of a heading, and of all headings above a passage: they stand before it, whatever their files make of them.
+/// Most characters of a heading, and of all headings above a passage together: files may have headings of any length.
 const TITLE: usize = 80;
 
 /// A passage of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Passage {
-    /// The headings that it stands under, the outermost first, joined by ` > `.
+    /// The headings above the passage, the outermost first, joined by ` > `.
     pub(super) heading: String,
-    /// Its words.
+    /// The words of the passage.
     pub(super) text: String,
 }
 
-/// The passages of a text; `markdown`: lines that begin with `#` are headings.
+/// Splits a text into passages; `markdown`: lines that begin with `#` are headings.
 pub(super) fn passages(text: &str, markdown: bool) -> Vec<Passage> {
     let mut cut = Cut::default();
     let mut fence: Option<&str> = None;
@@ -31,7 +31,7 @@ pub(super) fn passages(text: &str, markdown: bool) -> Vec<Passage> {
         }
         match heading(line).filter(|_| markdown && fence.is_none()) {
             Some((depth, title)) => cut.under(depth, title),
-            // Code is no passage of its own: blank lines in it part nothing.
+            // A code block is not split: blank lines in it end no paragraph.
             None if bare.is_empty() && fence.is_none() => cut.paragraph_ends(),
             None => cut.line(line),
         }
@@ -104,7 +104,7 @@ impl Cut {
     }
 }
 
-/// At most so much of a title, and nothing that would end the quotes in which it is told.
+/// Cuts a title to its most characters, and replaces the quotes in which it is shown.
 fn shortened(title: &str) -> String {
     let mut short: String = title.chars().take(TITLE).collect();
     if short.len() < title.len() {
@@ -113,7 +113,7 @@ fn shortened(title: &str) -> String {
     short.replace('"', "'")
 }
 
-/// Where a text is cut that is longer than a passage: behind a sentence, else at a space, else anywhere.
+/// Returns where to cut a text that is longer than a passage: after a sentence, else at a space, else anywhere.
 fn end_of_piece(text: &str) -> usize {
     let Some((most, _)) = text.char_indices().nth(LONGEST) else {
         return text.len();

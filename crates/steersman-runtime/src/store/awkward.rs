@@ -1,12 +1,12 @@
-//! A store in memory with the habits of an engine for durable objects, to keep the port honest.
+//! A store in memory that behaves like an engine for durable objects. It tests that callers rely only on the port's contract.
 //!
-//! * Reads are not atomic: the rows of a batch become visible one by one, what goes with them later, the head last.
-//! * A message that was consumed is shown once more, late.
+//! * Reads are not atomic: the rows of a batch become visible one by one, the rest of the batch later, the head last.
+//! * A consumed message is returned once more, late.
 //! * Values are small: a blob or checkpoint over [`MAX_VALUE`] is kept in pieces.
 //! * Lists and timers lag behind the rows.
 //!
-//! What it does keep, as such engines do: one owner, batches in order, all of a batch in the end, and everything of it
-//! before its append ends.
+//! The store does keep the promises of such engines: it has one owner, writes batches in order and completely, and everything of
+//! a batch is visible before its append ends.
 
 use super::tables::Tables;
 use super::{
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use steersman_machine::ids::{Id, Line, Time};
 
-/// A store in memory that is awkward to use. Clones see the same sessions.
+/// A store in memory that is hard to use correctly. Clones share the same sessions.
 #[derive(Clone, Default)]
 pub struct AwkwardStore {
     inner: Arc<Mutex<Inner>>,
@@ -30,20 +30,20 @@ pub struct AwkwardStore {
 #[derive(Default)]
 struct Inner {
     tables: Tables,
-    /// What is still to become visible, in order.
+    /// Steps that will make data visible, in order.
     steps: VecDeque<Step>,
-    /// The last line that was queued, and the last that counts.
+    /// The last line that was queued and the last that counts, by session.
     lines: HashMap<SessionId, Lines>,
-    /// Consumed messages that will be shown once more.
+    /// Consumed messages that will be returned once more.
     late: HashMap<SessionId, Vec<InboxMessage>>,
-    /// Blobs in pieces.
+    /// Blobs, split into pieces.
     pieces: HashMap<[u8; 32], Vec<Arc<[u8]>>>,
     checkpoints: HashMap<(SessionId, CheckpointOf), Vec<Pieces>>,
     queued: u64,
     done: u64,
 }
 
-/// A checkpoint in pieces.
+/// A checkpoint, split into pieces.
 type Pieces = (Line, Vec<Arc<[u8]>>);
 
 #[derive(Copy, Clone, Default)]
@@ -60,7 +60,7 @@ enum Step {
 }
 
 impl Inner {
-    /// Makes one more thing visible.
+    /// Makes the data of one more step visible.
     fn step(&mut self) {
         match self.steps.pop_front() {
             None => {}
@@ -135,12 +135,12 @@ fn split(bytes: &[u8]) -> Vec<Arc<[u8]>> {
 }
 
 impl AwkwardStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Flips a bit of a stored row. False if there is no such row.
+    /// Flips the lowest bit of one byte of a stored row. Returns false if there is no such row or byte.
     pub fn damage(&self, session: &str, n: Line, byte: usize) -> bool {
         self.inner().tables.damage(session, n, byte)
     }
@@ -149,7 +149,7 @@ impl AwkwardStore {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A look at what is there; a little time has passed since the last one.
+    /// Reads or changes the tables after one more step, because time passes between two calls.
     fn look<'a, T: Send + 'a>(&self, look: impl FnOnce(&mut Inner) -> T) -> Boxed<'a, T> {
         let mut inner = self.inner();
         inner.step();
@@ -165,7 +165,7 @@ impl Store for AwkwardStore {
 
     fn claim<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Claim, StoreError>> {
         self.look(|i| {
-            // The engine runs handlers of one key one after the other.
+            // Such an engine runs the handlers of one key one after the other.
             i.settle();
             i.tables.claim(session)
         })
@@ -288,7 +288,7 @@ impl Store for AwkwardStore {
     fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>> {
         self.look(|i| {
             let mut seen = i.tables.session(session)?.inbox.clone();
-            // What was consumed comes once more, behind what is new.
+            // Consumed messages come once more, after the new ones.
             seen.extend(i.late.remove(session).unwrap_or_default());
             Ok(seen)
         })

@@ -1,38 +1,39 @@
-//! How large and how many everything may be that comes into a store from outside, beside what lines hold
-//! ([`steersman_machine::bounds`]): every store asks here. `docs/reference/input.md` has the same as a table.
+//! Bounds on the size and number of everything that comes into a store from outside, in addition to the bounds on lines
+//! ([`steersman_machine::bounds`]). Every store uses these checks. `docs/reference/input.md` has the bounds as a table.
 //!
-//! What was stored before there was a bound is read as it was.
+//! Data that was stored before a bound existed is read unchanged.
 
 use super::{BoxedEvent, InboxMessage, NewMemory, NewSession, StoreError, within};
 use crate::inbox::Message;
 
-/// Most bytes of a session's id. It names a file where a store has its locks in files.
+/// Most bytes of a session's id. A store with lock files uses the id as a file name.
 pub const SESSION_ID: usize = 128;
 
 /// Most bytes of a session's key, and of the id of a message or an event.
 pub const ID: usize = 1024;
 
-/// Most messages and events that wait in one inbox.
+/// Most messages and events that may wait in one inbox.
 pub const WAITING: u64 = 10_000;
 
-/// Most of all that waits in one inbox: where people and programs said as much as it takes, there is still room for answers,
-/// decisions and orders, which may be what the session waits for.
+/// Most entries of any kind that may wait in one inbox. When messages and events have filled their share, there is still room for
+/// answers, decisions and orders, because the session may be waiting for them.
 pub const WAITING_ORDERS: u64 = WAITING + 1_000;
 
 /// Most events in the box of a store.
 pub const BOXED: u64 = 10_000;
 
-/// At least so many ids of events are remembered whatever time it is. Beyond that now and then those go whose time is past by the clock of an
-/// event that comes, the ones that end first, no more than are too many: one absurd clock makes no id new that is still remembered.
+/// Number of event ids that a store always remembers. Above it, a store may drop ids whose time is past by the clock of an
+/// incoming event: those that end first, and only as many as are too many. So an event with a wrong clock cannot make many
+/// remembered ids new again.
 pub const SEEN: u64 = 100_000;
 
-/// Most characters of the name of a branch.
+/// Most characters of a branch's name.
 pub const BRANCH_LABEL: usize = 40;
 
-/// Refuses an id of a session that no store takes.
+/// Refuses a session id that no store accepts.
 ///
-/// It is a part of a path, of what is typed at shells and of the program's addresses, which know one case: two ids that
-/// differ in nothing else are one file on some disks.
+/// The id is a part of paths, of shell commands and of the program's addresses, which have one case. Two ids that differ only in
+/// case would be one file on some disks.
 ///
 /// # Errors
 /// [`StoreError::BadId`].
@@ -54,7 +55,7 @@ pub fn session_id(id: &str) -> Result<(), StoreError> {
     ))
 }
 
-/// Refuses any other id, or a key, that no store takes; `what` it is.
+/// Refuses any other id, or a key, that no store accepts. `what` names the kind of id for the error.
 ///
 /// # Errors
 /// [`StoreError::BadId`].
@@ -83,7 +84,7 @@ fn bad(what: &'static str, id: &str, why: String) -> StoreError {
     }
 }
 
-/// Refuses a session that no store takes.
+/// Refuses a session that no store accepts.
 ///
 /// # Errors
 /// [`StoreError::BadId`], [`StoreError::TooLarge`].
@@ -95,7 +96,7 @@ pub fn session(new: &NewSession) -> Result<(), StoreError> {
     new.first.as_ref().map_or(Ok(()), message)
 }
 
-/// Refuses a message that no store takes.
+/// Refuses a message that no store accepts.
 ///
 /// # Errors
 /// [`StoreError::BadId`], [`StoreError::TooLarge`].
@@ -104,7 +105,7 @@ pub fn message(message: &InboxMessage) -> Result<(), StoreError> {
     within(|| format!("message `{}`", message.id), message.bytes.len())
 }
 
-/// Refuses an event that no store takes.
+/// Refuses an event that no store accepts.
 ///
 /// # Errors
 /// [`StoreError::BadId`], [`StoreError::TooLarge`].
@@ -114,7 +115,7 @@ pub fn event(event: &BoxedEvent) -> Result<(), StoreError> {
     within(what, event.fields.len()).and(within(what, event.message.len()))
 }
 
-/// Refuses a memory that no store takes.
+/// Refuses a memory that no store accepts.
 ///
 /// # Errors
 /// [`StoreError::TooLarge`].
@@ -124,7 +125,7 @@ pub fn memory(new: &NewMemory) -> Result<(), StoreError> {
     within(|| format!("what is said of memory `{}`", new.key), size)
 }
 
-/// How many may wait in an inbox when this comes, at most, itself among them.
+/// Returns how many messages may wait in an inbox if this one comes in, including this one.
 pub fn most_waiting(message: &InboxMessage) -> u64 {
     match Message::decode(message) {
         Ok(
@@ -139,7 +140,7 @@ pub fn most_waiting(message: &InboxMessage) -> u64 {
     }
 }
 
-/// An inbox has no room for one more.
+/// Returns the error for an inbox without room for one more message.
 pub fn full_inbox(session: &str, most: u64) -> StoreError {
     StoreError::Full {
         what: format!("the inbox of session `{session}`"),
@@ -147,7 +148,7 @@ pub fn full_inbox(session: &str, most: u64) -> StoreError {
     }
 }
 
-/// The box has no room for one more event.
+/// Returns the error for an event box without room for one more event.
 pub fn full_box() -> StoreError {
     StoreError::Full {
         what: "the box of events that nobody waits for".to_owned(),
@@ -155,7 +156,7 @@ pub fn full_box() -> StoreError {
     }
 }
 
-/// Why a branch cannot be called so, if it cannot.
+/// Returns why a branch cannot have this name, or `None` if it can.
 pub fn unfit_label(label: &str) -> Option<String> {
     let plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     let is_name = label.starts_with(char::is_alphabetic) && label.chars().all(plain);

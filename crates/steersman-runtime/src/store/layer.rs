@@ -1,4 +1,4 @@
-//! A store above another one, which only looks at what is appended.
+//! A store on top of another store that intercepts only what is appended.
 
 use super::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
@@ -9,13 +9,13 @@ use crate::Boxed;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Line, Time};
 
-/// Stands between what is appended and the store below, to count it, to slow it down, to refuse it; everything else goes
-/// there unseen. Whoever implements this is a [`Store`].
+/// Intercepts appends to the store below, to count, delay or refuse them. All other operations go to that store directly. A type
+/// that implements this trait is a [`Store`].
 pub trait Layer: Send + Sync + 'static {
-    /// The store that keeps everything.
+    /// Returns the store that keeps everything.
     fn below(&self) -> &dyn Store;
 
-    /// As [`Store::append`]: what is to be written is passed on from here.
+    /// Handles a batch as [`Store::append`] does. The implementation passes the batch on to the store below.
     fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>>;
 }
 

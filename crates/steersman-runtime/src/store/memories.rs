@@ -1,106 +1,106 @@
-//! What a store keeps for the memory of agents: contents by scope, over all sessions.
+//! The memories that a store keeps for agents: contents by scope, over all sessions.
 
 use super::SessionId;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Name, Time};
 
-/// Something that is to be remembered.
+/// A memory that is to be stored.
 #[derive(Clone, Debug)]
 pub struct NewMemory {
-    /// Accepted once, for as long as the memory is kept: what comes under the same key again changes nothing.
+    /// Key of the memory, accepted once as long as the memory is kept. Storing a known key again changes nothing.
     pub key: Name,
-    /// Whose it is.
+    /// Owner of the memory, such as a person or a customer.
     pub scope: Arc<str>,
-    /// Its name. Several may have the same one.
+    /// Name of the memory. Several memories may have the same name.
     pub name: Arc<str>,
-    /// Words it is found by.
+    /// Words by which the memory is found.
     pub tags: Vec<Arc<str>>,
-    /// Media type of its content.
+    /// Media type of the content.
     pub media: Name,
-    /// What it consists of: a blob.
+    /// The content, which is stored as a blob.
     pub content: Arc<[u8]>,
-    /// The session that saved it; none: a person or a test did.
+    /// The session that saved it. `None` means that a person or a test did.
     pub session: Option<SessionId>,
-    /// The effect that did.
+    /// The effect that saved it.
     pub effect: Option<Id>,
-    /// The network of the session.
+    /// Name of the session's network.
     pub network: Name,
-    /// Who saved it: the agent, by its definition.
+    /// The agent that saved it, by the name of its definition.
     pub by: Name,
-    /// When.
+    /// Time of saving.
     pub at: Time,
-    /// It is gone after this; none: it stays until it is forgotten.
+    /// Time after which the memory is gone. `None` means that it stays until it is forgotten.
     pub until: Option<Time>,
 }
 
-/// Something that is remembered.
+/// A stored memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Its number in the store. No other one ever has it.
+    /// Number of the memory in the store. Numbers are never reused.
     pub id: u64,
-    /// Whose it is.
+    /// Owner of the memory, such as a person or a customer.
     pub scope: Arc<str>,
-    /// Its name.
+    /// Name of the memory, not necessarily unique.
     pub name: Arc<str>,
-    /// Words it is found by.
+    /// Words by which the memory is found.
     pub tags: Vec<Arc<str>>,
-    /// Media type.
+    /// Media type of the content.
     pub media: Name,
-    /// Bytes of its content.
+    /// Length of the content, in bytes.
     pub len: u64,
-    /// blake3 of its content, which is a blob.
+    /// blake3 hash of the content, which is a blob.
     pub hash: [u8; 32],
-    /// The session that saved it.
+    /// The session that saved it, if one did.
     pub session: Option<SessionId>,
-    /// The effect that did.
+    /// The effect that saved it, if one did.
     pub effect: Option<Id>,
-    /// The network of the session.
+    /// Name of the session's network.
     pub network: Name,
-    /// Who saved it.
+    /// The agent that saved it, by the name of its definition.
     pub by: Name,
-    /// When.
+    /// Time of saving.
     pub at: Time,
-    /// It is gone after this.
+    /// Time after which the memory is gone, if there is one.
     pub until: Option<Time>,
-    /// The last rating of an agent.
+    /// The last rating by an agent.
     pub by_agents: Option<Rated>,
-    /// The last rating of a person: it outranks that of agents.
+    /// The last rating by a person. It takes precedence over ratings by agents.
     pub by_people: Option<Rated>,
 }
 
 impl Memory {
-    /// The rating that counts.
+    /// Returns the rating that counts.
     pub fn rating(&self) -> Option<&Rated> {
         self.by_people.as_ref().or(self.by_agents.as_ref())
     }
 }
 
-/// How good somebody says that a memory is.
+/// A rating of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rated {
-    /// From 1 to 5.
+    /// The rating, from 1 to 5.
     pub rating: u8,
-    /// Why.
+    /// Reason for the rating.
     pub reason: Option<Arc<str>>,
-    /// Who says it.
+    /// The person or agent that rated it.
     pub by: Name,
 }
 
-/// Which memories.
+/// Conditions on memories. All of them must be met.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryQuery {
-    /// Of this scope, exactly; none: of all.
+    /// The exact scope. `None` means all scopes.
     pub scope: Option<Arc<str>>,
-    /// With this number.
+    /// Number of the memory.
     pub id: Option<u64>,
-    /// Saved by this session.
+    /// The session that saved the memory.
     pub session: Option<SessionId>,
-    /// Those that are past their time at this moment are left out.
+    /// Current time. Memories that are past their time are left out.
     pub now: Time,
 }
 
 impl MemoryQuery {
-    /// Whether it asks for one.
+    /// Returns true if a memory meets all conditions.
     pub(super) fn wants(&self, memory: &Memory) -> bool {
         self.scope
             .as_ref()

@@ -1,5 +1,5 @@
-//! A store in memory: for tests, for runs that need not outlive their process, and, with a pretended sync, for
-//! benchmarks of what the disk's latency costs.
+//! A store in memory. It is for tests, for runs that need not outlive their process, and, with a simulated sync, for benchmarks
+//! of disk latency.
 
 use super::queue::Queue;
 use super::tables::Tables;
@@ -15,14 +15,14 @@ use std::time::Duration;
 use steersman_machine::ids::{Id, Line, Time};
 use tokio::sync::oneshot;
 
-/// A store in memory. Clones see the same sessions; a session is free again when all clones of its [`Claim`] are gone.
+/// A store in memory. Clones share the same sessions. A session is free again when all clones of its [`Claim`] are dropped.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     tables: Arc<Mutex<Tables>>,
     disk: Option<Arc<Disk>>,
 }
 
-/// A thread that pretends to be a disk.
+/// A thread that simulates a disk.
 struct Disk {
     queue: Arc<Queue<Waiting>>,
     syncs: Arc<AtomicU64>,
@@ -41,12 +41,13 @@ impl Drop for Disk {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty store that takes so long for a sync. Batches that wait meanwhile share the next one, as on a disk.
+    /// Creates an empty store with a simulated sync of this duration. Batches that wait meanwhile share the next sync, as on a
+    /// disk.
     pub fn with_sync(sync: Duration) -> Self {
         let tables = Arc::<Mutex<Tables>>::default();
         let queue = Arc::<Queue<Waiting>>::default();
@@ -63,7 +64,7 @@ impl MemoryStore {
                 let mut tables = lock(&written);
                 for waiting in group {
                     let result = tables.append(&waiting.claim, waiting.batch);
-                    // Who does not wait any more has dropped its end.
+                    // A caller that does not wait any more has dropped its end.
                     let _ = waiting.done.send(result);
                 }
             }
@@ -74,13 +75,13 @@ impl MemoryStore {
         }
     }
 
-    /// How many syncs there were, of a store made by [`MemoryStore::with_sync`].
+    /// Returns the number of syncs of a store made by [`MemoryStore::with_sync`].
     pub fn syncs(&self) -> u64 {
         let syncs = self.disk.as_ref().map(|d| &d.syncs);
         syncs.map_or(0, |s| s.load(Ordering::Relaxed))
     }
 
-    /// Flips a bit of a stored row, to see what comes of it. False if there is no such row or byte.
+    /// Flips the lowest bit of one byte of a stored row, for tests. Returns false if there is no such row or byte.
     pub fn damage(&self, session: &str, n: Line, byte: usize) -> bool {
         self.tables().damage(session, n, byte)
     }
@@ -118,7 +119,7 @@ impl Store for MemoryStore {
             batch,
             done,
         };
-        // The queue closes with the last handle, and this is one.
+        // This cannot fail: the queue closes with the last handle, and this is one of them.
         let _ = disk.queue.push(waiting, urgent);
         let session = claim.session.clone();
         let epoch = claim.epoch;

@@ -1,11 +1,11 @@
-//! A queue whose reader takes everything that waits as one group, so that one sync carries many batches.
+//! A queue whose reader takes all waiting items as one group, so that one sync writes many batches.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Many writers, one reader that takes groups.
+/// A queue with many writers and one reader that takes groups.
 ///
-/// It has no bound of its own: an owner is at most [`super::AHEAD_LINES`] lines ahead of the disk and waits then.
+/// The queue has no bound. Each owner bounds itself: it waits once it is [`super::AHEAD_LINES`] lines ahead of the disk.
 pub struct Queue<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -13,9 +13,9 @@ pub struct Queue<T> {
 
 struct State<T> {
     waiting: Vec<T>,
-    /// Somebody waits for one of these.
+    /// True if somebody waits for one of the items.
     urgent: bool,
-    /// When the first of these came.
+    /// Time at which the first of the items came.
     since: Option<Instant>,
     closed: bool,
 }
@@ -39,7 +39,7 @@ impl<T> Queue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts something behind all that waits. Gives it back once the queue is closed.
+    /// Puts an item at the end of the queue. Gives the item back if the queue is closed.
     pub fn push(&self, item: T, urgent: bool) -> Result<(), T> {
         let mut state = self.lock();
         if state.closed {
@@ -59,8 +59,8 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Takes all that waits: at once if any of it is urgent, else when the first of it has waited for `company`.
-    /// Blocks while there is nothing; none once the queue is closed and empty.
+    /// Takes all waiting items: immediately if one is urgent, else once the first has waited for `company`. Blocks while the
+    /// queue is empty. Returns `None` once the queue is closed and empty.
     pub fn group(&self, company: Duration) -> Option<Vec<T>> {
         let mut state = self.lock();
         loop {
@@ -88,7 +88,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Nothing more comes in; the reader ends when it has taken what is there.
+    /// Closes the queue. The reader ends after it has taken the remaining items.
     pub fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();

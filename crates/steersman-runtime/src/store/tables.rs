@@ -1,4 +1,4 @@
-//! What a store holds, as plain data under one lock: the inside of both stores in memory.
+//! The data of a store under one lock: the tables of both stores in memory.
 
 use super::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Weak};
 use steersman_machine::ids::{Id, Line, Name, Time};
 
-/// Everything.
+/// The data of all sessions, events and memories.
 #[derive(Default)]
 pub(super) struct Tables {
     pub(super) sessions: BTreeMap<SessionId, Session>,
@@ -24,18 +24,18 @@ pub(super) struct Tables {
     pub(super) inbox_version: u64,
 }
 
-/// One session.
+/// The data of one session.
 pub(super) struct Session {
     number: u64,
     new: NewSession,
     epoch: u64,
     first: Option<Line>,
     owner: Weak<Lock>,
-    /// A batch of this epoch failed: nothing behind it is written.
+    /// The epoch of which a batch failed. No later batch of that epoch is written.
     failed: Option<u64>,
     pub(super) rows: BTreeMap<Line, Arc<[u8]>>,
     pub(super) inbox: Vec<InboxMessage>,
-    /// Ids that were accepted, and with what where that is known.
+    /// Ids that were accepted, each with the hash of its message if it is known.
     known: HashMap<Name, Option<SaidHash>>,
     waits: BTreeMap<Id, Vec<(Name, Arc<str>)>>,
     timers: BTreeMap<Id, Time>,
@@ -45,7 +45,7 @@ pub(super) struct Session {
     pub(super) checkpoints: HashMap<CheckpointOf, BTreeMap<Line, Arc<[u8]>>>,
 }
 
-/// What comes under an id that is known is what came before, as far as that is known: it is no news. Else it is refused.
+/// Returns `Ok(false)` if a known id comes with the same message as before, or if that message is not known. Otherwise an error.
 fn same(id: &Name, before: Option<SaidHash>, now: SaidHash) -> Result<bool, StoreError> {
     match before {
         Some(before) if before != now => Err(StoreError::Repeated(id.clone())),
@@ -53,7 +53,7 @@ fn same(id: &Name, before: Option<SaidHash>, now: SaidHash) -> Result<bool, Stor
     }
 }
 
-/// Held by an owner for as long as it lives.
+/// Held by the owner of a session for as long as its claim lives.
 pub(super) struct Lock;
 
 impl Session {
@@ -146,7 +146,7 @@ impl Tables {
         })
     }
 
-    /// Whether the claim is the newest and nothing of it failed.
+    /// Returns the session if the claim is the newest and no batch of it failed.
     fn guard(&mut self, claim: &Claim) -> Result<&mut Session, StoreError> {
         let session = self.session_mut(&claim.session)?;
         if session.epoch == claim.epoch && session.failed != Some(claim.epoch) {
@@ -170,7 +170,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The rows of a batch that was checked.
+    /// Writes the rows of a checked batch.
     pub(super) fn write_rows(&mut self, claim: &Claim, batch: &Batch) {
         if let Some(session) = self.sessions.get_mut(&claim.session) {
             let rows = batch.rows.iter().map(|r| (r.n, r.bytes.clone()));
@@ -178,7 +178,7 @@ impl Tables {
         }
     }
 
-    /// All of a batch but its rows.
+    /// Writes everything of a batch except its rows.
     pub(super) fn write_rest(&mut self, claim: &Claim, batch: Batch) {
         self.events.retain(|e| !batch.events_taken.contains(&e.id));
         let Some(session) = self.sessions.get_mut(&claim.session) else {
@@ -302,12 +302,12 @@ impl Tables {
         })
     }
 
-    /// The newest epoch of a session.
+    /// Returns the newest epoch of a session.
     pub(super) fn epoch(&self, id: &str) -> Result<u64, StoreError> {
         self.session(id).map(|s| s.epoch)
     }
 
-    /// Flips a bit of a row, to see what comes of it. False if there is no such byte.
+    /// Flips the lowest bit of one byte of a row, for tests. Returns false if there is no such row or byte.
     pub(super) fn damage(&mut self, id: &str, n: Line, byte: usize) -> bool {
         let row = self.sessions.get_mut(id).and_then(|s| s.rows.get_mut(&n));
         let Some(row) = row.filter(|row| byte < row.len()) else {
@@ -381,7 +381,7 @@ impl Tables {
             }
         }
         for id in &met {
-            // One that had it already hears nothing new.
+            // A session that has the message already does not get it again.
             let _ = self.deliver(id, message.clone());
         }
         if met.is_empty() {
@@ -508,7 +508,7 @@ impl Tables {
     }
 }
 
-/// Whether it is wanted, but for the beginning of its id.
+/// Returns true if a session meets the conditions of a query. The beginning of the id is not checked here.
 fn matches(session: &Session, query: &SessionQuery) -> bool {
     let fits = |wanted: &Option<Name>, is: Option<&Name>| {
         wanted.as_ref().is_none_or(|wanted| Some(wanted) == is)

@@ -1,11 +1,11 @@
-//! What models may say that are asked beside the agents' own steps.
+//! Random answers of models that are asked in addition to the agents' own steps.
 
 use super::{Dice, busy, said};
 use serde_json::json;
 use steersman_machine::effect::Outcome;
 use steersman_machine::ids::Id;
 
-/// What a model may find that reads what was said.
+/// Returns a random answer to an extraction.
 pub(super) fn found(dice: &mut Dice, effect: Id) -> Outcome {
     let found = match dice.below(8) {
         0 => return busy(),
@@ -19,7 +19,7 @@ pub(super) fn found(dice: &mut Dice, effect: Id) -> Outcome {
     said(effect, &found.to_string(), Vec::new())
 }
 
-/// What a model may write that sums up.
+/// Returns a random answer to a request for a summary.
 pub(super) fn summed(dice: &mut Dice, effect: Id) -> Outcome {
     match dice.below(6) {
         0 => busy(),

@@ -1,4 +1,4 @@
-//! What must hold after every line.
+//! Invariants that are checked after every line.
 
 use super::{Fault, World, fault};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,8 @@ use steersman_machine::interaction::{Interaction, Target};
 use steersman_machine::snapshot::{Agent, OpenCall, Phase, Snapshot};
 use steersman_machine::tick::wishes;
 
-/// What a line did is as it must be: the agents that it moved have the phase of their stack, every call on it was
-/// closed once, and what is out can be rebuilt from the snapshot.
+/// Checks a line: the agents that it moved have the phase of their stack, every result on these stacks closes an open call, and
+/// the effects that are out can be rebuilt from the snapshot.
 pub(super) fn line(world: &World, n: Line) -> Result<(), Fault> {
     let line = world.line(n);
     let Some(commit) = &line.commit else {
@@ -35,7 +35,7 @@ pub(super) fn line(world: &World, n: Line) -> Result<(), Fault> {
     out(world, line.branch).map_err(|Fault(text)| Fault(format!("line {n}: {text}")))
 }
 
-/// No step makes a line that no store takes.
+/// Checks that the line fits into a store.
 fn fits(line: &LogLine) -> Result<(), Fault> {
     let least = codec::least(line);
     let mut stored = line.clone();
@@ -47,8 +47,8 @@ fn fits(line: &LogLine) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Everything that must hold of a branch, over all its agents: besides what [`line`] checks, that whoever owes a step
-/// has an effect out, and that whoever waits waits in the end for something outside.
+/// Checks all agents of a branch. In addition to what [`line`] checks, an agent that owes a step has an effect out, and an agent
+/// that waits does so, in the end, for something outside.
 pub fn whole(world: &World, branch: Id) -> Result<(), Fault> {
     let snapshot = world.at(branch);
     for id in snapshot.agents.keys() {
@@ -60,7 +60,7 @@ pub fn whole(world: &World, branch: Id) -> Result<(), Fault> {
     out(world, branch)
 }
 
-/// The phase is that of the stack, and the stack is sound.
+/// Checks that an agent has the phase of its stack, and that the stack is sound.
 fn agent(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
     let agent = snapshot.agent(id);
     let stack = world.stack(snapshot, id);
@@ -131,7 +131,7 @@ fn agent(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Each agent knows how much work is out for it and all it started: its clock runs by that.
+/// Checks that each agent counts the effects at work for it and for all agents it started. Its clock depends on that count.
 fn working(snapshot: &Snapshot) -> Result<(), Fault> {
     let mut out: BTreeMap<Id, u32> = BTreeMap::new();
     for effect in snapshot.effects.values().filter(|e| snapshot.is_work(e)) {
@@ -152,7 +152,7 @@ fn working(snapshot: &Snapshot) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What is out is what the snapshot says, and can be rebuilt from it.
+/// Checks that the effects that are out are those of the snapshot, and that their wishes can be rebuilt from it.
 fn out(world: &World, branch: Id) -> Result<(), Fault> {
     let snapshot = world.at(branch);
     let rebuilt: BTreeMap<Id, Wish> = wishes(&world.cx(), snapshot)
@@ -180,7 +180,7 @@ fn out(world: &World, branch: Id) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whoever owes a step has an effect out; whoever waits waits for something outside.
+/// Checks that an agent that owes a step has an effect out, and that an agent that waits does so for something outside.
 fn owes(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
     let agent = snapshot.agent(id);
     match agent.phase {
@@ -243,7 +243,7 @@ fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> 
                     child.id
                 ));
             }
-            // Queued at one who rests for good, it would never be taken.
+            // A call that is queued at a resting agent would never be taken.
             if !serves && child.serving.is_none() && child.phase == Phase::Resting && open.begun {
                 return fault(format!("call {id} is queued at {}, who rests", child.id));
             }
@@ -277,7 +277,7 @@ fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> 
     }
 }
 
-/// Where two snapshots differ first, in words.
+/// Describes the first difference of two snapshots.
 pub(super) fn difference(a: &Snapshot, b: &Snapshot) -> String {
     let (a, b) = (format!("{a:#?}"), format!("{b:#?}"));
     let mut path: Vec<&str> = Vec::new();

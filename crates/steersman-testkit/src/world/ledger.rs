@@ -1,4 +1,4 @@
-//! The ledger entries by which people read a trace.
+//! Ledger entries that people need to read a trace.
 
 use super::{Seen, World};
 use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Why};
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    /// An attempt of an effect that touches the world.
+    /// Notes an attempt of an effect that touches the world, and returns its ledger entry.
     pub(crate) fn start_effect(&mut self, effect: Id, tool: &ToolWork) -> LedgerEntry {
         let attempt = match self.seen.get(&effect) {
             Some(Seen::Started(n) | Seen::Unknown(n)) => n + 1,
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// Nobody knows what became of an attempt.
+    /// Notes that the outcome of an attempt is unknown, and returns the ledger entries for that.
     pub(crate) fn doubt(&mut self, effect: Id, tool: &ToolWork) -> Vec<LedgerEntry> {
         let attempt = match self.seen.get(&effect) {
             Some(Seen::Started(n) | Seen::Unknown(n)) => *n,
@@ -156,14 +156,14 @@ impl World {
     }
 }
 
-/// The digest of a tool's name and arguments.
+/// Returns the digest of a tool's name and arguments.
 pub(crate) fn digest(tool: &ToolWork) -> Digest {
     let args = steersman_machine::json::comparable(&tool.args)
         .map_or_else(|_| tool.args.to_string(), |args| args.to_string());
     Digest::of(format!("{}\n{args}", tool.tool).as_bytes())
 }
 
-/// The hold that keeps a tool from running, where these have approved it.
+/// Returns the hold that keeps a tool from running, after these people have approved it.
 pub(super) fn hold(effect: Id, tool: &ToolWork, approved: &[Name]) -> Option<Hold> {
     let (why, by, about) = match (tool.next_approval(approved), tool.inputs.first()) {
         (Some(approve), _) => (Why::Approval, approve.by.clone(), None),

@@ -1,4 +1,4 @@
-//! What models, routers and tools answer in a test.
+//! The answers of models, routers and tools in a test.
 
 use super::{Fault, Out, World, fault, path};
 use serde_json::{Value as Json, json};
@@ -16,31 +16,31 @@ use steersman_machine::network::Source;
 use steersman_machine::price::Tokens;
 use steersman_machine::snapshot::{Agent, Snapshot};
 
-/// What an effect that is out waits for.
+/// The thing that an effect that is out waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Held {
-    /// Nothing: it runs.
+    /// Nothing; the effect runs.
     Ready,
-    /// A person who decides.
+    /// The decision of a person.
     Approval,
-    /// A secret that a person is asked for, the n-th of them.
+    /// A secret that a person is asked for; the index counts the tool's secrets.
     Input(usize),
-    /// Somebody who knows whether it happened.
+    /// Somebody who knows whether the effect happened.
     Doubt,
-    /// An answer of a person.
+    /// The answer of a person.
     Question,
-    /// An event.
+    /// An event from outside.
     Event,
-    /// Time.
+    /// The end of a wait for time.
     Timer,
-    /// A moment; then it gives this.
+    /// A point in time, at which this result arrives.
     Later(Time, Raw),
-    /// Nothing more: its outcome is known, and offered again until it is taken.
+    /// Nothing; the outcome is known and is offered again until it is taken.
     Told,
 }
 
 impl Held {
-    /// What a new wish waits for.
+    /// Returns the thing that a new wish waits for.
     pub(super) fn of(wish: &Wish) -> Self {
         match &wish.work {
             Work::Tool(tool) if !tool.approve.is_empty() => Self::Approval,
@@ -57,7 +57,7 @@ impl Held {
     }
 }
 
-/// Scripts of models, and outcomes of tools.
+/// Scripts of models and outcomes of tools.
 #[derive(Clone, Debug, Default)]
 pub struct Players {
     sections: Vec<(Script, Line)>,
@@ -65,19 +65,19 @@ pub struct Players {
 }
 
 impl Players {
-    /// Answers from a line on; what they do not name is answered as before.
+    /// Adds a script that answers from a line on. Keys that it does not name are answered as before.
     pub fn script(&mut self, script: Script, began: Line) {
         self.sections.push((script, began));
     }
 
-    /// Outcomes of a tool, in order.
+    /// Sets the outcomes of a tool, in order.
     pub fn tool(&mut self, name: &str, outcomes: Vec<ToolOutcome>) {
         self.tools.insert(name.into(), (outcomes, 0));
     }
 }
 
 impl World {
-    /// Plays what can run, oldest first, until everything that is out waits for somebody outside.
+    /// Plays everything that can run, oldest first, until all effects that are out wait for the outside.
     pub fn pump(&mut self) -> Result<(), Fault> {
         while let Some(effect) = self.ready.pop_front() {
             if let Some(out) = self.out.get(&effect).cloned()
@@ -93,7 +93,7 @@ impl World {
         self.at(out.branch).dry && matches!(out.wish.work, Work::Ask { .. } | Work::Event { .. })
     }
 
-    /// Plays one effect.
+    /// Plays the given effect once.
     pub fn play(&mut self, effect: Id, out: &Out) -> Result<(), Fault> {
         let branch = out.branch;
         let outcome = match &out.wish.work {
@@ -136,7 +136,7 @@ impl World {
         self.outcome(effect, outcome)
     }
 
-    /// Offers an outcome.
+    /// Offers the outcome of an effect.
     pub fn outcome(&mut self, effect: Id, outcome: Outcome) -> Result<(), Fault> {
         let Some(out) = self.out.get(&effect) else {
             return fault(format!("effect {effect} is not out"));
@@ -165,7 +165,7 @@ impl World {
         Ok(())
     }
 
-    /// A tool, person or wait gave something: maps it and offers what becomes of it.
+    /// Maps the raw result of a tool, person or wait and offers the outcome.
     pub fn gives(&mut self, effect: Id, raw: &Raw) -> Result<(), Fault> {
         let (branch, owner, call) = self.place(effect)?;
         if let (Raw::Unknown(_), Work::Tool(tool)) = (raw, &self.out[&effect].wish.work)
@@ -181,7 +181,7 @@ impl World {
         self.mapped(effect, mapped)
     }
 
-    /// Seals what is secret and offers the rest.
+    /// Seals secret writes and offers the outcome.
     pub(super) fn mapped(&mut self, effect: Id, mut mapped: Mapped) -> Result<(), Fault> {
         for write in &mut mapped.writes {
             if write.seal && write.value.is_some() {
@@ -191,7 +191,7 @@ impl World {
         self.outcome(effect, Outcome::Mapped(mapped))
     }
 
-    /// Branch, owner and call of an effect that is out for a call.
+    /// Returns branch, owner and call of an effect that is out for a call.
     pub(super) fn place(&self, effect: Id) -> Result<(Id, Id, Id), Fault> {
         let out = self.out.get(&effect);
         let out = out.ok_or_else(|| Fault(format!("effect {effect} is not out")))?;
@@ -239,7 +239,7 @@ impl World {
         }
     }
 
-    /// The next answer of an agent: its number is that of the model calls that its branch has committed.
+    /// Returns the next scripted answer of an agent. Its index is the number of model calls that the branch has committed.
     fn scripted(&self, branch: Id, effect: Id, agent: Id) -> Result<Outcome, Fault> {
         let snapshot = self.at(branch);
         let who = snapshot.agent(agent);
@@ -298,7 +298,7 @@ impl World {
         Ok(outcome)
     }
 
-    /// Whether the definition limits tokens; else nobody asks how many there were.
+    /// Returns true if the definition limits tokens or cost. Otherwise tokens are not counted.
     fn counts_tokens(&self) -> bool {
         let session = self.network.limits.tokens.is_some_and(|l| l.written);
         let mut agents = self.network.agents.values();
@@ -313,13 +313,13 @@ impl World {
         agent.map_or(0, |a| purpose.calls(&a.counters))
     }
 
-    /// A ledger entry for the line that is written next.
+    /// Adds a ledger entry to the next line.
     pub(super) fn note(&mut self, entry: LedgerEntry) {
         self.entries.push(entry);
     }
 }
 
-/// Under which keys a script may answer for an agent, the most special first.
+/// Returns the keys under which a script may answer for an agent, the most specific first.
 fn keys(snapshot: &Snapshot, agent: &Agent, labels: &[String]) -> Vec<String> {
     let mut names = vec![path(snapshot, agent.id)];
     names.extend(agent.named.as_ref().map(ToString::to_string));
@@ -330,7 +330,7 @@ fn keys(snapshot: &Snapshot, agent: &Agent, labels: &[String]) -> Vec<String> {
     on_branch.chain(names.iter().cloned()).collect()
 }
 
-/// What an answer takes, four bytes a token, as scripted models say elsewhere.
+/// Returns the size of an answer in tokens, four bytes each, as other scripted models count them.
 fn tokens(answer: &Answer) -> u64 {
     let said = answer.text.as_ref().map_or(0, String::len);
     let asked = answer
@@ -340,7 +340,7 @@ fn tokens(answer: &Answer) -> u64 {
     (said as u64 + asked.sum::<usize>() as u64).div_ceil(4)
 }
 
-/// A scripted answer as a model would give it.
+/// Returns a scripted answer as a model would give it.
 fn played(effect: Id, answer: &test::Answer) -> Result<Outcome, String> {
     if let Some(code) = &answer.error {
         return Ok(Outcome::Failed(Failure {
@@ -361,7 +361,7 @@ fn played(effect: Id, answer: &test::Answer) -> Result<Outcome, String> {
         name: name.clone(),
         label: None,
         args: match args {
-            // What is no object is given as it stands: models say such things.
+            // A text is passed on as it is: models give arguments that are not objects, too.
             Json::String(text) => text.clone(),
             args => args.to_string(),
         },
@@ -379,7 +379,7 @@ fn played(effect: Id, answer: &test::Answer) -> Result<Outcome, String> {
 }
 
 impl World {
-    /// The model of an agent on a branch answers with a text (none if empty) and calls.
+    /// Lets the model of an agent on a branch answer with a text (empty means none) and calls.
     pub fn thinks(
         &mut self,
         branch: Id,
@@ -404,7 +404,7 @@ impl World {
         self.outcome(effect, outcome)
     }
 
-    /// The oldest call of a tool that is out on a branch gives a result.
+    /// Lets the oldest running call of a tool on a branch return a result.
     pub fn returns(&mut self, branch: Id, tool: &str, result: Json) -> Result<(), Fault> {
         let Some(effect) = self.find(branch, &Held::Ready, tool) else {
             return fault(format!("{tool} does not run on {branch}"));

@@ -1,4 +1,4 @@
-//! What people and time do in a test.
+//! The acts of people and the passing of time in a test.
 
 use super::{Fault, Held, Seen, Took, World, fault};
 use serde_json::Value as Json;
@@ -16,7 +16,7 @@ use steersman_machine::tick::allowed;
 use steersman_machine::wait::{self, Meets, deadline};
 
 impl World {
-    /// Somebody speaks, under the next message id.
+    /// Returns a message with the next message id.
     pub fn said(&mut self, text: &str) -> Said {
         self.messages += 1;
         Said {
@@ -29,7 +29,7 @@ impl World {
         }
     }
 
-    /// The session begins: with this agent or the entry, and a message or none.
+    /// Begins the session with this agent or the entry, and with a message if one is given.
     pub fn start(&mut self, agent: Option<Name>, message: Option<&str>) -> Result<Took, Fault> {
         let entry = agent
             .clone()
@@ -56,7 +56,7 @@ impl World {
         self.offer(Id::MAIN, vec![Offered::Start(start)])
     }
 
-    /// A message to whoever has the floor on a branch; the first one begins the session.
+    /// Sends a message to the agent that has the floor on a branch; the first message begins the session.
     pub fn say(&mut self, branch: Id, text: &str) -> Result<Took, Fault> {
         if self.at(branch).root.is_none() {
             return self.start(None, Some(text));
@@ -65,7 +65,7 @@ impl World {
         self.offer(branch, vec![Offered::Message(said)])
     }
 
-    /// A message to one agent.
+    /// Sends a message to one agent.
     pub fn say_to(&mut self, branch: Id, to: Id, text: &str) -> Result<Took, Fault> {
         let said = Said {
             to: Some(to),
@@ -74,7 +74,7 @@ impl World {
         self.offer(branch, vec![Offered::Message(said)])
     }
 
-    /// A message that cancels the open exchange.
+    /// Sends a message that cancels the open exchange.
     pub fn interrupt(&mut self, branch: Id, text: &str) -> Result<Took, Fault> {
         let message = self.said(text);
         let known = self.known(self.at(branch));
@@ -89,7 +89,7 @@ impl World {
         )
     }
 
-    /// A cancel by the user.
+    /// Cancels something as the user.
     pub fn cancel(&mut self, branch: Id, what: Cancelled) -> Result<Took, Fault> {
         let known = self.known(self.at(branch));
         self.offer(
@@ -103,7 +103,7 @@ impl World {
         )
     }
 
-    /// A person forks at a line, with a first message there or none.
+    /// Forks at a line, as a person, with a first message if one is given.
     pub fn fork(
         &mut self,
         at: Line,
@@ -124,7 +124,7 @@ impl World {
         Ok(branch)
     }
 
-    /// An agent judges what came of a branch at a line, on a branch of its own.
+    /// Lets an agent judge a branch at a line, on a branch of its own.
     pub fn judge(&mut self, at: Line, agent: &str, args: serde_json::Value) -> Result<Id, Fault> {
         let agent = Name::from(agent);
         let opened = Opened {
@@ -139,7 +139,7 @@ impl World {
         Ok(branch)
     }
 
-    /// A person goes back to a line of the current branch, which is left behind.
+    /// Goes back to a line of the current branch, as a person. The branch that is left is superseded.
     pub fn rewind(&mut self, at: Line, name: Option<&str>, say: Option<&str>) -> Result<Id, Fault> {
         let say = say.map(|text| self.said(text));
         let opened = Opened {
@@ -157,7 +157,7 @@ impl World {
         Ok(branch)
     }
 
-    /// A person joins branches into the current one.
+    /// Joins branches into the current one, as a person.
     pub fn join(
         &mut self,
         branches: Vec<Id>,
@@ -171,14 +171,14 @@ impl World {
         Ok(took)
     }
 
-    /// A person adopts a branch into the current one.
+    /// Adopts a branch into the current one, as a person.
     pub fn adopt(&mut self, branch: Id) -> Result<Took, Fault> {
         let took = self.adopt_into(self.current, None, branch, self.branch(branch).head)?;
         self.follow()?;
         Ok(took)
     }
 
-    /// An effect that is out for a call of this tool (or of this person), the oldest.
+    /// Returns the oldest effect with this hold that is out for a call of this tool (or for this person or event).
     pub fn find(&self, branch: Id, held: &Held, name: &str) -> Option<Id> {
         let found = self.out.iter().find(|(id, out)| {
             let call = self.at(branch).call_of(**id);
@@ -206,7 +206,7 @@ impl World {
         LedgerEntry::Accepted(format!("m{}", self.messages).into())
     }
 
-    /// A person approves an effect as it is. What must hold is judged again.
+    /// Approves an effect as it is. The preconditions are checked again.
     pub fn approve(&mut self, effect: Id, by: &str) -> Result<(), Fault> {
         let tool = self.tool_of(effect)?;
         let (branch, owner, call) = self.place(effect)?;
@@ -239,7 +239,7 @@ impl World {
             out.approved = approved;
         }
         if let Some(hold) = next.filter(|hold| hold.why == Why::Approval) {
-            // Another one decides as well.
+            // Another person must approve as well.
             ledger.push(LedgerEntry::Hold(hold));
         } else if tool.inputs.is_empty() {
             if !tool.class.is_free() {
@@ -254,7 +254,7 @@ impl World {
         Ok(())
     }
 
-    /// Who is asked to approve an effect now.
+    /// Returns the person who is asked to approve an effect now.
     fn asked(&self, effect: Id) -> Result<Name, Fault> {
         let tool = self.tool_of(effect)?;
         let asked = tool.next_approval(&self.out[&effect].approved);
@@ -262,7 +262,7 @@ impl World {
         Ok(asked.by.clone())
     }
 
-    /// A person approves an effect with other arguments.
+    /// Approves an effect with other arguments.
     pub fn edit(&mut self, effect: Id, args: &Json, by: &str) -> Result<Took, Fault> {
         let (branch, ..) = self.place(effect)?;
         let accepted = self.accept();
@@ -289,7 +289,7 @@ impl World {
         )
     }
 
-    /// A person rejects an effect.
+    /// Rejects an effect, with a reason.
     pub fn reject(&mut self, effect: Id, reason: &str, by: &str) -> Result<(), Fault> {
         let (branch, owner, call) = self.place(effect)?;
         let accepted = self.accept();
@@ -308,7 +308,7 @@ impl World {
         self.mapped(effect, mapped)
     }
 
-    /// A person answers a question, or gives a secret that is asked for.
+    /// Answers a question, or gives a secret that is asked for.
     pub fn answer(&mut self, effect: Id, text: &str, by: &str) -> Result<(), Fault> {
         let (branch, owner, call) = self.place(effect)?;
         let accepted = self.accept();
@@ -342,7 +342,7 @@ impl World {
         self.mapped(effect, mapped)
     }
 
-    /// A person settles a doubt: it happened and gave this, or (none) it did not and runs again.
+    /// Settles a doubt. With a result the effect happened; with `None` it did not, and runs again.
     pub fn resolve(&mut self, effect: Id, happened: Option<&Json>, by: &str) -> Result<(), Fault> {
         let tool = self.tool_of(effect)?;
         let (branch, ..) = self.place(effect)?;
@@ -366,7 +366,7 @@ impl World {
         Ok(())
     }
 
-    /// A person gives a doubt up: the model is told that it may have happened.
+    /// Gives a doubt up: the call closes, and the model reads that it may have happened.
     pub fn give_up(&mut self, effect: Id, by: &str) -> Result<(), Fault> {
         let (branch, owner, call) = self.place(effect)?;
         self.note(LedgerEntry::Released {
@@ -382,7 +382,7 @@ impl World {
         self.mapped(effect, mapped)
     }
 
-    /// An event that a wait on the branch may take; false if none does.
+    /// Offers an event to the first wait on the branch that takes it. Returns false if none does.
     pub fn event(&mut self, branch: Id, name: &str, fields: &Json) -> Result<bool, Fault> {
         let here = self.out.iter().filter(|(_, out)| out.branch == branch);
         let waits = here.filter(|(_, out)| matches!(out.wish.work, Work::Event { .. }));
@@ -413,12 +413,12 @@ impl World {
         Ok(true)
     }
 
-    /// The clock goes on by so many milliseconds; what is due then happens, the earliest first, with all that follows.
+    /// Moves the clock by so many milliseconds. Everything that is due happens, the earliest first, with all that follows.
     pub fn advance(&mut self, millis: u64) -> Result<(), Fault> {
         self.pass(millis, true)
     }
 
-    /// The clock goes on; what can run then is played only if `pump` says so.
+    /// Moves the clock. Effects that can run then are played only if `pump` is true.
     pub fn pass(&mut self, millis: u64, pump: bool) -> Result<(), Fault> {
         let end = self.now.plus(millis);
         loop {
@@ -462,7 +462,7 @@ impl World {
         Ok(())
     }
 
-    /// An effect is due.
+    /// Ends an effect whose time has come.
     fn due(&mut self, effect: Id) -> Result<(), Fault> {
         let raw = match &self.out[&effect].held {
             Held::Later(_, raw) => raw.clone(),
@@ -485,8 +485,8 @@ impl World {
         self.gives(effect, &raw)
     }
 
-    /// What waits for somebody outside on a branch, as tests name it: `approval TOOL`, `question ROLE`,
-    /// `doubt TOOL`, `input TOOL`, `event NAME`. Sorted.
+    /// Returns everything on a branch that waits for the outside, as tests name it: `approval TOOL`, `question ROLE`, `doubt
+    /// TOOL`, `input TOOL`, `event NAME`. Sorted.
     pub fn open_now(&self, branch: Id) -> Vec<String> {
         let mut open: Vec<String> = self
             .out
@@ -516,15 +516,15 @@ impl World {
         open
     }
 
-    /// The digest of everything that was written: equal for equal sessions.
+    /// Returns the digest of all lines; it is equal for equal sessions.
     pub fn digest(&self) -> Digest {
         Digest::of(format!("{:?}", self.lines()).as_bytes())
     }
 }
 
 impl World {
-    /// The process dies and is started again: everything is folded from the lines, and what is out is rebuilt.
-    /// Effects that had begun begin again; what a person was asked is still asked.
+    /// Restarts the process: checks that all lines fold to the snapshots of their branches. Effects that had begun begin again;
+    /// questions to people stay open.
     pub fn restart(&mut self) -> Result<(), Fault> {
         let mut snapshots: Vec<Snapshot> = Vec::with_capacity(self.lines.len());
         for line in &self.lines {

@@ -1,4 +1,4 @@
-//! What can happen, as whoever follows a session sees it.
+//! The kinds of events that a reader of a session sees.
 
 use super::Cursor;
 use crate::Turn;
@@ -8,287 +8,290 @@ use std::sync::Arc;
 use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_runtime::pending::{PendingId, PendingKind};
 
-/// Something that happened in a session. Serializes as a flat JSON object: `cursor`, `line`, `branch`, `agent`, `event` (the
-/// kind in lower case with underscores) and the fields of its kind.
+/// An event of a session. Serializes as a flat JSON object: `cursor`, `line`, `branch`, `agent`, `event` (the kind in lower
+/// case with underscores) and the fields of its kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// Where a later reader goes on behind it. Of what is provisional: the place before it.
+    /// The position after this event, from which a later reader continues. For a provisional event: the position after the
+    /// last event on disk.
     #[serde(serialize_with = "shown")]
     pub cursor: Cursor,
-    /// The line that holds it; none if it is not in the log.
+    /// The line that holds the event; `None` if the event is not in the log.
     #[serde(serialize_with = "shown_line", skip_serializing_if = "Option::is_none")]
     pub line: Option<Line>,
-    /// When, as the log says.
+    /// The time of the line's commit; `None` if the line has no commit or the event is not in the log.
     #[serde(skip)]
     pub at: Option<Time>,
-    /// The branch, `main` for all that names none.
+    /// The branch; `main` for events that belong to no branch.
     #[serde(serialize_with = "shown")]
     pub branch: Id,
-    /// The agent, by its name in the definition, if one did it.
+    /// The agent that caused the event, by its name in the definition, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Name>,
-    /// What happened.
+    /// The kind of event, with its fields.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
 impl Event {
-    /// Whether it is not in the log: it is shown once, to whoever looks now.
+    /// Returns true if the event is not in the log: only readers that are attached now see it.
     pub fn is_provisional(&self) -> bool {
         self.line.is_none()
     }
 
-    /// As JSON, for a server-sent event or a log.
+    /// Returns the event as JSON, for a server-sent event or a log.
     pub fn to_json(&self) -> Json {
         serde_json::to_value(self).expect("events hold nothing that JSON cannot")
     }
 }
 
-/// What happened. More kinds may come.
+/// Kinds of events. More may be added.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// Somebody said something to the agent: the user, somebody in a role, another agent.
+    /// The agent received a message: from the user, a person in a role, or another agent.
     Heard {
-        /// The role or agent; none: the user.
+        /// The role or agent that spoke; `None` means the user.
         by: Option<Name>,
-        /// What.
+        /// The text of the message.
         text: Arc<str>,
     },
-    /// A piece of what the agent's model says. Provisional.
+    /// A piece of the text that the agent's model streams. Provisional.
     Piece {
-        /// The piece.
+        /// The text of the piece.
         text: String,
     },
-    /// A piece of reasoning that may be shown. Provisional.
+    /// A piece of the model's reasoning that may be shown. Provisional.
     Reasoning {
-        /// The piece.
+        /// The text of the piece.
         text: String,
     },
-    /// The pieces since the last [`EventKind::Said`] count no more: another attempt takes their place.
+    /// The pieces since the last [`EventKind::Said`] are void: another attempt replaces them.
     Withdrawn,
-    /// The agent said this: all that its pieces were of.
+    /// The complete text of the agent's message. It replaces the pieces.
     Said {
-        /// What.
+        /// The text of the message.
         text: Arc<str>,
-        /// It was cut off by a cancel.
+        /// True if a cancel cut the message off.
         partial: bool,
     },
-    /// What the agent said last is a draft ([`EventKind::Said`]): it is judged, and may be told to nobody. The answer is that
-    /// of [`EventKind::Finished`].
+    /// The agent's last message ([`EventKind::Said`]) is a draft: it is judged, and may never be delivered. The answer is
+    /// the text of [`EventKind::Finished`].
     Draft {
-        /// The draft.
+        /// The text of the draft.
         text: Arc<str>,
     },
-    /// The net of the agent is in this state from here on, until it enters another one or ends: what follows is done in it.
-    /// The built-in nets `react` and `refact` name `reasoning`, `action`, `reflection` and `answer`.
+    /// The net of the agent entered this state, in which it works until it enters another one or ends. The built-in nets
+    /// `react` and `refact` name `reasoning`, `action`, `reflection` and `answer`.
     Entered {
-        /// The state.
+        /// The name of the state.
         state: Name,
     },
-    /// The agent is in another mode from here on.
+    /// The agent changed its mode.
     Mode {
-        /// The mode; `finish` where it ends instead.
+        /// The new mode; `finish` if the agent ends instead.
         mode: Name,
-        /// What made it change: `after approve_plan`, `after 3 model calls`, `exit 2`, `exit 1 of all modes`, `said by approve_plan`, `anew`.
+        /// The cause of the change: `after approve_plan`, `after 3 model calls`, `exit 2`, `exit 1 of all modes`,
+        /// `said by approve_plan`, `anew`.
         why: String,
     },
-    /// The agent called a tool, another agent, or waits for something.
+    /// The agent called a tool or another agent, or waits for something.
     Called {
-        /// The call: the effect, while it is open.
+        /// The id of the call, and of its effect while the call is open.
         #[serde(serialize_with = "shown")]
         call: Id,
         /// The name of what was called.
         name: Name,
-        /// What that is.
+        /// The kind of callee.
         target: Called,
-        /// The arguments; what is secret is not in them.
+        /// The arguments, without secret ones.
         arguments: Json,
     },
-    /// An attempt of a call that must not be repeated blindly begins now.
+    /// An attempt of a call that must not be repeated blindly begins.
     Began {
-        /// The effect.
+        /// The id of the effect.
         #[serde(serialize_with = "shown")]
         effect: Id,
-        /// Which attempt, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// How far an attempt of a tool has come. Provisional.
+    /// Progress of a tool's attempt. Provisional.
     Progress {
-        /// The effect.
+        /// The id of the effect.
         #[serde(serialize_with = "shown")]
         effect: Id,
-        /// Done so far, in the tool's unit.
+        /// The amount done so far, in the tool's unit.
         done: f64,
-        /// Of so much, if it is known.
+        /// The total amount, if it is known.
         total: Option<f64>,
-        /// What it does now.
+        /// The tool's message about its current work.
         message: Option<String>,
     },
     /// A call ended.
     Ended {
-        /// Which.
+        /// The id of the call.
         #[serde(serialize_with = "shown")]
         call: Id,
         /// The name of what was called.
         name: Name,
-        /// How.
+        /// The way it ended.
         how: How,
-        /// The code, if it did not end well: `refused`, `http_404`.
+        /// The error code, if the call did not succeed: `refused`, `http_404`.
         code: Option<Name>,
-        /// What the agent is told of it.
+        /// The text that the agent receives.
         text: Arc<str>,
-        /// Who answered or decided, if a person did.
+        /// The person who answered or decided, if there was one.
         by: Option<Name>,
     },
-    /// A call made a version of an artifact. Its content: [`Session::artifacts`](crate::Session::artifacts).
+    /// A call made a version of an artifact. Read its content from [`Session::artifacts`](crate::Session::artifacts).
     Artifact {
-        /// The call.
+        /// The id of the call.
         #[serde(serialize_with = "shown")]
         call: Id,
-        /// Its name.
+        /// The name of the artifact.
         name: Name,
-        /// Media type.
+        /// Its media type.
         media: Name,
-        /// Bytes.
+        /// Its length in bytes.
         len: u64,
     },
-    /// Somebody is asked. It stands in [`Turn::Asks`] as well, once nothing else goes on.
+    /// Somebody is asked. Once nothing else goes on, [`Turn::Asks`] lists the question as well.
     Asked {
-        /// What waits: the address of the answer.
+        /// The id of the question, to which the answer is addressed.
         #[serde(serialize_with = "shown")]
         question: PendingId,
-        /// What is asked for.
+        /// The kind of question.
         #[serde(serialize_with = "word")]
         kind: PendingKind,
-        /// Who, each of them alone: `user`, people of the definition, `any`.
+        /// The people of whom any one may answer: `user`, people of the definition, `any`.
         by: Vec<Name>,
-        /// The question.
+        /// The text of the question.
         text: Arc<str>,
     },
-    /// What was asked is decided or over.
+    /// A question was decided, or is over.
     Decided {
-        /// The effect that waited.
+        /// The id of the effect that waited.
         #[serde(serialize_with = "shown")]
         effect: Id,
-        /// What was asked for.
+        /// The kind of question.
         #[serde(serialize_with = "word")]
         kind: PendingKind,
-        /// Whether it goes on: approved, given, not done.
+        /// True if the effect was approved (perhaps with edits), got its input, or was resolved as done or as not done.
+        /// False if it was refused, given up, cancelled or expired.
         go: bool,
-        /// Who decided: a role, `probe`, `rule`, `timeout`.
+        /// The decider: a role, `probe`, `rule`, `timeout`.
         by: Name,
     },
     /// The agent ended a turn or its task.
     Finished {
-        /// Its task is over.
+        /// True if its task is over; false if only a turn ended.
         task: bool,
-        /// Whether it came to an end as meant: an answer.
+        /// True if the agent ended with an answer, as intended.
         ok: bool,
         /// The code of a failure or limit.
         code: Option<Name>,
-        /// The answer, or what went wrong.
+        /// The answer, or the message of the failure.
         text: Arc<str>,
     },
-    /// A branch begins here.
+    /// A new branch begins.
     Branch {
-        /// What people call it.
+        /// The label that people gave it.
         label: Option<Name>,
-        /// The line where it leaves the other.
+        /// The line at which it leaves the other branch.
         #[serde(serialize_with = "shown")]
         from: Line,
-        /// What touches the world is not run there.
+        /// True if effects that touch the world are not run on it.
         dry: bool,
     },
-    /// What names no branch goes to this one from here on.
+    /// Another branch becomes the current one, to which everything goes that names no branch.
     Current {
-        /// The branch.
+        /// The id of the branch.
         #[serde(serialize_with = "shown")]
         current: Id,
     },
-    /// Something of a search over branches.
+    /// A step of a search over branches.
     Searched {
-        /// Which.
+        /// The id of the search.
         #[serde(serialize_with = "shown")]
         search: Id,
-        /// What.
+        /// The kind of step.
         step: Searching,
-        /// The branch that stands or is judged, or that won.
+        /// The branch that ended a block, was judged, or won.
         #[serde(serialize_with = "shown_id", skip_serializing_if = "Option::is_none")]
         of: Option<Id>,
-        /// What it was judged to be worth.
+        /// The value that the judgement gave it.
         #[serde(skip_serializing_if = "Option::is_none")]
         value: Option<f64>,
-        /// Why it ended, why a value cannot be used, or why the agent answers without it.
+        /// The reason for the end of the search, for a value that cannot be used, or for an answer without the search.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<Arc<str>>,
     },
-    /// Somebody paused it, or ended the pause.
+    /// A person paused the session, or ended the pause.
     Paused {
-        /// Whether it is paused.
+        /// True if it is paused now.
         paused: bool,
     },
-    /// Nothing goes on by itself any more. Told whenever it comes to that, and to a reader that comes later; it is true when
-    /// it is told. Only of sessions that this process drives.
+    /// The session has settled: nothing goes on by itself. Reported each time this happens, and to a reader that attaches
+    /// later if it still holds. Only for sessions that this process drives.
     Settled(Turn),
-    /// The reader was too slow for this much of what is provisional.
+    /// The reader was too slow, and provisional pieces were dropped.
     Skipped {
-        /// How many pieces.
+        /// The number of dropped pieces.
         count: u64,
     },
 }
 
-/// How far a search came.
+/// The steps of a search.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Searching {
-    /// It begins.
+    /// The search begins.
     Began,
-    /// A branch has gone on for a block.
+    /// A branch has run for one block.
     Stood,
     /// A branch was judged.
     Judged,
-    /// It is over.
+    /// The search is over.
     Over,
-    /// Its agent answers without what was found; a person's search found nothing.
+    /// Its agent answers without the result of the search; for a person's search: it found nothing.
     Without,
 }
 
-/// What was called.
+/// The kind of callee of a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Called {
-    /// A tool.
+    /// A tool of the definition.
     Tool,
-    /// Another agent.
+    /// Another agent of the definition.
     Agent,
-    /// An event or a time is waited for.
+    /// A wait for an event or a time.
     Wait,
-    /// Branches.
+    /// A call to branches.
     Branches,
-    /// There is nothing of that name.
+    /// Nothing has the name that the model called.
     Unknown,
 }
 
-/// How a call ended.
+/// The way in which a call ended.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum How {
-    /// With a result.
+    /// It succeeded with a result.
     Done,
-    /// It would have been done: the branch is dry.
+    /// It was simulated, because the branch is dry.
     Simulated,
-    /// It failed, and did not have its effect.
+    /// It failed and did not have its effect.
     Failed,
-    /// It was not run: a precondition, a decision, wrong arguments.
+    /// It was not run, because of a precondition, a decision or wrong arguments.
     Refused,
     /// It was cancelled.
     Cancelled,
-    /// It may have happened; nobody knows.
+    /// It may have happened; its outcome is not known.
     Unknown,
     /// A limit ended it.
     Limit,

@@ -1,4 +1,4 @@
-//! A line of the log as events.
+//! Converts the lines of a log into events.
 
 use super::kind::{Called, EventKind, How, Searching};
 use crate::Error;
@@ -17,16 +17,16 @@ use steersman_runtime::past::{ERASED, Past};
 use steersman_runtime::pending::{PendingId, PendingKind};
 use steersman_runtime::store::{SessionId, SessionQuery, Store, StoreError};
 
-/// Older lines that are kept in memory for their texts and names, in bytes.
+/// Size of the older lines that are kept in memory for their texts and names, in bytes.
 const KEPT: usize = 256 << 10;
-/// Model calls of which it is known that they are over.
+/// Number of ended model calls that are remembered.
 const OVER: usize = 256;
 
-/// An event and whose it is.
+/// An event and the agent that it belongs to.
 pub(super) type Told = (Option<Name>, EventKind);
 
-/// Makes events of lines. What a line names and does not hold is read from the line that made it: so it tells the same
-/// from wherever it begins.
+/// Converts lines into events. A line that names something from an earlier line is completed by reading that line, so the
+/// events are the same from wherever the reader begins.
 pub(crate) struct Teller {
     store: Arc<dyn Store>,
     session: SessionId,
@@ -46,7 +46,7 @@ impl Teller {
         }
     }
 
-    /// Whether the end of a model call was told: what still streams of it is old.
+    /// Returns true if the end of a model call was reported, so that pieces that still arrive are stale.
     pub(super) fn is_over(&self, effect: Id) -> bool {
         self.over.contains(&effect)
     }
@@ -61,7 +61,7 @@ impl Teller {
             let info = found.into_iter().find(|info| info.id == self.session);
             let info = info.ok_or_else(|| StoreError::NoSession(self.session.clone()))?;
             let (store, session) = (self.store.clone(), self.session.clone());
-            // Only what is on disk is ever read here.
+            // Only lines on disk are ever read here.
             self.past = Some(Past::new(store, session, info.salt, Line::MAX, KEPT));
         }
         Ok(self.past.as_ref().expect("it was just made"))
@@ -84,7 +84,7 @@ impl Teller {
         }
     }
 
-    /// The name of an agent in the definition: the line that its id names made it.
+    /// Returns the name of an agent in the definition, read from the line in which it was made.
     pub(super) async fn agent(&mut self, id: Id) -> Result<Name, Error> {
         if let Some(name) = self.agents.get(&id) {
             return Ok(name.clone());
@@ -100,7 +100,7 @@ impl Teller {
         Ok(name)
     }
 
-    /// The agent and call that an effect is for.
+    /// Returns the agent and call that an effect belongs to.
     async fn called(&mut self, effect: Id) -> Result<Option<(Id, Call)>, Error> {
         let line = self.line(effect.line()).await?;
         let Some(commit) = &line.commit else {
@@ -118,7 +118,7 @@ impl Teller {
     pub(super) async fn tell(&mut self, line: &Arc<LogLine>) -> Result<Vec<Told>, Error> {
         self.past().await?.add(line.clone());
         let mut told = Vec::new();
-        // What was decided comes before what followed from it.
+        // A decision precedes what follows from it.
         for entry in &line.ledger {
             if matches!(entry, LedgerEntry::Released { .. }) {
                 told.extend(self.entry(line.n, entry).await?);
@@ -171,7 +171,7 @@ impl Teller {
             for kind in self.push(push).await? {
                 told.push((Some(who.clone()), kind));
             }
-            // What it said, it said in the state before; what it called for then, in the next one.
+            // The agent spoke in the previous state; the calls that it made there belong to the next state.
             let said = matches!(push.what, Interaction::AssistantMessage { .. });
             let first = entered.iter().position(|(agent, _)| *agent == push.agent);
             if let Some(first) = first.filter(|_| said) {
@@ -194,7 +194,7 @@ impl Teller {
         Ok(())
     }
 
-    /// Why a mode changed, with the name of what was called.
+    /// Returns the cause of a mode change, with the name of the tool that was called.
     async fn why(&mut self, why: &Turned) -> Result<String, Error> {
         let call = match why {
             Turned::Exit(_, Fired::Call(call))
@@ -221,7 +221,7 @@ impl Teller {
                 let by = match from {
                     Origin::Outside(role) => role.clone(),
                     Origin::Agent(agent) => Some(self.agent(*agent).await?),
-                    // The caller's call was told; the rest is the engine's own.
+                    // The caller's call was reported already; other origins are internal to the engine.
                     _ => return Ok(Vec::new()),
                 };
                 let text = self.text(*body).await?;
@@ -235,7 +235,7 @@ impl Teller {
                 text: self.text(*text).await?,
                 partial: *partial,
             },
-            // The engine asks for itself: what it finds stands in the state.
+            // An extraction is internal to the engine; its result is in the state.
             Interaction::Call(call) if is_extraction(&call.name) => return Ok(Vec::new()),
             Interaction::Call(call) => self.call(call).await?,
             Interaction::Result(result) => return self.result(result).await,
@@ -343,7 +343,7 @@ impl Teller {
                         hold: Some(at),
                     },
                     kind: asked(hold.why),
-                    // nobody can end that but the place
+                    // Only the place itself can end an outage.
                     by: match hold.why {
                         Why::Outage => Vec::new(),
                         _ => hold.by.clone(),
@@ -399,7 +399,7 @@ impl Teller {
     async fn searched(&mut self, search: Id, what: &Log) -> Result<Option<EventKind>, Error> {
         let (step, of, value, why) = match what {
             Log::Began { .. } => (Searching::Began, None, None, None),
-            // Branches are told where they begin.
+            // These branches are reported where they begin.
             Log::Tried { .. } | Log::Judged { .. } => return Ok(None),
             Log::Stood { branch, .. } => (Searching::Stood, Some(*branch), None, None),
             Log::Scored {

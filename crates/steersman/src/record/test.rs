@@ -1,4 +1,5 @@
-//! A session as a test: what its models said, what its tools gave, and what people did, line by line, on all its branches.
+//! Converts a session into a test: the answers of its models, the outcomes of its tools and the acts of people, line by
+//! line, on all its branches.
 
 use super::Read;
 use crate::Error;
@@ -17,24 +18,24 @@ use steersman_runtime::branches;
 use steersman_runtime::known::PLACEHOLDER;
 use steersman_runtime::session::Settled;
 
-/// What of a test is known so far.
+/// The test as far as the lines were read.
 struct Recorder<'a> {
     read: &'a Read,
     script: BTreeMap<String, Vec<Json>>,
     tools: BTreeMap<String, Vec<Json>>,
     steps: Vec<Json>,
-    /// Tools by their calls, and whether they ask the outside.
+    /// For each call its tool, and true if the tool reaches outside of the process.
     calls: BTreeMap<Id, (String, bool)>,
-    /// The branch that what names none goes to.
+    /// The branch of steps that name none.
     current: Id,
 }
 
-/// What a message in a commit belongs to.
+/// The step that a message in a commit belongs to.
 #[derive(Copy, Clone)]
 enum Said {
     Message,
     Interrupt,
-    /// The fork or rewind before it.
+    /// The message of the fork or rewind of the same commit.
     WithFork,
 }
 
@@ -81,7 +82,7 @@ pub(super) fn recorded(read: &Read) -> Result<Json, Error> {
     Ok(test)
 }
 
-/// Tools with outcomes in the test whose definition makes something else of an answer than it is.
+/// Returns the tools with outcomes in the test whose definition maps a raw answer to something else.
 pub(super) fn mapped(read: &Read, test: &Json) -> Vec<String> {
     let Some(network) = &read.seen.network else {
         return Vec::new();
@@ -93,7 +94,7 @@ pub(super) fn mapped(read: &Read, test: &Json) -> Vec<String> {
     mapped.map(|tool| format!("`{}`", tool.name)).collect()
 }
 
-/// Who was talked to, where that is not whom the definition names first.
+/// Returns the agent that the user talked with, if the definition does not name it first.
 fn entry(read: &Read) -> Option<Name> {
     let snapshot = &read.current().ok()?.snapshot;
     let root = &snapshot.agents.get(&snapshot.root?)?.def;
@@ -124,7 +125,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// What a branch is called in the test: its label, else a name after its place.
+    /// Returns the name of a branch in the test: its label, else a name made from its position.
     fn name(&self, id: Id) -> String {
         let branches = &self.read.seen.branches;
         let at = branches.iter().position(|branch| branch.id == id);
@@ -136,7 +137,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// The steps that people took; what a message that is pushed in the same commit belongs to.
+    /// Adds the steps that people took, and returns the step to which a message of the same commit belongs.
     fn admitted(&mut self, line: &LogLine, commit: &Commit) -> Result<Said, Error> {
         let mut said = Said::Message;
         for admission in &commit.admitted {
@@ -166,7 +167,7 @@ impl Recorder<'_> {
         Ok(said)
     }
 
-    /// A branch that a person began; what agents fork begins by itself.
+    /// Adds the step for a branch that a person opened. Branches that agents fork open by themselves in the test.
     fn opened(&mut self, line: &LogLine, kind: Admitted) -> bool {
         let mut branches = self.read.seen.branches.iter();
         let branch = branches.find(|branch| branch.id == line.branch);
@@ -186,8 +187,8 @@ impl Recorder<'_> {
         true
     }
 
-    /// A line of a branch as a test can name it before line `now`: none where it was the last, else by the tool whose call it
-    /// closed. Numbers are those of the session: a test has no owners that change, and so others.
+    /// Returns a line of a branch as a test names it at line `now`: `None` if the line is the last one before it, else the
+    /// tool whose call the line closed, else its number in the session.
     fn place(&self, branch: Id, at: Line, now: Line) -> Option<String> {
         let of_branch = |line: &&Arc<LogLine>| line.branch == branch && line.commit.is_some();
         let lines = || self.read.lines.iter().filter(of_branch);
@@ -264,7 +265,7 @@ impl Recorder<'_> {
         self.steps.push(step);
     }
 
-    /// Whose answer it is: on another branch than the first with the name of the branch.
+    /// Returns the script key of an agent's answer, with the name of the branch if that is not the first.
     fn key(&self, line: &LogLine, agent: Id) -> String {
         let mut branches = self.read.seen.branches.iter();
         let on = branches.find(|branch| branch.id == line.branch);
@@ -276,7 +277,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// What a model gave that the engine asked beside the agent's own answers.
+    /// Adds the answer of a model call that the engine made for itself.
     fn beside(&mut self, line: &LogLine, agent: Id, purpose: Purpose, text: &str) {
         let mut key = self.key(line, agent);
         if let Some(beside) = purpose.beside() {
@@ -302,7 +303,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// What a model answered to a call of the engine: state that it filled, or a judgement.
+    /// Adds the answer of a model to a call of the engine: an extraction of state, or a judgement.
     fn asked_beside(
         &mut self,
         line: &LogLine,
@@ -383,7 +384,7 @@ impl Recorder<'_> {
         self.calls.insert(call.id, (call.name.to_string(), runs));
     }
 
-    /// Whether a person joined there: an agent's own fork is called by its model.
+    /// Returns true if a person joined the branches. An agent's own fork is called by its model instead.
     fn is_joined(&self, call: Id) -> bool {
         let line = self.read.lines.iter().find(|line| line.n == call.line());
         let commit = line.and_then(|line| line.commit.as_ref());
@@ -410,7 +411,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Texts of scripts are templates: what looks like one is none.
+/// Escapes a text for a script, because the texts of scripts are templates.
 fn plain(text: &str) -> String {
     if text.contains("{{") || text.contains("{%") || text.contains("{#") {
         return format!("{{% raw %}}{text}{{% endraw %}}");
@@ -418,7 +419,7 @@ fn plain(text: &str) -> String {
     text.to_owned()
 }
 
-/// Whether a tool asks the outside: what only writes state does what it did.
+/// Returns true if a tool reaches outside of the process. A tool that only writes state does so again in the test.
 fn outside(read: &Read, tool: &str) -> bool {
     use steersman_machine::network::Source;
     let def = read
@@ -434,10 +435,10 @@ fn outside(read: &Read, tool: &str) -> bool {
     })
 }
 
-/// What people decided in a line.
+/// Adds the decisions of people in a line.
 fn people(read: &Read, line: &LogLine, steps: &mut Vec<Json>) {
     for entry in &line.ledger {
-        // What was typed is sealed, and nobody's to read: a test gives another text.
+        // Typed input is sealed and cannot be read, so the test uses a placeholder.
         if let LedgerEntry::Released {
             why: Why::Input,
             how: Release::Go,
@@ -462,7 +463,7 @@ fn people(read: &Read, line: &LogLine, steps: &mut Vec<Json>) {
         else {
             continue;
         };
-        // One word may end an approval and let a repetition happen.
+        // One decision may end an approval and also allow a repetition.
         let released = |of: Why| {
             line.ledger.iter().any(|entry| {
                 matches!(entry, LedgerEntry::Released { effect: e, why, .. } if e == effect && *why == of)

@@ -1,25 +1,25 @@
-//! Recorded tests as people write them: YAML in blocks, and short things on one line.
+//! Writes recorded tests as people write them: YAML in blocks, with short values on one line.
 
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 
-/// So wide is a line at most, where it can be made shorter.
+/// Maximum width of a line, if the line can be made shorter.
 const WIDTH: usize = 120;
-/// Maps and lists down to here have lines of their own: `tests`, a test, its parts.
+/// Down to this depth, maps and lists are written as blocks: `tests`, a test, its parts.
 const BLOCKS: usize = 4;
-/// What a test has, in the order in which it is told.
+/// The keys of a test, in the order in which they are written.
 const ORDER: &[&str] = &[
     "entry", "seed", "script", "tools", "memory", "steps", "expect",
 ];
 
-/// A document, with a newline at its end.
+/// Renders a document, with a newline at its end.
 pub(super) fn document(json: &Json) -> String {
     let mut out = String::new();
     below(&mut out, json, 0, 0);
     out.trim_start_matches('\n').to_owned() + "\n"
 }
 
-/// What stands behind a `key:` or a `-`.
+/// Appends the value after a `key:` or a `-`.
 fn below(out: &mut String, json: &Json, indent: usize, depth: usize) {
     if let Some(flow) = short(json, indent, depth) {
         let _ = write!(out, " {flow}");
@@ -41,7 +41,7 @@ fn below(out: &mut String, json: &Json, indent: usize, depth: usize) {
                     {
                         let mut inner = String::new();
                         below(&mut inner, item, indent + 2, depth + 1);
-                        // the first key stands behind the dash
+                        // The first key follows the dash on the same line.
                         out.push(' ');
                         out.push_str(inner.trim_start());
                     }
@@ -77,7 +77,7 @@ fn ordered(fields: &serde_json::Map<String, Json>) -> Vec<(&String, &Json)> {
     fields
 }
 
-/// It on one line, where that is short enough and not to be in blocks.
+/// Returns the value on one line, if it fits and is not to be written as a block.
 fn short(json: &Json, indent: usize, depth: usize) -> Option<String> {
     let fits = |flow: &String| indent + flow.chars().count() <= WIDTH;
     match json {
@@ -91,7 +91,7 @@ fn short(json: &Json, indent: usize, depth: usize) -> Option<String> {
     }
 }
 
-/// Whether a text in it stands in lines of its own.
+/// Returns true if a text within the value is written as a block.
 fn has_lines(json: &Json) -> bool {
     match json {
         Json::String(text) => in_lines(text),
@@ -101,7 +101,7 @@ fn has_lines(json: &Json) -> bool {
     }
 }
 
-/// Whether a text stands in lines of its own: others than these a block would not give back as they are.
+/// Returns true if a text is written as a block: it has several lines, and a block reproduces it exactly.
 fn in_lines(text: &str) -> bool {
     let plain = |line: &str| {
         !line.chars().any(|c| c.is_control() && c != '\t')
@@ -134,7 +134,7 @@ fn flow(json: &Json) -> String {
     }
 }
 
-/// A text on one line: as it is where every reader takes it for that text, else in quotes.
+/// Renders a text on one line: plain if every parser reads it as that text, else in quotes.
 fn scalar(text: &str, in_flow: bool) -> String {
     let known = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let sign = |c: char| " _-./()'!?;@#$%&*+=<>|^~".contains(c) || (c == ',' && !in_flow);
@@ -146,7 +146,7 @@ fn scalar(text: &str, in_flow: bool) -> String {
     if plain {
         text.to_owned()
     } else {
-        // JSON's quotes are YAML's, but for the signs that end a line there
+        // JSON's quoting is valid YAML, except for characters that YAML takes for line breaks.
         let quoted = Json::from(text).to_string();
         let ends = [
             ('\u{7f}', "\\x7F"),

@@ -1,4 +1,4 @@
-//! A store whose process dies behind a line: for `kill` in tests.
+//! A store whose process dies after a line, for `kill` in tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use steersman_runtime::store::layer::Layer;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Batch, Claim, Store, StoreError};
 
-/// Keeps everything in memory, up to a line.
+/// A memory store that refuses all lines after a given one.
 pub(super) struct Mortal {
     inner: MemoryStore,
     last: AtomicU64,
@@ -22,7 +22,7 @@ impl Mortal {
         }
     }
 
-    /// No line above this one is written from now on; none: all are again.
+    /// Refuses all lines after this one from now on; `None` allows all lines again.
     pub(super) fn dies_after(&self, line: Option<Line>) {
         self.last
             .store(line.map_or(u64::MAX, |l| l.0), Ordering::SeqCst);

@@ -16,22 +16,22 @@ use steersman_runtime::model::scripted::nearest::{differs, distance, short};
 use steersman_runtime::toolset::{Asked, ServerAsk, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
-/// Answers for the tools that a test names, for all that reach outside of the process, and for those in Rust that nobody
-/// registered. Where the world may be asked, commands and requests that change nothing run for real.
+/// Answers for the tools that the test names, for all tools that reach outside of the process, and for tools in Rust that
+/// are not registered. If real runs are allowed, commands and requests that change nothing run for real instead.
 pub(super) struct ToolOutcomes {
     left: Mutex<BTreeMap<Name, VecDeque<ToolOutcome>>>,
-    /// Outcomes that were given, with effect and attempt, in order.
+    /// Outcomes that were used, with effect and attempt, in order.
     given: Mutex<Vec<(Id, u32, Name, ToolOutcome)>>,
     named: Vec<Name>,
     registered: Vec<Name>,
-    /// Whether tools that only look may look outside where the test has no outcomes for them.
+    /// True if tools that only read run for real when the test has no outcomes for them.
     real: bool,
     clock: Virtual,
-    /// When calls that wait for the clock end.
+    /// End times of the calls that wait for the clock.
     waiting: Mutex<Vec<Time>>,
-    /// Calls that had no outcome, and what comes nearest.
+    /// Calls without an outcome, each with its nearest match.
     missed: Mutex<Vec<String>>,
-    /// Arguments of the calls that had one, in order.
+    /// Arguments of the calls that had an outcome, in order.
     asked: Mutex<Vec<(Name, Json)>>,
 }
 
@@ -59,14 +59,15 @@ impl ToolOutcomes {
         }
     }
 
-    /// When the calls end that wait for the clock; not those whose time has come.
+    /// Returns the end times of calls that wait for the clock, without those that are due.
     pub(super) fn waiting(&self) -> Vec<Time> {
         let now = self.clock.now();
         let waiting = lock(&self.waiting);
         waiting.iter().copied().filter(|at| *at > now).collect()
     }
 
-    /// The process died: attempts whose end is not on disk had no outcome so far, and have the same when they run again.
+    /// Takes back outcomes after the process died. An attempt whose end is not on disk (`kept` is false) gets the same
+    /// outcome when it runs again.
     pub(super) fn take_back(&self, kept: impl Fn(Id, u32) -> bool) {
         let mut left = lock(&self.left);
         for (effect, attempt, tool, outcome) in lock(&self.given).drain(..).rev() {
@@ -76,7 +77,7 @@ impl ToolOutcomes {
         }
     }
 
-    /// Calls that had no outcome, each with the call that had one and comes nearest, and what differs.
+    /// Returns the calls without an outcome, each with the nearest call that had one, and the differences.
     pub(super) fn missed(&self) -> Vec<String> {
         lock(&self.missed).clone()
     }
@@ -122,7 +123,7 @@ impl ToolOutcomes {
         lock(&self.missed).push(rows.join("\n"));
     }
 
-    /// Tools with outcomes that were never wanted, and how many.
+    /// Returns the tools with unused outcomes, and how many are left.
     pub(super) fn left_over(&self) -> Vec<(Name, usize)> {
         let left = lock(&self.left);
         left.iter()
@@ -131,7 +132,7 @@ impl ToolOutcomes {
             .collect()
     }
 
-    /// The next outcome of a tool, if it is a result: it is given now.
+    /// Takes the next outcome of a tool, if it is a result.
     pub(super) fn next_result(&self, tool: &str) -> Option<Json> {
         let mut left = lock(&self.left);
         let list = left.get_mut(tool)?;
@@ -142,7 +143,8 @@ impl ToolOutcomes {
         Some(result)
     }
 
-    /// The next outcome of a tool. An attempt that is made again, as its session was taken up again, has the one it had.
+    /// Takes the next outcome of a tool. An attempt that runs again after its session was taken up again gets its first
+    /// outcome.
     fn take(&self, run: &ToolRun) -> Option<ToolOutcome> {
         let (tool, of) = (&run.work.tool, (run.effect, run.attempt));
         let mut given = lock(&self.given);
@@ -159,7 +161,7 @@ impl ToolOutcomes {
     }
 }
 
-/// Whether a tool reaches outside by a request or a command that changes nothing there.
+/// Returns true for a request or command that changes nothing outside (class `pure` or `read`).
 pub(super) fn only_looks(network: &Network, tool: &str) -> bool {
     let def = network.tools.get(tool);
     def.is_some_and(|tool| {
@@ -168,7 +170,7 @@ pub(super) fn only_looks(network: &Network, tool: &str) -> bool {
     })
 }
 
-/// What runs tools for real, and takes down which of them ran, and how often.
+/// Runs tools for real, and counts the runs of each.
 pub(super) struct Ran<T> {
     pub(super) tools: T,
     pub(super) ran: Arc<Mutex<BTreeMap<String, u64>>>,
@@ -191,7 +193,7 @@ impl<T: Toolset> Toolset for Ran<T> {
     }
 }
 
-/// Arguments as they are compared.
+/// Parses arguments for comparison.
 fn read(args: &str) -> Json {
     serde_json::from_str(args).unwrap_or_else(|_| args.into())
 }
@@ -200,7 +202,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A call that waits for the clock, for as long as it does.
+/// Registers a call that waits for the clock, until it is dropped.
 struct Waits<'a>(&'a ToolOutcomes, Time);
 
 impl<'a> Waits<'a> {
@@ -223,17 +225,17 @@ impl Toolset for ToolOutcomes {
     fn has(&self, network: &Network, tool: &str) -> bool {
         let def = network.tools.get(tool);
         let native = def.is_some_and(|t| matches!(t.source, Source::Native { .. }));
-        // A test must not move money because a line was forgotten, nor hang on what lies outside of it.
+        // A forgotten line must not make a test move money or depend on the outside.
         let outside =
             def.is_some_and(|t| matches!(t.source, Source::Http(_) | Source::Command { .. }));
         let runs = self.real && only_looks(network, tool);
         let named = |names: &[Name]| names.iter().any(|name| **name == *tool);
-        // Nor must it depend on a server that somebody runs.
+        // A test must not depend on a running server either.
         let remote = def.is_some_and(|t| matches!(t.source, Source::Mcp { .. }));
         named(&self.named) || remote || native && !named(&self.registered) || outside && !runs
     }
 
-    /// A server offers what the definition names of it and what the test has outcomes for.
+    /// A server offers the tools that the definition and the test's outcomes name.
     fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
         let of = |name: &Name| {
             let (server, tool) = name.split_once('.')?;
@@ -253,7 +255,7 @@ impl Toolset for ToolOutcomes {
         Box::pin(std::future::ready(Asked::Offers(listing)))
     }
 
-    /// A call takes as long as the test says.
+    /// Returns false: the test says how long a call takes.
     fn is_timed(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! The steps of a test, one after the other, over a real engine.
+//! Runs the steps of a test, in order, over a real engine.
 
 use super::subject::{Whole, essence};
 use super::{PATIENCE, Report, Stage, answers, told};
@@ -19,7 +19,7 @@ use steersman_runtime::ledger::Progress;
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::{Fate, Fork, Receipt};
 
-/// How soon it is looked again whether what has to happen has happened.
+/// Interval between two checks whether an awaited event has happened.
 const AGAIN: Duration = Duration::from_millis(1);
 
 pub(super) struct Run<'a> {
@@ -28,7 +28,7 @@ pub(super) struct Run<'a> {
     test: &'a Test,
     process: Option<Steersman>,
     id: Option<String>,
-    /// The last line was written before the process was killed.
+    /// True from a `kill` until the `resume` after it.
     killed: bool,
 }
 
@@ -46,8 +46,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// All steps, then what is expected at the end. An error ends the test; failures are collected. Gives all by which two
-    /// runs are the same.
+    /// Runs all steps, then checks the final expectations. An error ends the test; failures are collected. Returns a text
+    /// that is equal for equal runs.
     pub(super) async fn play(mut self, report: &mut Report) -> Result<String, String> {
         let mut same = String::new();
         for (n, step) in self.test.steps.iter().enumerate() {
@@ -55,7 +55,7 @@ impl<'a> Run<'a> {
             let dies = self.dies_in(n).await.map_err(place)?;
             self.stage.store.dies_after(dies);
             match self.step(step).await {
-                // what dies in a step does not end it, and got to nothing yet
+                // A process that dies in this step causes an error; it is ignored, and the step's expectations are skipped.
                 Err(_) if dies.is_some() && self.id.is_some() => continue,
                 done => done.map_err(place)?,
             }
@@ -99,7 +99,7 @@ impl<'a> Run<'a> {
         Ok(same)
     }
 
-    /// All steps; then its session is rerun with nothing changed that a model sees.
+    /// Runs all steps, then reruns the session with nothing changed that a model sees.
     pub(super) async fn play_and_rerun(
         mut self,
         report: &mut Report,
@@ -194,8 +194,7 @@ impl<'a> Run<'a> {
         Ok(judge(&whole, expect))
     }
 
-    /// The same test without its `kill` and `resume`; what differs.
-    /// That the session failed, and why: what explains most of what did not come.
+    /// Returns the failure of the session, if it failed, because that explains most other failures.
     fn failed(inspection: &Inspection) -> Option<String> {
         let branch = inspection
             .branches
@@ -229,6 +228,7 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Runs the test again without its `kill` and `resume`, and returns the first difference between both sessions.
     async fn compare(&self) -> Result<Option<String>, String> {
         let stage = self.stage.beside(self.network, self.test)?;
         let mut other = Run::new(&stage, self.network, self.test);
@@ -268,7 +268,7 @@ impl<'a> Run<'a> {
             Act::Event { name, fields } => {
                 self.event(name, fields).await?;
                 if step.refused {
-                    // what lies in the inbox met no wait
+                    // An event that stays in the inbox met no wait.
                     self.settle().await?;
                     let (inspection, _) = self.look().await?;
                     if !inspection.inbox.is_empty() {
@@ -333,8 +333,8 @@ impl<'a> Run<'a> {
                 self.branching(act).await
             }
             Act::Advance(millis) => Ok(self.advance(*millis).await?),
-            // the line behind which it died was set before the step ahead of this one; where that wrote nothing, it dies
-            // at rest
+            // The line after which the process dies was set before the previous step. If that step wrote no such line, the
+            // process dies while nothing runs.
             Act::Kill(kill) => {
                 if let Kill::Line(line) = kill
                     && let Ok((inspection, _)) = self.look().await
@@ -363,7 +363,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whoever says that it was done says what it gave: what the test gives the tool next, if it gives more.
+    /// Resolves a doubt. The result of a doubt that is resolved as done is the tool's next outcome in the test, if there is
+    /// one.
     async fn resolve(&self, tool: &str, to: Resolve, by: &str, step: &Step) -> Result<(), Stopped> {
         let open = self.open(&[PendingKind::Doubt], Some(tool), step).await?;
         let how = match to {
@@ -382,8 +383,8 @@ impl<'a> Run<'a> {
         taken(receipt.map_err(told)?)
     }
 
-    /// What tools gave and the log does not hold is given again. An unsafe tool that has begun has had its outcome, whether
-    /// anybody knows it or not.
+    /// Returns outcomes whose results are not in the log, so that they are used again. An `unsafe` tool that has begun
+    /// keeps its outcome, even if it is not known.
     async fn take_back(&self) -> Did {
         if self.id.is_none() {
             return Ok(());
@@ -565,7 +566,7 @@ impl<'a> Run<'a> {
         .await
     }
 
-    /// Where the process dies while the next step but one is carried out, if that is a `kill`.
+    /// Returns the line after which the process dies in step `n`, if the step after it is a `kill`.
     async fn dies_in(&self, n: usize) -> Result<Option<Line>, String> {
         match self.test.steps.get(n + 1).and_then(|s| s.act.as_ref()) {
             Some(Act::Kill(Kill::Line(line))) => Ok(Some(Line(*line))),
@@ -578,7 +579,7 @@ impl<'a> Run<'a> {
                 let mut other = Run::new(&stage, self.network, &test);
                 other.undisturbed(&test).await?;
                 let (_, lines) = other.look().await?;
-                // a number of the seed's own: the same test dies at the same place
+                // The line is derived from the seed, so that the same test dies at the same line.
                 let drawn = self.test.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
                 let at = usize::try_from(drawn).unwrap_or(0) % lines.len().max(1);
                 Ok(lines.get(at).map(|line| line.n))
@@ -587,9 +588,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// All steps but `kill` and `resume`.
+    /// Runs all steps except `kill` and `resume`.
     async fn undisturbed(&mut self, test: &Test) -> Did {
-        // What a kill left in doubt is not in doubt without it.
+        // A doubt that a kill caused does not exist without the kill.
         let mut killed = false;
         for step in &test.steps {
             match &step.act {
@@ -604,7 +605,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Time passes, and what is due happens, the earliest first, with all that follows.
+    /// Advances the clock step by step to each due time, earliest first, and lets everything that follows happen.
     async fn advance(&self, millis: u64) -> Did {
         let clock = &self.stage.clock;
         let end = clock.now().plus(millis);
@@ -618,7 +619,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits until all that goes on waits for somebody outside or for the clock; when time is the next to do something.
+    /// Waits until nothing goes on without the outside or the clock. Returns the next time at which the clock causes
+    /// something.
     async fn settle(&self) -> Result<Option<Time>, String> {
         if self.killed || self.id.is_none() {
             return Ok(None);
@@ -632,7 +634,7 @@ impl<'a> Run<'a> {
                 if outside.running == waiting.len() && outside.due.is_none_or(|due| due > now) {
                     return Ok(waiting.into_iter().chain(outside.due).min());
                 }
-                // whoever is about to go on has not been polled since
+                // Tasks that are ready to run have not been polled since.
                 tokio::time::sleep(AGAIN).await;
             }
         };
@@ -657,7 +659,7 @@ impl<'a> Run<'a> {
         found.ok_or_else(|| format!("there is no branch `{name}`"))
     }
 
-    /// A branch and a line of it: a number, or the first (`#2`: the second) that called a tool.
+    /// Returns a branch and a line of it: by number, or the first (`tool#2`: the second) that closed a call of a tool.
     async fn place(&self, branch: &str, from: Option<&str>) -> Result<(Id, Option<Line>), String> {
         let id = self.branch(branch).await?;
         let Some(from) = from else {
@@ -679,7 +681,7 @@ impl<'a> Run<'a> {
             .ok_or_else(|| format!("nothing on `{branch}` called `{from}`"))
     }
 
-    /// The open hold or question of these kinds.
+    /// Finds the open hold or question of one of these kinds.
     async fn open(
         &self,
         kinds: &[PendingKind],
@@ -710,9 +712,9 @@ const HELD: &[PendingKind] = &[
     PendingKind::Budget,
 ];
 
-/// Why a step did not happen.
+/// The reason why a step did not happen.
 enum Stopped {
-    /// The session refused it: what `refused: true` expects.
+    /// The session refused it, as `refused: true` expects.
     Refused(String),
     Failed(String),
 }
@@ -737,7 +739,7 @@ fn taken(receipt: Receipt) -> Result<(), Stopped> {
     }
 }
 
-/// Whether this line closed a call of this tool well.
+/// Returns true if the line closed a call of this tool successfully.
 fn closes(line: &LogLine, tool: &str, all: &[Arc<LogLine>]) -> bool {
     let named = |id: Id| {
         all.iter()
@@ -753,7 +755,8 @@ fn closes(line: &LogLine, tool: &str, all: &[Arc<LogLine>]) -> bool {
     })
 }
 
-/// Of tools that the engine runs for itself, which no commit takes: the last attempt of each whose end is in the log.
+/// For tools that the engine runs for itself, whose outcomes no commit takes: the last attempt of each whose end is in the
+/// log.
 fn ended_attempts(lines: &[Arc<LogLine>]) -> BTreeMap<Id, u32> {
     let mut ended = BTreeMap::new();
     for entry in lines.iter().flat_map(|line| &line.ledger) {

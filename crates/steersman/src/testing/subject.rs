@@ -1,4 +1,4 @@
-//! A session on disk, as expectations are judged against it.
+//! A session on disk, as expectations are checked against it.
 
 use serde_json::Value as Json;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Subject for Whole<'_> {
     fn lines(&self, branch: Id) -> Vec<&LogLine> {
         let mut lines = Vec::new();
         let mut at = self.view(branch).snapshot.line;
-        // In the order of their numbers each line comes behind the one before it.
+        // Walking the lines in descending order meets each line before its predecessor.
         for line in self.lines.iter().rev() {
             if line.n == at {
                 lines.push(&**line);
@@ -132,8 +132,8 @@ impl Subject for Whole<'_> {
     }
 }
 
-/// Everything by which two sessions are equal: agents by path with their stacks and bodies, state. Ids, lines, times
-/// and who settled a doubt are left out.
+/// Returns a text that is equal for equal sessions: agents by path with their stacks and bodies, and state. Ids, lines,
+/// times and the resolvers of doubts are left out.
 pub(super) fn essence(whole: &Whole<'_>) -> String {
     use std::fmt::Write;
     let mut out = String::new();
@@ -161,7 +161,7 @@ pub(super) fn essence(whole: &Whole<'_>) -> String {
     out
 }
 
-/// A stack whose results stand in the order of their calls, whichever closed first.
+/// Returns a stack with its results in the order of their calls, whichever closed first.
 pub fn in_call_order(stack: &[Interaction]) -> Vec<&Interaction> {
     let mut out = Vec::new();
     let mut results: Vec<(Id, &Interaction)> = Vec::new();
@@ -179,7 +179,7 @@ pub fn in_call_order(stack: &[Interaction]) -> Vec<&Interaction> {
     out
 }
 
-/// An interaction without ids and times: what two equal sessions share.
+/// Returns an interaction as text without ids and times, equal for equal sessions.
 pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
     let text = |body: Option<Body>| body.map_or_else(String::new, |b| bodies.text(b).to_string());
     match interaction {
@@ -229,7 +229,7 @@ pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
     }
 }
 
-/// What a call to branches was given, or gave, without their ids and lines.
+/// Removes the ids and lines of branches from the arguments or the result of a call to branches.
 fn nameless(text: &str) -> String {
     let Ok(Json::Object(mut told)) = serde_json::from_str(text) else {
         return text.to_owned();
@@ -242,7 +242,7 @@ fn nameless(text: &str) -> String {
             Json::Object(ended) => {
                 ended.remove("id");
                 ended.remove("at");
-                // A branch without a label is called by its id.
+                // A branch without a label is named by its id.
                 let named = ended.get("branch").and_then(Json::as_str);
                 if named.is_some_and(|name| name.parse::<Id>().is_ok()) {
                     ended.remove("branch");

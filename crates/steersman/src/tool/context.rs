@@ -1,4 +1,4 @@
-//! What a tool in Rust may know of the call that it runs for, and say while it runs.
+//! The call that a tool in Rust runs for, as the tool sees it.
 
 use super::ToolError;
 use serde_json::Value as Json;
@@ -11,7 +11,7 @@ use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::toolset::{Hear, Progress, ToolRun};
 use tokio_util::sync::CancellationToken;
 
-/// The call that a tool runs for: see [`tool_with`](crate::tool_with). Cloning shares it.
+/// The call that a tool runs for: see [`tool_with`](crate::tool_with). Clones share it.
 #[derive(Clone)]
 pub struct ToolContext {
     run: Arc<ToolRun>,
@@ -42,18 +42,19 @@ impl ToolContext {
         }
     }
 
-    /// The session's id.
+    /// Returns the session's id.
     pub fn session(&self) -> &str {
         &self.run.session
     }
 
-    /// The effect's id within the session.
+    /// Returns the effect's id within the session.
     pub fn effect(&self) -> Id {
         self.run.effect
     }
 
-    /// The idempotency key: the same for every attempt of this call, and of no other call in the world. What is handed on
-    /// with it may be repeated: so a tool with [`idempotent`](crate::Tool::idempotent) keeps its word.
+    /// Returns the idempotency key: the same for every attempt of this call, and different from that of any other call in
+    /// the world. An [`idempotent`](crate::Tool::idempotent) tool passes it on, so that the other side can recognise
+    /// repeated requests.
     pub fn key(&self) -> String {
         format!(
             "{}.{:x}.{}",
@@ -61,23 +62,23 @@ impl ToolContext {
         )
     }
 
-    /// Which attempt it is, from 1.
+    /// Returns the number of the attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.run.attempt
     }
 
-    /// The effect class that the definition gives it.
+    /// Returns the effect class that the definition gives the tool.
     pub fn class(&self) -> Class {
         self.run.work.class
     }
 
-    /// Cancelled when nobody waits for it any more, or its time is over. Whoever hears of it has two seconds to say what
-    /// became of it; then it is cut, and an `unsafe` tool is in doubt.
+    /// Returns a token that is cancelled when the call is no longer awaited or its time is over. The tool then has two
+    /// seconds to return its result; after that it is aborted, and an `unsafe` tool is in doubt.
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// Tells how far it has come, in any unit. Shown to whoever follows, kept nowhere.
+    /// Reports progress, in any unit. Readers of the session's events see it; it is not stored.
     pub fn progress(
         &self,
         done: f64,
@@ -91,8 +92,8 @@ impl ToolContext {
         });
     }
 
-    /// Makes an artifact, or a new version of one, when the tool is done; if it fails there is none. An artifact is named
-    /// like a file, `plots/april.png`; a name that does not do is made one that does.
+    /// Makes an artifact, or a new version of one, when the tool succeeds; if it fails, there is none. An artifact is named
+    /// like a file, `plots/april.png`; an unsuitable name is changed into a suitable one.
     pub fn artifact(&self, name: &str, media: &str, bytes: impl Into<Arc<[u8]>>) {
         let content = Content {
             name: name.to_owned(),
@@ -103,23 +104,25 @@ impl ToolContext {
         made.push(content);
     }
 
-    /// The agent that called it is in this mode next, when the tool is done and the other calls of the same answer are, too; if
-    /// the tool fails nothing changes. The last word counts. It says more than `mode` of the tool's definition does. An agent without modes goes on as it
-    /// is; a mode that it has not makes the call fail, and the model is told.
+    /// Sets the next mode of the agent that called the tool. The mode changes when the tool and the other calls of the same
+    /// answer are done; if the tool fails, nothing changes. The last call of this method counts, and it overrides `mode` in
+    /// the tool's definition. An agent without modes ignores it; a mode that the agent does not have fails the call, and
+    /// the model sees the error.
     pub fn mode(&self, mode: impl Into<String>) {
         let mut said = self.mode.lock().unwrap_or_else(PoisonError::into_inner);
         *said = Some(mode.into());
     }
 
-    /// The artifacts that its agent sees.
+    /// Returns the artifacts that the calling agent sees.
     pub fn artifacts(&self) -> &Artifacts {
         &self.run.artifacts
     }
 
-    /// A secret of the definition's `secrets:`, as it is now. It is taken out of whatever the tool gives back.
+    /// Returns the current value of a secret from the definition's `secrets:`. The value is masked in everything that the
+    /// tool returns.
     ///
     /// # Errors
-    /// Not performed, if the definition declares none of this name or it is not set.
+    /// [`ToolError::not_performed`], if the definition does not declare the secret or it is not set.
     pub fn secret(&self, name: &str) -> Result<String, ToolError> {
         let value = self.value(&["secrets", name]);
         let text = value.as_ref().and_then(Json::as_str);
@@ -129,7 +132,8 @@ impl ToolContext {
         })
     }
 
-    /// What expressions of the tool's definition would read: `["config", "limit"]`, `["state", "customer"]`.
+    /// Returns the value that an expression of the tool's definition would read: `["config", "limit"]`,
+    /// `["state", "customer"]`.
     pub fn value(&self, path: &[&str]) -> Option<Json> {
         let (root, rest) = path.split_first()?;
         let (mut value, taken) = self.run.scope.path(root, rest)?;

@@ -1,4 +1,4 @@
-//! `context --cache`: how much of each model call was as in the call before.
+//! `context --cache`: shows how much of each request is equal to the previous one.
 
 use super::diff::share;
 use super::{Call, Looked};
@@ -24,7 +24,7 @@ pub(super) async fn run(
             "line", "agent", "bytes", "as before", "%", "tokens", "cached", "broken by"
         )))?;
     }
-    // Where a branch begins, what is owed is wished anew there: only what was answered was asked.
+    // A new branch wishes open calls again, so only calls with an answer are counted.
     let calls = calls
         .iter()
         .filter(|c| c.answered.is_some() && until.is_none_or(|line| c.wished <= line));
@@ -34,7 +34,7 @@ pub(super) async fn run(
         let snapshot = walk.at(call.wished);
         let (request, ..) = session.sent_after(call, snapshot, cache).await?;
         let bytes: u64 = request.segments.iter().map(|s| s.len).sum();
-        // What is asked beside an agent's own steps has nothing in common with these.
+        // A call with another purpose shares no prefix with the agent's own calls.
         let own = matches!(request.purpose, Purpose::Answer | Purpose::Decision);
         let prefix = if own { request.prefix } else { 0 };
         let broke = request.broke.as_deref().filter(|_| own);

@@ -1,4 +1,4 @@
-//! `context --diff`: what changed since the agent's call before, how much stayed the same from the start, and what broke that.
+//! `context --diff`: shows what changed since the agent's previous call, and which change ended the common prefix.
 
 use super::why::{excerpt, part};
 use super::{Call, Looked};
@@ -19,7 +19,7 @@ pub(super) async fn run(
     let wanted = session.purpose(&now, call.agent).await?;
     let mut walk = session.walk();
     let mut before = None;
-    // What is asked beside an agent's own steps has nothing in common with these.
+    // Only calls of the same purpose are comparable.
     let earlier = calls
         .iter()
         .filter(|c| c.agent == call.agent && c.wished < call.wished && c.answered.is_some());
@@ -101,7 +101,7 @@ pub(super) async fn run(
     Ok(Exit::Answered)
 }
 
-/// Per cent, rounded down.
+/// Returns the percentage, rounded down.
 pub(super) fn share(prefix: u64, all: u64) -> u64 {
     prefix.saturating_mul(100).checked_div(all).unwrap_or(0)
 }

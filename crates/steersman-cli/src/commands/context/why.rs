@@ -1,4 +1,4 @@
-//! `context --why`: where each part of what a model saw comes from, and what is not there and why.
+//! `context --why`: shows where each part of a request comes from, and what was left out and why.
 
 use super::{Call, Looked, unrendered};
 use crate::error::{CommandError, Exit};
@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use steersman_machine::context::{Content, Explained, Origin, Segment, explain};
 use steersman_machine::tick::Cx;
 
-/// Characters of a segment that stand beside where it comes from.
+/// Number of characters of a segment that are shown next to its origin.
 const EXCERPT: usize = 44;
 
 pub(super) async fn run(
@@ -67,7 +67,7 @@ fn span(first: u64, last: u64) -> String {
     }
 }
 
-/// What a segment says, on one row.
+/// Returns the content of a segment in one row.
 pub(super) fn excerpt(segment: &Segment) -> String {
     let text = match &segment.content {
         Content::System(text) | Content::User(text) => text.clone(),
@@ -92,7 +92,7 @@ pub(super) fn excerpt(segment: &Segment) -> String {
     format!("{cut}…")
 }
 
-/// Where a segment comes from.
+/// Describes the origin of a segment.
 fn from(origin: &Origin) -> String {
     let mut parts = vec![match &origin.template {
         Some(template) => template.clone(),

@@ -1,4 +1,4 @@
-//! `rerun --where`: many sessions, a table of what would change, and a report.
+//! `rerun --where`: reruns many sessions, with a table of the changes and a report.
 
 use super::{Changes, Spot, differs, document, not_repeated, sentence, verdict};
 use crate::cli::Rerun as Args;
@@ -18,14 +18,14 @@ use steersman::runtime::rerun::RERUN_OF;
 use steersman::runtime::store::SessionInfo;
 use steersman::{Diff, Rerunned};
 
-/// What came of one session.
+/// The result for one session.
 struct Came {
     session: String,
     short: String,
     ran: Result<(Rerunned, Diff), String>,
 }
 
-/// The words of the table, in its order.
+/// The words for results, in the order of the table.
 const WORDS: &[&str] = &["same", "partial", "differs", "leaf", "failed", "error"];
 
 impl Came {
@@ -40,19 +40,19 @@ impl Came {
         self.ran.as_ref().map_or(0, |(ran, _)| ran.micros)
     }
 
-    /// Model calls that were asked, and that the recording answered.
+    /// Returns the number of model calls that were asked live, and that the recording answered.
     fn calls(&self) -> (u64, u64) {
         let ran = self.ran.as_ref();
         ran.map_or((0, 0), |(ran, _)| (ran.live_calls, ran.recorded_calls))
     }
 
-    /// Tokens then and now, those of recorded answers too.
+    /// Returns the tokens of the session and of the rerun, including those of recorded answers.
     fn tokens(&self) -> (u64, u64) {
         let ran = self.ran.as_ref();
         ran.map_or((0, 0), |(_, found)| (found.tokens.a, found.tokens.b))
     }
 
-    /// Whether it came to something else, or nobody knows.
+    /// Returns true if the result differs, or is not known.
     fn differs(&self) -> bool {
         let ran = self.ran.as_ref();
         ran.map_or(true, |(ran, found)| differs(ran, found))
@@ -78,7 +78,7 @@ impl Came {
         }
     }
 
-    /// A page for people.
+    /// Renders the report page of the session.
     fn page(&self) -> String {
         let mut page = format!("# {}: {}\n\n", self.session, self.word());
         let (ran, found) = match &self.ran {
@@ -107,7 +107,7 @@ impl Came {
     }
 }
 
-/// Why no more were begun.
+/// The reason why no more sessions were rerun.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Stopped {
     Not,
@@ -178,10 +178,10 @@ pub(super) async fn run(
     })
 }
 
-/// What stands behind a `--report` that cannot be used.
+/// The hint for a `--report` that cannot be used.
 const REPORT: &str = "the report is a folder with a page for each session: --report nightly/";
 
-/// Refuses a folder that cannot become a report, before anything is paid for it.
+/// Refuses a folder that cannot hold the report, before any money is spent.
 fn prepare(folder: &Path) -> Result<(), CommandError> {
     let named = folder.display();
     if folder.exists() && !folder.is_dir() {
@@ -205,7 +205,7 @@ fn make(folder: &Path) -> Result<(), CommandError> {
     })
 }
 
-/// Refuses what cannot be set in one of the definitions, before anything runs. Each definition is looked at once.
+/// Refuses a value that cannot be set in one of the definitions, before anything runs. Each definition is checked once.
 async fn all_can_be_set(
     changes: &Changes,
     place: &Place,
@@ -250,7 +250,7 @@ async fn rerun_all(
         let (session, short) = (info.id.to_string(), shortest(&info.id, all).to_owned());
         let spent = &spent;
         async move {
-            // What runs is let run: the limit may be passed by that much.
+            // Running reruns are completed, so the limit may be exceeded by their cost.
             let over = limit.is_some_and(|limit| spent.load(Ordering::Relaxed) >= limit);
             if over && spent.load(Ordering::Relaxed) > 0 {
                 return None;
@@ -309,7 +309,7 @@ async fn rerun(
     Ok((ran, found.map_err(|e| e.to_string())?))
 }
 
-/// Tokens of all sessions, then and now.
+/// Returns the tokens of all sessions, and of all reruns.
 fn all_tokens(came: &[Came]) -> (u64, u64) {
     let each = came.iter().map(Came::tokens);
     each.fold((0, 0), |(was, is), (a, b)| {
@@ -321,7 +321,7 @@ fn all_micros(came: &[Came]) -> u64 {
     came.iter().map(Came::micros).fold(0, u64::saturating_add)
 }
 
-/// What was, and what is if that is something else.
+/// Renders a value, and the new value if it differs.
 fn from_to((was, is): (u64, u64)) -> String {
     if was == is {
         digits(was)
@@ -433,7 +433,7 @@ fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result
     write("summary.json".into(), format!("{document:#}\n"))
 }
 
-/// The summary's beginning: what was changed, and the sums.
+/// Renders the beginning of the summary: the changes and the totals.
 fn heading(args: &Args, totals: &BTreeMap<&str, u64>, spent: &str, stopped: Stopped) -> String {
     let mut summary = String::from("# What would change\n\n");
     for set in &args.set {

@@ -1,4 +1,4 @@
-//! What `show` tells beneath the branches: state, effects, agents, labels, outcome, what lies there.
+//! The part of `show` below the branches: state, effects, agents, labels, outcome, inbox.
 
 use super::{Page, ledger_orders};
 use crate::commands::sessions;
@@ -12,11 +12,11 @@ use steersman_machine::artifact;
 use steersman_machine::rating::{self, BEST, is_rating};
 use steersman_machine::snapshot::{Agent, Phase};
 
-/// Before the rows stands what they are of.
+/// Width of the column for the names of the rows.
 const NAMES: usize = 9;
 
 impl Page<'_> {
-    /// State, effects, agents, labels, outcome.
+    /// Returns rows for state, effects, ratings, labels, outcome, orders and agents.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut rows = Vec::new();
         let mut before = String::new();
@@ -25,7 +25,7 @@ impl Page<'_> {
             None => String::new(),
         };
         let mut row = |name: &str, text: String| {
-            // a name stands once before its rows, and whose all of it is before the first
+            // A name is printed only before its first row; the branch is printed on the first row of all.
             let of = if rows.is_empty() { &*of } else { "" };
             let shown = if before == name { "" } else { name };
             rows.push(format!("{:<NAMES$}{text}", format!("{shown}{of}")));
@@ -52,7 +52,7 @@ impl Page<'_> {
         if !rated.is_empty() {
             row("rated", rated.join(", "));
         }
-        // the rest is as it stands today
+        // The other facts are only known for the present.
         if self.line.is_some() {
             return rows;
         }
@@ -84,7 +84,7 @@ impl Page<'_> {
         rows
     }
 
-    /// Artifacts that somebody rated, in their newest versions.
+    /// Returns the newest versions of artifacts that were rated.
     fn rated(&self) -> Vec<String> {
         let seen = artifact::seen(&self.snapshot, None).into_iter();
         let rated = seen.filter_map(|seen| {
@@ -97,7 +97,7 @@ impl Page<'_> {
         rated.collect()
     }
 
-    /// State by name; an entry of an agent below the root stands behind that agent's name.
+    /// Returns the state by name. Entries of agents below the root are prefixed with the agent's name.
     pub(super) fn state(&self) -> BTreeMap<String, String> {
         let state = self.snapshot.state.iter();
         state
@@ -118,7 +118,7 @@ impl Page<'_> {
             .collect()
     }
 
-    /// One row an agent: path of names, phase, letters of its stack.
+    /// Returns one row for each agent: path of names, phase, letters of its stack.
     fn agents(&self) -> Vec<String> {
         let mut agents: Vec<_> = self.snapshot.agents.values().collect();
         agents.sort_by(|a, b| a.path.cmp(&b.path));
@@ -145,7 +145,7 @@ impl Page<'_> {
     }
 }
 
-/// What an agent is at, and of one that is in a state which.
+/// Returns the phase of an agent, and the state of its net if it is in one.
 fn phase(agent: &Agent) -> (&'static str, String) {
     let word = match agent.phase {
         Phase::Resting => "rests",
@@ -161,7 +161,7 @@ fn phase(agent: &Agent) -> (&'static str, String) {
     )
 }
 
-/// Entries: all in a row if they fit in one, else one in each, as much of it as fits.
+/// Returns the entries in one row if they fit, else one row for each, cut to the width.
 fn told(all: &[String], between: &str) -> Vec<String> {
     let room = WIDTH - NAMES;
     let joined = all.join(between);

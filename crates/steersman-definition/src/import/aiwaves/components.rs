@@ -1,4 +1,4 @@
-//! Components of a role: what a speaker is told, as partials.
+//! Converts the components of a role into the speaker's instructions, with partials.
 
 use super::super::write::{literal, name, tame};
 use super::{Import, at, keys_of, plain};
@@ -6,16 +6,16 @@ use serde_json::Value as Json;
 use std::fmt::Write as _;
 use steersman_machine::near::near;
 
-/// What becomes of the components of a role.
+/// Result of converting the components of a role.
 #[derive(Default)]
 pub(super) struct Told {
-    /// The template of its `instructions`; empty: there are none.
+    /// Template for `instructions`; empty if there are none.
     pub(super) text: String,
-    /// Lines beside it: keys of the speaker, and comments.
+    /// Further lines: keys of the speaker, and comments.
     pub(super) beside: Vec<String>,
 }
 
-/// Components that are a text: what they are called, their argument, the partial and what it reads.
+/// Components with a text: component, argument that holds the text, partial, variable that the partial reads.
 const TEXTS: [(&str, &str, &str, &str); 7] = [
     ("task", "task", "task", "task"),
     ("rule", "rule", "rules", "rules"),
@@ -31,7 +31,7 @@ const TEXTS: [(&str, &str, &str, &str); 7] = [
     ("last", "last_prompt", "last", "last"),
 ];
 
-/// Components that need what a definition has as a tool or a key, and what to do about each.
+/// Components that need a tool or a key of a definition, each with the rest of its warning.
 const TOOLS: [(&str, &str); 7] = [
     (
         "WebSearchComponent",
@@ -63,7 +63,7 @@ const TOOLS: [(&str, &str); 7] = [
     ),
 ];
 
-/// A partial, with the templates of what it reads.
+/// Returns an include of a partial, preceded by assignments of the variables that it reads.
 pub(super) fn piece(partial: &str, sets: &[(&str, &str)]) -> String {
     let mut out = String::new();
     for (name, text) in sets {
@@ -81,7 +81,7 @@ pub(super) fn piece(partial: &str, sets: &[(&str, &str)]) -> String {
 }
 
 impl<'a> Import<'a> {
-    /// What a speaker is told, from its components in their order; what closes a prompt stands behind all others.
+    /// Converts the components of a role in their order; `output` and `last` go to the end.
     pub(super) fn components(
         &mut self,
         agent: &str,
@@ -122,7 +122,7 @@ impl<'a> Import<'a> {
         told
     }
 
-    /// What a component is about, as a text.
+    /// Returns the text argument of a component; warns about other arguments and a missing text.
     fn argument(&mut self, args: &Json, argument: &str, path: &str) -> Option<String> {
         for key in keys_of(args).filter(|key| *key != argument) {
             let message = format!("`{key}` means nothing and is left out");
@@ -166,7 +166,7 @@ impl<'a> Import<'a> {
         )
     }
 
-    /// A template over shared memory, in the original's form: `{word}`, `{{` and `}}` for braces.
+    /// Converts a template over shared memory from the original's syntax: `{word}`, with `{{` and `}}` for braces.
     fn customized(&mut self, args: &Json, path: &str) -> Option<String> {
         let template = self.text(args, "template", path)?;
         let keywords = args.get("keywords").map(words).unwrap_or_default();
@@ -214,7 +214,7 @@ impl<'a> Import<'a> {
         Some(out.trim().to_owned())
     }
 
-    /// Whether some role of some state extracts this word.
+    /// Returns true if any role of any state extracts this word.
     fn fills(&self, keyword: &str) -> bool {
         let states = self.states.values();
         let roles = states.filter_map(|state| state.get("agent_states").and_then(Json::as_object));
@@ -262,7 +262,7 @@ impl<'a> Import<'a> {
         lines
     }
 
-    /// The state entry of a word of shared memory.
+    /// Returns the state entry for a word of shared memory; assigns one at the first use.
     fn remembered(&mut self, word: &str) -> String {
         if let Some(entry) = self.memory.get(word) {
             return entry.clone();
@@ -286,8 +286,8 @@ impl<'a> Import<'a> {
         text
     }
 
-    /// Documents that are searched ahead of a turn: a key of the agent, here for all its roles. A file elsewhere becomes a
-    /// comment.
+    /// Converts documents that are searched ahead of a turn into the agent's `knowledge`, which covers all its roles. A path
+    /// outside the folder becomes a comment.
     fn knowledge_base(&mut self, agent: &str, args: &Json, path: &str) -> Option<String> {
         let file = args.get("knowledge_path").map(plain).unwrap_or_default();
         let top = args.get("top_k").map(plain).unwrap_or_default();
@@ -313,7 +313,7 @@ impl<'a> Import<'a> {
         None
     }
 
-    /// What needs a tool, or does not exist.
+    /// Warns about a component that needs a tool or does not exist, and leaves it out.
     fn other(&mut self, key: &str, path: &str, told: &mut Told) {
         if let Some((_, what)) = TOOLS.iter().find(|(known, _)| *known == key) {
             self.warn("tool", path, format!("it {what}; it is left out"));
@@ -341,12 +341,12 @@ impl<'a> Import<'a> {
     }
 }
 
-/// A line as a comment, whatever it says.
+/// Returns any line as a YAML comment.
 fn comment(line: &str) -> String {
     format!("# {}", tame(line.trim_start_matches("# ")).trim_end())
 }
 
-/// Words of a list, or of a text.
+/// Returns the non-empty words of a list, or a single text as one word.
 fn words(value: &Json) -> Vec<String> {
     match value {
         Json::Array(items) => items

@@ -1,11 +1,11 @@
-//! States, who speaks in them, and what leads out.
+//! Converts states, their speakers and their exits.
 
 use super::super::write::{Yaml, literal, scalar};
 use super::{Import, ImportError, at, keys_of, listed, number, plain};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeSet;
 
-/// What a state may hold there.
+/// Keys of a state in the original format.
 const STATE: [&str; 10] = [
     "roles",
     "begin_role",
@@ -29,7 +29,7 @@ const CONTROLLER: [&str; 8] = [
     "call_extract_words",
 ];
 
-/// One state, and what is known of it.
+/// A state being converted.
 struct State<'a> {
     name: &'a str,
     path: String,
@@ -38,11 +38,11 @@ struct State<'a> {
     speakers: Vec<(&'a str, &'a str)>,
 }
 
-/// Where an exit leads: a name here.
+/// Target of an exit: a new state name, or `finish`.
 type To = String;
 
 impl<'a> Import<'a> {
-    /// The states, as lines below `states`.
+    /// Returns the states as lines under `states`.
     pub(super) fn graph(&mut self) -> Result<Yaml, ImportError> {
         let mut out = Yaml::default();
         let states = self.states;
@@ -84,7 +84,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Role and agent of each who speaks, in their order.
+    /// Returns role and agent of each speaker, in speaking order.
     fn speakers(&mut self, state: &str, fields: &'a Json, path: &str) -> Vec<(&'a str, &'a str)> {
         let listed = fields.get("roles").and_then(Json::as_array);
         let listed = listed.filter(|roles| !roles.is_empty());
@@ -364,7 +364,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// The exits of a state by number, and where they lead; none: back into it.
+    /// Returns the exits of a state with their numbers and targets; `None` leads back into the state.
     fn numbered(&mut self, state: &str, path: &str) -> Vec<(u64, Option<To>)> {
         let mut out = Vec::new();
         let relations = self.relations;
@@ -395,7 +395,7 @@ impl<'a> Import<'a> {
         out
     }
 
-    /// What a judge decides: the exits above 0 in order, and that of 0 where it does not mean to stay.
+    /// Writes the exits that a judge decides: those above 0 in order, then exit 0 unless it means to stay.
     fn judged(
         &mut self,
         state: &State<'a>,
@@ -453,7 +453,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// What a number of messages decides: exit 1, without anybody being asked.
+    /// Writes exit 1, which is taken after a number of messages without asking a judge.
     fn limit(
         &mut self,
         state: &State<'a>,
@@ -495,7 +495,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Whether a state can be entered again after it was left.
+    /// Returns true if a state can be entered again after it was left.
     fn is_entered_again(&self, state: &str) -> bool {
         let next = |from: &str| {
             let exits = self.relations.get(from).and_then(Json::as_object);

@@ -1,4 +1,4 @@
-//! Models, and what agents see of each other.
+//! Converts models and views.
 
 use super::super::write::{Yaml, literal, scalar};
 use super::graph::text_of;
@@ -6,7 +6,7 @@ use super::{Import, at, number, plain};
 use serde_json::Value as Json;
 
 impl<'a> Import<'a> {
-    /// `models`, and what they need from outside.
+    /// Returns the lines of `models`, and of the `config` and `secrets` that they use.
     pub(super) fn model_lines(&mut self) -> Vec<String> {
         let root = self.root;
         let mut default = self.model(root.get("LLM_type"), root.get("LLM"), "");
@@ -29,7 +29,7 @@ impl<'a> Import<'a> {
         lines
     }
 
-    /// How its server is reached, as it was said for all.
+    /// Returns the address and key of the model server, which all models share.
     fn reached(&self) -> String {
         let mut out = String::new();
         if self.config.contains_key("API_BASE") {
@@ -41,7 +41,7 @@ impl<'a> Import<'a> {
         out
     }
 
-    /// What stands in the braces of a model.
+    /// Returns the content of a model's braces.
     fn model(&mut self, kind: Option<&Json>, llm: Option<&Json>, path: &str) -> String {
         let openai = match kind.and_then(Json::as_str) {
             None | Some("OpenAI") => true,
@@ -60,7 +60,7 @@ impl<'a> Import<'a> {
         let temperature = temperature
             .and_then(|text| text.parse::<f64>().ok())
             .filter(|t| t.is_finite());
-        // 0.3 is what it is there where nothing is said.
+        // 0.3 is the default of the original program
         let temperature = temperature.unwrap_or(0.3);
         match named {
             Some(name) if openai => {
@@ -69,7 +69,7 @@ impl<'a> Import<'a> {
                     scalar(&name)
                 )
             }
-            // A model of another provider means nothing to whoever stands in.
+            // a model name of another provider is useless for `auto`
             Some(_) => format!("provider: auto, temperature: {temperature}"),
             None => {
                 let message = "no model is named: `auto` takes what is there";
@@ -79,7 +79,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// The name of a model that is not the one for all.
+    /// Returns the name of a model other than the default; assigns one at the first use.
     fn named_model(&mut self, model: String) -> String {
         let known = self.models.iter().find(|(_, known)| *known == model);
         if let Some((name, _)) = known {
@@ -90,7 +90,7 @@ impl<'a> Import<'a> {
         name
     }
 
-    /// The model of a role, if it has one of its own: an agent has one model wherever it speaks.
+    /// Records the model of a role, if it has one. An agent can have only one model here, so later roles give a warning.
     pub(super) fn model_of_role(&mut self, agent: &'a str, role: &'a Json, path: &str) {
         let (kind, llm) = (role.get("LLM_type"), role.get("LLM"));
         if kind.is_none() && llm.is_none() {
@@ -122,13 +122,13 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// How many messages are seen, and after how many a summary is made.
+    /// Returns the number of messages that agents see, after which a summary is also made.
     fn most(&self) -> Option<u64> {
         let most = self.setting("MAX_CHAT_HISTORY")?;
         most.trim().parse::<u64>().ok().filter(|n| *n > 0)
     }
 
-    /// What a state says of its summaries: words of its own, a model of its own.
+    /// Writes the view of a state that has its own prompt or model for summaries.
     pub(super) fn summary_of(&mut self, fields: &Json, path: &str, out: &mut Yaml) {
         for (key, message) in [
             ("summary_last_prompt", "it was never sent, and is left out"),
@@ -162,7 +162,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// What members see of each other, as lines below the routed agent.
+    /// Returns the lines of `view` for the routed agent.
     pub(super) fn view(&mut self) -> Vec<String> {
         let kind = self.root.get("environment_type");
         let of = self.seen();

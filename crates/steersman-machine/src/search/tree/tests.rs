@@ -1,7 +1,7 @@
 use super::*;
 use crate::search::Plan;
 
-/// A world for plans: each block ends, `depth` blocks are a whole branch, and its value is made of its number.
+/// Stands in for the driver: each block ends, and a branch is over after `depth` blocks.
 struct World {
     plan: Plan,
     tree: Tree,
@@ -19,7 +19,7 @@ impl World {
         }
     }
 
-    /// Until it stops.
+    /// Runs the search until it stops.
     fn run(&mut self, value: impl Fn(&Node, usize) -> Option<f64>) -> Stop {
         loop {
             match next(&self.plan, &self.tree) {
@@ -187,7 +187,7 @@ fn a_beam_keeps_its_width_and_goes_on_with_the_best() {
         }
         assert_eq!(from.len(), if level == 0 { 1 } else { 2 });
     }
-    // Of the first level, numbers 1 to 6, the best are 3 and then, of 2 and 6, the first.
+    // Of the first level, numbers 1 to 6, the best is 3; of 2 and 6, which are equal, the first follows.
     let second: Vec<u32> = world.rounds[1]
         .iter()
         .filter_map(|run| match run {
@@ -254,7 +254,8 @@ fn a_tree_that_is_tried_out_ends_before_its_branches_do() {
     assert_eq!((stop.why, world.tree.branches()), (Why::Done, 4));
 }
 
-/// By hand: four rollouts through the root, two through each child; the one child is worth 1 and 0.5, the other 0 and 0.5.
+/// The tree has four rollouts through the root, two through each child. One child's ends are worth 1 and 0.5, the other's 0 and
+/// 0.5.
 #[test]
 fn the_upper_confidence_bound_is_as_worked_out_by_hand() {
     let mut tree = Tree::new(Id::MAIN, Line(1));
@@ -271,12 +272,13 @@ fn the_upper_confidence_bound_is_as_worked_out_by_hand() {
     let seen = seen(&tree);
     assert_eq!((seen[0].visits, seen[1].visits, seen[3].visits), (4, 2, 2));
     assert_eq!((seen[1].mean, seen[3].mean), (Some(7.0), Some(5.0)));
-    // Between the worst (4) and the best (8): 1 and 0.5, and 0 and 0.5. sqrt(2) * sqrt(ln 4 / 2) = 1.177410
+    // Scaled between the worst (4) and the best (8): 1 and 0.5, and 0 and 0.5. sqrt(2) * sqrt(ln 4 / 2) = 1.177410
     let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
     assert!(close(uct(&seen[1], &seen[0]), 0.75 + 1.177_410));
     assert!(close(uct(&seen[3], &seen[0]), 0.25 + 1.177_410));
     assert!(uct(&Seen::default(), &seen[0]).is_infinite());
-    // Two children are as many as it may have: the fifth begins below the first, which has room for none; so below that.
+    // With a width of 3 the root has room for a third child, so the fifth branch
+    // begins there. With a width of 2 the tree is full.
     let plan = Plan {
         width: 3,
         ..Plan::of(Method::Mcts, 9)
@@ -316,10 +318,10 @@ fn there_are_never_more_branches_than_may_be() {
     assert_eq!((stop.why, world.tree.branches()), (Why::Done, MOST));
 }
 
-/// A block by the number of its branch and its depth.
+/// A block: the number of its branch and its depth.
 type Block = (u32, u32);
 
-/// Each block of a tree, and the one that it goes on from.
+/// Returns each block of a tree with the block at which it begins.
 fn drawn(tree: &Tree) -> Vec<(Block, Option<Block>)> {
     let block = |n: &Node| (n.number, n.depth);
     let begun = |n: &Node| n.parent.map(|p| block(&tree.nodes[p]));
@@ -333,7 +335,7 @@ fn drawn(tree: &Tree) -> Vec<(Block, Option<Block>)> {
 fn a_budget_that_never_binds_changes_nothing_of_a_tree() {
     let much = Some(u64::MAX);
     for method in [Method::BestOf, Method::Beam, Method::Rollouts, Method::Mcts] {
-        // One block, so that no first one can be gone on with; and more.
+        // Also with one block a branch, so that no first block can be continued.
         for depth in [1, 3, 5] {
             for n in [1, 4, 7] {
                 let run = |plan: Plan| {
@@ -362,7 +364,8 @@ fn a_budget_that_never_binds_changes_nothing_of_a_tree() {
 
 #[test]
 fn later_branches_are_no_first_blocks() {
-    // The first blocks all are ends: every other branch begins at the root, also where that one is no end.
+    // Both first blocks are ends, so every later branch begins at the root. Branch 3 did,
+    // too; its first block is not one to continue from.
     let plan = Plan {
         width: 2,
         tokens: Some(u64::MAX),

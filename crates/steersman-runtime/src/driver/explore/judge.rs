@@ -1,4 +1,4 @@
-//! Who says what a branch is worth: an expression at once, a tool in a task of its own, an agent on a branch of its own.
+//! Scores of branches: by an expression immediately, by a tool in a task of its own, or by an agent on a branch of its own.
 
 use super::super::Driver;
 use super::super::attempt::{self, FromTask};
@@ -17,17 +17,17 @@ use steersman_machine::search::{self, Plan, Scorer};
 use steersman_machine::snapshot::Snapshot;
 use tokio_util::sync::CancellationToken;
 
-/// How far judging has come.
+/// State of the judgement of a node.
 pub(crate) enum Judging {
     /// A tool runs.
     Tool,
     /// An agent judges on this branch.
     Agent(Id),
-    /// It is known.
+    /// The score, or the reason why there is none.
     Known(Result<f64, String>),
 }
 
-/// Tools that judge for a search: they are told to end when it goes.
+/// Cancels the tools that judge for a search when the search is dropped.
 #[derive(Default)]
 pub(crate) struct Tools(CancellationToken);
 
@@ -52,7 +52,7 @@ impl Judging {
 }
 
 impl Driver {
-    /// These nodes are judged.
+    /// Begins the judgement of these nodes.
     pub(super) async fn judge_all(
         &mut self,
         id: Id,
@@ -127,7 +127,7 @@ impl Driver {
         }
     }
 
-    /// A tool judges, in a task of its own: as many at once as of its calls, and as often as its place lets them through.
+    /// Runs a judging tool in a task of its own, within the slots of the tool and the rate of its place.
     fn run_judge(
         &self,
         id: Id,
@@ -172,7 +172,7 @@ impl Driver {
                 let Some((limiter, ask)) = place else {
                     return slot;
                 };
-                // A long wait is waited for as well: what nobody judged for want of time is not worth the least.
+                // It also waits for a long time if it must: a node that was not judged for lack of time is not worth the least.
                 while let Err(Refused::Long(millis) | Refused::Open(millis)) =
                     limiter.acquire(ask.clone(), &*clock).await
                 {
@@ -193,7 +193,7 @@ impl Driver {
         Judging::Tool
     }
 
-    /// A tool judged.
+    /// Records the score that a tool gave.
     pub(in super::super) fn judged(&mut self, id: Id, of: (Id, Line), raw: Raw) {
         let worth = match raw {
             Raw::Done(value) | Raw::Made { result: value, .. } => search::worth(&value),
@@ -208,7 +208,7 @@ impl Driver {
         }
     }
 
-    /// What was judged is written down, all of it with one line.
+    /// Writes the scores of all judged nodes in one line, once no tool runs any more.
     pub(super) async fn note_judged(&mut self, id: Id) -> Result<(), EngineError> {
         let Some(known) = self.ledger.search(id).cloned() else {
             return Ok(());
@@ -263,7 +263,7 @@ impl Driver {
         self.leave_behind().await
     }
 
-    /// What an agent judged on its branch.
+    /// The score that an agent gave on its branch.
     async fn verdict(&mut self, judge: Id) -> Result<Result<f64, String>, EngineError> {
         let at = self.ledger.branch(judge).map_or(Line::NONE, |b| b.commit);
         let snapshot = self.snapshot_at(judge, at).await?;
@@ -279,10 +279,10 @@ impl Driver {
     }
 }
 
-/// Characters of a reason that are kept.
+/// Most characters of a reason that are kept.
 const WHY: usize = 500;
 
-/// How the top agent of a branch ended, where that was badly: the branch is worth nothing.
+/// The bad end of a branch's top agent, if it ended badly: the branch is worth nothing then.
 fn failed(snapshot: &Snapshot) -> Option<&'static str> {
     let top = snapshot.top().and_then(|top| snapshot.agents.get(&top))?;
     let (_, cause) = top.ended?;

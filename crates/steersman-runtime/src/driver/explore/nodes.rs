@@ -1,29 +1,29 @@
-//! Where branches of a search stood, as far as that is in memory: branches begin there, and it is judged there.
+//! Nodes of a search that are kept in memory: branches begin there, and are judged there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::codec::Hash;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::snapshot::Snapshot;
 
-/// Nodes that a search keeps in memory, beside those at which blocks of a round begin. Beyond it the half of them that was
-/// looked at last stays.
+/// Most nodes that a search keeps in memory, in addition to those at which blocks of a round begin. Above this number only the
+/// half that was used last stays.
 const NODES: usize = 256;
 
-/// A branch, and its commit there.
+/// A branch, and its commit at the node.
 type Place = (Id, Line);
 
-/// Nodes in memory; the others are on the disk.
+/// Nodes in memory; the others are on disk.
 #[derive(Default)]
 pub(super) struct Nodes {
     all: BTreeMap<Place, Kept>,
-    /// How often one was looked at.
+    /// Number of uses so far; orders the nodes by their last use.
     looked: u64,
 }
 
 struct Kept {
     snapshot: Snapshot,
     hash: Hash,
-    /// When it was looked at last.
+    /// Value of `looked` at the last use.
     at: u64,
 }
 
@@ -34,7 +34,7 @@ impl Nodes {
         self.all.insert(of, Kept { snapshot, hash, at });
     }
 
-    /// How a branch stood there, and the hash of that line.
+    /// Returns the snapshot of a node and the hash of its line.
     pub(super) fn kept(&mut self, of: Place) -> Option<(Snapshot, Hash)> {
         self.looked += 1;
         let known = self.all.get_mut(&of)?;
@@ -42,7 +42,7 @@ impl Nodes {
         Some((known.snapshot.clone(), known.hash))
     }
 
-    /// Of too many those stay that were looked at last, and these.
+    /// Drops nodes if there are too many. Those that were used last stay, and those in `but`.
     pub(super) fn forget(&mut self, but: &BTreeSet<Place>) {
         if self.all.len() <= NODES {
             return;

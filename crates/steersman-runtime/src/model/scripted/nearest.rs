@@ -1,14 +1,14 @@
-//! What comes nearest to what was wanted, and what differs: for failures of tests.
+//! Near matches and differences, for the failure messages of tests.
 
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// Words of a text that are shown.
+/// Most words of a text that are shown.
 const SHOWN: usize = 12;
-/// Differences that are shown.
+/// Most differences that are shown.
 const ROWS: usize = 6;
 
-/// The first words of a text, on one line.
+/// Returns the first words of a text, on one line.
 pub fn short(text: &str) -> String {
     let mut words = text.split_whitespace();
     let begin: Vec<&str> = words.by_ref().take(SHOWN).collect();
@@ -17,7 +17,7 @@ pub fn short(text: &str) -> String {
     format!("{cut}{more}")
 }
 
-/// How far two names are apart: how many characters must change.
+/// Returns the edit distance of two names, in characters.
 pub fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -33,7 +33,7 @@ pub fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// What differs between two values, one row each: objects key by key, texts from their first word that differs.
+/// Returns the differences between two values, one row each: objects by key, texts from the first word that differs.
 pub fn differs(there: &Json, here: &Json) -> Vec<String> {
     let mut rows = Vec::new();
     walk("", there, here, &mut rows);
@@ -56,7 +56,7 @@ fn walk(at: &str, there: &Json, here: &Json, rows: &mut Vec<String>) {
     };
     match (there, here) {
         (Json::Object(a), Json::Object(b)) => {
-            // in an order that does not depend on how objects are kept
+            // Sorted, so that the order does not depend on the map type.
             let sorted = a.iter().collect::<BTreeMap<_, _>>();
             for (key, value) in sorted {
                 match b.get(key) {
