@@ -1,27 +1,29 @@
 //! Random sessions: the invariants must hold in any order of events. Every session follows from its seed.
 
 mod beside;
+mod routers;
 
 use self::beside::{found, summed};
+use self::routers::routed;
 use super::modes::{follow_from_commits, moody};
-use super::net::{Draft, expr, forks, offer, offers, text, ty};
+use super::net::{Draft, forks, offer, offers, text, ty};
 use super::world::{Fault, Held, World, fault, whole};
 use serde_json::{Value as Json, json};
 use steersman_machine::branch::awaited;
 use steersman_machine::commit::{Kind, Usage};
-use steersman_machine::context::Purpose;
+use steersman_machine::context::{Purpose, purpose};
 use steersman_machine::effect::{
     Answer, Ask, Cancelled, Failure, NewWrite, Offered, Outcome, Retry, Work,
 };
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::expression::Data;
+use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::{Class, Reduce};
 use steersman_machine::join::JoinOn;
 use steersman_machine::mapping::{self, Raw};
 use steersman_machine::network::{
-    AgentDef, Aging, Begin, Beyond, BuiltIn, Choosable, Chooser, Compact, Desk, Exit, ExitCause,
-    ExitTo, Fallback, GoOn, Graph, Handoff, Network, Offer, OnChange, Orchestrator, Order, RouteBy,
-    Seen, Speaker, StateNode, SummaryDef, Task, ToolUse, Turns, TypeKind, ViewDef,
+    Aging, Beyond, BuiltIn, Chooser, Compact, Network, Offer, Parameters, ToolUse, Turns, TypeKind,
 };
+use steersman_machine::reflect::is_judging;
 use steersman_machine::snapshot::Phase;
 
 /// A random number generator (SplitMix64): the same on every machine, and good enough to pick events.
@@ -171,13 +173,10 @@ pub fn network(seed: u64) -> Network {
         .native("judge", Class::Read)
         .change_tool("judge", |tool| {
             let list = ty(TypeKind::List(Box::new(text())));
-            tool.parameters =
-                steersman_machine::network::Parameters::Fields(vec![("answers".into(), list)]);
+            tool.parameters = Parameters::Fields(vec![("answers".into(), list)]);
         })
         .change_tool("mail", |tool| {
-            tool.simulate = Some(steersman_machine::expression::Data::Plain(json!(
-                "as if sent"
-            )));
+            tool.simulate = Some(Data::Plain(json!("as if sent")));
         })
         .fork();
     let mut network = routed(draft).build();
@@ -226,179 +225,6 @@ fn small_and_varied(network: &mut Network, seed: u64) {
             }
             .into();
         }
-    }
-}
-
-/// Adds every kind of router, and its members.
-fn routed(draft: Draft) -> Draft {
-    draft
-        .change("lead", |agent| {
-            agent.extract = vec!["topic".into(), "heap".into()];
-        })
-        .change("helper", |agent| agent.extract = vec!["sum".into()])
-        .route("hall", hall())
-        .route("shop", shop())
-        .route("relay", relay())
-        .route(
-            "panel",
-            RouteBy::Pick(["clerk", "deep"].map(choosable).to_vec()),
-        )
-        .change("hall", |agent| {
-            of_route(agent, Fallback::Stay, Seen::SinceEntry);
-            sums_up(agent, 2, None);
-        })
-        .change("clerk", |agent| {
-            agent.view = Some(ViewDef {
-                of: Seen::Shared,
-                window: Some(2),
-                summary: Some(Box::new(summary(3))),
-                relevant: 0,
-            });
-        })
-        .change("shop", |agent| {
-            of_route(agent, Fallback::Member("clerk".into()), Seen::Shared);
-            sums_up(agent, 1, None);
-            agent.extract = vec!["topic".into(), "seen".into()];
-        })
-        .change("relay", |agent| {
-            of_route(agent, Fallback::Finish, Seen::SinceLastSpoke);
-            sums_up(agent, 1, Some(1));
-        })
-        .agent_turns(
-            "buyer",
-            Turns::Dialogue,
-            offers(&["look", "note", "done", "need_help"], &[]),
-        )
-        .agent_turns(
-            "payer",
-            Turns::Dialogue,
-            offers(&["pay", "done", "need_help"], &["deep"]),
-        )
-        .agent_turns("first", Turns::Dialogue, offers(&["look", "handoff"], &[]))
-        .agent_turns("second", Turns::Dialogue, offers(&["mail", "handoff"], &[]))
-        .built_in("done", BuiltIn::Done, &[])
-        .built_in("need_help", BuiltIn::NeedHelp, &[("request", text())])
-        .built_in(
-            "handoff",
-            BuiltIn::Handoff,
-            &[("to", text()), ("reason", text())],
-        )
-}
-
-/// Returns a graph of states that uses every feature.
-fn hall() -> RouteBy {
-    let speaker = |name: &str| Speaker {
-        agent: name.into(),
-        role: name.into(),
-        instructions: None,
-        extract: if name == "quick" {
-            vec!["topic".into()]
-        } else {
-            Vec::new()
-        },
-    };
-    let exit = |cause, to: &str| Exit {
-        cause,
-        to: match to {
-            "finish" => ExitTo::Finish,
-            state => ExitTo::State(state.into()),
-        },
-    };
-    let judge =
-        |words: &str| ExitCause::Judge(steersman_machine::expression::Template::plain(words));
-    let node = |order, reset, exits| StateNode {
-        scene: None,
-        speakers: vec![speaker("clerk"), speaker("quick"), speaker("deep")],
-        order,
-        begin: Some(Begin {
-            speaker: "quick".into(),
-            say: Some(steersman_machine::expression::Template::plain("Welcome.")),
-        }),
-        exits,
-        view: None,
-        reset,
-    };
-    let open = vec![
-        exit(judge("It is settled."), "shut"),
-        exit(judge("It is over."), "finish"),
-        exit(ExitCause::AfterMessages(4), "shut"),
-    ];
-    let shut = vec![
-        exit(ExitCause::AfterMessages(3), "finish"),
-        exit(judge("Again."), "open"),
-    ];
-    let states = [
-        ("open".into(), node(Order::ByModel, true, open)),
-        ("shut".into(), node(Order::Random, false, shut)),
-    ];
-    RouteBy::States(Graph {
-        states: states.into(),
-        start: "open".into(),
-    })
-}
-
-/// Returns a concierge whose second task needs the first.
-fn shop() -> RouteBy {
-    let task = |name: &str, after: &[&str], done: Option<&str>| Task {
-        name: name.into(),
-        agent: name.into(),
-        after: after.iter().map(|n| Name::from(*n)).collect(),
-        done: done.map(expr),
-        requires: Vec::new(),
-        clear: vec!["other".into()],
-        may_end: true,
-        may_release: true,
-    };
-    RouteBy::Tasks(Desk {
-        tasks: vec![
-            task("buyer", &[], Some("state.seen is not none")),
-            task("payer", &["buyer"], None),
-        ],
-        default: Some("clerk".into()),
-        orchestrator: Orchestrator::default(),
-        go_on: GoOn::Request,
-        on_change: OnChange::Switch,
-    })
-}
-
-fn relay() -> RouteBy {
-    let to = [
-        ("first".into(), vec!["second".into()]),
-        ("second".into(), vec!["first".into()]),
-    ];
-    RouteBy::Handoff(Handoff {
-        to: to.into(),
-        start: "first".into(),
-    })
-}
-
-fn choosable(name: &str) -> Choosable {
-    Choosable {
-        agent: name.into(),
-        when: None,
-    }
-}
-
-fn summary(every: u32) -> SummaryDef {
-    SummaryDef {
-        every,
-        model: "default".into(),
-        prompt: None,
-        own: true,
-    }
-}
-
-fn sums_up(agent: &mut AgentDef, every: u32, window: Option<u32>) {
-    if let steersman_machine::network::Does::Route(route) = &mut agent.does {
-        route.view.summary = Some(Box::new(summary(every)));
-        route.view.window = window;
-    }
-}
-
-fn of_route(agent: &mut AgentDef, to: Fallback, of: Seen) {
-    if let steersman_machine::network::Does::Route(route) = &mut agent.does {
-        route.asks.unusable.to = to;
-        route.view.of = of;
     }
 }
 
@@ -579,9 +405,8 @@ fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<
         (Work::Model, _) => {
             let snapshot = world.at(out.branch);
             let routed = snapshot.agent(out.wish.agent).kind == Kind::Routed;
-            let purpose =
-                steersman_machine::context::purpose(&world.cx(), snapshot, out.wish.agent);
-            let judges = steersman_machine::reflect::is_judging(snapshot, out.wish.agent);
+            let purpose = purpose(&world.cx(), snapshot, out.wish.agent);
+            let judges = is_judging(snapshot, out.wish.agent);
             let outcome = match (tame, purpose) {
                 (false, _) if judges => super::judged::verdict(dice, effect),
                 (true, _) => said(effect, "Done.", Vec::new()),

@@ -646,6 +646,17 @@ impl Driver {
 
     // ---- what people do
 
+    /// Reads the plan of a search as a person or a program wrote it, and checks all of it.
+    fn wanted_plan(&self, plan: &str) -> Result<Plan, String> {
+        let json: Json = serde_json::from_str(plan).map_err(|e| e.to_string())?;
+        let network = self.network();
+        let plan = Plan::checked(&json, network)?;
+        if let Some(Scorer::Expr(score)) = &plan.score {
+            check_worth(&network.source, &score.source).map_err(|why| format!("`score`: {why}"))?;
+        }
+        Ok(plan)
+    }
+
     /// Begins a search that a person asks for: opens the root branch, which waits at its first model call.
     pub(super) async fn begin_search(
         &mut self,
@@ -655,17 +666,7 @@ impl Driver {
         say: Option<String>,
         plan: &str,
     ) -> Result<Acted, EngineError> {
-        let read = serde_json::from_str::<Json>(plan).map_err(|e| e.to_string());
-        let network = self.network();
-        let checked = read.and_then(|json| {
-            let plan = Plan::checked(&json, network)?;
-            if let Some(Scorer::Expr(score)) = &plan.score {
-                check_worth(&network.source, &score.source)
-                    .map_err(|why| format!("`score`: {why}"))?;
-            }
-            Ok(plan)
-        });
-        let plan = match checked {
+        let plan = match self.wanted_plan(plan) {
             Ok(plan) => plan,
             Err(why) => return Ok(Err(why)),
         };
