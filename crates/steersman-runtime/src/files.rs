@@ -14,10 +14,19 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // A pipe may have taken its place since. On a plain file the flag has no effect.
+        // A pipe may have taken its place since.
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
     }
-    let file = options.open(path)?;
+    let opened = match options.open(path) {
+        // A plain file that a program of another machine keeps a lease on (Samba): the system takes it back meanwhile.
+        Err(e) if e.kind() == ErrorKind::WouldBlock => {
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::custom_flags(options, 0);
+            options.open(path)
+        }
+        opened => opened,
+    };
+    let file = opened?;
     judge(&file.metadata()?)?;
     Ok(file)
 }

@@ -12,7 +12,6 @@ use super::home::{Home, Put};
 use super::owner;
 use crate::regular;
 use rusqlite::Connection;
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -25,9 +24,6 @@ const OPEN: &str = ".open";
 
 /// Beside it: held while one enters, so that nobody takes who is refused for one who has it open.
 const GATE: &str = ".gate";
-
-/// Bytes from which on a journal is moved into the file. One that begins again is cut to less.
-pub(super) const LONG: u64 = 4 << 20;
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -243,7 +239,6 @@ impl Entry {
             }
         }
         Ok(Guard {
-            names: Names::of(path),
             lock,
             journal,
             file: file.map_err(failed)?,
@@ -338,32 +333,8 @@ impl Lock {
 pub(super) struct Guard {
     lock: Lock,
     journal: Journal,
-    names: Names,
     /// The journal, whatever became of its name.
     file: File,
-}
-
-/// What the guarded files are called in the folder of the store.
-struct Names {
-    lock: OsString,
-    journal: OsString,
-    index: OsString,
-}
-
-impl Names {
-    fn of(store: &Path) -> Self {
-        let name = store.file_name().unwrap_or_default();
-        let named = |ending: &str| {
-            let mut name = name.to_owned();
-            name.push(ending);
-            name
-        };
-        Self {
-            lock: Path::new(&named(".owners")).join(OPEN).into(),
-            journal: named("-wal"),
-            index: named("-shm"),
-        }
-    }
 }
 
 impl Guard {
@@ -372,36 +343,34 @@ impl Guard {
     }
 
     /// Refuses to go on if the file, the lock on its name or its journal is no longer in its place: another process would find
-    /// other files there, and what is written here may be lost. This runs with each transaction, so all but the file are looked up
-    /// in its folder, which is open.
+    /// other files there, and what is written here may be lost.
     pub(super) fn still(&self) -> Result<(), StoreError> {
+        self.is_there()?;
         if !cfg!(unix) {
             return Ok(());
         }
-        let gone = |what: &str| {
-            let what = format!(
-                "{what} was removed or replaced while it was open; nothing more is written"
-            );
-            Err(io(self.path(), Error::other(what)))
-        };
-        if !self.lock.held.is_there() {
-            return gone("the file");
+        let name = owner::folder(self.path()).join(OPEN);
+        if inode(&name).ok() != Some(self.lock.place) {
+            return Err(self.gone("the folder with its locks"));
         }
-        let inode_of = |name| match self.lock.held.first_home() {
-            Some(home) => home.inode_of(name),
-            None => inode(&self.path().with_file_name(name)).ok(),
-        };
-        if inode_of(&self.names.lock) != Some(self.lock.place) {
-            return gone("the folder with its locks");
-        }
-        let journal = Journal {
-            file: inode_of(&self.names.journal),
-            index: inode_of(&self.names.index),
-        };
-        if journal != self.journal {
-            return gone("its journal");
+        if !self.has_journal() {
+            return Err(self.gone("its journal"));
         }
         Ok(())
+    }
+
+    /// Refuses to go on if another file, or none, is at the path of the store.
+    pub(super) fn is_there(&self) -> Result<(), StoreError> {
+        if self.lock.held.is_there() {
+            return Ok(());
+        }
+        Err(self.gone("the file"))
+    }
+
+    fn gone(&self, what: &str) -> StoreError {
+        let what =
+            format!("{what} was removed or replaced while it was open; nothing more is written");
+        io(self.path(), Error::other(what))
     }
 
     /// Whether the journal and its index have their names.
@@ -473,16 +442,6 @@ impl Guard {
         file.seek(SeekFrom::Start(0))?;
         file.read_to_end(&mut ours)?;
         home.put(self.lock.held.inode(), "-wal", file, &ours)
-    }
-
-    /// Moves the journal into the file if it is long, and says whether it was. Called after a transaction that has a stamp: the
-    /// journal that begins next follows that state. A failure is none of the transaction, which is on disk; the next call tries again.
-    pub(super) fn shorten_journal(&self, conn: &Connection) -> bool {
-        let is_long = self.file.metadata().is_ok_and(|found| found.len() >= LONG);
-        if is_long {
-            let _ = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        }
-        is_long
     }
 
     /// The last connection of this handle is about to close. One whose journal is not in its place neither moves it into the

@@ -295,11 +295,6 @@ impl Held {
         !cfg!(unix) || inode(&self.path).ok() == Some(self.inode)
     }
 
-    /// The folder and name that the file had when it was opened; none if this user may not read that folder.
-    pub(super) fn first_home(&self) -> Option<&Home> {
-        self.home.as_ref()
-    }
-
     /// The present folder and name of the file; `None` if it is not found.
     pub(super) fn home(&self) -> Option<Home> {
         let found = || Home::found(self.file().ok()?);

@@ -54,12 +54,7 @@ impl Home {
 
     /// Which file has the store's name with this ending.
     pub(super) fn inode(&self, ending: &str) -> Option<Inode> {
-        self.inode_of(&self.named(ending))
-    }
-
-    /// Which file has this name in the folder.
-    pub(super) fn inode_of(&self, name: &OsStr) -> Option<Inode> {
-        let found = statat(&self.folder, name, AtFlags::empty()).ok()?;
+        let found = statat(&self.folder, self.named(ending), AtFlags::empty()).ok()?;
         Some((found.st_dev as u64, found.st_ino as u64))
     }
 

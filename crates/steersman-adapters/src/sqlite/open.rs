@@ -3,7 +3,7 @@
 //! The file is judged first by its first bytes, then by its journal and its mark. Foreign files are not touched. A store that
 //! may know less than what happened is opened for reading only, until a person accepts it.
 
-use super::enter::{Entry, Guard, Journal, LONG, before_all};
+use super::enter::{Entry, Guard, Journal, before_all};
 use super::error::{io, sql};
 use super::file::{FileId, Held, beside, put_aside, real};
 use super::mark;
@@ -250,9 +250,6 @@ fn settings(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(64);
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "foreign_keys", "OFF")?;
-    // A journal is moved into the file at a state that has a stamp, and not wherever it became long.
-    conn.pragma_update(None, "wal_autocheckpoint", 0)?;
-    conn.pragma_update(None, "journal_size_limit", LONG as i64 - 1)?;
     // Triggers and views of other programs do not run: a store has none (`shape`).
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)

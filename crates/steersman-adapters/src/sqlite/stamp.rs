@@ -5,10 +5,8 @@
 //! and the newest of them is there. So a journal names the state that the file below has to be in. A file that was being brought
 //! up to date from its journal is in one of the states that the journal itself names.
 //!
-//! A stamp is a page more in the journal. Once an effect of class `unsafe` began in a store, each transaction has one. Before that
-//! only those have one between which a journal ends and the next one begins: the first and the last of a process, and one in
-//! [`SPARSE`], with the one after it where the journal was moved into the file. A file in the state of another transaction lies
-//! between two stamps of one journal, which holds all that the file lacks.
+//! A stamp is a page more in the journal, which is close to half of a small transaction. So transactions have one from the first
+//! effect of class `unsafe` on. The first stamp of a store follows the id that the store had before.
 
 use super::file::{Held, beside};
 use super::wal::{self, Journal};
@@ -19,17 +17,13 @@ use std::collections::BTreeSet;
 const SIGN: &[u8; 8] = b"\xffstate\xfe\xff";
 const STATE: usize = 8;
 
-/// Transactions of a round: each begins with a stamp, also in a store in which nothing `unsafe` ever began.
-pub(super) const SPARSE: u32 = 64;
-
 type State = [u8; STATE];
 
-/// **Stored** as the sign, both states, and 1 if each later transaction has a stamp.
+/// **Stored** as the sign and both states.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     is: State,
     follows: State,
-    each: bool,
 }
 
 impl Stamp {
@@ -37,16 +31,15 @@ impl Stamp {
     fn find(bytes: &[u8]) -> Option<Self> {
         let at = memchr::memmem::find(bytes, SIGN)? + SIGN.len();
         let (is, rest) = bytes[at..].split_first_chunk()?;
-        let (follows, rest) = rest.split_first_chunk()?;
+        let (follows, _) = rest.split_first_chunk()?;
         Some(Self {
             is: *is,
             follows: *follows,
-            each: *rest.first()? == 1,
         })
     }
 
     fn bytes(self) -> Vec<u8> {
-        [&SIGN[..], &self.is, &self.follows, &[u8::from(self.each)]].concat()
+        [&SIGN[..], &self.is, &self.follows].concat()
     }
 }
 
@@ -56,7 +49,7 @@ pub(super) struct Newest {
     pub(super) store: String,
     /// Whether an effect of class `unsafe` ever began in the store.
     pub(super) begun: bool,
-    /// How many had a stamp.
+    /// How many transactions had a stamp, and one for those that made its tables.
     pub(super) written: u64,
 }
 
@@ -66,20 +59,28 @@ pub(super) fn begun(conn: &Connection) -> rusqlite::Result<bool> {
         .query_row([], |r| r.get(0))
 }
 
-/// Stamps the transaction that is open, as the last thing in it. `begins`: an effect of class `unsafe` begins with it. With the
-/// first one the store gets another id, since copies that were made before are other stores from then on.
+/// Counts the transaction that is open, as the last statement of it, and stamps it if an effect of class `unsafe` ever began in the
+/// store. `begins`: one begins with it. With the first one the store gets another id, since copies that were made before are
+/// other stores from then on.
 pub(super) fn stamp(conn: &Connection, begins: bool) -> rusqlite::Result<Newest> {
-    let (before, is, begun): (Vec<u8>, State, bool) = conn
-        .prepare_cached("SELECT stamp, randomblob(8), begun FROM store")?
-        .query_row([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)))?;
-    let follows = Stamp::find(&before).map_or([0; STATE], |before| before.is);
-    let each = begun || begins;
-    let stamp = Stamp { is, follows, each };
+    type Before = (Vec<u8>, Vec<u8>, State, bool);
+    let (before, id, is, begun): Before = conn
+        .prepare_cached("SELECT stamp, id, randomblob(8), begun FROM store")?
+        .query_row([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?)))?;
+    let follows = match Stamp::find(&before) {
+        Some(before) => before.is,
+        None => id.first_chunk().copied().unwrap_or_default(),
+    };
+    let stamp = if begun || begins {
+        Stamp { is, follows }.bytes()
+    } else {
+        before
+    };
     conn.prepare_cached(
         "UPDATE store SET written = written + 1, stamp = ?1, begun = begun OR ?2,
          id = CASE WHEN ?2 > begun THEN randomblob(16) ELSE id END RETURNING lower(hex(id)), begun, written",
     )?
-    .query_row(params![stamp.bytes(), begins], newest)
+    .query_row(params![stamp, begins], newest)
 }
 
 pub(super) fn newest(row: &Row<'_>) -> rusqlite::Result<Newest> {
@@ -128,12 +129,15 @@ fn fits(journal: &Journal<'_>, root: u32, held: &Held) -> std::io::Result<bool> 
         Some(before) => held.read(u64::from(before) * journal.page as u64, journal.page)?,
         None => Vec::new(),
     };
+    let Some(first) = stamps.first() else {
+        // Nothing `unsafe` ever began, and nothing tells; or another program wrote it.
+        return Ok(Stamp::find(&page).is_none());
+    };
     if let Some(below) = Stamp::find(&page) {
-        let Some(first) = stamps.first() else {
-            // Another program may have written it, where each transaction of ours has one.
-            return Ok(!below.each);
-        };
         return Ok(first.follows == below.is || stamps.iter().any(|s| s.is == below.is));
+    }
+    if memchr::memmem::find(&page, &first.follows).is_some() {
+        return Ok(true);
     }
     // One that is new, or was written anew as a whole: all of it is in the journal. SQLite keeps one page for its locks.
     let pages: BTreeSet<u32> = journal.pages().map(|(page, _)| page).collect();

@@ -6,7 +6,7 @@ use super::error::sql;
 use super::mark;
 use super::open::{Reads, reader};
 use super::owner::OwnerLock;
-use super::stamp::{Newest, SPARSE, begun, stamp};
+use super::stamp::{Newest, begun, stamp};
 use super::watch::Watch;
 use rusqlite::Connection;
 use std::path::PathBuf;
@@ -73,10 +73,6 @@ pub(super) struct State {
     is_told: bool,
     /// Events that this process accepted.
     events: u64,
-    /// Transactions of this round. The first of each has a stamp.
-    round: u32,
-    /// The last transaction has a stamp.
-    is_stamped: bool,
     watch: Watch,
     /// How often something changed in the folders of the store. What was found out by a look holds while this stays.
     changes: u64,
@@ -111,8 +107,6 @@ impl State {
             begins: false,
             is_told: false,
             events: 0,
-            round: 0,
-            is_stamped: true,
             watch,
             changes: 0,
             in_place: None,
@@ -138,7 +132,7 @@ impl State {
     fn commits(&mut self, conn: &Connection) -> Result<Option<Newest>, StoreError> {
         let begun = self.begun(conn).map_err(|e| sql(&self.path, e))?;
         let failed = |e| sql(&self.path, e);
-        if !(begun || self.begins || self.round == 0) {
+        if !(begun || self.begins) {
             return Ok(None);
         }
         let newest = stamp(conn, self.begins).map_err(failed)?;
@@ -151,15 +145,7 @@ impl State {
     }
     /// The transaction is on disk. Before an effect of class `unsafe` begins the mark is, too.
     fn committed(&mut self, conn: &Connection, now: Option<Newest>) -> Result<(), StoreError> {
-        // The first transaction of the journal that begins then has a stamp, too.
-        let begins_anew = self.round == 0 && self.guard.shorten_journal(conn);
-        self.round = if begins_anew {
-            0
-        } else {
-            (self.round + 1) % SPARSE
-        };
-        self.is_stamped = now.is_some();
-        let Some(now) = now.filter(|now| now.begun) else {
+        let Some(now) = now else {
             return Ok(());
         };
         mark::tell(&self.path, &now.store, now.written, self.begins)?;
@@ -186,22 +172,25 @@ impl State {
         self.unmarked = unmarked.then_some(self.changes);
         Ok(begun)
     }
-    /// Refuses to go on if the store's files are not in their places: others would not find what is written here. A store that has a
-    /// mark is looked at each time: its mark is found by the path, and a folder further up may get another name unnoticed.
+    /// Refuses to go on if the store's files are not in their places: others would not find what is written here. In a store that has
+    /// a mark all of them are looked up each time. In others the file is, and the rest once the system reported a change: nobody
+    /// else may write then, and a tenth of a transaction is saved.
     fn look(&mut self) -> Result<(), StoreError> {
         if !self.watch.is_quiet() {
             self.changes += 1;
         }
-        if self.unmarked.is_none() || self.in_place != Some(self.changes) {
-            self.guard.still()?;
-            self.in_place = Some(self.changes);
+        if self.unmarked == Some(self.changes) && self.in_place == Some(self.changes) {
+            return self.guard.is_there();
         }
+        self.guard.still()?;
+        self.in_place = Some(self.changes);
         Ok(())
     }
-    /// Whether the owner's lock of a session lies where others look for it.
+    /// Returns true if the owner's lock of a session is where others look for it.
     pub(super) fn is_locked(&mut self, no: i64, lock: &OwnerLock) -> bool {
+        let is_marked = self.unmarked.is_none();
         let found = &mut self.sessions.entry(no).or_default().locked;
-        if *found != Some(self.changes) {
+        if is_marked || *found != Some(self.changes) {
             *found = lock.still().then_some(self.changes);
         }
         found.is_some()
@@ -214,17 +203,6 @@ impl State {
             alone.query_row(begun, [], |r| r.get(0))
         });
         begun.unwrap_or(false)
-    }
-    /// The last connection of this handle is about to close, and SQLite moves the journal into the file with the last of all. The
-    /// journal that begins next has to name that state.
-    fn closes(&self, conn: &Connection) {
-        if !self.is_stamped && self.guard.still().is_ok() {
-            // Without it an older copy of the file may be taken for this one. Nothing that was acknowledged depends on it.
-            let _ = conn.execute_batch("BEGIN IMMEDIATE");
-            let _ = stamp(conn, false);
-            let _ = conn.execute_batch("COMMIT");
-        }
-        self.guard.ends(conn);
     }
     /// Whether this epoch was found to be the newest in this transaction: nobody else writes while it is open, and
     /// whoever claims in it begins anew here.
@@ -289,7 +267,7 @@ impl Writer {
                         task.finish(&mut state, result.clone());
                     }
                 }
-                state.closes(&conn);
+                state.guard.ends(&conn);
             })?;
         Ok(Self {
             queue,

@@ -374,7 +374,7 @@ async fn a_reader_does_not_keep_the_file_from_saying_that_it_needs_a_mark() {
 /// Lines that are missing are missing in the copy, too.
 #[tokio::test]
 async fn a_backup_of_a_store_that_is_not_driven_is_not_driven() {
-    let life = Life::new(None).await;
+    let life = Life::new(1).await;
     let (journal, backup) = (&life.moments[15].1, &life.moments[9].2);
     assert_eq!(life.lines(backup, journal).await, None);
     let looks = SqliteOptions {
@@ -430,8 +430,8 @@ struct Life {
 const TRANSACTIONS: u64 = 16;
 
 impl Life {
-    /// With a mark from some transaction on, or without one.
-    async fn new(unsafe_from: Option<u64>) -> Self {
+    /// With a mark from some transaction on.
+    async fn new(unsafe_from: u64) -> Self {
         let folder = Folder::new();
         let mut moments = Vec::new();
         let mut open = None;
@@ -447,7 +447,7 @@ impl Life {
                 (store, claim)
             };
             let mut next = batch(n + 1_000 * claim.epoch, &[n as u8; 700], true);
-            next.begins_unsafe = unsafe_from.is_some_and(|from| n >= from && n % 3 == 0);
+            next.begins_unsafe = n >= unsafe_from && n % 3 == 0;
             // What is not written in this journal lies in pages of its own.
             next.rows[0].bytes = vec![n as u8; 5_000].into();
             store.append(&claim, next).await.unwrap();
@@ -460,8 +460,8 @@ impl Life {
                 bytes(backup),
             ));
             match n % 8 {
-                // Another program moves the journal into the file, and it begins again.
-                3 if unsafe_from.is_some() => {
+                // The journal is emptied and begins again.
+                3 => {
                     let conn = rusqlite::Connection::open(folder.file()).unwrap();
                     conn.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))
                         .unwrap();
@@ -483,11 +483,6 @@ impl Life {
 
     /// The lines that are there if the store is driven, each whole.
     async fn lines(&self, file: &[u8], journal: &[u8]) -> Option<usize> {
-        self.count(file, journal, 5_000).await
-    }
-
-    /// The same for lines of so many bytes.
-    async fn count(&self, file: &[u8], journal: &[u8], len: usize) -> Option<usize> {
         let beside = |ending: &str| self.folder.file().with_extension(ending);
         let _ = std::fs::remove_file(beside("db-shm"));
         std::fs::write(self.folder.file(), file).unwrap();
@@ -500,9 +495,10 @@ impl Life {
         };
         let rows = store.rows("a", Line(1), Line::MAX, 999).await.unwrap();
         for (k, row) in rows.iter().enumerate() {
-            assert!(
-                *row.bytes == *vec![k as u8 + 1; len],
-                "line {k}: nothing is missing before"
+            assert_eq!(
+                *row.bytes,
+                [k as u8 + 1; 5_000],
+                "nothing is missing before"
             );
         }
         assert!(store.check_structure().await.unwrap().is_empty());
@@ -517,7 +513,7 @@ impl Life {
 /// Whatever is put beside the journal of a killed process: the store is whole, or it is not driven.
 #[tokio::test]
 async fn a_file_that_was_put_before_a_journal_is_not_driven_unless_nothing_is_missing() {
-    let life = Life::new(Some(5)).await;
+    let life = Life::new(5).await;
     let last = life.moments.len() - 1;
     let (mut driven, mut refused) = (0, 0);
     for at in 0..=last {
@@ -541,76 +537,10 @@ async fn a_file_that_was_put_before_a_journal_is_not_driven_unless_nothing_is_mi
     assert!(driven > 3 && refused > 40, "{driven} {refused}");
 }
 
-/// Without a mark nobody knows what was acknowledged last. What is there belongs together all the same.
-#[tokio::test]
-async fn no_file_is_mixed_with_the_journal_of_another() {
-    let life = Life::new(None).await;
-    let (mut driven, mut refused) = (0, 0);
-    for (at, (_, journal, _)) in life.moments.iter().enumerate() {
-        // Between two stamps a file is not known to be newer than its journal.
-        let process = |moment: usize| (moment + 2) / 8;
-        let all = life.moments.iter().enumerate();
-        for (of, (file, _, backup)) in
-            all.filter(|(of, _)| *of <= at || process(*of) != process(at))
-        {
-            for file in [file, backup] {
-                let lines = life.lines(file, journal).await;
-                assert!(
-                    lines.is_none_or(|lines| lines == at + 1),
-                    "journal of {at}, file of {of}: {lines:?}"
-                );
-                driven += u32::from(lines.is_some());
-                refused += u32::from(lines.is_none());
-            }
-        }
-    }
-    assert!(driven > 50 && refused > 200, "{driven} {refused}");
-}
-
-/// A process that writes for long moves its journal into the file by itself.
-#[tokio::test]
-async fn no_file_is_mixed_with_a_journal_that_began_again() {
-    let folder = Folder::new();
-    let store = folder.store();
-    store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
-    let mut moments = Vec::new();
-    let bytes = |path: PathBuf| std::fs::read(path).unwrap_or_default();
-    for n in 1..=200 {
-        let mut next = batch(n, &[n as u8; 700], true);
-        next.rows[0].bytes = vec![n as u8; 120_000].into();
-        store.append(&claim, next).await.unwrap();
-        // Some before and some after the journal began again.
-        if [20, 60, 63, 64, 65, 66, 67, 130, 200].contains(&n) {
-            moments.push((n, bytes(folder.file()), bytes(journal(&folder))));
-        }
-    }
-    let began_again = |pair: &[(u64, Vec<u8>, Vec<u8>)]| pair[1].2.get(..32) != pair[0].2.get(..32);
-    assert!(moments.windows(2).filter(|pair| began_again(pair)).count() > 1);
-    drop((store, claim));
-    let life = Life {
-        folder,
-        moments: Vec::new(),
-    };
-    let (mut driven, mut refused) = (0, 0);
-    for (at, _, journal) in &moments {
-        for (of, file, _) in &moments {
-            let lines = life.count(file, journal, 120_000).await;
-            assert!(
-                lines.is_none_or(|lines| lines as u64 == *at),
-                "journal of {at}, file of {of}: {lines:?}"
-            );
-            driven += u32::from(lines.is_some());
-            refused += u32::from(lines.is_none());
-        }
-    }
-    assert!(driven > 20 && refused > 20, "{driven} {refused}");
-}
-
 /// A file that is brought up to date may be cut off at any page: its journal has all that it needs.
 #[tokio::test]
 async fn a_kill_while_the_journal_is_moved_into_the_file_loses_nothing() {
-    let life = Life::new(Some(5)).await;
+    let life = Life::new(5).await;
     let last = life.moments.last().unwrap();
     assert_eq!(life.lines(&last.0, &last.1).await, Some(16));
     let moved = std::fs::read(life.folder.file()).unwrap();
@@ -627,7 +557,7 @@ async fn a_kill_while_the_journal_is_moved_into_the_file_loses_nothing() {
 /// What is looked at while its journal is not its own is the file; accepting it keeps the journal under another name.
 #[tokio::test]
 async fn a_backup_that_was_put_before_a_journal_is_driven_once_a_person_says_so() {
-    let life = Life::new(None).await;
+    let life = Life::new(1).await;
     let (journal, backup) = (&life.moments[15].1, &life.moments[9].2);
     assert_eq!(life.lines(backup, journal).await, None);
     let refused = SqliteStore::open(life.folder.file()).err().unwrap();

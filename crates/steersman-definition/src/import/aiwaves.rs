@@ -5,7 +5,7 @@
 //! are written as comments, in one place (`Import::reserved`).
 //!
 //! ```
-//! use steersman_machine::definition::import::aiwaves::import;
+//! use steersman_definition::import::aiwaves::import;
 //! let file = r#"{
 //!   "agents": { "Ann": { "style": "calm", "roles": { "talk": "host" } } },
 //!   "states": { "talk": { "agent_states": { "host": { "task": { "task": "Greet." } } } } },
