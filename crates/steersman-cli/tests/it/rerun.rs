@@ -147,6 +147,25 @@ fn a_rerun_of_a_session_that_adopted_a_forecast_verifies() {
     }
 }
 
+/// A branch that was adopted and then left before its end has fewer lines in a rerun than were adopted.
+#[test]
+fn a_rerun_of_a_session_that_went_back_behind_an_adoption_verifies() {
+    let (world, session) = with_a_limit();
+    for args in [
+        &["fork", &*session, "--say", "Or so?", "--label", "other"][..],
+        &["adopt", &session, "other"],
+        &["rewind", &format!("{session}@-1"), "--say", "Once more."],
+    ] {
+        let ran = world.run(args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+    }
+    for at in ["", "@-1"] {
+        let ran = world.run(&["rerun", &format!("{session}{at}")]);
+        let checked = world.run(&["fsck"]);
+        assert_eq!(checked.code, Some(0), "{at}: {checked:?} {ran:?}");
+    }
+}
+
 /// A session with a value that can be bound anew.
 fn with_a_limit() -> (World, String) {
     let world = World::new();

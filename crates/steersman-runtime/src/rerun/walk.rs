@@ -229,10 +229,11 @@ impl<'a> Walk<'a> {
         for entry in &mut entries {
             match entry {
                 LedgerEntry::Current(branch) => self.current = *branch,
-                // A branch that was tried may have fewer lines here than in the recording.
-                LedgerEntry::Superseded { branch, after } => {
+                // A branch may have fewer lines here than in the recording: one that was tried, or that is left before its end.
+                LedgerEntry::Superseded { branch, after: at }
+                | LedgerEntry::Adopted { branch, at } => {
                     let last = self.prev.get(branch).copied();
-                    *after = last.map_or(*after, |last| last.min(*after));
+                    *at = last.map_or(*at, |last| last.min(*at));
                 }
                 _ => {}
             }

@@ -16,6 +16,7 @@ mod effects;
 mod equals;
 mod feed;
 mod follow;
+mod golden;
 mod heard;
 mod judges;
 mod large;
