@@ -38,6 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::ids::Digest;
 use steersman_machine::network::Network;
+use steersman_machine::search::{Plan, Scorer};
 
 /// Compiles a definition. Returns the network if there is no error, and all diagnostics.
 pub fn compile(files: &Files) -> (Option<Network>, Vec<Diagnostic>) {
@@ -69,23 +70,34 @@ pub fn compile_node(root: Node, files: &Files) -> (Option<Network>, Vec<Diagnost
     (compiled.map(|compiled| compiled.network), found)
 }
 
-/// Compiles the stored form of a network again ([`Network::source`]): the same network, without its tests. The error says in
-/// words that the text is not such a form, or that this version does not accept the definition.
-pub fn compile_stored(text: &str) -> Result<Network, String> {
+/// Compiles the stored form of a network again ([`Network::source`]): the same network. The stored form has no tests; those that
+/// were added to it are compiled with it. The error says in words that the text is not such a form, or that this version does not
+/// accept the definition.
+pub fn compile_stored(text: &str) -> Result<Compiled, String> {
     let (root, files) = stored(text)?;
-    let (network, found) = compile_node(root, &files);
-    network.ok_or_else(|| {
+    let (compiled, found) = compile_with_tests(&files, Some(root));
+    compiled.ok_or_else(|| {
         let found: Vec<&str> = found.iter().map(|d| &*d.message).collect();
         found.join("; ")
     })
 }
 
-/// Checks an expression that scores a branch of a network, given by its stored form: the names are declared, the kinds fit,
-/// and the value is a number.
+/// Reads the plan of a search from JSON and checks all of it: amounts, judges, and the names and types of the expression that says
+/// what a branch is worth.
 ///
 /// # Errors
-/// All faults of the expression, in words for people.
-pub fn check_worth(text: &str, score: &str) -> Result<(), String> {
+/// Returns everything that is wrong, in words for people.
+pub fn search_plan(json: &serde_json::Value, network: &Network) -> Result<Plan, String> {
+    let plan = Plan::checked(json, network)?;
+    if let Some(Scorer::Expr(score)) = &plan.score {
+        check_worth(&network.source, &score.source).map_err(|why| format!("`score`: {why}"))?;
+    }
+    Ok(plan)
+}
+
+/// Checks an expression that says what a branch of a network is worth, by the stored form of the network: its names are declared,
+/// its kinds fit, and it gives a number.
+fn check_worth(text: &str, score: &str) -> Result<(), String> {
     let (root, files) = stored(text)?;
     let (_, found) = run(&files, Some(root), Some(score));
     let errors = found.iter().filter(|d| d.is_error());

@@ -561,7 +561,6 @@ impl Tick<'_> {
         if !branches.is_empty() {
             self.requests.push(Request::Supersede { branches });
         }
-        self.changed |= !ending.writes.is_empty();
         if let Some(review) = review {
             return self.end_review(owner, &review, how, ending);
         }

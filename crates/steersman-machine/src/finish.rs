@@ -640,7 +640,6 @@ impl Tick<'_> {
         if let Some(owed) = owed {
             self.stop(owed);
         }
-        self.changed |= !own.is_empty();
         self.push(
             agent,
             Interaction::Finished {

@@ -511,7 +511,6 @@ impl Tick<'_> {
     ) {
         let clear = self.cleared(agent, &choice);
         let read = self.body(Json::Object(read.clone()).to_string());
-        self.changed |= !clear.is_empty();
         let route = Routed {
             effect,
             clear,

@@ -151,8 +151,6 @@ pub(crate) struct Tick<'a> {
     pub(crate) left: Vec<(usize, Until)>,
     /// While this is above zero, something is being cancelled and no call begins.
     pub(crate) cancelling: u32,
-    /// True if state changed in this tick.
-    pub(crate) changed: bool,
     /// For each caller, the text of its newest result in this tick, and whether that result is a failure for which the definition
     /// sets no reaction.
     pub(crate) closed: BTreeMap<Id, (Option<Body>, bool)>,
@@ -210,7 +208,6 @@ impl<'a> Tick<'a> {
             contents: Vec::new(),
             left: Vec::new(),
             cancelling: 0,
-            changed: false,
             closed: BTreeMap::new(),
             turned: BTreeSet::new(),
             reflecting: BTreeMap::new(),
@@ -309,7 +306,6 @@ impl<'a> Tick<'a> {
         self.snapshot
             .edit(self.line, self.now, &write, &self.texts.new);
         self.commit.edits.push(write);
-        self.changed = true;
     }
 
     /// Wishes an effect for a call, or for the agent itself.

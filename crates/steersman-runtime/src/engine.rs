@@ -606,7 +606,8 @@ impl Engine {
             network
         } else {
             let text = self.blob_text(source, "its definition").await;
-            let network = definition::compile_stored(&text?.map_err(unfit)?).map_err(unfit)?;
+            let network = definition::compile_stored(&text?.map_err(unfit)?);
+            let network = network.map_err(unfit)?.network;
             let network = Arc::new(network);
             self.remember((*source, None), network.clone());
             network

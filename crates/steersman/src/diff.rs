@@ -583,7 +583,13 @@ fn diverge(agent: String, a: (&Subject, &Stack), b: (&Subject, &Stack)) -> Optio
         return None;
     }
     let (one, other) = (at(a, same), at(b, same));
-    let line = |stack: &Stack| stack.get(same).map(|(line, _)| line.0);
+    // The rows are in the order of calls, the stack in that of closing.
+    let line = |stack: &Stack| -> Option<u64> {
+        let all: Vec<Interaction> = stack.iter().map(|(_, i)| i.clone()).collect();
+        let found = *in_call_order(&all).get(same)?;
+        let at = all.iter().position(|i| std::ptr::eq(i, found))?;
+        Some(stack[at].0.0)
+    };
     Some(First {
         agent,
         after: same,

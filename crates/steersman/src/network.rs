@@ -48,6 +48,14 @@ impl Network {
         }
     }
 
+    /// Returns this network with another checked form and its tests.
+    pub(crate) fn with_compiled(&self, compiled: definition::Compiled) -> Self {
+        Self {
+            tests: Arc::new(compiled.tests),
+            ..self.with_checked(compiled.network)
+        }
+    }
+
     /// Returns the network that a session is bound to, without tools in Rust.
     pub(crate) fn bound(
         checked: Arc<checked::Network>,

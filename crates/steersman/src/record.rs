@@ -260,6 +260,6 @@ async fn tried(network: &Network, name: &str, document: &Json) -> Result<Report,
     stored["definition"]["tests"] = document["tests"].clone();
     let made = steersman_definition::compile_stored(&stored.to_string());
     let mut made = made.map_err(Error::Refused)?;
-    made.natives = network.checked().natives.clone();
-    Ok(Box::pin(crate::testing::run(&network.with_checked(made), name)).await)
+    made.network.natives = network.checked().natives.clone();
+    Ok(Box::pin(crate::testing::run(&network.with_compiled(made), name)).await)
 }

@@ -156,7 +156,7 @@ pub(crate) fn with_set(
     for (path, value) in values {
         set(&mut stored["definition"], path, value)?;
     }
-    let mut made = definition::compile_stored(&stored.to_string())?;
+    let mut made = definition::compile_stored(&stored.to_string())?.network;
     made.natives = network.natives.clone();
     Ok(made)
 }

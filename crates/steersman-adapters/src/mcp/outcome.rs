@@ -325,7 +325,9 @@ fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
         Some(StreamableHttpError::UnexpectedServerResponse(said)) => {
             let said = mask.first(said, TOLD_MAX);
             // The status is only available in the text that the client library makes of it.
-            if said.starts_with("HTTP 4") && !said.starts_with("HTTP 408") {
+            let proves_nothing = ["HTTP 404", "HTTP 408"];
+            let proves_nothing = proves_nothing.iter().any(|head| said.starts_with(head));
+            if said.starts_with("HTTP 4") && !proves_nothing {
                 not_performed(format!("the server refused: {said}"), None)
             } else {
                 unknown("failed", format!("its answer is none: {said}"))

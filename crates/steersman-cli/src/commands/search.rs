@@ -185,7 +185,8 @@ async fn plan(args: &Search, network: &Network, spot: &Spot) -> Result<Plan, Com
     put("micros", args.cost.map(Json::from));
     put("seed", args.seed.map(Json::from));
     put("effects", args.live.then(|| "live".into()));
-    let plan = Plan::checked(&Json::Object(json), network).map_err(CommandError::usage)?;
+    let plan = steersman_definition::search_plan(&Json::Object(json), network)
+        .map_err(CommandError::usage)?;
     if plan.score.is_some() {
         return Ok(plan);
     }

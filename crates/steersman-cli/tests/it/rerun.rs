@@ -153,7 +153,7 @@ fn a_rerun_of_a_session_that_went_back_behind_an_adoption_verifies() {
     let (world, session) = with_a_limit();
     for args in [
         &["fork", &*session, "--say", "Or so?", "--label", "other"][..],
-        &["adopt", &session, "other"],
+        &["adopt", &format!("{session}:other")],
         &["rewind", &format!("{session}@-1"), "--say", "Once more."],
     ] {
         let ran = world.run(args);

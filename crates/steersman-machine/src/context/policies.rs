@@ -110,10 +110,6 @@ pub fn due_watermarks(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Vec<Waterm
         if lag.to <= mark(snapshot, agent, &lag.policy) {
             continue;
         }
-        // Compaction costs a model call, so it does not move along with other boundaries.
-        if *lag.policy == *COMPACT && !lag.due {
-            continue;
-        }
         // A last call does not wait for a summary.
         let sums = sums(cx, &lag.policy).filter(|_| !state.counters.last_call);
         let watermark = |policy| Watermark {

@@ -70,7 +70,6 @@ impl Tick<'_> {
         self.snapshot
             .adopt(self.line, self.now, &adoption, self.texts.came_in());
         self.commit.adoption = Some(adoption);
-        self.changed = true;
         let out = branch::out(from, |agent| from.in_scope(agent));
         let how = if self.snapshot.dry {
             Renewal::Dry

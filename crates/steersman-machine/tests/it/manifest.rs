@@ -104,7 +104,7 @@ fn a_definition_is_whole_without_its_servers() {
         ["artifact_read", "files.read-it", "files.write", "note"]
     );
     assert_eq!(network.tool("files.write").effect.word(), "unsafe");
-    let again = compile_stored(&network.source).unwrap();
+    let again = compile_stored(&network.source).unwrap().network;
     assert_eq!(again.digest, network.digest);
     assert_eq!(again.mcp, network.mcp);
     assert_eq!(again.agents, network.agents);

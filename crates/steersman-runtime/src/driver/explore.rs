@@ -18,12 +18,12 @@ use crate::load::Since;
 use crate::store::InboxMessage;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use steersman_definition::check_worth;
+use steersman_definition::search_plan;
 use steersman_machine::codec::Hash;
 use steersman_machine::commit::{LedgerEntry, Searching, Want};
 use steersman_machine::effect::{Bodies, Offered, Opened, Wish, Work};
 use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::search::{self, Cost, Next, Plan, Run, Scorer, Stop, Why};
+use steersman_machine::search::{self, Cost, Next, Plan, Run, Stop, Why};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::tick::tick;
 
@@ -646,17 +646,6 @@ impl Driver {
 
     // ---- what people do
 
-    /// Reads the plan of a search as a person or a program wrote it, and checks all of it.
-    fn wanted_plan(&self, plan: &str) -> Result<Plan, String> {
-        let json: Json = serde_json::from_str(plan).map_err(|e| e.to_string())?;
-        let network = self.network();
-        let plan = Plan::checked(&json, network)?;
-        if let Some(Scorer::Expr(score)) = &plan.score {
-            check_worth(&network.source, &score.source).map_err(|why| format!("`score`: {why}"))?;
-        }
-        Ok(plan)
-    }
-
     /// Begins a search that a person asks for: opens the root branch, which waits at its first model call.
     pub(super) async fn begin_search(
         &mut self,
@@ -666,7 +655,8 @@ impl Driver {
         say: Option<String>,
         plan: &str,
     ) -> Result<Acted, EngineError> {
-        let plan = match self.wanted_plan(plan) {
+        let read = serde_json::from_str::<Json>(plan).map_err(|e| e.to_string());
+        let plan = match read.and_then(|json| search_plan(&json, self.network())) {
             Ok(plan) => plan,
             Err(why) => return Ok(Err(why)),
         };

@@ -23,6 +23,11 @@ struct Server {
 
 impl Server {
     async fn start() -> Self {
+        Self::with(true).await
+    }
+
+    /// A server may give its clients sessions, or none.
+    async fn with(sessions: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -30,7 +35,7 @@ impl Server {
         let forgets = gone.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, told.clone(), forgets.clone()));
+                tokio::spawn(serve(stream, told.clone(), forgets.clone(), sessions));
             }
         });
         Self { url, seen, gone }
@@ -110,7 +115,12 @@ fn greeting(answer: &impl Fn(Json) -> Json) -> Json {
     }))
 }
 
-async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<Asked>>>, gone: Arc<AtomicBool>) {
+async fn serve(
+    mut stream: TcpStream,
+    seen: Arc<Mutex<Vec<Asked>>>,
+    gone: Arc<AtomicBool>,
+    sessions: bool,
+) {
     while let Some(asked) = read(&mut stream).await {
         let (method, _, message) = asked.clone();
         seen.lock().unwrap().push(asked);
@@ -135,6 +145,11 @@ async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<Asked>>>, gone: Arc<At
                 }
             }
             _ => status("202 Accepted"),
+        };
+        let reply = match String::from_utf8(reply) {
+            Ok(reply) if !sessions => reply.replace("mcp-session-id: s1\r\n", "").into_bytes(),
+            Ok(reply) => reply.into_bytes(),
+            Err(reply) => reply.into_bytes(),
         };
         if stream.write_all(&reply).await.is_err() {
             return;
@@ -341,6 +356,19 @@ async fn a_call_that_is_answered_with_404_was_sent_once() {
         once(&tools, &server.network("echo", "")).await,
         r#"done: "hello""#
     );
+}
+
+/// A gateway may answer with 404 for a server that has done it. A server without sessions has none that it could forget.
+#[tokio::test]
+async fn a_404_is_no_proof_without_a_session_either() {
+    let server = Server::with(false).await;
+    let said = once(
+        &McpTools::default(),
+        &server.network("forget", "effect: unsafe"),
+    )
+    .await;
+    assert!(said.starts_with("unknown: "), "{said}");
+    assert_eq!(server.calls(), 1);
 }
 
 /// A server that was started again is found out before anything that matters is sent to it.
