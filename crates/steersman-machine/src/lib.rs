@@ -12,7 +12,7 @@
 //!
 //! The driver of a session repeats these steps:
 //!
-//! 1. Compile a definition ([`definition::compile`]); a session begins with [`snapshot::Snapshot::empty`].
+//! 1. Compile a definition (`steersman_definition::compile`); a session begins with [`snapshot::Snapshot::empty`].
 //! 2. Pass the offers to [`tick::tick`]. It takes, leaves or refuses each of them by [`table`], and lets every agent that was
 //!    woken move until it rests.
 //! 3. Make a line of the commit and the driver's own ledger entries, encode it with [`codec::encode`], and store it before
@@ -23,7 +23,7 @@
 //!    effects that are still owed.
 //!
 //! The same network, snapshot, time and offers give the same step on every computer. So the log is the truth and a snapshot is
-//! only a cache. A run can be replayed and compared byte by byte ([`testing`]).
+//! only a cache. A run can be replayed and compared byte by byte (`steersman_testkit::replay`).
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The network: a definition after parsing and checking. It is immutable, is named by a digest and cannot be built invalid.
 //!
-//! Only [`crate::definition`] makes one, from YAML or from the Rust builder. Every name in it resolves.
+//! Only the crate `steersman-definition` makes one, from YAML or from the Rust builder. Every name in it resolves.
 
 mod aging;
 mod approve;

@@ -1,4 +1,4 @@
-//! Runs a test of a definition in the machine alone. The runtime runs the same tests with a whole session; [`super::expect`]
+//! Runs a test of a definition in the machine alone. The runtime runs the same tests with a whole session; [`steersman_definition::expect`]
 //! checks the expectations in both.
 
 use super::world::{Fault, Held, World, fault};
