@@ -28,6 +28,12 @@ const MACHINE_MAY_USE: &[&str] = &[
     "serde_json",
 ];
 
+/// Words with which no doc comment begins.
+const QUESTIONS: &[&str] = &[
+    "What", "Whatever", "Who", "Whoever", "Whom", "Whose", "Where", "Wherever", "When", "Whenever",
+    "Why", "How", "Whether",
+];
+
 /// Crates banned from the whole dependency tree of a crate: crate, banned crates, reason.
 const BANNED: &[(&str, &[&str], &str)] = &[
     (
@@ -100,6 +106,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
         };
         if Path::new(&path).extension().is_some_and(|e| e == "rs") {
             rust_file(&path, &text, &mut faults);
+            first_words(&path, &text, &mut faults);
             named.extend(names(&text).into_iter().map(str::to_owned));
         }
         // the keys of case files are names of tests too
@@ -135,6 +142,29 @@ pub(crate) fn tracked(root: &Path) -> Vec<String> {
         .lines()
         .map(str::to_owned)
         .collect()
+}
+
+/// A doc comment says what an item is or does. One that begins with a question word leaves the reader to find that out. The help of
+/// the program's arguments is exempt: a value may be a question.
+fn first_words(path: &str, text: &str, faults: &mut Vec<String>) {
+    if !path.contains("/src/") || path.starts_with("crates/steersman-cli/src/cli") {
+        return;
+    }
+    let is_doc = |line: &str| line.starts_with("///") || line.starts_with("//!");
+    let mut before = "";
+    for (i, line) in text.lines().map(str::trim_start).enumerate() {
+        let first = line.get(3..).filter(|_| is_doc(line) && !is_doc(before));
+        let first = first.and_then(|rest| rest.split_whitespace().next());
+        if let Some(word) = first
+            && QUESTIONS.contains(&word.trim_end_matches([',', ':']))
+        {
+            faults.push(format!(
+                "{path}:{}: a doc comment begins with `{word}`: say what the item is or does",
+                i + 1
+            ));
+        }
+        before = line;
+    }
 }
 
 fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {

@@ -285,6 +285,8 @@ pub struct Builder {
     natives: Natives,
     /// Names of nets and routers that were registered more than once.
     twice: Vec<String>,
+    /// Keys that were set in Rust on a definition that was read from text.
+    misplaced: Vec<String>,
     folder: Option<PathBuf>,
     file: Option<String>,
 }
@@ -296,6 +298,7 @@ impl Builder {
             tools: Vec::new(),
             natives: Natives::default(),
             twice: Vec::new(),
+            misplaced: Vec::new(),
             folder: None,
             file: None,
         }
@@ -434,17 +437,21 @@ impl Builder {
     pub fn entry(self, agent: &str) -> Self {
         self.key("entry", agent)
     }
-    /// Sets any key of the definition format's *File*. Without effect on a network from YAML.
+    /// Sets any key of the definition format's *File*. [`build`](Self::build) refuses keys that are set on a network from YAML.
     pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
-        if let Made::Keys(keys) = &mut self.made {
-            keys.insert(key.to_owned(), value.into());
+        match &mut self.made {
+            Made::Keys(keys) => {
+                keys.insert(key.to_owned(), value.into());
+            }
+            Made::Files(_) => self.misplaced.push(format!("`{key}`")),
         }
         self
     }
 
     fn entry_of(mut self, map: &str, name: &str, value: Json) -> Self {
-        if let Made::Keys(keys) = &mut self.made {
-            insert(keys, map, name, value);
+        match &mut self.made {
+            Made::Keys(keys) => insert(keys, map, name, value),
+            Made::Files(_) => self.misplaced.push(format!("`{name}` of `{map}`")),
         }
         self
     }
@@ -480,6 +487,11 @@ impl Builder {
                     .map(|what| format!("{what} is registered twice")),
             );
             natives_fit(network, &self.natives, &mut problems);
+            problems.extend(self.misplaced.iter().map(|key| {
+                format!(
+                    "{key} is set in Rust on a definition that was read from text: write it there"
+                )
+            }));
         }
         let network = network.map(|network| checked::Network {
             natives: self.natives,

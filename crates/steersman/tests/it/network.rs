@@ -147,3 +147,19 @@ async fn a_session_goes_on_in_another_process() {
     session.stop().await;
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// A definition that was read from text says everything itself: a key that is set in Rust would be lost.
+#[test]
+fn a_key_that_is_set_in_rust_on_a_definition_from_text_is_refused() {
+    let text = "agents: { desk: { system: You help. } }";
+    let built = Network::from_yaml(text)
+        .entry("other")
+        .key("timezone", "Europe/Oslo")
+        .build();
+    let error = built.unwrap_err();
+    let wanted = ["`entry` is set in Rust", "`timezone` is set in Rust"];
+    for (problem, wanted) in error.tools.iter().zip(wanted) {
+        assert!(problem.starts_with(wanted), "{problem}");
+    }
+    assert_eq!(error.tools.len(), 2);
+}
