@@ -78,7 +78,7 @@ fn kind(found: FileType) -> &'static str {
     }
 }
 
-/// What a person names on the command line: a plain file, or a pipe that the person fills. A device is read as far as its
+/// Reads a file that a person names on the command line: a plain file, or a pipe that the person fills. A device is read up to the
 /// bound, too.
 ///
 /// # Errors
@@ -87,8 +87,8 @@ pub fn named(path: &Path, most: usize) -> Result<Vec<u8>> {
     read(File::open(path)?, most)
 }
 
-/// What a definition names, or what is read again and again: a plain file. Anything else could keep its reader waiting, and
-/// gives what it has only once.
+/// Reads a plain file that a definition names, or that is read repeatedly. Anything else could keep its reader waiting, and gives its
+/// content only once.
 ///
 /// # Errors
 /// Why it cannot be read; [`ErrorKind::FileTooLarge`] if there is more in it than `most` bytes.
@@ -108,10 +108,10 @@ pub fn begin(path: &Path, most: usize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What was read as a text.
+/// Converts bytes to a text.
 ///
 /// # Errors
-/// It is none.
+/// The bytes are not UTF-8.
 pub fn text(bytes: Vec<u8>) -> Result<String> {
     let no_text = |_| Error::new(ErrorKind::InvalidData, "it is no text in UTF-8");
     String::from_utf8(bytes).map_err(no_text)

@@ -1,4 +1,4 @@
-//! The way into a store, one process at a time, and which journal all that write have.
+//! The way into a store: one process enters at a time, and all writers have the same journal.
 //!
 //! SQLite finds its journal (`NAME-wal`) and the index of the journal that processes share (`NAME-shm`) by their names. Where one
 //! of them is removed, a process that has them open goes on in a file without a name, which a kill loses; the next one to open the
@@ -210,8 +210,8 @@ impl Entry {
         })
     }
 
-    /// Whether the journal that the first connection opened is the one of those that write. The last of them may have ended
-    /// meanwhile, and its journal with it: then one enters again.
+    /// Returns true if the journal that the first connection opened is that of the writers. The last writer may have ended meanwhile,
+    /// and its journal with it; then the caller enters again.
     pub(super) fn is_right(&self) -> bool {
         let theirs = self.others.as_ref();
         theirs.is_none_or(|theirs| is_there(theirs, self.held.path()))
@@ -373,7 +373,7 @@ impl Guard {
         io(self.path(), Error::other(what))
     }
 
-    /// Whether the journal and its index have their names.
+    /// Returns true if the journal and its index are at their paths.
     pub(super) fn has_journal(&self) -> bool {
         !cfg!(unix) || Journal::of(self.path()) == self.journal
     }

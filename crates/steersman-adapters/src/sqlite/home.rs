@@ -22,10 +22,10 @@ pub(super) struct Home {
     name: OsString,
 }
 
-/// What became of a file that was to be put beside the store.
+/// Result of putting a file next to the store's file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It lies there.
+    /// The file is there.
     Beside,
     /// Somebody else's is in its place.
     Taken,
@@ -42,12 +42,12 @@ impl Home {
         })
     }
 
-    /// Where the system says that an open file lies.
+    /// Returns the folder and name that the system reports for an open file.
     pub(super) fn found(file: &File) -> Option<Self> {
         Self::of(&called(file)?).ok()
     }
 
-    /// Whether the store's file is in the folder.
+    /// Returns true if the store's file is in the folder.
     pub(super) fn holds(&self, file: Inode) -> bool {
         self.inode("") == Some(file)
     }
@@ -58,7 +58,7 @@ impl Home {
         Some((found.st_dev as u64, found.st_ino as u64))
     }
 
-    /// What the store's file is called now, as far as the system says.
+    /// Returns the present path of the store's file, if the system reports it.
     pub(super) fn path(&self) -> Option<PathBuf> {
         called(&self.folder).map(|folder| folder.join(&self.name))
     }

@@ -72,7 +72,7 @@ fn folder(store: &Path) -> PathBuf {
     beside(store, ".mark")
 }
 
-/// Whether a store has a folder for its mark, whatever is in it.
+/// Returns true if a store has a folder for its mark, even an empty one.
 pub(super) fn is_there(store: &Path) -> bool {
     std::fs::symlink_metadata(folder(store)).is_ok()
 }

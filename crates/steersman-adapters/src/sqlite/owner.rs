@@ -1,5 +1,5 @@
-//! Who owns a session: an operating-system lock on a file of its own, beside the store. It ends with its process,
-//! however that ends, so a claim is granted at once when the owner is gone.
+//! Owners of sessions. An owner holds an operating-system lock on a file next to the store. The lock ends with the process, however
+//! that ends, so the next claim is granted immediately.
 
 use super::error::io;
 use super::file::{Inode, beside, inode, inode_of};
@@ -29,7 +29,7 @@ impl Drop for OwnerLock {
 }
 
 impl OwnerLock {
-    /// Whether it lies where others look for it: else whoever comes next takes the session.
+    /// Returns true if the lock file is still at its path. Otherwise another process can take the session.
     pub(super) fn still(&self) -> bool {
         inode(&self.path).is_ok_and(|there| there == self.place)
     }
@@ -102,7 +102,7 @@ fn process(file: &mut File) -> String {
     }
 }
 
-/// Whether the process that wrote its id is alive, as far as this machine tells.
+/// Returns true if the process with this id is alive, as far as this machine reports it.
 #[cfg(unix)]
 fn lives(process: &str) -> bool {
     let id = process
@@ -118,7 +118,7 @@ fn lives(_: &str) -> bool {
     true
 }
 
-/// Whether an open file lies at a path.
+/// Returns true if the file at a path is this open file.
 pub(super) fn in_place(file: &File, path: &Path) -> bool {
     inode_of(file).is_ok_and(|ours| inode(path).is_ok_and(|there| ours == there))
 }

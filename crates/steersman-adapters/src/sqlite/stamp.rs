@@ -47,13 +47,13 @@ impl Stamp {
 pub(super) struct Newest {
     /// The store's id.
     pub(super) store: String,
-    /// Whether an effect of class `unsafe` ever began in the store.
+    /// True once an effect of class `unsafe` began in the store.
     pub(super) begun: bool,
-    /// How many transactions had a stamp, and one for those that made its tables.
+    /// Number of transactions that count themselves: those with a stamp, and those that made the tables.
     pub(super) written: u64,
 }
 
-/// Whether an effect of class `unsafe` ever began in the store.
+/// Returns true once an effect of class `unsafe` began in the store.
 pub(super) fn begun(conn: &Connection) -> rusqlite::Result<bool> {
     conn.prepare_cached("SELECT begun FROM store")?
         .query_row([], |r| r.get(0))
@@ -91,7 +91,7 @@ pub(super) fn newest(row: &Row<'_>) -> rusqlite::Result<Newest> {
     })
 }
 
-/// Why the journal of a store is not to be laid over its file; none if it may be.
+/// Returns the reason not to apply the journal of a store to its file; `None` if there is none.
 pub(super) fn stray(conn: &Connection, held: &Held) -> std::io::Result<Option<String>> {
     let store = held.path();
     let root = conn.query_row(

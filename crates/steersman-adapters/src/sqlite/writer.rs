@@ -18,7 +18,7 @@ use steersman_runtime::store::queue::Queue;
 use steersman_runtime::store::{COMPANY, StoreError};
 use tokio::sync::oneshot;
 
-/// What a task says: an answer, or a refusal *before it wrote anything*. An error of SQLite fails the whole group.
+/// Result of a task: an answer, or a refusal *before it wrote anything*. An error of SQLite fails the whole group.
 pub(super) type Said<T> = rusqlite::Result<Result<T, StoreError>>;
 
 /// Something to be written.
@@ -60,7 +60,7 @@ where
     }
 }
 
-/// What the writer remembers: sessions that are claimed through it, and what begins with a transaction.
+/// State of the writer: the sessions that are claimed through it, and facts about the present transaction.
 pub(super) struct State {
     sessions: std::collections::HashMap<i64, Claimed>,
     /// The number of the transaction.
@@ -74,7 +74,7 @@ pub(super) struct State {
     /// Events that this process accepted.
     events: u64,
     watch: Watch,
-    /// How often something changed in the folders of the store. What was found out by a look holds while this stays.
+    /// Number of changes in the folders of the store that were reported. The result of a look is valid while it stays the same.
     changes: u64,
     /// All guarded files were in their places after so many changes.
     in_place: Option<u64>,
@@ -162,7 +162,7 @@ impl State {
         }
         Ok(())
     }
-    /// Whether an effect of class `unsafe` ever began in the store. Another process makes the mark before it begins the first.
+    /// Returns true once an effect of class `unsafe` began in the store. The process that begins the first makes the mark before.
     fn begun(&mut self, conn: &Connection) -> rusqlite::Result<bool> {
         if self.unmarked == Some(self.changes) {
             return Ok(false);
@@ -195,7 +195,7 @@ impl State {
         }
         found.is_some()
     }
-    /// Whether the file says so without its journal. One that is being written to may not be readable so.
+    /// Returns true if the file without its journal says that the store needs a mark. A file that is being written may be unreadable.
     fn tells(&self) -> bool {
         let alone = reader(&self.path, Reads::FileAlone);
         let begun = alone.and_then(|alone| {
@@ -204,8 +204,8 @@ impl State {
         });
         begun.unwrap_or(false)
     }
-    /// Whether this epoch was found to be the newest in this transaction: nobody else writes while it is open, and
-    /// whoever claims in it begins anew here.
+    /// Returns true if this transaction already found this epoch to be the newest. Nobody else writes while it is open, and a claim
+    /// within it resets this.
     pub(super) fn is_newest(&self, no: i64, epoch: u64) -> bool {
         let found = self.sessions.get(&no).and_then(|s| s.newest);
         found == Some((self.transaction, epoch))
@@ -232,7 +232,7 @@ impl State {
     pub(super) fn wrote(&mut self, no: i64, line: Line) {
         self.sessions.entry(no).or_default().last = line.0;
     }
-    /// Whether something of this epoch failed: nothing behind it is written.
+    /// Returns true if a write of this epoch failed; nothing after it is written.
     pub(super) fn failed(&self, no: i64, epoch: u64) -> bool {
         self.sessions
             .get(&no)
@@ -276,7 +276,7 @@ impl Writer {
         })
     }
 
-    /// How many groups were written, or tried.
+    /// Returns the number of groups that were written or tried.
     pub(super) fn transactions(&self) -> u64 {
         self.transactions.load(Ordering::Relaxed)
     }
