@@ -146,3 +146,46 @@ async fn no_handle_writes_behind_a_journal_that_was_removed() {
         assert_eq!(store.head(id).await.is_ok(), is_there, "{id}");
     }
 }
+
+/// The file alone comes back into a new folder of the old name: its journal is still in the other one.
+#[tokio::test]
+async fn a_file_that_was_moved_away_from_its_journal_takes_nothing() {
+    let folder = Folder::new();
+    let (here, old) = (folder.0.join("d"), folder.0.join("d.old"));
+    std::fs::create_dir(&here).unwrap();
+    let file = here.join("sessions.db");
+    let store = SqliteStore::open(&file).unwrap();
+    store.create(session("a")).await.unwrap();
+    let claim = store.claim("a").await.unwrap();
+    store.append(&claim, batch(1, b"x", true)).await.unwrap();
+    std::fs::rename(&here, &old).unwrap();
+    std::fs::create_dir(&here).unwrap();
+    std::fs::rename(old.join("sessions.db"), &file).unwrap();
+    let refused = store.append(&claim, batch(2, b"y", true)).await;
+    assert!(matches!(refused, Err(StoreError::Io { .. })), "{refused:?}");
+    drop((claim, store));
+    assert_eq!(lines(&file).await, [1]);
+}
+
+/// No folder of the store changes where one further up gets another name.
+#[tokio::test]
+async fn a_store_that_took_the_place_of_one_further_up_gets_nothing() {
+    let folder = Folder::new();
+    let (here, moved) = (folder.0.join("g/p"), folder.0.join("g2"));
+    std::fs::create_dir_all(&here).unwrap();
+    let file = here.join("sessions.db");
+    let store = SqliteStore::open(&file).unwrap();
+    store.create(session("a")).await.unwrap();
+    let claim = store.claim("a").await.unwrap();
+    store.append(&claim, batch(1, b"x", true)).await.unwrap();
+    let backup = folder.0.join("backup.db");
+    store.backup(&backup).await.unwrap();
+    std::fs::rename(folder.0.join("g"), &moved).unwrap();
+    std::fs::create_dir_all(&here).unwrap();
+    std::fs::copy(&backup, &file).unwrap();
+    let refused = store.append(&claim, batch(2, b"y", true)).await;
+    assert!(matches!(refused, Err(StoreError::Io { .. })), "{refused:?}");
+    drop((claim, store));
+    assert_eq!(lines(&file).await, [1]);
+    assert_eq!(lines(&moved.join("p/sessions.db")).await.first(), Some(&1));
+}
