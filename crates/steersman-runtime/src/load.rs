@@ -4,7 +4,7 @@
 //! row names the one before. [`Since`] says when a checkpoint is due. So a load reads at most 64 rows, or nine times the size of
 //! the checkpoint, however long the session is.
 
-mod named;
+pub(crate) mod named;
 
 use self::named::Named;
 use crate::ledger::Ledger;

@@ -57,7 +57,8 @@ impl Named {
     }
 }
 
-fn entry(entry: &LedgerEntry) -> Option<Line> {
+/// Returns the line that a ledger entry names.
+pub(crate) fn entry(entry: &LedgerEntry) -> Option<Line> {
     match entry {
         LedgerEntry::Opened { at, .. } | LedgerEntry::Adopted { at, .. } => Some(*at),
         LedgerEntry::Superseded { after, .. } => Some(*after),
