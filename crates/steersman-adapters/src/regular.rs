@@ -1,27 +1,27 @@
-//! Opens the files of a store, each of which is a plain file. Anything else in the place of one is refused immediately, with
-//! advice.
+//! Opens the files of a store, each of which has to be a plain file. Anything else in the place of such a file is refused
+//! immediately, with advice.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 use steersman_runtime::files;
 
-/// Opens a file without waiting for anybody.
+/// Opens a plain file without waiting for other programs, as [`files::open`] does.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
     files::open(path, options).map_err(|e| advised(path, e))
 }
 
-/// Opens a file for reading.
+/// Opens a plain file for reading.
 pub(crate) fn read(path: &Path) -> Result<File> {
     open(path, OpenOptions::new().read(true))
 }
 
-/// Looks at a file that SQLite is about to open. A path without a file is fine.
+/// Returns an error if a path that SQLite is about to open is not a plain file. A path without a file is fine.
 pub(crate) fn look(path: &Path) -> Result<()> {
     files::look(path).map_err(|e| advised(path, e))
 }
 
-/// Judges a file that is open already.
+/// Returns an error if a file that is open already is not a plain file.
 pub(crate) fn judge(path: &Path, found: &Metadata) -> Result<()> {
     files::judge(found).map_err(|e| advised(path, e))
 }
@@ -51,7 +51,7 @@ mod tests {
         for path in modules.chain([source.join("sqlite.rs"), source.join("secrets.rs")]) {
             let text = std::fs::read_to_string(&path).unwrap();
             let code = text.split("#[cfg(test)]").next().unwrap();
-            // Elsewhere than on Unix there are no pipes with names.
+            // Code for systems other than Unix is exempt: they have no named pipes.
             let parts = code.split("#[cfg(not(unix))]").enumerate();
             let code = parts.map(|(n, part)| match n {
                 0 => part,

@@ -1,24 +1,25 @@
-//! Opens and reads files of this machine: no file is read beyond a bound, and a file that a definition or a program names is a
-//! plain file. Opening a pipe waits for a writer, and a device may never end.
+//! Opens and reads files of this machine. Each read has a bound. A file that a definition or a program names has to be a plain
+//! file: opening a pipe waits for a writer, and a device may never end.
 
 use std::fs::{File, FileType, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read as _, Result};
 use std::path::Path;
 
-/// Opens a plain file without waiting for anybody.
+/// Opens a plain file without waiting for other programs, except for one that holds a lease on the file.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`] if something else is there; else the reason why it cannot be opened.
+/// [`ErrorKind::InvalidInput`] if the path is not a plain file; otherwise the error of opening it.
 pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
     look(path)?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // A pipe may have taken its place since.
+        // A pipe may have taken the place of the file since.
         options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
     }
     let opened = match options.open(path) {
-        // A plain file that a program of another machine keeps a lease on (Samba): the system takes it back meanwhile.
+        // A program (such as Samba, for another machine) holds a lease on the plain file. The system revokes the lease, and the
+        // second try waits for that.
         Err(e) if e.kind() == ErrorKind::WouldBlock => {
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::custom_flags(options, 0);
@@ -31,10 +32,10 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
     Ok(file)
 }
 
-/// Refuses a path at which something else than a plain file is. A path without a file is fine.
+/// Returns an error if the path is not a plain file. A path without a file is fine.
 ///
 /// # Errors
-/// Those of [`open`].
+/// [`ErrorKind::InvalidInput`] if something else is at the path; otherwise the error of looking it up.
 pub fn look(path: &Path) -> Result<()> {
     match std::fs::metadata(path) {
         Ok(found) => judge(&found),
@@ -43,10 +44,10 @@ pub fn look(path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses everything but a plain file.
+/// Returns an error for anything but a plain file.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidInput`], which names the kind of file.
+/// [`ErrorKind::InvalidInput`]; its text names the kind of file.
 pub fn judge(found: &Metadata) -> Result<()> {
     if found.is_file() {
         return Ok(());
@@ -78,28 +79,28 @@ fn kind(found: FileType) -> &'static str {
     }
 }
 
-/// Reads a file that a person names on the command line: a plain file, or a pipe that the person fills. A device is read up to the
-/// bound, too.
+/// Reads a file that a person names on the command line: a plain file, or a pipe that the person fills. A device is not refused
+/// either, and is read no further than the bound.
 ///
 /// # Errors
-/// Why it cannot be read; [`ErrorKind::FileTooLarge`] if there is more in it than `most` bytes.
+/// [`ErrorKind::FileTooLarge`] if the file holds more than `most` bytes; otherwise the error of opening or reading it.
 pub fn named(path: &Path, most: usize) -> Result<Vec<u8>> {
     read(File::open(path)?, most)
 }
 
-/// Reads a plain file that a definition names, or that is read repeatedly. Anything else could keep its reader waiting, and gives its
-/// content only once.
+/// Reads a plain file that a definition names, or that is read repeatedly. Other kinds of file are refused: they could make the
+/// reader wait, and may give their content only once.
 ///
 /// # Errors
-/// Why it cannot be read; [`ErrorKind::FileTooLarge`] if there is more in it than `most` bytes.
+/// [`ErrorKind::FileTooLarge`] if the file holds more than `most` bytes; otherwise the error of [`open`] or of reading.
 pub fn plain(path: &Path, most: usize) -> Result<Vec<u8>> {
     read(open_plain(path)?, most)
 }
 
-/// The first `most` bytes of a plain file, to see what it is; none of what is no plain file.
+/// Returns the first `most` bytes of a plain file, or all if it has fewer, for a caller that detects its format.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The error of [`open`] or of reading.
 pub fn begin(path: &Path, most: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_plain(path)?
@@ -108,10 +109,10 @@ pub fn begin(path: &Path, most: usize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Converts bytes to a text.
+/// Converts UTF-8 bytes to a text.
 ///
 /// # Errors
-/// The bytes are not UTF-8.
+/// [`ErrorKind::InvalidData`] if the bytes are not UTF-8.
 pub fn text(bytes: Vec<u8>) -> Result<String> {
     let no_text = |_| Error::new(ErrorKind::InvalidData, "it is no text in UTF-8");
     String::from_utf8(bytes).map_err(no_text)

@@ -1,10 +1,12 @@
-//! The way into a store: one process enters at a time, and all writers have the same journal.
+//! Entry into a store: one process enters at a time, and all writers have the same journal.
 //!
-//! SQLite finds its journal (`NAME-wal`) and the index of the journal that processes share (`NAME-shm`) by their names. Where one
-//! of them is removed, a process that has them open goes on in a file without a name, which a kill loses; the next one to open the
-//! store makes another, and neither knows what the other wrote. So the lock file on the name of a store says which journal
-//! those that write have. Who enters while they live has to find that one there. Who writes looks whether it is there before each
-//! transaction, and behind it before anybody is told, and gives a journal that lost its name its name back.
+//! SQLite finds its journal (`NAME-wal`) and the index of the journal that processes share (`NAME-shm`) by their names. If one of
+//! them is removed, a process that has it open goes on in a file without a name, and a kill loses its content. The next process
+//! to open the store makes another journal, and neither process sees what the other wrote.
+//!
+//! So the lock file on the name of a store records the journal of the writers. A process that enters while writers live has to
+//! find that journal in its place. A writer checks that the journal is in its place before each transaction, and again after it
+//! before the transaction is acknowledged. A writer whose journal lost its name restores the name.
 
 use super::error::io;
 use super::file::{Held, Inode, beside, inode, inode_of, one_name};
@@ -19,16 +21,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use steersman_runtime::store::StoreError;
 
-/// In the folder of lock files: held by everybody who has the store open for writing by this name. It says which journal.
+/// Lock file in the folder of lock files, held by each handle that has the store open for writing under this name. It records the
+/// journal and index of the writers.
 const OPEN: &str = ".open";
 
-/// Beside it: held while one enters, so that nobody takes who is refused for one who has it open.
+/// Lock file next to [`OPEN`], held while a process enters. Without it, a process that is about to be refused could be taken for
+/// a writer.
 const GATE: &str = ".gate";
 
-/// Between two tries.
+/// Pause between two tries to enter.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The files in which a store's journal and its index lie; none: there is none.
+/// The files that have the names of a store's journal and its index; `None` means that no file has the name.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Journal {
     file: Option<Inode>,
@@ -44,7 +48,7 @@ impl Journal {
         }
     }
 
-    /// As the lock file says it: device and inode of each.
+    /// Formats device and inode of both files as in the lock file.
     fn text(self) -> String {
         let says = |file: Option<Inode>| {
             file.map_or_else(
@@ -56,14 +60,15 @@ impl Journal {
     }
 }
 
-/// A reason to wait ahead of the way in.
+/// Reason why a process cannot enter yet.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Wait {
-    /// Somebody enters, or works on the store alone.
+    /// Another process enters, or works on the store alone.
     Gate,
-    /// Others have the file open, and not by this name.
+    /// Another process has the file open under another name, or the lock file or the store's file was replaced meanwhile.
     Name,
-    /// Others write, and their journal is not there. One that ends removes its journal before it lets go of the name.
+    /// Other processes write, and their journal is not in its place. A process that ends removes its journal before it releases
+    /// the lock on the name, so this may pass.
     Journal,
 }
 
@@ -94,7 +99,7 @@ impl Wait {
     }
 }
 
-/// Tries until it is done or one reason lasts too long.
+/// Repeats `run` until it succeeds or fails, or until it was refused too often for the same reason.
 fn patiently<T>(
     path: &Path,
     mut run: impl FnMut() -> Result<Result<T, Wait>, StoreError>,
@@ -113,13 +118,14 @@ fn patiently<T>(
     }
 }
 
-/// Being in the way that one at a time goes: held until the journal is open.
+/// The right to enter a store, held by one process at a time until it has the journal open.
 pub(super) struct Entry {
     held: Arc<Held>,
     lock: Option<Lock>,
-    /// The journal of the others that write; none: nobody does.
+    /// Text of the lock file about the journal of the other writers; `None` means that no other writer is known.
     others: Option<String>,
-    /// None where nobody ever wrote, or this user may not know who does.
+    /// Lock that keeps others from entering. `None` means that a reader found no gate, may not read it, or that the file system
+    /// has no locks.
     _gate: Option<File>,
 }
 
@@ -130,7 +136,7 @@ impl Entry {
         let failed = |e| io(path, e);
         one_name(path)?;
         let folder = owner::folder(path);
-        // A process that was killed may have been starting a program, which holds its locks until it has become that.
+        // A killed process may have been starting a program: the child holds the locks until it has become that program.
         patiently(path, || {
             let Some(gate) = gate(&folder)? else {
                 return Ok(Err(Wait::Gate));
@@ -176,7 +182,7 @@ impl Entry {
         })
     }
 
-    /// Enters to read. Who may not look into the folder of locks cannot make a journal either.
+    /// Enters to read. A user who may not read the locks enters without them, because such a user cannot make a journal either.
     pub(super) fn read(held: &Arc<Held>) -> Result<Self, StoreError> {
         let path = held.path();
         let folder = owner::folder(path);
@@ -193,7 +199,7 @@ impl Entry {
             match gate.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => return Ok(Err(Wait::Gate)),
-                // A file system without locks.
+                // The file system has no locks.
                 Err(TryLockError::Error(_)) => return Ok(Ok(entry(None, None))),
             }
             let Some(file) = lock_to_read(&folder.join(OPEN))? else {
@@ -210,8 +216,9 @@ impl Entry {
         })
     }
 
-    /// Returns true if the journal that the first connection opened is that of the writers. The last writer may have ended meanwhile,
-    /// and its journal with it; then the caller enters again.
+    /// Returns true if the writers' journal is still in its place after the first connection opened the journal, or if no
+    /// other writer is known. If false, the last
+    /// writer may have ended and removed it; then the caller enters again.
     pub(super) fn is_right(&self) -> bool {
         let theirs = self.others.as_ref();
         theirs.is_none_or(|theirs| is_there(theirs, self.held.path()))
@@ -233,7 +240,8 @@ impl Entry {
             if theirs != journal.text() || !file.as_ref().is_ok_and(is_ours) {
                 return Err(Wait::Journal.refused(path));
             }
-            // Only the first of them writes it: nobody is there yet who would be taken for one without a journal if that is cut.
+            // Only the first writer records its journal. If the write is cut short, no other writer exists yet that could be
+            // mistaken for one without a journal.
             if is_first {
                 lock.says(&theirs).map_err(failed)?;
             }
@@ -246,7 +254,8 @@ impl Entry {
     }
 }
 
-/// The journal that the lock file names while somebody has it locked; none: nobody has.
+/// Returns the text of the lock file about the journal if another handle has the file locked. Otherwise locks the file and
+/// returns `None`.
 fn others(file: &File, folder: &Path) -> Result<Option<String>, StoreError> {
     if locked(file, folder)? {
         return Ok(None);
@@ -272,14 +281,14 @@ fn locked(file: &File, place: &Path) -> Result<bool, StoreError> {
     }
 }
 
-/// Nobody else enters while it is held; none: somebody does.
+/// Takes the gate, which keeps others from entering; returns `None` if another process holds it.
 fn gate(folder: &Path) -> Result<Option<File>, StoreError> {
     std::fs::create_dir_all(folder).map_err(|e| io(folder, e))?;
     let gate = lock_file(&folder.join(GATE))?;
     Ok(locked(&gate, folder)?.then_some(gate))
 }
 
-/// Does something with a store that is not there yet while nobody enters.
+/// Holds the gate of a store that does not exist yet while `run` runs, so that no other process enters.
 pub(super) fn before_all<T>(
     store: &Path,
     run: impl FnOnce() -> Result<T, StoreError>,
@@ -291,7 +300,7 @@ pub(super) fn before_all<T>(
     done
 }
 
-/// None where there is none, or this user may not read it.
+/// Opens a lock file for reading; returns `None` if there is none or this user may not read it.
 fn lock_to_read(path: &Path) -> Result<Option<File>, StoreError> {
     match regular::read(path) {
         Ok(file) => Ok(Some(file)),
@@ -310,7 +319,7 @@ fn lock_file(path: &Path) -> Result<File, StoreError> {
 struct Lock {
     held: Arc<Held>,
     file: File,
-    /// The file on whose name it is.
+    /// Identity of the lock file `.open` when it was locked. Another file at its path means that the lock guards nothing.
     place: Inode,
 }
 
@@ -329,11 +338,11 @@ impl Lock {
     }
 }
 
-/// The files that a handle has to find in their places as long as it writes. It is dropped behind its connections.
+/// The files that a handle has to find in their places as long as it writes. It is dropped after the connections of the handle.
 pub(super) struct Guard {
     lock: Lock,
     journal: Journal,
-    /// The journal, whatever became of its name.
+    /// The open journal, which stays readable if its name is removed.
     file: File,
 }
 
@@ -342,8 +351,8 @@ impl Guard {
         self.lock.held.path()
     }
 
-    /// Refuses to go on if the file, the lock on its name or its journal is no longer in its place: another process would find
-    /// other files there, and what is written here may be lost.
+    /// Returns an error if the file, the lock on its name or its journal is no longer in its place: another process would find
+    /// other files there, and lines written here may be lost.
     pub(super) fn still(&self) -> Result<(), StoreError> {
         self.is_there()?;
         if !cfg!(unix) {
@@ -359,7 +368,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Refuses to go on if another file, or none, is at the path of the store.
+    /// Returns an error if another file, or none, is at the path of the store.
     pub(super) fn is_there(&self) -> Result<(), StoreError> {
         if self.lock.held.is_there() {
             return Ok(());
@@ -378,9 +387,10 @@ impl Guard {
         !cfg!(unix) || Journal::of(self.path()) == self.journal
     }
 
-    /// Gives the journal its name back, as a copy: whoever is killed from here on leaves all that was acknowledged. Nothing more is
-    /// written by this process, and no other enters while it lives. The copy lies beside the file that the journal belongs to, wherever
-    /// that is now, and never beside another one. Says what was the matter, and what became of it.
+    /// Restores the name of the journal with a copy of its bytes, so that a kill from then on loses nothing that was
+    /// acknowledged. This process writes nothing more, and no other process enters while it lives. The copy is put next to the
+    /// file that the journal belongs to, in the folder where that file is now, and never next to another file. Returns the error
+    /// to report: the cause, and the result of the copy.
     pub(super) fn put_back(&self, conn: &Connection) -> StoreError {
         let held = &self.lock.held;
         let home = held.home();
@@ -423,7 +433,7 @@ impl Guard {
         if home.inode("-wal") == self.journal.file {
             return Ok(Put::Beside);
         }
-        // Nobody who has the same journal writes meanwhile, or begins it anew.
+        // During the copy no process that has the same journal may write to it or restart it.
         let is_ours = conn.is_autocommit();
         if is_ours {
             conn.execute_batch("BEGIN IMMEDIATE")
@@ -444,9 +454,9 @@ impl Guard {
         home.put(self.lock.held.inode(), "-wal", file, &ours)
     }
 
-    /// The last connection of this handle is about to close. One whose journal is not in its place neither moves it into the
-    /// file, which others may have changed since, nor removes what has the name. Only where the journal cannot be put beside the file,
-    /// what is in it would be lost otherwise.
+    /// Called when the last connection of this handle is about to close. If the journal is not in its place, the close neither
+    /// moves it into the file, which others may have changed since, nor removes the file that has the journal's name. Exception:
+    /// if the journal cannot be put next to the file, it is moved into the file, because its content would be lost otherwise.
     pub(super) fn ends(&self, conn: &Connection) {
         if self.has_journal() {
             return;

@@ -1,8 +1,8 @@
-//! The folder in which the file of a store lies now, whatever became of its path.
+//! The folder that holds the file of a store now, also after the folder or the file was moved.
 //!
-//! A process knows its store by a path. While it has the store open, its folder may get another name, and another store may be put
-//! into its place. So what belongs beside the file is never written there by the path: the folder is open as long as the
-//! file is, and what is put into it goes where the folder is now, and only while the file lies in it.
+//! A process opens its store by a path. While the store is open, its folder may be renamed, and another store may take its place.
+//! So files that belong next to the store's file are not written by path. The folder is kept open as long as the file, and files
+//! are put into that folder wherever it is now, and only while it holds the store's file.
 
 use super::file::Inode;
 use super::part::{Part, folder_of};
@@ -25,11 +25,11 @@ pub(super) struct Home {
 /// Result of putting a file next to the store's file.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Put {
-    /// The file is there.
+    /// The file is in its place.
     Beside,
-    /// Somebody else's is in its place.
+    /// A file of another program has the name, and stays.
     Taken,
-    /// The store's file is not found, so there is no place beside it.
+    /// The store's file is not in the folder, or was not found, so nothing was put next to it.
     Nowhere,
 }
 
@@ -52,7 +52,7 @@ impl Home {
         self.inode("") == Some(file)
     }
 
-    /// Which file has the store's name with this ending.
+    /// Returns the identity of the file that has the store's name with this ending; `None` if no file can be found under it.
     pub(super) fn inode(&self, ending: &str) -> Option<Inode> {
         let found = statat(&self.folder, self.named(ending), AtFlags::empty()).ok()?;
         Some((found.st_dev as u64, found.st_ino as u64))
@@ -69,9 +69,9 @@ impl Home {
         name
     }
 
-    /// The bytes of a file beside the store's; none if there is none.
+    /// Reads a file next to the store's file; returns `None` if there is none.
     fn read(&self, name: &OsStr) -> Result<Option<Vec<u8>>> {
-        // Whoever opens a pipe waits.
+        // Opening a pipe would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let mut file = match openat(&self.folder, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -84,7 +84,8 @@ impl Home {
         Ok(Some(bytes))
     }
 
-    /// Puts a copy of an open file beside the store's file. One that is empty there is replaced: it is of a program that only looked.
+    /// Puts a copy of an open file next to the store's file `of`: its content is `bytes`, its rights are those of `original`. An
+    /// empty file in its place is replaced, because a program that only looked made it. Any other file stays.
     pub(super) fn put(
         &self,
         of: Inode,
@@ -103,7 +104,7 @@ impl Home {
         copy.set_permissions(original.metadata()?.permissions())?;
         copy.write_all(bytes)?;
         copy.sync_all()?;
-        // Another file may get the store's name meanwhile: so it is looked at right before, and again behind.
+        // Another file may get the store's name meanwhile, so the store's file is checked right before and again after.
         if !self.holds(of) {
             return Ok(Put::Nowhere);
         }
@@ -121,7 +122,7 @@ impl Home {
     }
 }
 
-/// The path of what is open, as the system tells it. A file without a name is told under one that leads nowhere.
+/// Returns the path that the system reports for an open file. For a file without a name, no file is at the reported path.
 fn called(file: &File) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
 }

@@ -1,5 +1,5 @@
-//! Owners of sessions. An owner holds an operating-system lock on a file next to the store. The lock ends with the process, however
-//! that ends, so the next claim is granted immediately.
+//! Owners of sessions. An owner holds an operating-system lock on a file next to the store. The lock ends with the process,
+//! however that ends, so the next claim is granted immediately.
 
 use super::error::io;
 use super::file::{Inode, beside, inode, inode_of};
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steersman_runtime::store::{StoreError, bounds};
 
-/// Held for as long as the owner lives. The file goes with it; one that a killed process left is taken over.
+/// Lock on a session, held as long as the owner lives. Dropping it removes the lock file. A lock file that a killed process left
+/// is reused by the next owner.
 pub(super) struct OwnerLock {
     file: File,
     place: Inode,
@@ -19,8 +20,8 @@ pub(super) struct OwnerLock {
 
 impl Drop for OwnerLock {
     fn drop(&mut self) {
-        // Unlinked while it is still locked: who opened it meanwhile finds that it is no longer in its place. What lies there
-        // instead is somebody else's.
+        // The file is removed while it is still locked, so a process that opened it meanwhile finds it out of its place. Another
+        // file at the path belongs to another process and stays.
         if self.still() {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -35,12 +36,13 @@ impl OwnerLock {
     }
 }
 
-/// The folder of lock files of a store.
+/// Returns the folder of lock files of a store.
 pub(super) fn folder(store: &Path) -> PathBuf {
     beside(store, ".owners")
 }
 
-/// The lock file of a session. A store that is older than the bound of its ids may hold one that leads elsewhere.
+/// Returns the lock file of a session. An id that is empty, too long or could lead out of the folder is replaced by its hash;
+/// stores made before ids were bounded may hold such ids.
 fn file_of(folder: &Path, session: &str) -> PathBuf {
     let leads_out = session.starts_with('.') || session.contains(['/', '\\', '\0']);
     if leads_out || session.is_empty() || session.len() > bounds::SESSION_ID {
@@ -49,12 +51,13 @@ fn file_of(folder: &Path, session: &str) -> PathBuf {
     folder.join(session)
 }
 
-/// Takes the lock of a session, or says who holds it.
+/// Takes the lock of a session. If another process holds it, returns [`StoreError::Owned`] with the id of that process, or
+/// `unknown`.
 pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError> {
     let folder = folder(store);
     std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
     let path = file_of(&folder, session);
-    // Whoever lists sessions holds a lock for a moment, to see whether anybody else does.
+    // A process that lists sessions holds each lock for a moment, to see if the session has an owner.
     let mut tries = 5;
     // A killed owner may have been starting a program: the child holds the lock until it has become that program.
     let mut tries_of_the_dead = 500;
@@ -72,7 +75,7 @@ pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError>
                 let place = inode_of(&file).map_err(|e| io(&path, e))?;
                 return Ok(OwnerLock { file, place, path });
             }
-            // It was unlinked between opening and locking.
+            // The file was removed between opening and locking.
             Ok(()) => {}
             Err(TryLockError::WouldBlock) if tries > 0 => {
                 tries -= 1;
@@ -109,7 +112,7 @@ fn lives(process: &str) -> bool {
         .parse()
         .ok()
         .and_then(rustix::process::Pid::from_raw);
-    // somebody else's process may not be signalled, and lives
+    // a process of another user must not be signalled, but it is alive
     id.is_none_or(|id| rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH))
 }
 
@@ -123,7 +126,8 @@ pub(super) fn in_place(file: &File, path: &Path) -> bool {
     inode_of(file).is_ok_and(|ours| inode(path).is_ok_and(|there| ours == there))
 }
 
-/// The process that owns a session now, if one does. Looks at this session only: a process may own thousands.
+/// Returns the id of the process that owns a session now; `None` if the session has no owner or its lock file cannot be read.
+/// Looks at this session only: a process may own thousands.
 pub(super) fn owner(store: &Path, session: &str) -> Option<String> {
     let mut file = regular::read(&file_of(&folder(store), session)).ok()?;
     match file.try_lock_shared() {

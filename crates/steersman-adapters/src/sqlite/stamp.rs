@@ -1,19 +1,19 @@
-//! The stamp of a store: a transaction gives it a random state and says which one it follows.
+//! The stamp of a store: a transaction writes a random state into it, and the state that it follows.
 //!
-//! SQLite lays its journal over whatever file lies beside it. Put back over a file that it was not written behind (a backup that
-//! was copied into the place of a killed process's store), it makes a mixture of both in which acknowledged lines are missing,
-//! and the newest of them is there. So a journal names the state that the file below has to be in. A file that was being brought
-//! up to date from its journal is in one of the states that the journal itself names.
+//! SQLite applies a journal to any file next to it. If the file is not the one that the journal was written for (a backup that
+//! was copied into the place of a killed process's store), the result is a mixture: the newest acknowledged line is present, and
+//! older ones are missing. So a journal names the state that the file has to be in. If the journal was being moved into the file,
+//! the file is in one of the states that the journal itself leads to.
 //!
-//! A stamp is a page more in the journal, which is close to half of a small transaction. So transactions have one from the first
-//! effect of class `unsafe` on. The first stamp of a store follows the id that the store had before.
+//! A stamp adds one page to the journal, close to half of the CPU time of a small transaction. So transactions have a stamp only
+//! from the first effect of class `unsafe` on. The first stamp of a store follows the id that the store had before.
 
 use super::file::{Held, beside};
 use super::wal::{self, Journal};
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeSet;
 
-/// **Stored**: before each stamp. It is in no text, and its page holds nothing else.
+/// **Stored**: precedes each stamp. These bytes occur in no text, and the page holds nothing but the row with the stamp.
 const SIGN: &[u8; 8] = b"\xffstate\xfe\xff";
 const STATE: usize = 8;
 
@@ -27,7 +27,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// The one in a page, or in a value.
+    /// Returns the first stamp in a page or in a stored value; `None` if there is none.
     fn find(bytes: &[u8]) -> Option<Self> {
         let at = memchr::memmem::find(bytes, SIGN)? + SIGN.len();
         let (is, rest) = bytes[at..].split_first_chunk()?;
@@ -59,9 +59,9 @@ pub(super) fn begun(conn: &Connection) -> rusqlite::Result<bool> {
         .query_row([], |r| r.get(0))
 }
 
-/// Counts the transaction that is open, as the last statement of it, and stamps it if an effect of class `unsafe` ever began in the
-/// store. `begins`: one begins with it. With the first one the store gets another id, since copies that were made before are
-/// other stores from then on.
+/// Counts the open transaction, and stamps it if an effect of class `unsafe` ever began in the store or begins with the
+/// transaction (`begins`). It has to be the last statement of the transaction. With the first such effect the store gets another
+/// id, since copies that were made earlier are other stores from then on.
 pub(super) fn stamp(conn: &Connection, begins: bool) -> rusqlite::Result<Newest> {
     type Before = (Vec<u8>, Vec<u8>, State, bool);
     let (before, id, is, begun): Before = conn
@@ -99,10 +99,11 @@ pub(super) fn stray(conn: &Connection, held: &Held) -> std::io::Result<Option<St
         [],
         |r| r.get(0),
     );
-    // A store that does not say where it is, because both do not go together, has no stamp there.
+    // If the file and the journal do not belong together, the table may not be found. Then no page is the stamp's page.
     let root: u32 = root.unwrap_or_default();
     let mut before: Option<Vec<u8>> = None;
-    // Another process may be writing: it may have begun the journal anew while this one read the file.
+    // Another process may have restarted the journal while this one read the file: a mismatch counts only if a second read of the
+    // journal finds the same bytes.
     loop {
         let Some(bytes) = wal::read(store)? else {
             return Ok(None);
@@ -130,7 +131,7 @@ fn fits(journal: &Journal<'_>, root: u32, held: &Held) -> std::io::Result<bool> 
         None => Vec::new(),
     };
     let Some(first) = stamps.first() else {
-        // Nothing `unsafe` ever began, and nothing tells; or another program wrote it.
+        // Either nothing `unsafe` ever began, and neither has a stamp, or another program wrote the journal.
         return Ok(Stamp::find(&page).is_none());
     };
     if let Some(below) = Stamp::find(&page) {
@@ -139,7 +140,8 @@ fn fits(journal: &Journal<'_>, root: u32, held: &Held) -> std::io::Result<bool> 
     if memchr::memmem::find(&page, &first.follows).is_some() {
         return Ok(true);
     }
-    // One that is new, or was written anew as a whole: all of it is in the journal. SQLite keeps one page for its locks.
+    // A file that is new, or that was rewritten as a whole, has all its pages in the journal, except the page that SQLite
+    // reserves for its locks.
     let pages: BTreeSet<u32> = journal.pages().map(|(page, _)| page).collect();
     let of_locks = (1 << 30) / journal.page as u32 + 1;
     let mut wanted = (1..=journal.size).filter(|page| *page != of_locks);

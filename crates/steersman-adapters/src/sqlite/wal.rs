@@ -1,8 +1,8 @@
 //! Inspection of SQLite's journal: finds complete transactions after a damaged place.
 //!
-//! SQLite reads a journal up to the first frame that does not verify, and takes everything after it for leftovers. After a
-//! power cut that is right: at most the last transaction is torn, and nobody was told that it is on disk. But if a second
-//! transaction with the same salts begins after the damage, the first one had been synced: it was acknowledged, and is lost.
+//! SQLite reads a journal up to the first frame that does not verify, and ignores all frames after it. After a power cut this is
+//! right: at most the last transaction is torn, and it was not acknowledged. But if a second transaction with the same salts
+//! begins after the damage, the first one had been synced: it was acknowledged, and is lost.
 
 use crate::regular;
 use std::io::Read;
@@ -11,7 +11,7 @@ use std::path::Path;
 const HEADER: usize = 32;
 const FRAME: usize = 24;
 
-/// Returns what is wrong with a journal, in words; `None` if nothing is, or if there is no journal.
+/// Describes the damage of a store's journal; returns `None` if there is no damage or no journal.
 pub(super) fn damage(store: &Path) -> std::io::Result<Option<String>> {
     let mut before: Option<(String, Vec<u8>)> = None;
     // Another process may be writing: damage counts only if a second read finds the same bytes.
@@ -32,7 +32,7 @@ pub(super) fn damage(store: &Path) -> std::io::Result<Option<String>> {
     }
 }
 
-/// The bytes of a store's journal; `None` if there is none.
+/// Reads the bytes of a store's journal; returns `None` if there is none.
 pub(super) fn read(store: &Path) -> std::io::Result<Option<Vec<u8>>> {
     match regular::read(&super::file::beside(store, "-wal")) {
         Ok(mut journal) => {
@@ -47,9 +47,9 @@ pub(super) fn read(store: &Path) -> std::io::Result<Option<Vec<u8>>> {
 
 /// The part of a journal that SQLite reads.
 pub(super) struct Journal<'a> {
-    /// Bytes of a page.
+    /// Size of a page in bytes; 0 if the header does not verify.
     pub(super) page: usize,
-    /// Number of pages of the file after the last transaction.
+    /// Number of pages of the file after the last complete transaction; 0 if there is none.
     pub(super) size: u32,
     frames: Vec<Frame<'a>>,
 }
@@ -83,14 +83,14 @@ impl<'a> Journal<'a> {
         journal
     }
 
-    /// The pages of all transactions, in their order: number and content.
+    /// Returns number and content of the pages of all complete transactions, in the order of the journal.
     pub(super) fn pages(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
         let all = self.frames.iter();
         all.map(|frame| (number(frame.head, 0), frame.page))
     }
 }
 
-/// The header before the frames.
+/// The verified header of a journal.
 struct Head {
     is_big: bool,
     page: usize,
@@ -99,7 +99,7 @@ struct Head {
 }
 
 impl Head {
-    /// Parses the header; `None` if it does not verify: SQLite reads nothing then.
+    /// Parses the header. Returns `None` if it does not verify; then SQLite reads nothing of the journal.
     fn of(bytes: &[u8]) -> Option<Self> {
         let head = bytes.get(..HEADER)?;
         let (magic, page) = (number(head, 0), number(head, 8) as usize);
@@ -123,7 +123,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 
 type Sum = (u32, u32);
 
-/// SQLite's checksum, over words in the byte order that the header names.
+/// Returns SQLite's checksum, over words in the byte order that the header names, continued from another checksum.
 fn sum(bytes: &[u8], is_big: bool, from: Sum) -> Sum {
     let (mut a, mut b) = from;
     for pair in bytes.chunks_exact(8) {
@@ -141,7 +141,7 @@ fn sum(bytes: &[u8], is_big: bool, from: Sum) -> Sum {
     (a, b)
 }
 
-/// A frame, not verified.
+/// A frame that is not verified.
 struct Frame<'a> {
     head: &'a [u8],
     page: &'a [u8],
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// A power cut may leave the end of a transaction without its beginning: nobody was told that it is on disk.
+    /// A power cut may leave a part of the last transaction, which was not acknowledged.
     #[test]
     fn a_torn_last_transaction_is_no_damage() {
         let whole = journal("torn", 9);

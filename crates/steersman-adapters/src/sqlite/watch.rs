@@ -1,7 +1,7 @@
-//! Watches the folders of a store, so that a transaction looks at the files in them only after something there changed.
+//! Watches the folders of a store, so that a transaction looks up the files in them only after a change there.
 //!
-//! A look is several system calls on paths, which cost a tenth of a transaction. The system reports each file that is made, removed
-//! or renamed in a watched folder before the call that did it returns, and asking for reports is one call.
+//! A lookup is several system calls on paths, which cost a tenth of a transaction. The system reports each file that is made,
+//! removed or renamed in a watched folder before the call that did it returns, and asking for reports is one call.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use std::path::Path;
 pub(super) struct Watch {
     folders: [std::path::PathBuf; 2],
     reports: Option<std::os::fd::OwnedFd>,
-    /// Both folders are watched.
+    /// True if both folders are watched.
     is_whole: bool,
 }
 
 #[cfg(target_os = "linux")]
 impl Watch {
-    /// Begins to watch.
+    /// Starts a watch. If the system grants none, [`Watch::is_quiet`] returns false each time.
     pub(super) fn begin(store: &Path) -> Self {
         use rustix::fs::inotify::{CreateFlags, init};
         let folder = super::part::folder_of(store);
@@ -29,8 +29,8 @@ impl Watch {
         watch
     }
 
-    /// Watches the folders that have these names now; one that is watched already stays so. A watch is on a folder and not on its
-    /// name, so another folder may have the name by now.
+    /// Watches the folders that have these names now. A watch is on a folder and not on its name, so another folder may have the
+    /// name by now. Folders that are watched already stay watched.
     fn renew(&mut self) {
         use rustix::fs::inotify::{WatchFlags, add_watch};
         let of = WatchFlags::CREATE
@@ -45,8 +45,8 @@ impl Watch {
             .is_some_and(|reports| folders.all(|folder| add_watch(reports, folder, of).is_ok()));
     }
 
-    /// Returns true if nothing was reported since the last call. Takes the reports. Where the system grants no watch (each user
-    /// has a limited number), nothing counts as quiet.
+    /// Returns true if nothing was reported since the last call, and consumes the reports. Returns false each time if the system
+    /// grants no watch; each user has a limited number of them.
     pub(super) fn is_quiet(&mut self) -> bool {
         let is_quiet = self.is_whole && self.has_no_report();
         if !is_quiet {
@@ -72,7 +72,7 @@ impl Watch {
     }
 }
 
-/// Nothing is watched, so each transaction looks.
+/// No watch on this system, so each transaction looks up the files.
 #[cfg(not(target_os = "linux"))]
 pub(super) struct Watch;
 

@@ -1,5 +1,5 @@
-//! The one thread that writes: it takes all that waits and puts it into one transaction, so that one sync carries the
-//! lines of many sessions.
+//! The only thread that writes to the store. It puts all queued tasks into one transaction, so that one sync carries the lines of
+//! many sessions.
 
 use super::enter::Guard;
 use super::error::sql;
@@ -21,10 +21,10 @@ use tokio::sync::oneshot;
 /// Result of a task: an answer, or a refusal *before it wrote anything*. An error of SQLite fails the whole group.
 pub(super) type Said<T> = rusqlite::Result<Result<T, StoreError>>;
 
-/// Something to be written.
+/// A queued write.
 trait Task: Send {
     fn run(&mut self, conn: &Connection, state: &mut State) -> rusqlite::Result<()>;
-    /// The transaction was committed, or not.
+    /// Reports to the caller that the transaction was committed, or why it was not.
     fn finish(self: Box<Self>, state: &mut State, committed: Result<(), StoreError>);
 }
 
@@ -32,7 +32,7 @@ struct OneTask<T, F> {
     run: Option<F>,
     said: Option<Result<T, StoreError>>,
     done: oneshot::Sender<Result<T, StoreError>>,
-    /// Session and epoch under which it writes; a failure ends them.
+    /// Session and epoch under which the task writes. If the task fails, nothing more of this epoch is written.
     claim: Option<(i64, u64)>,
 }
 
@@ -55,44 +55,46 @@ where
         if let (Err(_), Some((no, epoch))) = (&result, claim) {
             state.fail(no, epoch);
         }
-        // Who does not wait any more has dropped its end.
+        // The send fails if the caller no longer waits.
         let _ = done.send(result);
     }
 }
 
-/// State of the writer: the sessions that are claimed through it, and facts about the present transaction.
+/// State of the writer: the sessions that are claimed through it, and facts about the current transaction.
 pub(super) struct State {
     sessions: std::collections::HashMap<i64, Claimed>,
-    /// The number of the transaction.
+    /// Number of the current transaction, counted from the start of this writer.
     transaction: u64,
     path: PathBuf,
     guard: Arc<Guard>,
     /// An effect of class `unsafe` begins with this transaction.
     begins: bool,
-    /// The file says without its journal that it needs a mark.
+    /// True once the file alone, without its journal, has the flag that the store needs a mark.
     is_told: bool,
-    /// Events that this process accepted.
+    /// Number of events that this writer accepted.
     events: u64,
     watch: Watch,
-    /// Number of changes in the folders of the store that were reported. The result of a look is valid while it stays the same.
+    /// Number of times that the watch reported changes in the folders of the store. A check of the files is valid while this
+    /// number is the same.
     changes: u64,
-    /// All guarded files were in their places after so many changes.
+    /// Value of `changes` at which all guarded files were last found in their places.
     in_place: Option<u64>,
-    /// After so many changes the store had no mark, and nothing `unsafe` had begun.
+    /// Value of `changes` at which the store had no mark and nothing `unsafe` had begun; `None` if it has a mark or was not
+    /// checked.
     unmarked: Option<u64>,
 }
 
-/// Ids of events are counted with the first event of a process and with each one behind so many more: to count them takes as long
-/// as there are many.
+/// Number of events between two counts of the remembered event ids. The first event of a writer causes a count too. The time of
+/// a count grows with the number of ids.
 const COUNTS: u64 = 1024;
 
 #[derive(Default)]
 struct Claimed {
     last: u64,
     failed: Option<u64>,
-    /// Transaction in which this epoch was found to be the newest.
+    /// A transaction, and the epoch that was found to be the newest in it.
     newest: Option<(u64, u64)>,
-    /// The owner's lock was in its place after so many changes.
+    /// Value of `changes` at which the owner's lock was last found in its place.
     locked: Option<u64>,
 }
 
@@ -113,22 +115,22 @@ impl State {
             unmarked: None,
         }
     }
-    /// Another event was accepted: whether all that are remembered are to be counted now.
+    /// Counts an accepted event. Returns true if the remembered event ids are to be counted now.
     pub(super) fn counts_events(&mut self) -> bool {
         self.events += 1;
         self.events % COUNTS == 1
     }
-    /// A transaction begins.
+    /// Resets the facts about the transaction; called when one begins.
     fn begin(&mut self) {
         self.transaction += 1;
         self.begins = false;
     }
-    /// An effect of class `unsafe` begins when this transaction is on disk.
+    /// Records that an effect of class `unsafe` begins when this transaction is on disk.
     pub(super) fn begins_unsafe(&mut self) {
         self.begins = true;
     }
-    /// The transaction that is open wrote something and is about to be committed. Before a store says that it has a mark it has
-    /// one. None: the transaction has no stamp.
+    /// Stamps the open transaction, which wrote something and is about to be committed; returns `None` if it needs no stamp. The
+    /// mark is made before the first commit that sets the store's flag, so that no crash leaves a flag without a mark.
     fn commits(&mut self, conn: &Connection) -> Result<Option<Newest>, StoreError> {
         let begun = self.begun(conn).map_err(|e| sql(&self.path, e))?;
         let failed = |e| sql(&self.path, e);
@@ -137,13 +139,13 @@ impl State {
         }
         let newest = stamp(conn, self.begins).map_err(failed)?;
         if self.begins && !begun {
-            // The mark is made by the path: what lies there has to be this store.
+            // The mark is made by path, so the file at the path has to be this store.
             self.guard.still()?;
             mark::make(&self.path, &newest.store)?;
         }
         Ok(Some(newest))
     }
-    /// The transaction is on disk. Before an effect of class `unsafe` begins the mark is, too.
+    /// Writes the mark after the commit. If an effect of class `unsafe` begins with the transaction, the mark is synced too.
     fn committed(&mut self, conn: &Connection, now: Option<Newest>) -> Result<(), StoreError> {
         let Some(now) = now else {
             return Ok(());
@@ -153,8 +155,8 @@ impl State {
             return Ok(());
         }
         self.is_told = self.tells();
-        // A copy of the file alone is to say that it needs a mark. While somebody reads what was there before, the journal stays
-        // where it is, and the next transaction tries again.
+        // A copy of the file alone has to carry the flag, so the journal is moved into the file. While a reader uses the older
+        // state, SQLite does not move it, and the next transaction tries again.
         if !self.is_told {
             conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
                 .map_err(|e| sql(&self.path, e))?;
@@ -162,7 +164,8 @@ impl State {
         }
         Ok(())
     }
-    /// Returns true once an effect of class `unsafe` began in the store. The process that begins the first makes the mark before.
+    /// Returns true once an effect of class `unsafe` began in the store. The process that begins the first one makes the mark
+    /// before it commits, so the result for a store without a mark is valid until the watch reports a change.
     fn begun(&mut self, conn: &Connection) -> rusqlite::Result<bool> {
         if self.unmarked == Some(self.changes) {
             return Ok(false);
@@ -172,9 +175,9 @@ impl State {
         self.unmarked = unmarked.then_some(self.changes);
         Ok(begun)
     }
-    /// Refuses to go on if the store's files are not in their places: others would not find what is written here. In a store that has
-    /// a mark all of them are looked up each time. In others the file is, and the rest once the system reported a change: nobody
-    /// else may write then, and a tenth of a transaction is saved.
+    /// Returns an error if the store's files are not in their places: other processes would not find the lines written here. In a
+    /// store with a mark, all files are looked up each time. In other stores the file is looked up each time, and the rest only
+    /// after the system reported a change, which saves a tenth of a transaction.
     fn look(&mut self) -> Result<(), StoreError> {
         if !self.watch.is_quiet() {
             self.changes += 1;
@@ -186,7 +189,7 @@ impl State {
         self.in_place = Some(self.changes);
         Ok(())
     }
-    /// Returns true if the owner's lock of a session is where others look for it.
+    /// Returns true if the owner's lock of a session is at the path where other processes look for it.
     pub(super) fn is_locked(&mut self, no: i64, lock: &OwnerLock) -> bool {
         let is_marked = self.unmarked.is_none();
         let found = &mut self.sessions.entry(no).or_default().locked;
@@ -195,7 +198,8 @@ impl State {
         }
         found.is_some()
     }
-    /// Returns true if the file without its journal says that the store needs a mark. A file that is being written may be unreadable.
+    /// Returns true if the file without its journal has the flag that the store needs a mark. Returns false if the file cannot be
+    /// read, which may happen while it is being written.
     fn tells(&self) -> bool {
         let alone = reader(&self.path, Reads::FileAlone);
         let begun = alone.and_then(|alone| {
@@ -204,18 +208,18 @@ impl State {
         });
         begun.unwrap_or(false)
     }
-    /// Returns true if this transaction already found this epoch to be the newest. Nobody else writes while it is open, and a claim
-    /// within it resets this.
+    /// Returns true if this transaction already found this epoch to be the newest. No other process writes while the transaction
+    /// is open, and a claim within it resets the result.
     pub(super) fn is_newest(&self, no: i64, epoch: u64) -> bool {
         let found = self.sessions.get(&no).and_then(|s| s.newest);
         found == Some((self.transaction, epoch))
     }
-    /// This epoch is the newest.
+    /// Records that this transaction found this epoch to be the newest.
     pub(super) fn newest(&mut self, no: i64, epoch: u64) {
         let found = Some((self.transaction, epoch));
         self.sessions.entry(no).or_default().newest = found;
     }
-    /// A session was claimed; its last line.
+    /// Records that a session was claimed; `head` is its last line.
     pub(super) fn claimed(&mut self, no: i64, head: u64) {
         self.sessions.insert(
             no,
@@ -225,7 +229,7 @@ impl State {
             },
         );
     }
-    /// The last line that was written or is in the group.
+    /// Returns the last line of a session that was written or is in the group; 0 if the session is not known here.
     pub(super) fn last(&self, no: i64) -> u64 {
         self.sessions.get(&no).map_or(0, |s| s.last)
     }
@@ -238,13 +242,13 @@ impl State {
             .get(&no)
             .is_some_and(|s| s.failed == Some(epoch))
     }
-    /// Nothing of this epoch is written any more.
+    /// Records that a write of this epoch failed.
     pub(super) fn fail(&mut self, no: i64, epoch: u64) {
         self.sessions.entry(no).or_default().failed = Some(epoch);
     }
 }
 
-/// A handle to the thread.
+/// Handle to the writing thread. Dropping it closes the queue and waits for the thread.
 pub(super) struct Writer {
     queue: Arc<Queue<Box<dyn Task>>>,
     thread: Option<JoinHandle<()>>,
@@ -281,7 +285,8 @@ impl Writer {
         self.transactions.load(Ordering::Relaxed)
     }
 
-    /// Queues a task behind all others. The receiver hears of it when it is on disk.
+    /// Queues a task after all others. The receiver gets the result once the transaction is on disk, or failed; it is closed if
+    /// the queue is closed.
     pub(super) fn queue<T: Send + 'static>(
         &self,
         urgent: bool,
@@ -295,7 +300,7 @@ impl Writer {
             done,
             claim,
         };
-        // A queue that is closed drops the task, and the receiver hears that.
+        // A closed queue drops the task, which closes the receiver.
         let _ = self.queue.push(Box::new(task), urgent);
         result
     }
@@ -305,7 +310,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.queue.close();
         if let Some(thread) = self.thread.take() {
-            // A panic there has been heard by whoever waited.
+            // After a panic of the thread, the callers that waited have seen their receivers close.
             let _ = thread.join();
         }
     }
@@ -332,13 +337,13 @@ fn write(
         }
         let commits = state.commits(conn)?;
         simple("COMMIT").map_err(failed)?;
-        // What lies in a journal that nobody finds is not acknowledged.
+        // A transaction in a journal that other processes do not find must not be acknowledged.
         state.look()?;
         state.committed(conn, commits)
     };
     let result = run();
     if result.is_err() && !conn.is_autocommit() {
-        // What fails here fails because nothing is open any more.
+        // The rollback can fail only if no transaction is open any more.
         let _ = conn.execute_batch("ROLLBACK");
     }
     if result.is_err() && !state.guard.has_journal() {
