@@ -152,7 +152,9 @@ fn a_rerun_of_a_session_that_adopted_a_forecast_verifies() {
 fn a_rerun_of_a_session_that_went_back_behind_an_adoption_verifies() {
     let (world, session) = with_a_limit();
     for args in [
-        &["fork", &*session, "--say", "Or so?", "--label", "other"][..],
+        &[
+            "fork", &*session, "--live", "--say", "Or so?", "--label", "other",
+        ][..],
         &["adopt", &format!("{session}:other")],
         &["rewind", &format!("{session}@-1"), "--say", "Once more."],
     ] {
