@@ -562,42 +562,27 @@ fn matched<'s>(a: &'s [Stood], b: &'s [Stood]) -> Vec<(Option<&'s Stood>, Option
 
 /// Returns the first difference between the stacks of an agent; `None` if they are equal.
 fn diverge(agent: String, a: (&Subject, &Stack), b: (&Subject, &Stack)) -> Option<First> {
-    let rows = |(of, stack): (&Subject, &Stack)| -> Vec<String> {
-        let stack: Vec<Interaction> = stack.iter().map(|(_, i)| i.clone()).collect();
-        in_call_order(&stack)
-            .into_iter()
-            .map(|i| told(i, of))
-            .collect()
+    // Results are compared in the order of their calls, and each entry keeps its line.
+    let entries = [a, b].map(|(_, stack)| in_call_order(stack, |(_, i)| i));
+    let row = |side: usize, n: usize| {
+        let (_, interaction) = entries[side].get(n)?;
+        Some(told(interaction, [a.0, b.0][side]))
     };
-    let at = |(of, stack): (&Subject, &Stack), n: usize| -> Option<String> {
-        let stack: Vec<Interaction> = stack.iter().map(|(_, i)| i.clone()).collect();
-        Some(shown(in_call_order(&stack).get(n)?, of))
+    let most = entries[0].len().max(entries[1].len());
+    let same = (0..most).find(|n| row(0, *n) != row(1, *n))?;
+    let shown = |side: usize| {
+        let (_, interaction) = entries[side].get(same)?;
+        Some(shown(interaction, [a.0, b.0][side]))
     };
-    let (rows_a, rows_b) = (rows(a), rows(b));
-    let same = rows_a
-        .iter()
-        .zip(&rows_b)
-        .take_while(|(a, b)| a == b)
-        .count();
-    if rows_a.len() == same && rows_b.len() == same {
-        return None;
-    }
-    let (one, other) = (at(a, same), at(b, same));
-    // The rows are in the order of calls, the stack in that of closing.
-    let line = |stack: &Stack| -> Option<u64> {
-        let all: Vec<Interaction> = stack.iter().map(|(_, i)| i.clone()).collect();
-        let found = *in_call_order(&all).get(same)?;
-        let at = all.iter().position(|i| std::ptr::eq(i, found))?;
-        Some(stack[at].0.0)
-    };
+    let line = |side: usize| entries[side].get(same).map(|(line, _)| line.0);
     Some(First {
         agent,
         after: same,
-        a: one,
-        b: other,
+        a: shown(0),
+        b: shown(1),
         lines: Both {
-            a: line(a.1),
-            b: line(b.1),
+            a: line(0),
+            b: line(1),
         },
     })
 }

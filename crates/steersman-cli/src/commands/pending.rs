@@ -63,7 +63,7 @@ pub(crate) async fn run(
         None => left(&place, &all).await?,
         Some(_) => Vec::new(),
     };
-    // What ends first is listed first, and what never ends last.
+    // The order is that of their ends; entries without an end come last.
     found.sort_by_key(|(_, p)| (p.due.map_or(i64::MAX, |d| d.0), p.since.0));
     // `damage` has reported an event box that cannot be read.
     let events = place

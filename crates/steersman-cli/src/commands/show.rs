@@ -507,13 +507,9 @@ impl Page<'_> {
             ..self.branch.clone()
         };
         let stack = self.inspection.stack(&view, agent.id);
-        let stack: Vec<_> = stack
+        steersman::testing::in_call_order(&stack, |(_, interaction)| interaction)
             .into_iter()
-            .map(|(_, interaction)| interaction)
-            .collect();
-        steersman::testing::in_call_order(&stack)
-            .into_iter()
-            .map(|interaction| steersman::testing::essential(interaction, &self.log.texts))
+            .map(|(_, interaction)| steersman::testing::essential(interaction, &self.log.texts))
             .collect()
     }
 

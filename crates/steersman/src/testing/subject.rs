@@ -144,7 +144,7 @@ pub(super) fn essence(whole: &Whole<'_>) -> String {
         for agent in agents {
             let stack = whole.stack(branch.id, agent.id);
             let _ = writeln!(out, "  {} {:?}", agent.def, agent.path);
-            for interaction in in_call_order(&stack) {
+            for interaction in in_call_order(&stack, |i| i) {
                 let _ = writeln!(out, "    {}", essential(interaction, whole));
             }
         }
@@ -161,21 +161,22 @@ pub(super) fn essence(whole: &Whole<'_>) -> String {
     out
 }
 
-/// Returns a stack with its results in the order of their calls, whichever closed first.
-pub fn in_call_order(stack: &[Interaction]) -> Vec<&Interaction> {
+/// Returns the entries of a stack with results in the order of their calls, whichever closed first. `of` gives the interaction of
+/// an entry, which may have its line next to it.
+pub fn in_call_order<T>(stack: &[T], of: impl Fn(&T) -> &Interaction) -> Vec<&T> {
     let mut out = Vec::new();
-    let mut results: Vec<(Id, &Interaction)> = Vec::new();
-    for interaction in stack {
-        if let Interaction::Result(result) = interaction {
-            results.push((result.call, interaction));
+    let mut results: Vec<(Id, &T)> = Vec::new();
+    for entry in stack {
+        if let Interaction::Result(result) = of(entry) {
+            results.push((result.call, entry));
         } else {
             results.sort_by_key(|(call, _)| *call);
-            out.extend(results.drain(..).map(|(_, i)| i));
-            out.push(interaction);
+            out.extend(results.drain(..).map(|(_, entry)| entry));
+            out.push(entry);
         }
     }
     results.sort_by_key(|(call, _)| *call);
-    out.extend(results.into_iter().map(|(_, i)| i));
+    out.extend(results.into_iter().map(|(_, entry)| entry));
     out
 }
 
