@@ -197,8 +197,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// Reads a plan that a person or a program wrote, and checks all of it before anything is spent: amounts, the judge, and the
-    /// types that the expression reads.
+    /// Reads a plan that a person or a program wrote, and checks amounts and the judge before anything is spent. The expression of
+    /// its score is checked where definitions are compiled (`steersman_definition::search_plan`).
     ///
     /// # Errors
     /// The first value that does not fit, in words for people.
