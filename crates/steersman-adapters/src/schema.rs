@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use steersman_machine::schemas::{self, Bounded};
+use steersman_machine::values::schemas::{self, Bounded};
 use steersman_runtime::Boxed;
 use steersman_runtime::engine::Judge;
 use tokio::sync::{Semaphore, oneshot};

@@ -13,8 +13,8 @@ use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_machine::context::{CallSpec, Content, Request, Segment, ToolSpec};
-use steersman_machine::ids::Digest;
 use steersman_machine::network::{CallStyle, ToolChoice};
+use steersman_machine::stored::ids::Digest;
 
 /// Style of calling tools without native support.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use crate::words::{
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind, ProbeState};
-use steersman_machine::json::read;
-use steersman_machine::mapping::WHOLE;
 use steersman_machine::network::BuiltIn;
+use steersman_machine::values::json::read;
+use steersman_machine::view::mapping::WHOLE;
 
 /// Width of a box in columns.
 const BOX: usize = WIDTH - 4;

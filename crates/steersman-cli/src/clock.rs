@@ -4,7 +4,7 @@ use crate::error::CommandError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::Clock;
 use steersman_runtime::files;

@@ -5,15 +5,15 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::runtime::ledger::{Ledger, Progress};
-use steersman_machine::commit::{
+use steersman_machine::network::Network;
+use steersman_machine::questions::extract::is_extraction;
+use steersman_machine::stored::commit::{
     LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why, Wished,
 };
-use steersman_machine::effect::Bodies;
-use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Digest, Id, Line, Name};
-use steersman_machine::interaction::{Class, How, Interaction, Target};
-use steersman_machine::network::Network;
-use steersman_machine::reflect::is_review;
+use steersman_machine::stored::ids::{Digest, Id, Line, Name};
+use steersman_machine::stored::interaction::{Class, How, Interaction, Target};
+use steersman_machine::tick::effect::Bodies;
+use steersman_machine::tick::reflect::is_review;
 
 /// An effect of a tool, with its attempts and its status.
 #[derive(Clone, Debug)]
@@ -106,7 +106,7 @@ impl Deed {
             "effect": self.id.to_string(),
             "tool": self.tool,
             "class": self.class.word(),
-            "args": steersman_machine::json::read::<Json>(&self.args).unwrap_or_else(|_| self.args.clone().into()),
+            "args": steersman_machine::values::json::read::<Json>(&self.args).unwrap_or_else(|_| self.args.clone().into()),
             "branch": self.branch.to_string(),
             "line": self.line.0,
             "attempts": self.attempts,

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::runtime::engine::BranchView;
 use steersman::runtime::known::Known;
-use steersman_machine::commit::{Commit, LogLine, Text};
-use steersman_machine::effect::Bodies;
-use steersman_machine::fold::fold;
-use steersman_machine::ids::Line;
-use steersman_machine::interaction::Interaction;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::commit::{Commit, LogLine, Text};
+use steersman_machine::stored::ids::Line;
+use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::tick::effect::Bodies;
 
 /// A log with its texts.
 pub(crate) struct Log {

@@ -14,8 +14,8 @@ use std::time::Duration;
 use steersman::Steersman;
 use steersman::runtime::engine::{BranchView, Engine, Inspection};
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Line;
 
 /// Minimum length of a shown session id.
 const SHORT: usize = 4;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use steersman::runtime::engine::Engine;
 use steersman::runtime::step::{Go, Step, Steps};
 use steersman::runtime::store::MAX_VALUE;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 
 /// The keys and texts that a stop accepts.
 const KEYS: &str = "Enter: next line   c: go on   q: leave it paused   other text: say it here";

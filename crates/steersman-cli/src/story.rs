@@ -17,15 +17,17 @@ use holds::{hold_word, outage, released, unbelievable};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, Commit, Hold, LedgerEntry, LogLine, Probing, Push, Why};
-use steersman_machine::effect::Bodies;
-use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Body, Id, Line, Name, Time};
-use steersman_machine::interaction::{
+use steersman_machine::network::{BuiltIn, Network};
+use steersman_machine::questions::extract::is_extraction;
+use steersman_machine::stored::commit::{
+    Admitted, Commit, Hold, LedgerEntry, LogLine, Probing, Push, Why,
+};
+use steersman_machine::stored::ids::{Body, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
 };
-use steersman_machine::network::{BuiltIn, Network};
-use steersman_machine::reflect::{self, is_review};
+use steersman_machine::tick::effect::Bodies;
+use steersman_machine::tick::reflect::{self, is_review};
 
 /// The actor, the text, the note and the tone of a row.
 type Told = (String, String, String, Tone);
@@ -473,7 +475,7 @@ impl Story {
         &self,
         line: &LogLine,
         agent: Id,
-        route: &steersman_machine::interaction::Route,
+        route: &steersman_machine::stored::interaction::Route,
         texts: &Texts,
     ) -> Row {
         let text = choices::told(route, texts);

@@ -3,9 +3,9 @@
 use crate::error::CommandError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::{LogLine, Text};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::Body;
+use steersman_machine::stored::commit::{LogLine, Text};
+use steersman_machine::stored::ids::Body;
+use steersman_machine::tick::effect::Bodies;
 use steersman_runtime::known::Known;
 use steersman_runtime::store::Store;
 

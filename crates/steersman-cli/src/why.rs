@@ -10,11 +10,13 @@ pub(crate) use past::Past;
 use crate::words::{arguments, line as one_line};
 use past::Place;
 use serde::Serialize;
-use steersman_machine::commit::{LedgerEntry, LogLine, Want};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Call, Cause, Choice, End, How, Interaction, Origin, Target};
-use steersman_machine::reflect::{self, ROUNDS};
+use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::{
+    Call, Cause, Choice, End, How, Interaction, Origin, Target,
+};
+use steersman_machine::tick::effect::Bodies;
+use steersman_machine::tick::reflect::{self, ROUNDS};
 
 /// Maximum number of characters of a text; `show` and `log` have all of it.
 const TEXT: usize = 400;
@@ -386,7 +388,11 @@ impl Past<'_> {
         None
     }
 
-    fn chose(&self, choice: &Choice, refused: Option<steersman_machine::ids::Body>) -> String {
+    fn chose(
+        &self,
+        choice: &Choice,
+        refused: Option<steersman_machine::stored::ids::Body>,
+    ) -> String {
         if refused.is_some() {
             return "was given an answer that it could not use".to_owned();
         }
@@ -421,7 +427,7 @@ impl Past<'_> {
         }
     }
 
-    fn came(&self, result: &steersman_machine::interaction::CallResult) -> String {
+    fn came(&self, result: &steersman_machine::stored::interaction::CallResult) -> String {
         let call = self.call(result.call).and_then(|place| self.push(place));
         let (name, is_agent) = match call.map(|push| &push.what) {
             Some(Interaction::Call(call)) => (

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
-use steersman_machine::interaction::Doubtful;
-use steersman_machine::json::read;
-pub(crate) use steersman_machine::price::digits;
+use steersman_machine::stored::interaction::Doubtful;
+use steersman_machine::values::json::read;
+pub(crate) use steersman_machine::values::price::digits;
 
 /// Width of the layout in columns.
 pub(crate) const WIDTH: usize = 90;

@@ -26,9 +26,9 @@ use super::source::{Files, Key, Kind, Node, Scalar, Sources, Span, Style, Value}
 use super::test::Test;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::Name;
 use steersman_machine::network::{BuiltIn, Network};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::{Expr, Template};
 
 /// Result of lowering: the network, and the places that the checks need for their diagnostics.
 pub(crate) struct Lowered {

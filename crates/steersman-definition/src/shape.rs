@@ -4,8 +4,8 @@
 use super::diagnostic::Diagnostic;
 use super::keys::{SHORT, TYPE, Table, Ty};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
-use steersman_machine::price;
-use steersman_machine::rate::Rate;
+use steersman_machine::values::price;
+use steersman_machine::values::rate::Rate;
 
 /// Number of faults of one file after which its values are no longer checked.
 const MOST: usize = 200;
@@ -512,7 +512,7 @@ pub(crate) fn size(text: &str) -> Option<usize> {
         .parse::<usize>()
         .ok()?
         .checked_mul(factor)
-        .filter(|bytes| (1..=steersman_machine::bounds::ARTIFACT).contains(bytes))
+        .filter(|bytes| (1..=steersman_machine::stored::bounds::ARTIFACT).contains(bytes))
 }
 
 /// Parses an amount of money into millionths. At most four decimal places are allowed: no price needs more, and JSON writes

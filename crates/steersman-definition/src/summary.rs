@@ -1,11 +1,11 @@
 //! Summary of a checked definition, for the screen that follows a check without errors.
 
 use std::fmt;
-use steersman_machine::ids::Digest;
-use steersman_machine::interaction::Class;
 use steersman_machine::network::{AgentDef, Network, OnLimit, Per, Reflect, Source};
-use steersman_machine::price::{digits, money};
 use steersman_machine::search::{MOST, Method, Plan, Scorer};
+use steersman_machine::stored::ids::Digest;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::values::price::{digits, money};
 
 /// Summary of a definition: counts, effects, worst case, configuration.
 #[derive(Clone, Debug, PartialEq)]

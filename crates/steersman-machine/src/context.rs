@@ -16,15 +16,15 @@ mod tools;
 mod units;
 mod why;
 
-use crate::commit::Kind;
-use crate::expression::{EvalError, Template};
-use crate::ids::{Body, Digest, Id, Line, Name};
-use crate::interaction::Interaction;
 use crate::network::{
     AgentDef, Before, CallStyle, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef,
 };
 use crate::snapshot::{Agent, Snapshot};
+use crate::stored::commit::Kind;
+use crate::stored::ids::{Body, Digest, Id, Line, Name};
+use crate::stored::interaction::Interaction;
 use crate::tick::Cx;
+use crate::values::expression::{EvalError, Template};
 use crate::view::{Read, Trace, View};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -43,7 +43,7 @@ pub use why::{Absent, Explained, Origin, explain};
 pub const RENDER_VERSION: u16 = 1;
 
 /// Reads stacks and texts. The owner of the log implements it, with a bounded cache of its own.
-pub trait History: crate::effect::Bodies {
+pub trait History: crate::tick::effect::Bodies {
     /// Returns the interactions that `line` pushed onto `agent`'s stack, oldest first, and the line of its push before them.
     fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line);
     /// Returns the text of a body (a helper for readers that hold only a `History`).
@@ -108,7 +108,7 @@ impl Purpose {
 
 /// Returns the purpose of the model call that an agent owes, or that the engine makes for the agent.
 pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
-    if crate::extract::open(snapshot, agent).is_some() {
+    if crate::questions::extract::open(snapshot, agent).is_some() {
         return Purpose::Extract;
     }
     if snapshot.agent(agent).kind == Kind::Model {
@@ -117,7 +117,7 @@ pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
             None => Purpose::Answer,
         };
     }
-    let question = crate::route::question(cx, snapshot, agent);
+    let question = crate::tick::route::question(cx, snapshot, agent);
     question.map_or(Purpose::Decision, |question| question.purpose())
 }
 
@@ -308,7 +308,7 @@ pub fn request(
     cache: &mut RenderCache,
 ) -> Result<Request, EvalError> {
     cache.belongs_to(snapshot, agent);
-    if let Some(open) = crate::extract::open(snapshot, agent) {
+    if let Some(open) = crate::questions::extract::open(snapshot, agent) {
         return Ok(beside::extraction(cx, history, snapshot, open, cache));
     }
     if let Some(policy) = summing(snapshot, agent) {
@@ -341,7 +341,7 @@ fn render(
     let state = snapshot.agent(agent);
     let def = cx.network.agent(&state.def);
     let Some(model) = cx.network.in_force(state) else {
-        let question = crate::route::question(cx, snapshot, agent);
+        let question = crate::tick::route::question(cx, snapshot, agent);
         let question = question.expect("a router that asks has a question");
         return Ok(route::request(
             cx, history, snapshot, agent, &question, cache,
@@ -394,13 +394,13 @@ fn render(
             }
         }
     }
-    if let Some(open) = crate::reflect::open(snapshot, agent) {
-        let text = crate::reflect::question(cx, snapshot, open);
+    if let Some(open) = crate::tick::reflect::open(snapshot, agent) {
+        let text = crate::tick::reflect::question(cx, snapshot, open);
         segments.push(Segment::new(Part::Now, Content::User(text)));
     }
     // A judgement is wanted, so tools are off, except for an agent that serves a review: it may look things up.
-    let judgement = crate::reflect::wanted(cx, snapshot, agent);
-    let judges = judgement.is_some() && !crate::reflect::serves_review(snapshot, agent);
+    let judgement = crate::tick::reflect::wanted(cx, snapshot, agent);
+    let judges = judgement.is_some() && !crate::tick::reflect::serves_review(snapshot, agent);
     let tools = segments.iter().any(|s| s.part == Part::Tools);
     let choice = match &model.tool_choice {
         _ if state.counters.last_call || judges => ToolChoice::None,
@@ -443,7 +443,9 @@ impl At<'_> {
         for before in model.before.iter().filter(|before| before.show) {
             let gave = match state.before.get(&before.named) {
                 Some(Some(gave)) => self.history.text(*gave),
-                Some(None) if *before.tool == *crate::notes::SEARCH => crate::notes::FAILED.into(),
+                Some(None) if *before.tool == *crate::network::notes::SEARCH => {
+                    crate::network::notes::FAILED.into()
+                }
                 Some(None) | None => continue,
             };
             if !now.is_empty() {
@@ -451,7 +453,7 @@ impl At<'_> {
             }
             let _ = write!(now, "[{}] {gave}", before.named);
         }
-        let named = |before: &Before| *before.named == *crate::notes::RELEVANT;
+        let named = |before: &Before| *before.named == *crate::network::notes::RELEVANT;
         self.with_relevant(model.before.iter().any(named), &mut now);
         now
     }

@@ -27,11 +27,11 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use steersman_machine::commit::{Binding, LogLine, Text};
+//! use steersman_machine::stored::commit::{Binding, LogLine, Text};
 //! use steersman_definition::{Files, compile};
-//! use steersman_machine::effect::{Answer, Bodies, Offered, Outcome, Said, Start, Step, Work};
-//! use steersman_machine::fold::fold;
-//! use steersman_machine::ids::{Body, Id, Line, Time};
+//! use steersman_machine::tick::effect::{Answer, Bodies, Offered, Outcome, Said, Start, Step, Work};
+//! use steersman_machine::snapshot::fold::fold;
+//! use steersman_machine::stored::ids::{Body, Id, Line, Time};
 //! use steersman_machine::snapshot::{Phase, Snapshot};
 //! use steersman_machine::tick::{Cx, tick, wishes};
 //!
@@ -111,47 +111,13 @@
 
 #![warn(missing_docs)]
 
-pub mod artifact;
-pub mod bounds;
-pub mod branch;
-mod call;
-pub mod carry;
-pub mod codec;
-pub mod commit;
 pub mod context;
-pub mod effect;
-pub mod expression;
-pub mod extract;
-mod finish;
-pub mod fold;
-pub mod ids;
-pub mod interaction;
-pub mod join;
-pub mod json;
-pub mod limits;
-pub mod manifest;
-pub mod mapping;
-pub mod memory;
-mod modes;
-pub mod near;
-pub mod nets;
 pub mod network;
-pub mod notes;
-pub mod price;
-pub mod rate;
-pub mod rating;
-pub mod reflect;
-pub mod reward;
-pub mod route;
-pub mod schemas;
+pub mod questions;
 pub mod search;
 pub mod snapshot;
-mod state;
-pub mod table;
-mod take;
-pub mod texts;
+pub mod stored;
 pub mod tick;
 pub mod trace;
-pub mod types;
+pub mod values;
 pub mod view;
-pub mod wait;

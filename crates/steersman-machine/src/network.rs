@@ -6,14 +6,20 @@ mod aging;
 mod approve;
 mod built_in;
 mod doubt;
+pub mod join;
+pub mod limits;
+pub mod manifest;
 mod mcp;
 mod memory;
 mod modes;
+pub mod nets;
+pub mod notes;
 mod offer;
 mod output;
 mod person;
 mod reflect;
 mod route;
+pub mod texts;
 
 pub use aging::{Aging, Beyond, Compact, Render};
 pub use approve::{Approve, OnTimeout};
@@ -31,12 +37,12 @@ pub use route::{
     StateNode, SummaryDef, Task, Unusable, ViewDef,
 };
 
-use crate::expression::{Data, Expr, Template};
-use crate::ids::{Digest, Name};
-use crate::interaction::{Class, Reduce};
-pub use crate::limits::{DEPTH, Limit, Limits, OnLimit, Per};
-use crate::price::Price;
-use crate::rate::Rate;
+use crate::stored::ids::{Digest, Name};
+use crate::stored::interaction::{Class, Reduce};
+use crate::values::expression::{Data, Expr, Template};
+use crate::values::price::Price;
+use crate::values::rate::Rate;
+pub use limits::{DEPTH, Limit, Limits, OnLimit, Per};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +72,7 @@ pub struct Network {
     /// Templates of the session's labels by name.
     pub labels: BTreeMap<Name, Template>,
     /// Replacements for the engine's own sentences.
-    pub texts: crate::texts::Texts,
+    pub texts: texts::Texts,
     /// Expressions over the end of a session, by name (`outcome:`).
     pub outcome: BTreeMap<Name, Expr>,
     /// Model whose embeddings find passages. `None` means that only full text is searched.
@@ -91,7 +97,7 @@ pub struct Network {
     /// The raw data that is recorded.
     pub record: Record,
     /// States and routers in Rust, registered by name.
-    pub natives: crate::nets::Natives,
+    pub natives: nets::Natives,
 }
 
 impl Network {

@@ -5,16 +5,17 @@
 //! [`next`] again. Nothing else decides. So every reader of the log makes the same plan: after a crash a search continues
 //! unchanged, and the same seed gives the same tree.
 
+pub mod reward;
 mod tree;
 
 pub use tree::{Cost, MOST, Next, Node, Run, Score, Seen, Stop, Tree, Why, best, cut, next, seen};
 
-use crate::commit::Kind;
-use crate::expression::{Expr, to_json};
-use crate::ids::{Digest, Id, Name, Time};
 use crate::network::{Does, Network, Source, ToolDef};
 use crate::snapshot::{Phase, Snapshot};
+use crate::stored::commit::Kind;
+use crate::stored::ids::{Digest, Id, Name, Time};
 use crate::tick::{Cx, floor};
+use crate::values::expression::{Expr, to_json};
 use crate::view::View;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -387,7 +388,7 @@ pub fn worth(value: &Json) -> Result<f64, String> {
         Json::String(text) => {
             let text = text.trim();
             if let Ok(read @ (Json::Object(_) | Json::Number(_) | Json::Bool(_))) =
-                crate::json::read(text)
+                crate::values::json::read(text)
             {
                 return worth(&read);
             }

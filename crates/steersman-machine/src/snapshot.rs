@@ -1,12 +1,13 @@
-//! The snapshot: everything that a step may depend on. Only [`mod@crate::fold`] carries it forward.
+//! The snapshot: everything that a step may depend on. Only [`mod@crate::snapshot::fold`] carries it forward.
 
+pub mod fold;
 mod uses;
 
 pub use uses::Uses;
 
-use crate::commit::{Binding, Kind, Want};
-use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
-use crate::interaction::{Artifact, Call, Cause, End, How, Write};
+use crate::stored::commit::{Binding, Kind, Want};
+use crate::stored::ids::{Body, Digest, Id, Line, Name, Path, Time};
+use crate::stored::interaction::{Artifact, Call, Cause, End, How, Write};
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;

@@ -5,22 +5,35 @@
 //! pushes, branching, wished, changes). So edits come before all pushes, and a wish that is withdrawn in the same tick is removed
 //! from the commit.
 
-use crate::artifact::Content;
-use crate::bounds::{self, LABEL, MOVES, PUSH, TICK, VALUES};
-use crate::commit::{Admission, Admitted, Change, Commit, Made, Push, Text, Want, Wished};
-use crate::effect::{Bodies, BranchEnd, Offered, Outcome, Request, Step, Until, Wish};
-use crate::fold::MISFIT;
-use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
-use crate::interaction::{Cause, End, Interaction, Write};
+pub mod branch;
+pub(crate) mod call;
+pub mod carry;
+pub mod effect;
+mod finish;
+mod modes;
+pub mod reflect;
+pub mod route;
+mod state;
+pub mod table;
+mod take;
+pub mod wait;
+
 use crate::network::{AgentDef, Network, Parameters};
-use crate::reflect::{JudgedResult, Reviewed};
-pub use crate::route::floor::turns;
+use crate::snapshot::fold::MISFIT;
 use crate::snapshot::{Agent, Phase, Snapshot};
-pub use crate::take::floor;
+use crate::stored::bounds::{self, LABEL, MOVES, PUSH, TICK, VALUES};
+use crate::stored::commit::{Admission, Admitted, Change, Commit, Made, Push, Text, Want, Wished};
+use crate::stored::ids::{Body, Digest, Id, Line, Name, Path, Time};
+use crate::stored::interaction::{Cause, End, Interaction, Write};
+use crate::tick::effect::{Bodies, BranchEnd, Offered, Outcome, Request, Step, Until, Wish};
+use crate::tick::reflect::{JudgedResult, Reviewed};
+use crate::view::artifact::Content;
 use crate::view::{View, complete};
+pub use route::floor::turns;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+pub use take::floor;
 
 /// Data that every decision may read in addition to the snapshot.
 #[derive(Clone, Copy)]
@@ -50,7 +63,7 @@ pub fn wishes(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Wish> {
     snapshot
         .effects
         .iter()
-        .map(|(id, effect)| crate::call::wish(cx, snapshot, *id, effect))
+        .map(|(id, effect)| call::wish(cx, snapshot, *id, effect))
         .collect()
 }
 
@@ -81,14 +94,14 @@ pub fn allowed(
     let Some(args) = args.as_object() else {
         return refused(MISFIT, "the arguments are not a JSON object".to_owned());
     };
-    if let Some(misfit) = crate::types::arguments_misfit(&crate::call::given(tool), args) {
+    if let Some(misfit) = crate::values::types::arguments_misfit(&call::given(tool), args) {
         return refused(MISFIT, misfit.under("args").to_string());
     }
     let args = match &tool.parameters {
         Parameters::Fields(fields) => complete(args.clone(), fields),
         Parameters::Schema(_) => args.clone(),
     };
-    match crate::call::refusal(cx, snapshot, open, tool, args) {
+    match call::refusal(cx, snapshot, open, tool, args) {
         Some(text) => refused("refused", text),
         None => Ok(()),
     }
@@ -620,7 +633,7 @@ impl<'a> Tick<'a> {
             .commit
             .wished
             .iter()
-            .map(|w| crate::call::wish(&cx, &self.snapshot, w.id, &self.snapshot.effects[&w.id]))
+            .map(|w| call::wish(&cx, &self.snapshot, w.id, &self.snapshot.effects[&w.id]))
             .collect();
         let ended = self.branch_end();
         Step {

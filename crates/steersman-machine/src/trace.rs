@@ -11,15 +11,15 @@ mod words;
 
 pub use words::{cause_word, end_word, how_word, release_word, why_word};
 
-use crate::commit::{
+use crate::stored::commit::{
     Admission, Admitted, AdoptedCell, Adoption, AgentFact, Branched, CellFact, Change, Commit,
     Hold, Kind, LedgerEntry, LogLine, Opening, Push, Want, Wished,
 };
-use crate::effect::Bodies;
-use crate::ids::{Body, Id, Line, Name};
-use crate::interaction::{
+use crate::stored::ids::{Body, Id, Line, Name};
+use crate::stored::interaction::{
     Call, CallResult, Cause, Covers, End, Interaction, Origin, Reduce, Target, Write,
 };
+use crate::tick::effect::Bodies;
 pub use routes::chosen;
 use routes::route_of;
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,11 +11,11 @@ use crate::ledger::Ledger;
 use crate::store::{CheckpointOf, Row, SessionId, SessionQuery, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::codec::{self, CodecError, Hash};
-use steersman_machine::commit::{LogLine, Text};
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Id, Line};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::codec::{self, CodecError, Hash};
+use steersman_machine::stored::commit::{LogLine, Text};
+use steersman_machine::stored::ids::{Id, Line};
 
 /// Rows and bytes written since the last checkpoint on a path. Copied when a branch is forked at its head.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::context::Request;
-use steersman_machine::effect::{Answer, Failure, Retry};
-use steersman_machine::ids::{Id, Name};
 use steersman_machine::network::{ModelDef, Network};
-use steersman_machine::price::Price;
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::tick::effect::{Answer, Failure, Retry};
+use steersman_machine::values::price::Price;
 use tokio_util::sync::CancellationToken;
 
 /// A model that can be called. The driver retries; a model never does.

@@ -5,9 +5,9 @@ use crate::driver::transport::encoded;
 use crate::files;
 use serde_json::Value as Json;
 use std::path::Path;
-use steersman_machine::expression::Scope;
-use steersman_machine::ids::Name;
 use steersman_machine::network::{Network, Parameters, Secret, SecretSource, TypeKind};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::Scope;
 
 /// Fewest bytes of a text that is also searched for in other encodings. Shorter texts would be found by chance.
 pub(crate) const SEARCHED: usize = 6;

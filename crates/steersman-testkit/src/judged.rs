@@ -1,11 +1,11 @@
 //! Random sessions in which agents and tools are judged.
 
 use super::random::{Dice, busy, said};
-use steersman_machine::effect::Outcome;
-use steersman_machine::expression::Expr;
-use steersman_machine::ids::Id;
 use steersman_machine::network::{Network, Reflect};
-use steersman_machine::reflect;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::tick::effect::Outcome;
+use steersman_machine::tick::reflect;
+use steersman_machine::values::expression::Expr;
 
 /// Makes some agents and tools judged, by themselves or by a reviewer that may call judged tools too.
 pub(super) fn reflects(network: &mut Network, seed: u64) {

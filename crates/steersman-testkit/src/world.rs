@@ -16,21 +16,21 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use steersman_definition::expect::path;
-use steersman_machine::branch::{adopted_up_to, awaited, awaits};
-use steersman_machine::commit::{LedgerEntry, LogLine, Text};
 use steersman_machine::context::History;
-use steersman_machine::effect::{
+use steersman_machine::network::Network;
+use steersman_machine::network::join::Stands;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::stored::commit::{LedgerEntry, LogLine, Text};
+use steersman_machine::stored::ids::{Body, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::{Cause, End, Interaction};
+use steersman_machine::tick::branch::{adopted_up_to, awaited, awaits};
+use steersman_machine::tick::effect::{
     Bodies, BranchEnd, Fact, Known, Offered, Opened, Outcome, Request, Step, Until, Wish, Work,
 };
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Body, Id, Line, Name, Time};
-use steersman_machine::interaction::{Cause, End, Interaction};
-use steersman_machine::join::Stands;
-use steersman_machine::network::Network;
-use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::tick::wait::for_branches;
 use steersman_machine::tick::{Cx, tick};
 use steersman_machine::trace::Trace;
-use steersman_machine::wait::for_branches;
 
 /// A fault of the test or of the machine, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use futures::stream::{BoxStream, StreamExt as _};
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_runtime::engine::Engine;
 use steersman_runtime::feed::{Feed, FeedItem};
 use steersman_runtime::model::Delta;

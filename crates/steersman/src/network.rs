@@ -8,9 +8,9 @@ use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_definition::{self as definition, Files, Node, Severity};
-use steersman_machine::interaction::Choice;
-use steersman_machine::nets::{Natives, Net, RouteView, Router};
+use steersman_machine::network::nets::{Natives, Net, RouteView, Router};
 use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
+use steersman_machine::stored::interaction::Choice;
 use steersman_runtime::files;
 use steersman_runtime::retrieval;
 
@@ -324,7 +324,7 @@ impl Builder {
     /// A session is bound to the version and continues only where that version is registered.
     ///
     /// ```
-    /// use steersman::machine::nets::{Event, Net, NetView, Step};
+    /// use steersman::machine::network::nets::{Event, Net, NetView, Step};
     /// use steersman::{Network, Steersman, Turn};
     ///
     /// /// Draft, check, answer.
@@ -381,7 +381,7 @@ impl Builder {
     /// Adds a closure as the router of an agent with `route: { native: VERSION }`; `version` must be that version.
     ///
     /// ```
-    /// use steersman::machine::interaction::Choice;
+    /// use steersman::machine::stored::interaction::Choice;
     /// use steersman::{Network, Steersman, Turn};
     ///
     /// const DEFINITION: &str = r#"

@@ -8,9 +8,9 @@ use crate::{Error, Network, Steersman};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Call, Interaction, calls_of_answer};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::{Call, Interaction, calls_of_answer};
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::known::Known;
@@ -41,11 +41,11 @@ impl Read {
         branch.ok_or_else(|| Error::Refused("this session has not begun".to_owned()))
     }
 
-    fn text(&self, body: steersman_machine::ids::Body) -> String {
+    fn text(&self, body: steersman_machine::stored::ids::Body) -> String {
         self.seen.history.text(body).to_string()
     }
 
-    fn json(&self, body: steersman_machine::ids::Body) -> Json {
+    fn json(&self, body: steersman_machine::stored::ids::Body) -> Json {
         let text = self.text(body);
         serde_json::from_str(&text).unwrap_or(Json::String(text))
     }

@@ -4,8 +4,8 @@ use crate::wire::Decode;
 use crate::wire::fault::{failure, of_event};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
-use steersman_machine::commit::Usage;
-use steersman_machine::effect::{Answer, Ask, Failure, Retry};
+use steersman_machine::stored::commit::Usage;
+use steersman_machine::tick::effect::{Answer, Ask, Failure, Retry};
 use steersman_runtime::model::{Delta, Report, Sink};
 
 /// Most bytes of text, reasoning and arguments together.
@@ -236,7 +236,7 @@ fn told(pieces: &[Piece]) -> bool {
 }
 
 fn object(text: &str, what: &str) -> Result<Json, Failure> {
-    let json = steersman_machine::json::read::<Json>(text).ok();
+    let json = steersman_machine::values::json::read::<Json>(text).ok();
     json.filter(Json::is_object).ok_or_else(|| {
         failure(
             "bad_response",

@@ -16,8 +16,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use steersman_machine::ids::Time;
-use steersman_machine::interaction::Doubtful;
+use steersman_machine::stored::ids::Time;
+use steersman_machine::stored::interaction::Doubtful;
 use steersman_runtime::store::StoreError;
 
 /// Purpose of opening a store.

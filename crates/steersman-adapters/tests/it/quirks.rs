@@ -9,8 +9,8 @@ use steersman_adapters::chat::{Chat, Server};
 use steersman_adapters::messages::{self, Messages};
 use steersman_adapters::wire::Timeouts;
 use steersman_machine::context::{Content, Request, ToolSpec};
-use steersman_machine::effect::{Answer, Failure};
 use steersman_machine::network::ToolChoice;
+use steersman_machine::tick::effect::{Answer, Failure};
 use steersman_runtime::model::{Left, Model};
 use tokio_util::sync::CancellationToken;
 

@@ -4,7 +4,7 @@ use crate::request::{Seen, shown};
 use std::fmt::Write;
 use steersman_adapters::chat::stream::Decoder;
 use steersman_adapters::wire::{Decode, sse::Events};
-use steersman_machine::effect::{Answer, Failure};
+use steersman_machine::tick::effect::{Answer, Failure};
 use steersman_runtime::model::Delta;
 
 pub(crate) fn decode(

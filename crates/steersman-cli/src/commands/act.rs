@@ -14,9 +14,9 @@ use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::{Pending, PendingId, PendingKind};
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::StoreError;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Line, Name};
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::{Line, Name};
+use steersman_machine::tick::effect::Bodies;
 
 /// Interval at which another owner is checked, and the total time to wait for it.
 const LOOK: Duration = Duration::from_millis(50);

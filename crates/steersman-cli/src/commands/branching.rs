@@ -16,8 +16,8 @@ use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::inbox::Message;
 use steersman::runtime::session::Settled;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::{Id, Line};
 
 /// A branch of a session, and a line of it.
 pub(crate) struct Spot {

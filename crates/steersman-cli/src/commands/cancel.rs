@@ -13,9 +13,9 @@ use crate::words::count;
 use serde_json::json;
 use steersman::runtime::inbox::{CancelWhat, Message};
 use steersman::runtime::session::Settled;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::tick::effect::Bodies;
 
 pub(crate) async fn run(
     args: Cancel,

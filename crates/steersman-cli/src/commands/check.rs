@@ -13,12 +13,12 @@ use steersman::runtime::bind::{self, Values};
 use steersman::runtime::process_env;
 use steersman_definition::summary::Beside;
 use steersman_definition::{Diagnostic, Place, Severity, Shown};
-use steersman_machine::ids::Digest;
-use steersman_machine::interaction::Class;
-use steersman_machine::memory::told_scope;
 use steersman_machine::network::{
     self, AgentDef, Approve, BuiltIn, Does, Offer, OnLimit, Per, Source, ToolDef, ToolUse,
 };
+use steersman_machine::stored::ids::Digest;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::view::memory::told_scope;
 
 pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> {
     let network = match load(&args.definition) {
@@ -397,7 +397,7 @@ fn worst(network: &network::Network) -> Vec<String> {
     );
     let spent = match network.limits.cost {
         Some(limit) => {
-            let cost = steersman_machine::price::money(limit.max);
+            let cost = steersman_machine::values::price::money(limit.max);
             format!("{tokens}; costs {cost} {}", per(limit.per))
         }
         None => tokens,

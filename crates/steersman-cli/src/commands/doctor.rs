@@ -21,7 +21,7 @@ use steersman::{Network, Steersman};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::reach::reach;
 use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE};
-use steersman_machine::manifest::Manifest;
+use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::{Network as CheckedNetwork, Source};
 
 /// Variables that hold keys of models, in the order in which `auto` tries them.

@@ -8,9 +8,9 @@ use crate::place::{Place, Sight};
 use crate::printer::{Printer, dim, green, red};
 use crate::words::{arguments, table};
 use steersman::runtime::pending::PendingKind;
-use steersman_machine::commit::Why;
-use steersman_machine::ids::Id;
 use steersman_machine::network::Network;
+use steersman_machine::stored::commit::Why;
+use steersman_machine::stored::ids::Id;
 
 pub(crate) async fn run(
     args: Look,

@@ -8,8 +8,8 @@ use crate::printer::{Printer, dim};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman::runtime::feed::FeedItem;
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Line;
 use steersman_machine::trace::Trace;
 
 pub(crate) async fn run(

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use steersman::runtime::session::Settled;
 use steersman::{Diff, Network, People, Rerun, Rerunned};
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) async fn run(
     args: Args,

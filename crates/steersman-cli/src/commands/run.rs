@@ -20,7 +20,7 @@ use steersman::runtime::inbox::{Message, Resolution};
 use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::{Fate, Receipt, Session, Settled};
 use steersman::runtime::store::MAX_VALUE;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 
 pub(crate) async fn run(
     args: Run,

@@ -14,11 +14,11 @@ use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::Inspection;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::ledger;
-use steersman_machine::commit::Want;
-use steersman_machine::effect::{Offered, Opened, Said};
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Cause;
 use steersman_machine::network::Network;
+use steersman_machine::stored::commit::Want;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::Cause;
+use steersman_machine::tick::effect::{Offered, Opened, Said};
 use steersman_machine::tick::{Cx, tick};
 
 /// Maximum number of characters of the reason why a value cannot be used; the log stores no more.

@@ -21,11 +21,11 @@ use steersman::runtime::branches::path;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::Settled;
-use steersman_machine::commit::Admitted;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Cause;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
+use steersman_machine::stored::commit::Admitted;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::Cause;
 use steersman_machine::trace;
 
 /// Number of rows that are shown from the beginning and the end of a branch; rows between are only counted.

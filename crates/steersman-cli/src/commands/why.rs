@@ -10,8 +10,8 @@ use crate::why::{Act, Past, Step};
 use crate::words::{WIDTH, fold};
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Id, Line};
 
 /// Widths of the columns for the line, the actor, and the word before a fact.
 const NUMBER: usize = 6;

@@ -3,13 +3,13 @@
 use super::Fact;
 use crate::words::{count, money, span};
 use std::fmt::Write as _;
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::Name;
 use steersman_machine::network::{
     AgentDef, Approve, BuiltIn, Does, ModelAgent, Network, OnTimeout, Parameters, PersonDef,
     Reflect, Requires, Silence, Source, ToolDef, ToolUse, Turns, TypeKind, Wait, WaitOn,
 };
 use steersman_machine::search::{Method, Plan, Scorer};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::{Expr, Template};
 
 /// Returns a text in one line.
 pub(super) fn flat(text: &str) -> String {

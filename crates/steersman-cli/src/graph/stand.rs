@@ -9,12 +9,12 @@ use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::runtime::pending::Pending;
-use steersman_machine::commit::{LogLine, Turned};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Name};
-use steersman_machine::interaction::{Cause, Choice, Interaction, Route, Target};
 use steersman_machine::network::{Desk, Does, ExitCause, Network, RouteBy};
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
+use steersman_machine::stored::commit::{LogLine, Turned};
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::interaction::{Cause, Choice, Interaction, Route, Target};
+use steersman_machine::tick::effect::Bodies;
 use steersman_machine::tick::{Cx, floor};
 use steersman_machine::view::View;
 

@@ -3,9 +3,11 @@
 use super::{Told, Tone};
 use crate::texts::Texts;
 use crate::words::{digits, span};
-use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why};
-use steersman_machine::effect::Bodies as _;
-use steersman_machine::ids::{Id, Time};
+use steersman_machine::stored::commit::{
+    Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why,
+};
+use steersman_machine::stored::ids::{Id, Time};
+use steersman_machine::tick::effect::Bodies as _;
 
 /// Returns the effects that happened, by the ledger entries of a line.
 pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {

@@ -2,9 +2,9 @@
 
 use super::Tone;
 use crate::texts::Texts;
-use steersman_machine::effect::Bodies;
-use steersman_machine::interaction::{CallResult, Summary};
-use steersman_machine::rating::{self, is_rating, told_entry};
+use steersman_machine::stored::interaction::{CallResult, Summary};
+use steersman_machine::tick::effect::Bodies;
+use steersman_machine::view::rating::{self, is_rating, told_entry};
 
 /// Returns the name of a state entry; for a rating, the rated artifact.
 fn told_of(entry: &str) -> String {

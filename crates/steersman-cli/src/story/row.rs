@@ -2,8 +2,8 @@
 
 use crate::printer::{bold, cyan, dim, green, red, yellow};
 use crate::words::{WIDTH, fold, line as one_line, wrap};
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Class;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::Class;
 
 /// One row of a story.
 #[derive(Clone, Debug, PartialEq, Eq)]

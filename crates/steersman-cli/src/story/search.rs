@@ -5,9 +5,9 @@ use crate::texts::Texts;
 use crate::words::{count, search_ended};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Searching};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Searching};
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::tick::effect::Bodies;
 
 /// The state of a search so far.
 #[derive(Clone, Debug, Default)]

@@ -5,13 +5,13 @@ use super::{Fact, TEXT};
 use crate::story::modes;
 use crate::words::{count, digits, leaves, line as one_line, question};
 use serde_json::{Map, Value as Json};
-use steersman_machine::commit::{Hold, LedgerEntry, Probing, Release, Why};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Call, Choice, Interaction, Route, Target};
 use steersman_machine::network::{
     AgentDef, Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode,
 };
+use steersman_machine::stored::commit::{Hold, LedgerEntry, Probing, Release, Why};
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::{Call, Choice, Interaction, Route, Target};
+use steersman_machine::tick::effect::Bodies;
 
 impl Past<'_> {
     // ---- routers ---------------------------------------------------------------------------------------------

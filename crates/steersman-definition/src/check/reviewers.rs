@@ -5,9 +5,9 @@ use super::Check;
 use super::above::Circles;
 use super::reach::Edges;
 use std::collections::BTreeSet;
-use steersman_machine::ids::Name;
 use steersman_machine::network::{AgentDef, Does, Network, Offer, Parameters, Reflect, TypeKind};
-use steersman_machine::reflect::{ACCEPT, REVISE};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::tick::reflect::{ACCEPT, REVISE};
 
 /// The parameters of a reviewer that the engine fills, by name.
 const TOLD: [&str; 7] = [
@@ -43,7 +43,7 @@ impl Check<'_> {
         for (name, tool) in &network.tools {
             let follows = tool.reflect.is_some()
                 && tool.then.is_some()
-                && tool.effect != steersman_machine::interaction::Class::Unsafe;
+                && tool.effect != steersman_machine::stored::interaction::Class::Unsafe;
             if follows {
                 let declared = lowered.declared.get(name).map(|declared| declared.span);
                 let at = declared.and_then(|span| self.place(span));

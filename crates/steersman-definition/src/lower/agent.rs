@@ -8,14 +8,14 @@ use super::builtin;
 use super::file::params;
 use super::values::{At, plain_text};
 use super::{Lower, Sort, count, flag, text, word};
-use steersman_machine::bounds::SEEN_MAX;
-use steersman_machine::branch::FORKS;
-use steersman_machine::ids::Name;
-use steersman_machine::join::JoinOn;
+use steersman_machine::network::join::JoinOn;
 use steersman_machine::network::{
     AgentDef, Before, BuiltIn, Chooser, Does, FINISH, ModelAgent, Offer, Output, Parameters,
     ServerUse, ToolChoice, ToolUse, Turns, wire_name,
 };
+use steersman_machine::stored::bounds::SEEN_MAX;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::tick::branch::FORKS;
 
 /// Names of the built-in nets; `false` means reserved. Other nets are registered in Rust.
 const NETS: [(&str, bool); 4] = [

@@ -4,13 +4,13 @@ use super::Lower;
 use super::values::{of_kind, plain_text};
 use serde_json::json;
 use std::collections::BTreeMap;
-use steersman_machine::bounds::{QUOTED, SPILL};
-use steersman_machine::expression::Data;
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Class;
+use steersman_machine::network::notes::{DOCUMENTS, MOST, TRANSCRIPT};
 use steersman_machine::network::{BuiltIn, Parameters, Render, Source, ToolDef, Type, TypeKind};
-use steersman_machine::notes::{DOCUMENTS, MOST, TRANSCRIPT};
-use steersman_machine::rating::{BEST, WORST};
+use steersman_machine::stored::bounds::{QUOTED, SPILL};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::values::expression::Data;
+use steersman_machine::view::rating::{BEST, WORST};
 
 /// Returns true if tests may script a tool's outcomes, because its result depends on more than the session.
 pub(super) fn may_be_played(tool: BuiltIn) -> bool {

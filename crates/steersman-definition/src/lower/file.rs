@@ -7,15 +7,15 @@ use super::super::source::{Key, Node, Span, Value};
 use super::values::{At, of_kind};
 use super::{Lower, Sort, count, duration, flag, real, sorted, text, word};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::{Digest, Name};
+use steersman_machine::network::texts::{self, Sentence, Texts, Words};
 use steersman_machine::network::{
     AgentDef, CallStyle, Config, EventDef, ModelDef, ModelRetry, Network, PersonDef, Provider,
     Record, Secret, SecretSource, Silence, StartDef, TypeKind,
 };
-use steersman_machine::price::Price;
-use steersman_machine::rate::Rate;
-use steersman_machine::texts::{self, Sentence, Texts, Words};
+use steersman_machine::stored::ids::{Digest, Name};
+use steersman_machine::values::expression::{Expr, Template};
+use steersman_machine::values::price::Price;
+use steersman_machine::values::rate::Rate;
 
 const DAY: u64 = 86_400_000;
 
@@ -88,7 +88,7 @@ impl Lower<'_> {
             leads: BTreeMap::new(),
             limits,
             record,
-            natives: steersman_machine::nets::Natives::default(),
+            natives: steersman_machine::network::nets::Natives::default(),
         }
     }
 

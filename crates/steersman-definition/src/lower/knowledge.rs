@@ -7,9 +7,9 @@ use super::super::source::Node;
 use super::{Lower, whole};
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::ids::Name;
+use steersman_machine::network::notes;
 use steersman_machine::network::{Before, BuiltIn, ModelAgent};
-use steersman_machine::notes;
+use steersman_machine::stored::ids::Name;
 
 /// Returns the number of passages that a view asks for; 0 for none.
 pub(super) fn relevant(node: &Node) -> u32 {

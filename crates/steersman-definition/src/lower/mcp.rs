@@ -6,10 +6,10 @@ use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node};
 use super::{Declared, Lower, Sort, duration, sorted, word};
 use std::collections::BTreeMap;
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Class;
-use steersman_machine::manifest;
+use steersman_machine::network::manifest;
 use steersman_machine::network::{McpAt, McpDef, McpEffect, Offer, Render, ServerUse, ToolDef};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Class;
 
 fn class(word: &str) -> Option<Class> {
     Some(match word {
@@ -52,7 +52,7 @@ impl Lower<'_> {
             None => McpAt::Http {
                 url: self
                     .text_of(node, "url", &outside.transported())
-                    .unwrap_or_else(|| steersman_machine::expression::Template::plain("")),
+                    .unwrap_or_else(|| steersman_machine::values::expression::Template::plain("")),
                 headers: self.texts(node.get("headers"), &outside.transported()),
             },
         };

@@ -4,11 +4,11 @@ use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
 use super::super::source::Node;
 use super::{Lower, duration, whole};
-use steersman_machine::expression::Template;
-use steersman_machine::expression::ast::{Stmt, StmtKind};
-use steersman_machine::ids::Name;
-use steersman_machine::memory::unfit_scope;
 use steersman_machine::network::{MemoryDef, Seen, SummaryDef, ViewDef};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::Template;
+use steersman_machine::values::expression::ast::{Stmt, StmtKind};
+use steersman_machine::view::memory::unfit_scope;
 
 /// Default number of messages after which a summary is renewed.
 const EVERY: u32 = 10;

@@ -4,11 +4,11 @@ use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
 use super::super::source::{Key, MAX_NODES, Node, Value};
 use super::{Lower, RESERVED, file::params, knowledge};
-use steersman_machine::ids::Name;
+use steersman_machine::network::notes;
 use steersman_machine::network::{
     Context, ExitsWhen, FINISH, Limits, Mode, ModeExit, ModelAgent, Modes,
 };
-use steersman_machine::notes;
+use steersman_machine::stored::ids::Name;
 
 /// Returns the items of a list key of an agent and of all its modes.
 pub(super) fn lists<'a>(agent: &'a Node, key: &'a str) -> impl Iterator<Item = &'a Node> {

@@ -3,8 +3,8 @@
 use super::super::site::Scope;
 use super::super::source::Node;
 use super::{Lower, Sort, always, count, flag_of};
-use steersman_machine::ids::Name;
 use steersman_machine::network::Reflect;
+use steersman_machine::stored::ids::Name;
 
 impl Lower<'_> {
     /// Lowers `reflect`: `true`, or the reviewer, number of rounds, condition and prompt.

@@ -5,12 +5,12 @@ use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span};
 use super::{Lower, flag, text, whole, word};
 use std::collections::BTreeSet;
-use steersman_machine::ids::Name;
 use steersman_machine::network::{
     Asks, Begin, BuiltIn, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
     OnChange, OnFailed, Orchestrator, Order, Requires, Route, RouteBy, Rule, RuleTo, Seen, Speaker,
     StateNode, Task, Unusable, ViewDef,
 };
+use steersman_machine::stored::ids::Name;
 
 /// Default number of times a routing model is asked again after an unusable answer.
 const RETRIES: u32 = 2;

@@ -5,8 +5,8 @@ use super::super::shape;
 use super::super::site::{Scope, Wants};
 use super::super::source::Node;
 use super::{Lower, Sort, real, whole, word};
-use steersman_machine::ids::Name;
 use steersman_machine::search::{BRANCHES, DEPTH, MOST, Method, Plan, Scorer};
+use steersman_machine::stored::ids::Name;
 
 impl Lower<'_> {
     pub(super) fn search(&mut self, agent: &Name, node: Option<&Node>) -> Option<Box<Plan>> {

@@ -10,9 +10,9 @@ use super::super::{shape, source};
 use super::builtin;
 use super::{Lower, Sort, duration, flag, sorted, text, whole, word};
 use std::collections::BTreeMap;
-use steersman_machine::ids::Name;
 use steersman_machine::network::BuiltIn;
-use steersman_machine::rating::BEST;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::view::rating::BEST;
 
 fn number(node: &Node) -> Option<f64> {
     match node.scalar()?.kind {

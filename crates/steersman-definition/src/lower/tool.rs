@@ -7,14 +7,14 @@ use super::values::plain_text;
 use super::{Lower, Sort, count, duration, flag, sorted, text, word};
 use crate::shape;
 use std::collections::BTreeMap;
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Class;
 use steersman_machine::network::{
     ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Parameters, ProbeElse,
     Requires, Source, Then, ToolDef, Wait, WaitOn,
 };
-use steersman_machine::rate::Rate;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::values::expression::{Expr, Template};
+use steersman_machine::values::rate::Rate;
 
 /// Codes of `on_error`, in addition to `http_NNN` and `http_Nxx`.
 const CODES: [&str; 16] = [
@@ -691,5 +691,6 @@ impl Lower<'_> {
 fn is_meant(node: &Node, key: &str) -> bool {
     let mut written = node.entries().iter();
     node.get(key).is_some()
-        || written.any(|(name, _)| steersman_machine::near::near(&name.name, [key]).is_some())
+        || written
+            .any(|(name, _)| steersman_machine::values::near::near(&name.name, [key]).is_some())
 }

@@ -2,13 +2,13 @@
 
 use super::talk::Talk;
 use super::{Content, History, Purpose, RenderCache, Request, Segment};
-use crate::bounds::HEARD;
-use crate::extract;
-use crate::ids::{Body, Id, Name};
 use crate::network::{Part, Seen, ToolChoice};
-use crate::route::Question;
+use crate::questions::extract;
 use crate::snapshot::{OpenCall, Snapshot};
+use crate::stored::bounds::HEARD;
+use crate::stored::ids::{Body, Id, Name};
 use crate::tick::Cx;
+use crate::tick::route::Question;
 use std::sync::Arc;
 
 fn user(part: Part, text: String) -> Arc<Segment> {

@@ -5,14 +5,14 @@ use super::route::{Surroundings, told};
 use super::talk::Talk;
 use super::units::{Chain, Head, Unit, Units, What};
 use super::{At, CallSpec, Content, History, RenderCache, Segment};
-use crate::expression::{EvalError, Template, shown_json};
-use crate::extract::is_extraction;
-use crate::fold::is_ahead;
-use crate::ids::{Body, Id, Name};
-use crate::interaction::{Call, CallResult, How, Origin};
 use crate::network::{Aging, Beyond, Part, Seen};
-use crate::reflect::{REVISE, is_review, told as told_by};
+use crate::questions::extract::is_extraction;
+use crate::snapshot::fold::is_ahead;
 use crate::snapshot::{SEALED, Snapshot};
+use crate::stored::ids::{Body, Id, Name};
+use crate::stored::interaction::{Call, CallResult, How, Origin};
+use crate::tick::reflect::{REVISE, is_review, told as told_by};
+use crate::values::expression::{EvalError, Template, shown_json};
 use crate::view::{Read, View};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
@@ -418,7 +418,7 @@ impl At<'_> {
     fn value(&self, chain: &Chain, text: String) -> Json {
         let tool = self.cx.network.tools.get(&last(chain).name);
         let plain = tool.is_some_and(|tool| tool.result.is_none());
-        match crate::json::read::<Json>(&text) {
+        match crate::values::json::read::<Json>(&text) {
             Ok(json) if plain && (json.is_object() || json.is_array()) => json,
             _ => Json::from(text),
         }
@@ -456,7 +456,7 @@ impl At<'_> {
     /// Returns the arguments of a call for a template. Arguments that are no JSON object read as an empty one.
     fn args(&self, call: &Call) -> Json {
         let text = self.text(call.args);
-        Json::Object(crate::json::read(&text).unwrap_or_default())
+        Json::Object(crate::values::json::read(&text).unwrap_or_default())
     }
 
     fn message(&self, from: &Origin, body: Body) -> String {
@@ -582,7 +582,7 @@ fn word(how: How) -> &'static str {
 /// Returns the arguments as the model gave them. Providers accept only a JSON object, so anything else is wrapped in one.
 pub(super) fn shown_args(history: &dyn History, call: &Call) -> String {
     let text = history.text(call.args);
-    match crate::json::read::<Map<String, Json>>(&text) {
+    match crate::values::json::read::<Map<String, Json>>(&text) {
         Ok(args) if text.contains(SEALED) => shown_json(&Json::Object(args)).to_string(),
         Ok(_) => text.to_string(),
         Err(_) => json!({ "unreadable": &*text }).to_string(),
@@ -591,7 +591,7 @@ pub(super) fn shown_args(history: &dyn History, call: &Call) -> String {
 
 /// Returns a call's arguments as a message: a single one as plain text, several with their names.
 pub(crate) fn called(text: &str) -> String {
-    let Ok(args) = crate::json::read::<Map<String, Json>>(text) else {
+    let Ok(args) = crate::values::json::read::<Map<String, Json>>(text) else {
         return text.to_owned();
     };
     let plain = |value: &Json| match value {

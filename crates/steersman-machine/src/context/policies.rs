@@ -12,10 +12,10 @@
 //! | `compact` | exchanges of the agent | half of what is kept, after the first |
 
 use super::units::{Unit, Units, What};
-use crate::commit::{Kind, Watermark};
-use crate::ids::{Body, Id, Name};
 use crate::network::{Aging, Beyond, Compact, ModelAgent};
 use crate::snapshot::{Agent, Snapshot, Sum};
+use crate::stored::commit::{Kind, Watermark};
+use crate::stored::ids::{Body, Id, Name};
 use crate::tick::Cx;
 
 /// The policy of `keep_exchanges` in watermarks.

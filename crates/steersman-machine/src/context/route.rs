@@ -2,13 +2,13 @@
 
 use super::talk::{Entry, Talk, What, Who};
 use super::{Content, History, RenderCache, Request, Segment};
-use crate::bounds::HEARD;
-use crate::expression::EvalError;
-use crate::ids::{Id, Line, Name};
 use crate::network::{Does, Part, Route, RouteBy, Seen, StateNode, ViewDef};
-use crate::route::{About, Question, summary};
 use crate::snapshot::{Place, Snapshot};
+use crate::stored::bounds::HEARD;
+use crate::stored::ids::{Id, Line, Name};
 use crate::tick::Cx;
+use crate::tick::route::{About, Question, summary};
+use crate::values::expression::EvalError;
 use crate::view::View;
 use std::fmt::Write as _;
 

@@ -1,12 +1,12 @@
 //! The conversation under a routed agent, in order, for routing models and for the views of members on each other.
 
 use super::History;
-use crate::extract::is_extraction;
-use crate::fold::is_ahead;
-use crate::ids::{Body, Id, Line, Name};
-use crate::interaction::{Call, CallResult, Choice, End, Interaction, Origin, Target};
 use crate::network::{Seen, ViewDef};
-use crate::reflect::is_review;
+use crate::questions::extract::is_extraction;
+use crate::snapshot::fold::is_ahead;
+use crate::stored::ids::{Body, Id, Line, Name};
+use crate::stored::interaction::{Call, CallResult, Choice, End, Interaction, Origin, Target};
+use crate::tick::reflect::is_review;
 use std::sync::Arc;
 
 /// A message or a call in the conversation.

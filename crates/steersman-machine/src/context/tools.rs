@@ -1,13 +1,13 @@
 //! Tools as a model sees them: names, descriptions, and JSON Schemas of the arguments.
 
 use super::ToolSpec;
-use crate::expression::EvalError;
-use crate::ids::Name;
-use crate::join::JoinOn;
+use crate::network::join::JoinOn;
 use crate::network::{
     AgentDef, BuiltIn, Does, ModelAgent, Network, Offer, Parameters, Route, RouteBy, ToolUse, Type,
     TypeKind, wire_name,
 };
+use crate::stored::ids::Name;
+use crate::values::expression::EvalError;
 use crate::view::View;
 use serde_json::{Map, Value as Json, json};
 
@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json, json};
 pub(super) fn offered(model: &ModelAgent, view: &View<'_>) -> Result<Vec<bool>, EvalError> {
     let holds = |used: &ToolUse| match &used.when {
         Some(when) => view.holds(when),
-        None => Ok(match crate::call::of_floor(view.network(), used) {
+        None => Ok(match crate::tick::call::of_floor(view.network(), used) {
             Some(kind) => view.has_floor(kind),
             None => !used.implied || view.sees_artifacts(),
         }),
@@ -37,7 +37,9 @@ pub(super) fn specs(
 fn spec(network: &Network, agent: &AgentDef, used: &ToolUse) -> ToolSpec {
     let hidden: Vec<&str> = used.args.iter().map(|(name, _)| &**name).collect();
     let (description, parameters) = match &used.of {
-        Offer::Tool(name) if crate::call::of_floor(network, used) == Some(BuiltIn::Handoff) => {
+        Offer::Tool(name)
+            if crate::tick::call::of_floor(network, used) == Some(BuiltIn::Handoff) =>
+        {
             let tool = network.tool(name);
             let peers = peers(network, &agent.name);
             (&tool.description, handoff_schema(network, &peers))
@@ -106,7 +108,7 @@ fn peers<'n>(network: &'n Network, agent: &str) -> Vec<&'n Name> {
 
 fn handoff_schema(network: &Network, peers: &[&Name]) -> Json {
     let words = peers.iter().map(|peer| {
-        let words = crate::route::described(network, peer);
+        let words = crate::tick::route::described(network, peer);
         format!("{peer}: {words}")
     });
     let words: Vec<String> = words.collect();

@@ -3,9 +3,9 @@
 
 use super::History;
 use super::policies::Age;
-use crate::ids::{Body, Id, Line, Name};
-use crate::interaction::{Call, CallResult, Covers, Interaction, Origin};
 use crate::snapshot::Uses;
+use crate::stored::ids::{Body, Id, Line, Name};
+use crate::stored::interaction::{Call, CallResult, Covers, Interaction, Origin};
 use crate::view::Read;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

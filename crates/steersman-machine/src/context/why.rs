@@ -4,11 +4,11 @@ use super::history::head;
 use super::policies::{self, Age, COMPACT, KEEP_EXCHANGES};
 use super::units::{Chain, Unit, Units, What};
 use super::{Content, History, Purpose, RenderCache, Request, render};
-use crate::expression::{EvalError, Template};
-use crate::ids::{Body, Id, Line, Name};
 use crate::network::{AgentDef, Beyond, Does, ModelAgent, Part};
 use crate::snapshot::Snapshot;
+use crate::stored::ids::{Body, Id, Line, Name};
 use crate::tick::Cx;
+use crate::values::expression::{EvalError, Template};
 use crate::view::{Read, Trace, View};
 
 /// A request with the origins of its segments.

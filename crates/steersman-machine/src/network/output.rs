@@ -15,7 +15,7 @@ impl Output {
     /// # Errors
     /// The answer is not JSON, and the type is not a text.
     pub(crate) fn value(&self, answer: &str) -> Result<Json, String> {
-        match crate::json::read::<Json>(answer) {
+        match crate::values::json::read::<Json>(answer) {
             Ok(json) if !self.is_text() || json.is_string() => Ok(json),
             Ok(_) => Ok(Json::from(answer)),
             Err(_) if self.is_text() => Ok(Json::from(answer)),

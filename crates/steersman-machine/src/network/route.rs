@@ -1,8 +1,8 @@
 //! Routed agents: their routers and the settings of these.
 
 use super::Requires;
-use crate::expression::{Expr, Template};
-use crate::ids::Name;
+use crate::stored::ids::Name;
+use crate::values::expression::{Expr, Template};
 use std::collections::BTreeMap;
 
 /// Settings of a routed agent.

@@ -1,7 +1,7 @@
 //! The tree of a search, and the plan of its next round.
 
 use super::{Method, Plan};
-use crate::ids::{Id, Line};
+use crate::stored::ids::{Id, Line};
 
 /// Most branches of one search.
 pub const MOST: u32 = 1000;

@@ -1,9 +1,9 @@
 //! Words for ends, holds and ledger entries in traces and messages.
 
-use crate::commit::{LedgerEntry, Probing, Reaching, Recorded, Release, Usage, Why};
-use crate::effect::Bodies;
-use crate::ids::Time;
-use crate::interaction::{Cause, Doubtful, End, How};
+use crate::stored::commit::{LedgerEntry, Probing, Reaching, Recorded, Release, Usage, Why};
+use crate::stored::ids::Time;
+use crate::stored::interaction::{Cause, Doubtful, End, How};
+use crate::tick::effect::Bodies;
 use std::fmt::Write as _;
 
 /// Returns the word for how a call closed.

@@ -2,15 +2,17 @@
 
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
-use steersman_machine::bounds::{CALLS, MAX_LINE, NAME, VALUE};
-use steersman_machine::codec;
-use steersman_machine::commit::{CellFact, Text};
-use steersman_machine::effect::{Answer, Ask, Bodies, Mapped, NewWrite, Offered, Outcome, Until};
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Class, How, Interaction, Origin, Reduce};
 use steersman_machine::network::{Network, TypeKind};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::bounds::{CALLS, MAX_LINE, NAME, VALUE};
+use steersman_machine::stored::codec;
+use steersman_machine::stored::commit::{CellFact, Text};
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::{Class, How, Interaction, Origin, Reduce};
+use steersman_machine::tick::effect::{
+    Answer, Ask, Bodies, Mapped, NewWrite, Offered, Outcome, Until,
+};
 use steersman_testkit::net::{Draft, offers, text};
 use steersman_testkit::world::{Fault, Held, World};
 

@@ -7,16 +7,18 @@ use lines::{SALT, every, tool_loop};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use steersman_machine::artifact::came_with;
-use steersman_machine::codec::{self, CodecError, Hash};
-use steersman_machine::commit::{
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::codec::{self, CodecError, Hash};
+use steersman_machine::stored::commit::{
     AgentFact, CallFact, Change, Commit, Fired, Hold, LedgerEntry, LogLine, Probing, Reaching,
     Recorded, Release, Text, Turned, Why,
 };
-use steersman_machine::effect::{Mapped, NewArtifact, NewWrite};
-use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
-use steersman_machine::interaction::{Artifact, Class, Doubtful, How, Reduce, Write as StateWrite};
-use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::{
+    Artifact, Class, Doubtful, How, Reduce, Write as StateWrite,
+};
+use steersman_machine::tick::effect::{Mapped, NewArtifact, NewWrite};
+use steersman_machine::view::artifact::came_with;
 use steersman_testkit::schema::describe;
 
 const PREV: Hash = [9; 32];
@@ -283,7 +285,7 @@ fn long_texts_spill_and_values_stay() {
     };
     let blobs = codec::spill(&mut line);
     assert!(!blobs.is_empty() && blobs.len() < 40);
-    assert!(encoded(&line).len() <= steersman_machine::bounds::MAX_LINE);
+    assert!(encoded(&line).len() <= steersman_machine::stored::bounds::MAX_LINE);
 }
 
 #[test]
@@ -292,7 +294,7 @@ fn a_snapshot_comes_back_or_is_discarded() {
         .into_iter()
         .filter(|(name, _)| name.starts_with("loop"))
         .fold(Snapshot::empty(), |s, (_, line)| {
-            steersman_machine::fold::fold(s, &line)
+            steersman_machine::snapshot::fold::fold(s, &line)
         });
     assert!(!snapshot.agents.is_empty());
     let bytes = codec::encode_snapshot(&snapshot, snapshot.line, &PREV, &SALT);

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use steersman_machine::context::{
     self, Content, Purpose, RENDER_VERSION, RenderCache, Request, due_watermarks, request,
 };
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::{Class, End, How, Interaction, Origin, Target};
 use steersman_machine::network::{Does, ToolChoice};
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::{Class, End, How, Interaction, Origin, Target};
 use steersman_testkit::log::{Log, result};
 use steersman_testkit::random;
 
@@ -265,7 +265,7 @@ fn a_called_agent_sees_its_arguments() {
         l.made(
             helper,
             &"helper".into(),
-            steersman_machine::commit::Kind::Model,
+            steersman_machine::stored::commit::Kind::Model,
             Some(desk),
         );
         let (call, args) = l.agent_call(desk, "helper", helper, r#"{"task":"sum 1..10"}"#);
@@ -298,7 +298,7 @@ fn a_shared_view_shows_what_the_caller_saw() {
         l.made(
             reader,
             &"reader".into(),
-            steersman_machine::commit::Kind::Model,
+            steersman_machine::stored::commit::Kind::Model,
             Some(desk),
         );
         let (call, args) = l.agent_call(desk, "reader", reader, r#"{"message":"Check it."}"#);
@@ -405,8 +405,8 @@ fn what_is_erased_or_unreadable_stays_valid() {
     });
     for line in 1..=3 {
         for k in 0..log.lines[line - 1].bodies.len() {
-            let body = steersman_machine::ids::Body::new(
-                steersman_machine::ids::Line(line as u64),
+            let body = steersman_machine::stored::ids::Body::new(
+                steersman_machine::stored::ids::Line(line as u64),
                 k as u32,
             );
             if line > 1 || k > 0 {

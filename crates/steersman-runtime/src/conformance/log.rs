@@ -5,11 +5,11 @@ use crate::ledger::Ledger;
 use crate::load::{Load, Since};
 use crate::store::{Batch, Checkpoint, CheckpointOf, Row, Store, StoreError};
 use std::sync::Arc;
-use steersman_machine::codec;
-use steersman_machine::commit::{LogLine, Text};
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Id, Line};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::codec;
+use steersman_machine::stored::commit::{LogLine, Text};
+use steersman_machine::stored::ids::{Id, Line};
 
 type Story = Vec<(LogLine, Vec<u8>)>;
 

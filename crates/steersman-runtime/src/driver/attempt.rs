@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use steersman_machine::effect::{Answer, Failure, Retry};
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::Class;
-use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::tick::effect::{Answer, Failure, Retry};
+use steersman_machine::view::mapping::{Fault, Raw};
 use tokio::sync::Notify;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc;
@@ -51,7 +51,7 @@ pub(crate) enum FromTask {
     /// The turn that this effect waited for has come, or will not come soon.
     Turn(Id, Result<Permit, Refused>),
     /// A tool scored a node of a search.
-    Judged(Id, (Id, steersman_machine::ids::Line), Raw),
+    Judged(Id, (Id, steersman_machine::stored::ids::Line), Raw),
 }
 
 /// Runs `work` in a task of its own and sends its result, if any, to the driver. A panic is sent as a result too, wherever it

@@ -13,13 +13,13 @@ use crate::engine::EngineError;
 use crate::ledger::Amount;
 use crate::model::BoundModel;
 use std::fmt;
-use steersman_machine::commit::{LedgerEntry, Release, Usage, Why};
 use steersman_machine::context::{self, Request};
-use steersman_machine::effect::{Answer, Failure};
-use steersman_machine::ids::{Digest, Id, Line};
 use steersman_machine::network::{Limit, OnLimit, Per};
-use steersman_machine::price::{Price, Tokens, money};
 use steersman_machine::search::Why as Stops;
+use steersman_machine::stored::commit::{LedgerEntry, Release, Usage, Why};
+use steersman_machine::stored::ids::{Digest, Id, Line};
+use steersman_machine::tick::effect::{Answer, Failure};
+use steersman_machine::values::price::{Price, Tokens, money};
 
 /// Cost of a call whose answer was lost: the tokens sent, and those streamed so far.
 pub(super) fn lost(out: &Out) -> Amount {

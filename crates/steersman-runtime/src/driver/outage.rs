@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
-use steersman_machine::commit::{LedgerEntry, LogLine, Release, Why};
 use steersman_machine::context::Request;
-use steersman_machine::effect::{Failure, Outcome, Retry};
-use steersman_machine::ids::{Digest, Id, Name, Time};
 use steersman_machine::network::{ANYBODY, ModelRetry};
+use steersman_machine::stored::commit::{LedgerEntry, LogLine, Release, Why};
+use steersman_machine::stored::ids::{Digest, Id, Name, Time};
+use steersman_machine::tick::effect::{Failure, Outcome, Retry};
 
 /// Code of a call whose place did not answer within its waiting time.
 pub(super) const CODE: &str = "outage";
@@ -333,7 +333,8 @@ impl Driver {
         let since = self.ledger.effect(id).and_then(|record| record.down);
         let since = since.unwrap_or(now);
         let said = hold.and_then(|hold| hold.ask);
-        let said = said.map(|said| steersman_machine::effect::Bodies::text(&*self.past, said));
+        let said =
+            said.map(|said| steersman_machine::tick::effect::Bodies::text(&*self.past, said));
         let waited = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
         let message = format!(
             "no answer since {}, for {}; it was waited for as long as its `retry.for` says. First: {}",

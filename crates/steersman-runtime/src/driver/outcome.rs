@@ -13,14 +13,14 @@ use crate::retry::{self, Next};
 use crate::toolset::Progress;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::commit::{Kind, LedgerEntry, Release, Why};
 use steersman_machine::context::{self, RENDER_VERSION};
-use steersman_machine::effect::{Answer, Failure, Outcome};
-use steersman_machine::expression::{Data, EvalError, Scope};
-use steersman_machine::ids::{Id, Name, Time};
-use steersman_machine::interaction::Class;
-use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{ModelAgent, Offer as Offers};
+use steersman_machine::stored::commit::{Kind, LedgerEntry, Release, Why};
+use steersman_machine::stored::ids::{Id, Name, Time};
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::tick::effect::{Answer, Failure, Outcome};
+use steersman_machine::values::expression::{Data, EvalError, Scope};
+use steersman_machine::view::mapping::{Fault, Raw};
 
 impl Driver {
     /// Handles a message from a task.
@@ -523,7 +523,7 @@ async fn judged(judge: &dyn Judge, asked: Vec<(Option<usize>, Arc<str>)>, answer
         let Some(text) = text else {
             continue;
         };
-        let misfit = match steersman_machine::json::read(text) {
+        let misfit = match steersman_machine::values::json::read(text) {
             Ok(json) => judge.misfit(&schema, json).await,
             Err(e) => Some(e.to_string()),
         };

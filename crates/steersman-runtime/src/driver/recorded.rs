@@ -13,17 +13,17 @@ use crate::session::Fate;
 use crate::store::{Store, StoreError};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
-use steersman_machine::artifact;
-use steersman_machine::codec;
-use steersman_machine::commit::{LogLine, Push, Release, Why};
-use steersman_machine::effect::{
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::codec;
+use steersman_machine::stored::commit::{LogLine, Push, Release, Why};
+use steersman_machine::stored::ids::{Body, Id, Line, Name};
+use steersman_machine::stored::interaction::{Artifact, Call, CallResult, How, Interaction};
+use steersman_machine::tick;
+use steersman_machine::tick::effect::{
     Fact, Known, Mapped, NewArtifact, NewWrite, Offered, Outcome, ToolWork, Wish,
 };
-use steersman_machine::ids::{Body, Id, Line, Name};
-use steersman_machine::interaction::{Artifact, Call, CallResult, How, Interaction};
-use steersman_machine::mapping::{self, Raw};
-use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick;
+use steersman_machine::view::artifact;
+use steersman_machine::view::mapping::{self, Raw};
 
 impl Driver {
     // ---- what the ledger knows
@@ -352,7 +352,7 @@ impl Driver {
         agent: Id,
         mut args: Option<Json>,
         inputs: &[(Name, String)],
-    ) -> Arc<dyn steersman_machine::expression::Scope + Send + Sync> {
+    ) -> Arc<dyn steersman_machine::values::expression::Scope + Send + Sync> {
         if let Some(Json::Object(args)) = &mut args {
             for (name, sealed) in inputs {
                 if let Ok(value) = self.engine.sealer().open_text(sealed) {

@@ -6,10 +6,10 @@ use crate::memory::MemoryTools;
 use crate::retrieval::{Embedder, Search};
 use crate::toolset::Toolset;
 use std::sync::Arc;
-use steersman_machine::effect::ToolWork;
-use steersman_machine::ids::Id;
+use steersman_machine::network::notes;
 use steersman_machine::network::{BuiltIn, Source};
-use steersman_machine::notes;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::tick::effect::ToolWork;
 
 impl Driver {
     /// Returns the toolset that runs the tool, if it is one of these. A search sees the branch as it is now, but only the part

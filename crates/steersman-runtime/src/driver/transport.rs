@@ -11,13 +11,13 @@ use serde_json::Value as Json;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::artifact::Content;
-use steersman_machine::effect::{Mapped, NewArtifact};
-use steersman_machine::expression::Scope;
-use steersman_machine::ids::Id;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::ids::Id;
 use steersman_machine::tick::Cx;
+use steersman_machine::tick::effect::{Mapped, NewArtifact};
+use steersman_machine::values::expression::Scope;
+use steersman_machine::view::artifact::Content;
 use steersman_machine::view::{Transport, View};
 
 pub(crate) struct TransportScope {

@@ -9,13 +9,13 @@ use crate::session::{Fate, Receipt};
 use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steersman_machine::bounds::MAX_LINE;
-use steersman_machine::codec;
-use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Release, Why};
-use steersman_machine::effect::{Bodies, Failure, Offered, Outcome, Retry, Step, Until};
-use steersman_machine::fold::{MISFIT, fold};
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::interaction::How;
+use steersman_machine::snapshot::fold::{MISFIT, fold};
+use steersman_machine::stored::bounds::MAX_LINE;
+use steersman_machine::stored::codec;
+use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Release, Why};
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::interaction::How;
+use steersman_machine::tick::effect::{Bodies, Failure, Offered, Outcome, Retry, Step, Until};
 use steersman_machine::tick::tick;
 
 impl Driver {

@@ -6,17 +6,17 @@ use crate::past::{ERASED, Past};
 use crate::store::StoreError;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, Binding, Commit, LogLine, Want};
-use steersman_machine::effect::{
-    Answer, Ask, Bodies, Failure, Mapped, NewArtifact, Offered, Outcome, Retry, Said, Start,
-};
-use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Body, Id, Name};
-use steersman_machine::interaction::{
+use steersman_machine::questions::extract::is_extraction;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{Admitted, Binding, Commit, LogLine, Want};
+use steersman_machine::stored::ids::{Body, Id, Name};
+use steersman_machine::stored::interaction::{
     Call, CallResult, Choice, How, Interaction, Origin, Route, calls_of_answer,
 };
-use steersman_machine::reflect::{asks_itself, said_again};
-use steersman_machine::snapshot::Snapshot;
+use steersman_machine::tick::effect::{
+    Answer, Ask, Bodies, Failure, Mapped, NewArtifact, Offered, Outcome, Retry, Said, Start,
+};
+use steersman_machine::tick::reflect::{asks_itself, said_again};
 
 /// The beginning of a session, where its first line is reconstructed for another definition.
 pub(crate) struct Began<'a> {
@@ -159,7 +159,7 @@ impl Told<'_> {
         texts.chain(again.map(Some)).chain([None]).collect()
     }
 
-    fn usage(&self, effect: Id) -> Option<steersman_machine::commit::Usage> {
+    fn usage(&self, effect: Id) -> Option<steersman_machine::stored::commit::Usage> {
         let mut usage = self.commit.usage.iter();
         usage.find(|u| u.effect == Some(effect)).cloned()
     }
@@ -371,7 +371,7 @@ pub(crate) fn attached(past: &Past, commit: &Commit, body: Body) -> (String, Vec
     let text = past.text(body).to_string();
     let came: Vec<NewArtifact> = commit
         .came()
-        .filter(|artifact| artifact.call == steersman_machine::artifact::came_with(body))
+        .filter(|artifact| artifact.call == steersman_machine::view::artifact::came_with(body))
         .map(|artifact| NewArtifact {
             name: artifact.name.to_string(),
             media: artifact.media.to_string(),
@@ -423,7 +423,7 @@ fn start(past: &Past, commit: &Commit, began: &Began<'_>) -> Option<Start> {
         _ => None,
     });
     // Arguments are admitted with the digest of their text; their absence with that of the empty text.
-    let empty = steersman_machine::ids::Digest::of(b"");
+    let empty = steersman_machine::stored::ids::Digest::of(b"");
     if begins && commit.admitted[0].digest != empty {
         let (_, body) = bodies.next()?;
         let text = past.text(body);

@@ -4,14 +4,14 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_definition::{self as definition, Files};
-use steersman_machine::commit::{Binding, LogLine, Text};
-use steersman_machine::effect::{
-    Answer, Ask, Bodies, Mapped, Offered, Opened, Outcome, Said, Start, Wish, Work,
-};
-use steersman_machine::ids::{Body, Id, Line, Name, Time};
-use steersman_machine::interaction::How;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{Binding, LogLine, Text};
+use steersman_machine::stored::ids::{Body, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::How;
+use steersman_machine::tick::effect::{
+    Answer, Ask, Bodies, Mapped, Offered, Opened, Outcome, Said, Start, Wish, Work,
+};
 use steersman_machine::tick::{Cx, tick};
 use steersman_runtime::bind::{self, Values};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_machine::context::{RenderCache, request};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_machine::tick::Cx;
 use steersman_runtime::engine::Durability;
 use steersman_runtime::past::Past;

@@ -5,7 +5,7 @@ use crate::Turn;
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_runtime::pending::{PendingId, PendingKind};
 
 /// An event of a session. Serializes as a flat JSON object: `cursor`, `line`, `branch`, `agent`, `event` (the kind in lower

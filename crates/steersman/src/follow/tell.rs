@@ -5,12 +5,12 @@ use crate::Error;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use steersman_machine::commit::{
+use steersman_machine::questions::extract::is_extraction;
+use steersman_machine::stored::commit::{
     Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Release, Searching as Log, Turned, Why,
 };
-use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Body, Id, Line, Name};
-use steersman_machine::interaction::{
+use steersman_machine::stored::ids::{Body, Id, Line, Name};
+use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,
 };
 use steersman_runtime::past::{ERASED, Past};

@@ -3,13 +3,13 @@
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_definition::expect::Subject;
-use steersman_machine::commit::{Commit, LogLine};
 use steersman_machine::context::History;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::{Interaction, Target};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{Commit, LogLine};
+use steersman_machine::stored::ids::{Body, Id, Line};
+use steersman_machine::stored::interaction::{Interaction, Target};
+use steersman_machine::tick::effect::Bodies;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::pending::PendingKind;
 

@@ -8,7 +8,7 @@ use crate::words::digits;
 use serde_json::json;
 use std::collections::BTreeMap;
 use steersman_machine::context::{Purpose, RenderCache};
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line};
 
 pub(super) async fn run(
     session: &Looked<'_>,

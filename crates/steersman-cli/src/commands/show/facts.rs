@@ -8,9 +8,9 @@ use crate::printer::{dim, green, red, yellow};
 use crate::words::{WIDTH, count, entries, line as one_line};
 use std::collections::BTreeMap;
 use steersman::runtime::branches::path;
-use steersman_machine::artifact;
-use steersman_machine::rating::{self, BEST, is_rating};
 use steersman_machine::snapshot::{Agent, Phase};
+use steersman_machine::view::artifact;
+use steersman_machine::view::rating::{self, BEST, is_rating};
 
 /// Width of the column for the names of the rows.
 const NAMES: usize = 9;

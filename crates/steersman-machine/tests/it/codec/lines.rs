@@ -1,12 +1,12 @@
 //! Lines that hold, together, every form there is.
 
-use steersman_machine::commit::{
+use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
     Branched, Branching, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
     LogLine, Made, Opening, Period, Push, Release, Text, Usage, Want, Watermark, Why, Wished,
 };
-use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
-use steersman_machine::interaction::{
+use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::{
     Artifact, Call, CallResult, Cause, Choice, Class, Covers, End, How, Interaction, Number,
     Origin, Reduce, Route, Summary, Target, Write,
 };

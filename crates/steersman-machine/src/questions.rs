@@ -1,0 +1,3 @@
+//! The questions that the engine asks a model for itself.
+
+pub mod extract;
