@@ -24,7 +24,7 @@ use std::time::Instant;
 use steersman_machine::context::Request;
 use steersman_machine::network::{CallStyle, ToolChoice};
 use steersman_machine::stored::ids::Name;
-use steersman_machine::tick::effect::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_runtime::Boxed;
 use steersman_runtime::model::{Embed, Model, ModelCall, Sink};
 use stream::Decoder;

@@ -15,7 +15,7 @@ use reqwest::Url;
 use serde_json::Value as Json;
 use steersman_machine::network::{CallStyle, ToolChoice};
 use steersman_machine::stored::ids::Name;
-use steersman_machine::tick::effect::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_runtime::Boxed;
 use steersman_runtime::model::{Model, ModelCall, Sink};
 use stream::Decoder;

@@ -19,7 +19,7 @@ use steersman_machine::context::{RENDER_VERSION, Request};
 use steersman_machine::network::ToolChoice;
 use steersman_machine::stored::commit::Usage;
 use steersman_machine::stored::ids::Name;
-use steersman_machine::tick::effect::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_runtime::model::{Delta, ModelCall, Report, Sink};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;

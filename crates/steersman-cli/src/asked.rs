@@ -7,7 +7,7 @@ use crate::words::{
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind, ProbeState};
-use steersman_machine::network::BuiltIn;
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::values::json::read;
 use steersman_machine::view::mapping::WHOLE;
 

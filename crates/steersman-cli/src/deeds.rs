@@ -6,14 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::runtime::ledger::{Ledger, Progress};
 use steersman_machine::network::Network;
-use steersman_machine::questions::extract::is_extraction;
 use steersman_machine::stored::commit::{
     LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why, Wished,
 };
-use steersman_machine::stored::ids::{Digest, Id, Line, Name};
+use steersman_machine::stored::engine::{is_extraction, is_review};
+use steersman_machine::stored::ids::{Bodies, Digest, Id, Line, Name};
 use steersman_machine::stored::interaction::{Class, How, Interaction, Target};
-use steersman_machine::tick::effect::Bodies;
-use steersman_machine::tick::reflect::is_review;
 
 /// An effect of a tool, with its attempts and its status.
 #[derive(Clone, Debug)]
@@ -92,7 +90,9 @@ impl Deed {
             Standing::NotPerformed => "not performed".into(),
             Standing::GivenUp => "unknown for good".into(),
             Standing::Simulated => "simulated".into(),
-            Standing::Closed(how) => steersman_machine::trace::how_word(how).replace('_', " "),
+            Standing::Closed(how) => {
+                steersman_machine::stored::words::how_word(how).replace('_', " ")
+            }
         }
     }
 

@@ -11,9 +11,8 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::commit::{Commit, LogLine, Text};
-use steersman_machine::stored::ids::Line;
+use steersman_machine::stored::ids::{Bodies, Line};
 use steersman_machine::stored::interaction::Interaction;
-use steersman_machine::tick::effect::Bodies;
 
 /// A log with its texts.
 pub(crate) struct Log {

@@ -26,9 +26,8 @@ use steersman::runtime::session::{Fate, Session, Settled};
 use steersman::runtime::step::{Go, Stood};
 use steersman::runtime::toolset::Progress;
 use steersman_machine::stored::commit::{Admission, Admitted, Binding, LogLine, Want};
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::ids::{Bodies, Id, Line};
 use steersman_machine::stored::interaction::Target;
-use steersman_machine::tick::effect::Bodies;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Grace period before leaving prints a message.

@@ -17,17 +17,17 @@ use holds::{hold_word, outage, released, unbelievable};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::network::{BuiltIn, Network};
-use steersman_machine::questions::extract::is_extraction;
+use steersman_machine::network::Network;
+use steersman_machine::questions::judgement;
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::commit::{
     Admitted, Commit, Hold, LedgerEntry, LogLine, Probing, Push, Why,
 };
-use steersman_machine::stored::ids::{Body, Id, Line, Name, Time};
+use steersman_machine::stored::engine::{is_extraction, is_review};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
 };
-use steersman_machine::tick::effect::Bodies;
-use steersman_machine::tick::reflect::{self, is_review};
 
 /// The actor, the text, the note and the tone of a row.
 type Told = (String, String, String, Tone);
@@ -343,7 +343,7 @@ impl Story {
             _ => note,
         };
         let text = texts.text(body);
-        let judges = reflect::in_words(&text);
+        let judges = judgement::in_words(&text);
         let tone = judges.as_ref().map_or(Tone::Said, |_| Tone::Engine);
         let text = judges.unwrap_or_else(|| text.to_string());
         let told = matches!(

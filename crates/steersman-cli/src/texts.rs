@@ -4,8 +4,7 @@ use crate::error::CommandError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::stored::commit::{LogLine, Text};
-use steersman_machine::stored::ids::Body;
-use steersman_machine::tick::effect::Bodies;
+use steersman_machine::stored::ids::{Bodies, Body};
 use steersman_runtime::known::Known;
 use steersman_runtime::store::Store;
 

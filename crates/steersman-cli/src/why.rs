@@ -10,13 +10,13 @@ pub(crate) use past::Past;
 use crate::words::{arguments, line as one_line};
 use past::Place;
 use serde::Serialize;
+use steersman_machine::stored::codes::ROUNDS;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::engine;
+use steersman_machine::stored::ids::{Bodies, Id, Line};
 use steersman_machine::stored::interaction::{
     Call, Cause, Choice, End, How, Interaction, Origin, Target,
 };
-use steersman_machine::tick::effect::Bodies;
-use steersman_machine::tick::reflect::{self, ROUNDS};
 
 /// Maximum number of characters of a text; `show` and `log` have all of it.
 const TEXT: usize = 400;
@@ -285,7 +285,7 @@ impl Past<'_> {
 
     fn called(&self, place: Place, agent: Id, call: &Call) -> Step {
         let args = self.texts().text(call.args);
-        let judged = reflect::judged(call).map(|judged| judged.words());
+        let judged = engine::judged(call).map(|judged| judged.words());
         if let Some(what) = judged {
             let text = match call.target {
                 Target::Tool(_) => format!("judged {what}"),
@@ -444,7 +444,7 @@ impl Past<'_> {
             None => String::new(),
         };
         if let Some(Interaction::Call(call)) = call.map(|push| &push.what)
-            && let Some(judged) = reflect::judged(call)
+            && let Some(judged) = engine::judged(call)
         {
             let by = match call.target {
                 Target::Tool(_) => "its own judgement".to_owned(),
@@ -458,7 +458,7 @@ impl Past<'_> {
             How::Finished => format!("saw that {name} ended{said}"),
             How::Released => format!("got the floor back from {name}{said}"),
             how => {
-                let word = steersman_machine::trace::how_word(how).replace('_', " ");
+                let word = steersman_machine::stored::words::how_word(how).replace('_', " ");
                 let code = if code == format!(" ({word})") {
                     ""
                 } else {

@@ -2,21 +2,18 @@
 
 use crate::test::Expect;
 use serde_json::{Map, Value as Json};
-use steersman_machine::context::{
-    Content, History, Purpose, RenderCache, Request, purpose, request,
-};
+use steersman_machine::context::{Content, History, RenderCache, Request, purpose, request};
 use steersman_machine::network::{Network, ToolChoice};
-use steersman_machine::questions::extract::is_extraction;
+use steersman_machine::questions::Purpose;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::commit::LogLine;
-use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::engine::is_extraction;
+use steersman_machine::stored::ids::{Bodies, Id};
 use steersman_machine::stored::interaction::{Choice, Interaction, Route, Target};
-use steersman_machine::tick::Cx;
-use steersman_machine::tick::effect::Bodies;
 use steersman_machine::trace::letters;
 use steersman_machine::values::expression::Expr;
-use steersman_machine::view::View;
+use steersman_machine::view::{Cx, View};
 
 /// A session against which expectations are checked.
 pub trait Subject {

@@ -26,7 +26,8 @@ use super::source::{Files, Key, Kind, Node, Scalar, Sources, Span, Style, Value}
 use super::test::Test;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::network::{BuiltIn, Network};
+use steersman_machine::network::Network;
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::{Expr, Template};
 

@@ -1,8 +1,9 @@
 //! Summary of a checked definition, for the screen that follows a check without errors.
 
 use std::fmt;
-use steersman_machine::network::{AgentDef, Network, OnLimit, Per, Reflect, Source};
-use steersman_machine::search::{MOST, Method, Plan, Scorer};
+use steersman_machine::network::search::{MOST, Method, Plan, Scorer};
+use steersman_machine::network::{AgentDef, Network, OnLimit, Reflect, Source};
+use steersman_machine::snapshot::Per;
 use steersman_machine::stored::ids::Digest;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::price::{digits, money};

@@ -83,8 +83,10 @@ impl Answer {
     /// Returns the reviewer's verdict in the form that models give; `None` if the answer is no verdict.
     pub fn verdict(&self) -> Option<String> {
         match &self.revise {
-            Some(revise) => Some(steersman_machine::tick::reflect::revise(revise)),
-            None => self.accept.then(steersman_machine::tick::reflect::accept),
+            Some(revise) => Some(steersman_machine::questions::judgement::revise(revise)),
+            None => self
+                .accept
+                .then(steersman_machine::questions::judgement::accept),
         }
     }
 }

@@ -9,7 +9,7 @@ mod beside;
 mod compact;
 mod history;
 mod notes;
-mod policies;
+pub(crate) mod policies;
 mod route;
 mod talk;
 mod tools;
@@ -19,13 +19,14 @@ mod why;
 use crate::network::{
     AgentDef, Before, CallStyle, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef,
 };
+use crate::questions::{Purpose, ToolSpec};
 use crate::snapshot::{Agent, Snapshot};
 use crate::stored::commit::Kind;
 use crate::stored::ids::{Body, Digest, Id, Line, Name};
 use crate::stored::interaction::Interaction;
-use crate::tick::Cx;
 use crate::values::expression::{EvalError, Template};
-use crate::view::{Read, Trace, View};
+use crate::values::types::schema_of;
+use crate::view::{Cx, Read, Trace, View};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -35,74 +36,19 @@ use std::sync::Arc;
 pub(crate) use history::called;
 pub use notes::{Spoken, Transcript};
 pub(crate) use notes::{newest, relevant};
-pub use policies::{COMPACT, COOLDOWN, KEEP_EXCHANGES, due_watermarks, summing};
-pub use tools::{schema_of, schema_of_fields};
+pub use policies::{due_watermarks, summing};
 pub use why::{Absent, Explained, Origin, explain};
 
 /// Version of the renderer. It grows when the same network and commits would give other requests.
 pub const RENDER_VERSION: u16 = 1;
 
 /// Reads stacks and texts. The owner of the log implements it, with a bounded cache of its own.
-pub trait History: crate::tick::effect::Bodies {
+pub trait History: crate::stored::ids::Bodies {
     /// Returns the interactions that `line` pushed onto `agent`'s stack, oldest first, and the line of its push before them.
     fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line);
     /// Returns the text of a body (a helper for readers that hold only a `History`).
     fn body(&self, body: Body) -> Arc<str> {
         self.text(body)
-    }
-}
-
-/// The purpose of a model call.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
-    /// The model gives an agent's own answer.
-    #[default]
-    Answer,
-    /// The model decides for a router.
-    Decision,
-    /// The model says what is left to be done, for a router. Not one of the router's decisions.
-    Continue,
-    /// The model extracts state entries from what was said.
-    Extract,
-    /// The model summarizes what was said, or what a tool returned.
-    Summary,
-    /// The model summarizes older parts of an agent's own context.
-    Compact,
-}
-
-impl Purpose {
-    /// Returns the word that follows the agent's name in scripts (`desk#continue`); `None` for the agent's own answers.
-    pub fn beside(self) -> Option<&'static str> {
-        match self {
-            Self::Answer | Self::Decision => None,
-            Self::Continue => Some("continue"),
-            Self::Extract => Some("extract"),
-            Self::Summary => Some("summary"),
-            Self::Compact => Some("compact"),
-        }
-    }
-
-    /// All purposes other than agents' own answers and decisions.
-    pub const BESIDE: &[Self] = &[Self::Continue, Self::Extract, Self::Summary, Self::Compact];
-
-    /// Returns the purpose of the model call for a summary of this policy.
-    pub fn of_summary(policy: &str) -> Self {
-        if *policy == *COMPACT {
-            Self::Compact
-        } else {
-            Self::Summary
-        }
-    }
-
-    /// Returns the number of calls with this purpose that an agent has committed.
-    pub fn calls(self, counters: &crate::snapshot::Counters) -> u32 {
-        match self {
-            Self::Answer | Self::Decision => counters.model_calls_all,
-            Self::Continue => counters.restated,
-            Self::Extract => counters.extracted,
-            Self::Summary => counters.summed,
-            Self::Compact => counters.compacted,
-        }
     }
 }
 
@@ -117,7 +63,7 @@ pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
             None => Purpose::Answer,
         };
     }
-    let question = crate::tick::route::question(cx, snapshot, agent);
+    let question = crate::routers::question(cx, snapshot, agent);
     question.map_or(Purpose::Decision, |question| question.purpose())
 }
 
@@ -190,17 +136,6 @@ pub enum Content {
         /// True if the call did not end well.
         error: bool,
     },
-}
-
-/// Description of a tool for a model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolSpec {
-    /// Name of the tool.
-    pub name: String,
-    /// Purpose of the tool in words.
-    pub description: String,
-    /// JSON Schema of the arguments, as canonical text.
-    pub parameters: String,
 }
 
 /// A call as the model made it.
@@ -341,7 +276,7 @@ fn render(
     let state = snapshot.agent(agent);
     let def = cx.network.agent(&state.def);
     let Some(model) = cx.network.in_force(state) else {
-        let question = crate::tick::route::question(cx, snapshot, agent);
+        let question = crate::routers::question(cx, snapshot, agent);
         let question = question.expect("a router that asks has a question");
         return Ok(route::request(
             cx, history, snapshot, agent, &question, cache,
@@ -394,13 +329,14 @@ fn render(
             }
         }
     }
-    if let Some(open) = crate::tick::reflect::open(snapshot, agent) {
-        let text = crate::tick::reflect::question(cx, snapshot, open);
+    if let Some(open) = crate::questions::judgement::open(snapshot, agent) {
+        let text = crate::questions::judgement::question(cx, snapshot, open);
         segments.push(Segment::new(Part::Now, Content::User(text)));
     }
     // A judgement is wanted, so tools are off, except for an agent that serves a review: it may look things up.
-    let judgement = crate::tick::reflect::wanted(cx, snapshot, agent);
-    let judges = judgement.is_some() && !crate::tick::reflect::serves_review(snapshot, agent);
+    let judgement = crate::questions::judgement::wanted(cx, snapshot, agent);
+    let judges =
+        judgement.is_some() && !crate::questions::judgement::serves_review(snapshot, agent);
     let tools = segments.iter().any(|s| s.part == Part::Tools);
     let choice = match &model.tool_choice {
         _ if state.counters.last_call || judges => ToolChoice::None,
@@ -493,7 +429,7 @@ impl At<'_> {
         cache: &mut RenderCache,
         segments: &mut Vec<Arc<Segment>>,
     ) -> Result<(), EvalError> {
-        let offered = tools::offered(model, self.base)?;
+        let offered = tools::offered(self, model)?;
         if cache
             .tools
             .as_ref()

@@ -1,5 +1,6 @@
 //! The snapshot: everything that a step may depend on. Only [`mod@crate::snapshot::fold`] carries it forward.
 
+pub mod checkpoint;
 pub mod fold;
 mod uses;
 
@@ -8,9 +9,11 @@ pub use uses::Uses;
 use crate::stored::commit::{Binding, Kind, Want};
 use crate::stored::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::stored::interaction::{Artifact, Call, Cause, End, How, Write};
+use crate::values::json::is_sealed;
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use std::fmt;
 use std::sync::Arc;
 
 /// The state of one branch after a line. Cloning it only increments a few reference counts.
@@ -268,6 +271,27 @@ pub struct Place {
     pub entered: Line,
 }
 
+/// The period that a limit counts.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Per {
+    /// Since the message that is being answered.
+    Answer,
+    /// Since the call that is being served; for the root the same as `Session`.
+    Task,
+    /// Since the agent was started; for the root this is the session. Only commits on the path of its branch count.
+    Session,
+}
+
+impl fmt::Display for Per {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Answer => "answer",
+            Self::Task => "task",
+            Self::Session => "session",
+        })
+    }
+}
+
 /// Counters for limits. Those of the answer start again with the first message after a final `Finished`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
@@ -495,15 +519,6 @@ impl Value {
     }
 }
 
-/// Name of the only field of a sealed secret.
-pub const SEALED: &str = "$sealed";
-
-/// Returns true if this JSON is a sealed secret.
-pub fn is_sealed(json: &Json) -> bool {
-    json.as_object()
-        .is_some_and(|o| o.len() == 1 && o.contains_key(SEALED))
-}
-
 impl Serialize for Value {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(&self.0.to_string())
@@ -585,7 +600,7 @@ impl Snapshot {
     }
 
     /// Returns the first call of an agent's exchange after `after` that is listed in `unbegun`.
-    pub fn next_unbegun(&self, agent: Id, after: Option<Id>) -> Option<Id> {
+    pub(crate) fn next_unbegun(&self, agent: Id, after: Option<Id>) -> Option<Id> {
         use std::ops::Bound::{self, Excluded, Included};
         let low = after.map_or(Included((agent, Id::MAIN)), |id| Excluded((agent, id)));
         let (owner, call) = self.unbegun.range((low, Bound::Unbounded)).next()?;
@@ -632,7 +647,11 @@ impl Snapshot {
     }
 
     /// Returns the values that wait to be joined to a state entry, in no meaningful order.
-    pub fn waiting_for<'a>(&'a self, scope: Id, name: &'a Name) -> impl Iterator<Item = &'a Value> {
+    pub(crate) fn waiting_for<'a>(
+        &'a self,
+        scope: Id,
+        name: &'a Name,
+    ) -> impl Iterator<Item = &'a Value> {
         let from = (scope, name.clone(), Id::MAIN, Id::MAIN);
         let of_entry = self.waiting.range(from..);
         let of_entry = of_entry.take_while(move |(s, n, ..)| *s == scope && n == name);

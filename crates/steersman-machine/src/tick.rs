@@ -6,43 +6,40 @@
 //! from the commit.
 
 pub mod branch;
-pub(crate) mod call;
+mod call;
 pub mod carry;
+mod compact;
 pub mod effect;
+mod extract;
 mod finish;
+pub mod join;
+mod limits;
 mod modes;
-pub mod reflect;
-pub mod route;
+mod nets;
+mod reflect;
+mod route;
 mod state;
 pub mod table;
 mod take;
 pub mod wait;
 
-use crate::network::{AgentDef, Network, Parameters};
-use crate::snapshot::fold::MISFIT;
+use crate::network::{AgentDef, Network};
 use crate::snapshot::{Agent, Phase, Snapshot};
 use crate::stored::bounds::{self, LABEL, MOVES, PUSH, TICK, VALUES};
+use crate::stored::codes::MISFIT;
 use crate::stored::commit::{Admission, Admitted, Change, Commit, Made, Push, Text, Want, Wished};
-use crate::stored::ids::{Body, Digest, Id, Line, Name, Path, Time};
+use crate::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Path, Time};
 use crate::stored::interaction::{Cause, End, Interaction, Write};
-use crate::tick::effect::{Bodies, BranchEnd, Offered, Outcome, Request, Step, Until, Wish};
-use crate::tick::reflect::{JudgedResult, Reviewed};
+use crate::stored::outcome::Outcome;
+use crate::tick::effect::{BranchEnd, Offered, Request, Step, Until, Wish};
+use crate::values::types::Parameters;
 use crate::view::artifact::Content;
-use crate::view::{View, complete};
-pub use route::floor::turns;
+use crate::view::{Cx, View, complete};
+use reflect::{JudgedResult, Reviewed};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 pub use take::floor;
-
-/// Data that every decision may read in addition to the snapshot.
-#[derive(Clone, Copy)]
-pub struct Cx<'a> {
-    /// The checked definition.
-    pub network: &'a Network,
-    /// Texts that the snapshot names.
-    pub bodies: &'a dyn Bodies,
-}
 
 /// Takes or leaves each offer, lets the agents move until they rest, and returns the step with everything wanted from outside.
 ///

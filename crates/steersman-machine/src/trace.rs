@@ -9,17 +9,15 @@ mod routes;
 mod searching;
 mod words;
 
-pub use words::{cause_word, end_word, how_word, release_word, why_word};
-
 use crate::stored::commit::{
     Admission, Admitted, AdoptedCell, Adoption, AgentFact, Branched, CellFact, Change, Commit,
     Hold, Kind, LedgerEntry, LogLine, Opening, Push, Want, Wished,
 };
-use crate::stored::ids::{Body, Id, Line, Name};
+use crate::stored::ids::{Bodies, Body, Id, Line, Name};
 use crate::stored::interaction::{
     Call, CallResult, Cause, Covers, End, Interaction, Origin, Reduce, Target, Write,
 };
-use crate::tick::effect::Bodies;
+use crate::stored::words::{cause_word, end_word, how_word, release_word, why_word};
 pub use routes::chosen;
 use routes::route_of;
 use std::collections::{BTreeMap, BTreeSet};

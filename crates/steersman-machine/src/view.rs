@@ -7,18 +7,29 @@ pub mod artifact;
 pub mod mapping;
 pub mod memory;
 pub mod rating;
+pub(crate) mod say;
 
-use crate::network::{Parameters, Type, TypeKind};
-use crate::snapshot::{Agent, Count, SEALED, Snapshot, is_sealed};
-use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
+use crate::network::Network;
+use crate::snapshot::{Agent, Count, Snapshot};
+use crate::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Time};
 use crate::stored::interaction::How;
-use crate::tick::Cx;
 use crate::values::expression::{EvalError, Expr, Scope, from_json, shared};
+use crate::values::json::{SEALED, is_sealed};
+use crate::values::types::{Parameters, Type, TypeKind};
 use minijinja::Value;
 use serde_json::{Map, Value as Json, json};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Data that every decision may read in addition to the snapshot.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    /// The checked definition.
+    pub network: &'a Network,
+    /// Texts that the snapshot names.
+    pub bodies: &'a dyn Bodies,
+}
 
 /// Resolves names that only transport fields (URL, header, body, environment) may read. The driver implements it, never the
 /// machine.
@@ -481,19 +492,6 @@ impl<'a> View<'a> {
             at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
         }
         names
-    }
-
-    /// The checked definition.
-    pub(crate) fn network(&self) -> &'a crate::network::Network {
-        self.cx.network
-    }
-
-    /// Returns true if the agent is offered this tool of the floor.
-    pub(crate) fn has_floor(&self, kind: crate::network::BuiltIn) -> bool {
-        let cx = &self.cx;
-        self.agent.is_some_and(|agent| {
-            crate::tick::route::floor::offers(cx, self.snapshot, agent.id, kind)
-        })
     }
 
     /// Returns the session's seed.

@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::ids::{Id, Line, Name};
-use steersman_machine::tick::Cx;
 use steersman_machine::tick::branch::{Both, adoptable, joined};
 use steersman_machine::tick::wait::for_branches;
+use steersman_machine::view::Cx;
 use steersman_machine::view::rating::rated;
 
 impl Inspection {

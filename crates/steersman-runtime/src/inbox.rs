@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
-use steersman_machine::tick::effect::{NewArtifact, NewWrite};
+use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
 use steersman_machine::view::artifact::Content;
 
 /// Version of the encoding. It is the first byte of a stored message.
@@ -197,7 +197,7 @@ pub enum Message {
         at: Option<Line>,
         /// First message on the root branch of the search.
         say: Option<String>,
-        /// JSON of the plan ([`steersman_machine::search::Plan`]).
+        /// JSON of the plan ([`steersman_machine::network::search::Plan`]).
         plan: String,
     },
     /// Ends a search with the best result so far. `None` means all open searches.

@@ -14,9 +14,8 @@ use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
 use steersman_machine::stored::commit::{Change, Commit, LogLine, Text};
-use steersman_machine::stored::ids::{Body, Id, Line, Name};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::{Artifact, Interaction};
-use steersman_machine::tick::effect::Bodies;
 
 /// Text that replaces a secret.
 pub const PLACEHOLDER: &str = "(secret)";

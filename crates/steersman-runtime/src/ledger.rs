@@ -13,9 +13,8 @@ pub use search::{Search, Stood};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::stored::codec::{self, Hash};
-use steersman_machine::stored::commit::Admitted;
 use steersman_machine::stored::commit::{
-    Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why,
+    Admitted, Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why,
 };
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Class;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use steersman_machine::context::Request;
 use steersman_machine::network::{ModelDef, Network};
 use steersman_machine::stored::ids::{Id, Name};
-use steersman_machine::tick::effect::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_machine::values::price::Price;
 use tokio_util::sync::CancellationToken;
 

@@ -14,9 +14,8 @@ use steersman_machine::context::History;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::commit::{LogLine, Text};
-use steersman_machine::stored::ids::{Body, Id, Line};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line};
 use steersman_machine::stored::interaction::Interaction;
-use steersman_machine::tick::effect::Bodies;
 
 /// Text that replaces an erased text.
 pub const ERASED: &str = "[erased]";

@@ -39,9 +39,8 @@ use stand_in::StandIn;
 use std::sync::Arc;
 use steersman_machine::search::reward::Reward;
 use steersman_machine::stored::commit::Binding;
-use steersman_machine::stored::ids::{Id, Line, Name, Time};
-use steersman_machine::tick::Cx;
-use steersman_machine::tick::effect::Bodies;
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
+use steersman_machine::view::Cx;
 use walk::{Changed, Next, Walk, Walked, text_of};
 use writing::Writing;
 

@@ -7,7 +7,7 @@ use backon::BackoffBuilder;
 use std::time::Duration;
 use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::interaction::Class;
-use steersman_machine::tick::effect::{Failure, Retry};
+use steersman_machine::stored::outcome::{Failure, Retry};
 use steersman_machine::view::mapping::Raw;
 
 /// Longest wait that is kept in memory, in milliseconds. A longer one is kept in the log as a timer.

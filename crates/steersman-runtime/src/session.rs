@@ -9,7 +9,7 @@ use crate::store::SessionId;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::network::join::JoinOn;
-use steersman_machine::search::Plan;
+use steersman_machine::network::search::Plan;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::view::artifact::Content;

@@ -10,9 +10,9 @@ use steersman_machine::context::History;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Commit, LogLine};
-use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
 use steersman_machine::stored::interaction::Interaction;
-use steersman_machine::tick::effect::{Bodies, Cancelled};
+use steersman_machine::tick::effect::Cancelled;
 
 /// Result of a test.
 #[derive(Debug)]

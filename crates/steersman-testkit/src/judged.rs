@@ -2,9 +2,9 @@
 
 use super::random::{Dice, busy, said};
 use steersman_machine::network::{Network, Reflect};
+use steersman_machine::questions::judgement;
 use steersman_machine::stored::ids::Id;
-use steersman_machine::tick::effect::Outcome;
-use steersman_machine::tick::reflect;
+use steersman_machine::stored::outcome::Outcome;
 use steersman_machine::values::expression::Expr;
 
 /// Makes some agents and tools judged, by themselves or by a reviewer that may call judged tools too.
@@ -47,7 +47,7 @@ pub(super) fn verdict(dice: &mut Dice, effect: Id) -> Outcome {
         0 => busy(),
         1 => said(effect, "Hm.", Vec::new()),
         2 => said(effect, "", Vec::new()),
-        3..6 => said(effect, &reflect::revise("Better."), Vec::new()),
-        _ => said(effect, &reflect::accept(), Vec::new()),
+        3..6 => said(effect, &judgement::revise("Better."), Vec::new()),
+        _ => said(effect, &judgement::accept(), Vec::new()),
     }
 }

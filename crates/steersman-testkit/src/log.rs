@@ -9,12 +9,11 @@ use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::commit::{
     Binding, Change, Commit, Kind, LogLine, Made, Push, Text, Watermark,
 };
-use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, Class, End, How, Interaction, Number, Origin, Target, Write,
 };
-use steersman_machine::tick::Cx;
-use steersman_machine::tick::effect::Bodies;
+use steersman_machine::view::Cx;
 
 /// Compiles a definition to a network.
 ///

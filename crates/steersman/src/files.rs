@@ -3,10 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json};
-use steersman_machine::network::{Type, TypeKind};
 use steersman_machine::stored::bounds::ARTIFACT;
 use steersman_machine::stored::ids::Name;
-use steersman_machine::values::types::Misfit;
+use steersman_machine::values::types::{Misfit, Type, TypeKind};
 use steersman_machine::view::artifact::{self, Content, media_of};
 
 /// Returns the payload with each artifact replaced by its name, and the contents that were taken out.

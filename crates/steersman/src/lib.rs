@@ -104,12 +104,12 @@ pub use steersman::{Setup, Steersman};
 pub use tool::{Tool, ToolContext, ToolError, blocking, tool, tool_with};
 pub use turn::{Answer, Question, Stop, StopKind, Turn};
 
-pub use steersman_adapters as adapters;
-pub use steersman_machine as machine;
-pub use steersman_runtime as runtime;
+pub use ::{
+    steersman_adapters as adapters, steersman_machine as machine, steersman_runtime as runtime,
+};
 
 pub use steersman_machine::network::join::JoinOn;
-pub use steersman_machine::search::{Method as SearchMethod, Plan as SearchPlan, Scorer};
+pub use steersman_machine::network::search::{Method as SearchMethod, Plan as SearchPlan, Scorer};
 pub use steersman_machine::view::artifact::Content;
 pub use steersman_runtime::engine::{Durability, StartOptions};
 pub use steersman_runtime::erase::{Erased, What};

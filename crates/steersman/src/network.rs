@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_definition::{self as definition, Files, Node, Severity};
 use steersman_machine::network::nets::{Natives, Net, RouteView, Router};
-use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
+use steersman_machine::network::{self as checked, Source};
 use steersman_machine::stored::interaction::Choice;
-use steersman_runtime::files;
-use steersman_runtime::retrieval;
+use steersman_machine::values::types::{Parameters, Type, TypeKind};
+use steersman_runtime::{files, retrieval};
 
 /// A checked definition with the tools in Rust that it names. Clones share it.
 #[derive(Clone, Debug)]
@@ -612,7 +612,7 @@ fn natives_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec
 /// Compares the names of parameters, and whether each is required. Finer differences are found when the argument is parsed.
 fn parameters_fit(
     name: &str,
-    fields: &[(Arc<str>, checked::Type)],
+    fields: &[(Arc<str>, Type)],
     schema: &Json,
     problems: &mut Vec<String>,
 ) {

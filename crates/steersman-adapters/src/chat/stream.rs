@@ -8,7 +8,7 @@ use crate::wire::Decode;
 use crate::wire::fault::{failure, of_event};
 use serde_json::{Map, Value as Json};
 use steersman_machine::stored::commit::Usage;
-use steersman_machine::tick::effect::{Answer, Ask, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
 use steersman_machine::values::json;
 use steersman_runtime::model::{Delta, Sink};
 

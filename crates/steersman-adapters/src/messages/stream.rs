@@ -5,7 +5,7 @@ use crate::wire::fault::{failure, of_event};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use steersman_machine::stored::commit::Usage;
-use steersman_machine::tick::effect::{Answer, Ask, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
 use steersman_runtime::model::{Delta, Report, Sink};
 
 /// Most bytes of text, reasoning and arguments together.

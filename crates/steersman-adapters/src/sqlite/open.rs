@@ -6,10 +6,9 @@
 use super::enter::{Entry, Guard, Journal, before_all};
 use super::error::{io, sql};
 use super::file::{FileId, Held, beside, put_aside, real};
-use super::mark;
 use super::part::Part;
 use super::stamp::{stamp, stray};
-use super::{schema, shape, wal};
+use super::{mark, schema, shape, wal};
 use crate::regular;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};

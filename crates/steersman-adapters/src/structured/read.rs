@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use steersman_machine::context::Request;
-use steersman_machine::tick::effect::{Answer, Ask};
+use steersman_machine::stored::outcome::{Answer, Ask};
 use steersman_machine::values::json;
 use steersman_runtime::model::{Delta, Report, Sink};
 

@@ -13,7 +13,7 @@ use steersman_adapters::chat::encode::{Dialect, encode};
 use steersman_adapters::wire::Timeouts;
 use steersman_machine::context::Request;
 use steersman_machine::network::{CallStyle, ToolChoice};
-use steersman_machine::tick::effect::Retry;
+use steersman_machine::stored::outcome::Retry;
 use steersman_runtime::model::{Model, Transport};
 use tokio_util::sync::CancellationToken;
 

@@ -8,9 +8,10 @@ use steersman_adapters::chat::encode::Dialect;
 use steersman_adapters::chat::{Chat, Server};
 use steersman_adapters::messages::{self, Messages};
 use steersman_adapters::wire::Timeouts;
-use steersman_machine::context::{Content, Request, ToolSpec};
+use steersman_machine::context::{Content, Request};
 use steersman_machine::network::ToolChoice;
-use steersman_machine::tick::effect::{Answer, Failure};
+use steersman_machine::questions::ToolSpec;
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::model::{Left, Model};
 use tokio_util::sync::CancellationToken;
 

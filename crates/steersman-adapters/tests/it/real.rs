@@ -16,7 +16,7 @@ use steersman_adapters::catalog::Catalog;
 use steersman_adapters::chat::Chat;
 use steersman_machine::context::{Content, Request};
 use steersman_machine::network::{CallStyle, ToolChoice};
-use steersman_machine::tick::effect::{Answer, Retry};
+use steersman_machine::stored::outcome::{Answer, Retry};
 use steersman_runtime::model::{Delta, Model, Models};
 
 fn url() -> String {

@@ -279,7 +279,7 @@ async fn as_a_client() {
     let s = Bound::to(&format!("url: '{url}'")).await;
     let tools: Vec<_> = s.network.tools.values().cloned().collect();
     for tool in tools {
-        let steersman_machine::network::Parameters::Schema(schema) = &tool.parameters else {
+        let steersman_machine::values::types::Parameters::Schema(schema) = &tool.parameters else {
             continue;
         };
         let schema: Json = serde_json::from_str(schema).unwrap();

@@ -6,7 +6,7 @@ use steersman_adapters::chat::encode::{Dialect, encode};
 use steersman_adapters::structured::{Peek, Style, read, tell};
 use steersman_machine::context::{Content, Request};
 use steersman_machine::network::ToolChoice;
-use steersman_machine::tick::effect::Answer;
+use steersman_machine::stored::outcome::Answer;
 use steersman_runtime::model::{Delta, Sink};
 
 fn conversation() -> Request {

@@ -15,8 +15,7 @@ use steersman::runtime::pending::{Pending, PendingId, PendingKind};
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::StoreError;
 use steersman_machine::stored::commit::LedgerEntry;
-use steersman_machine::stored::ids::{Line, Name};
-use steersman_machine::tick::effect::Bodies;
+use steersman_machine::stored::ids::{Bodies, Line, Name};
 
 /// Interval at which another owner is checked, and the total time to wait for it.
 const LOOK: Duration = Duration::from_millis(50);

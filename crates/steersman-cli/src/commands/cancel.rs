@@ -14,8 +14,7 @@ use serde_json::json;
 use steersman::runtime::inbox::{CancelWhat, Message};
 use steersman::runtime::session::Settled;
 use steersman_machine::stored::commit::LedgerEntry;
-use steersman_machine::stored::ids::{Id, Line, Name};
-use steersman_machine::tick::effect::Bodies;
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
 
 pub(crate) async fn run(
     args: Cancel,

@@ -14,8 +14,10 @@ use steersman::runtime::process_env;
 use steersman_definition::summary::Beside;
 use steersman_definition::{Diagnostic, Place, Severity, Shown};
 use steersman_machine::network::{
-    self, AgentDef, Approve, BuiltIn, Does, Offer, OnLimit, Per, Source, ToolDef, ToolUse,
+    self, AgentDef, Approve, Does, Offer, OnLimit, Source, ToolDef, ToolUse,
 };
+use steersman_machine::snapshot::Per;
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Digest;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::view::memory::told_scope;

@@ -15,18 +15,18 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman::runtime::engine::Inspection;
-use steersman_machine::context::{Content, Purpose, RenderCache, Request, purpose, request};
+use steersman_machine::context::{Content, RenderCache, Request, purpose, request};
 use steersman_machine::network::Network;
-use steersman_machine::questions::extract::is_extraction;
+use steersman_machine::questions::Purpose;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::commit::{
     Admitted, Binding, Commit, LogLine, Made, Usage, Want, Wished,
 };
+use steersman_machine::stored::engine::{is_extraction, is_review};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{Interaction, Target};
-use steersman_machine::tick::Cx;
-use steersman_machine::tick::reflect::is_review;
+use steersman_machine::view::Cx;
 
 /// A model call on a branch's path.
 struct Call {

@@ -6,10 +6,9 @@
 use crate::cli::{Doctor, Global};
 use crate::commands::servers::renamed;
 use crate::error::{CommandError, Exit};
-use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, yellow};
-use crate::store;
 use crate::words::count;
+use crate::{locate, store};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -24,9 +24,8 @@ use steersman::runtime::past::{DEFAULT_BOUND, Past};
 use steersman::runtime::store::{
     InboxMessage, MemoryQuery, SessionInfo, SessionQuery, Store, StoreError,
 };
-use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
 use steersman_machine::stored::interaction::Doubtful;
-use steersman_machine::tick::effect::Bodies;
 use steersman_machine::view::artifact::is_from_outside;
 
 /// The faults of a session.

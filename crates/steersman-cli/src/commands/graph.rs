@@ -16,8 +16,7 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::commit::LogLine;
-use steersman_machine::stored::ids::Line;
-use steersman_machine::tick::effect::Bodies;
+use steersman_machine::stored::ids::{Bodies, Line};
 use steersman_runtime::files;
 
 /// Number of bytes that are read to recognise a file that this command drew.

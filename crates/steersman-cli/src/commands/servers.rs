@@ -4,8 +4,7 @@ use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, bold, dim};
 use crate::words::count;
 use serde_json::{Value as Json, json};
-use steersman::Network;
-use steersman::Steersman;
+use steersman::{Network, Steersman};
 use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::wire_name;
 

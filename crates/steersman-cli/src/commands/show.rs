@@ -2,7 +2,6 @@
 
 mod facts;
 
-use crate::asked;
 use crate::cli::{Global, Look};
 use crate::commands::branching::not_adoptable;
 use crate::commands::sessions;
@@ -10,10 +9,10 @@ use crate::deeds::Deeds;
 use crate::error::{CommandError, Exit};
 use crate::log::Log;
 use crate::place::{Place, Sight, branch_name};
-use crate::play;
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::story::{Row, Story, Tone};
 use crate::words::{ago, count, digits, money};
+use crate::{asked, play};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -12,11 +12,10 @@ use steersman::runtime::pending::Pending;
 use steersman_machine::network::{Desk, Does, ExitCause, Network, RouteBy};
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::stored::commit::{LogLine, Turned};
-use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::ids::{Bodies, Id, Name};
 use steersman_machine::stored::interaction::{Cause, Choice, Interaction, Route, Target};
-use steersman_machine::tick::effect::Bodies;
-use steersman_machine::tick::{Cx, floor};
-use steersman_machine::view::View;
+use steersman_machine::tick::floor;
+use steersman_machine::view::{Cx, View};
 
 /// Marks a session. `path` holds the lines of its branch up to the requested line.
 pub(crate) fn stand(

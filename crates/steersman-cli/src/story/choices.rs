@@ -3,8 +3,8 @@
 use crate::texts::Texts;
 use crate::words::{leaves, line};
 use serde_json::{Map, Value as Json};
+use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::interaction::{Choice, Route};
-use steersman_machine::tick::effect::Bodies;
 
 /// Maximum number of characters of a reason; `steersman why` shows all of it.
 const REASON: usize = 120;

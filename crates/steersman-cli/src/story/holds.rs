@@ -6,8 +6,7 @@ use crate::words::{digits, span};
 use steersman_machine::stored::commit::{
     Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why,
 };
-use steersman_machine::stored::ids::{Id, Time};
-use steersman_machine::tick::effect::Bodies as _;
+use steersman_machine::stored::ids::{Bodies as _, Id, Time};
 
 /// Returns the effects that happened, by the ledger entries of a line.
 pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {

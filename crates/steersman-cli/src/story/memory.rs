@@ -2,8 +2,8 @@
 
 use super::Tone;
 use crate::texts::Texts;
+use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::interaction::{CallResult, Summary};
-use steersman_machine::tick::effect::Bodies;
 use steersman_machine::view::rating::{self, is_rating, told_entry};
 
 /// Returns the name of a state entry; for a rating, the rated artifact.

@@ -2,11 +2,11 @@
 
 use super::{Row, Story, Tone, row};
 use crate::texts::Texts;
+use steersman_machine::stored::codes::{ACCEPT, REVISE, ROUNDS};
 use steersman_machine::stored::commit::LogLine;
-use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::engine::{Judged, judged};
+use steersman_machine::stored::ids::{Bodies, Id};
 use steersman_machine::stored::interaction::{Call, CallResult, Target};
-use steersman_machine::tick::effect::Bodies;
-use steersman_machine::tick::reflect::{ACCEPT, Judged, REVISE, ROUNDS, judged};
 
 /// Describes a judgement that is requested.
 pub(super) fn asks(call: &Call) -> Option<String> {

@@ -6,8 +6,7 @@ use crate::words::{count, search_ended};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Searching};
-use steersman_machine::stored::ids::{Id, Line};
-use steersman_machine::tick::effect::Bodies;
+use steersman_machine::stored::ids::{Bodies, Id, Line};
 
 /// The state of a search so far.
 #[derive(Clone, Debug, Default)]

@@ -9,9 +9,8 @@ use steersman_machine::network::{
     AgentDef, Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode,
 };
 use steersman_machine::stored::commit::{Hold, LedgerEntry, Probing, Release, Why};
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::ids::{Bodies, Id, Line};
 use steersman_machine::stored::interaction::{Call, Choice, Interaction, Route, Target};
-use steersman_machine::tick::effect::Bodies;
 
 impl Past<'_> {
     // ---- routers ---------------------------------------------------------------------------------------------
@@ -303,7 +302,7 @@ impl Past<'_> {
         facts.extend(self.world(effects));
         match result {
             Some((line, result)) => {
-                let how = steersman_machine::trace::how_word(result.how).replace('_', " ");
+                let how = steersman_machine::stored::words::how_word(result.how).replace('_', " ");
                 let said = result.body.map_or_else(String::new, |body| {
                     format!(": {}", one_line(&self.texts().text(body), TEXT))
                 });

@@ -3,9 +3,9 @@
 use super::past::{Past, Place};
 use super::{Act, Step};
 use std::collections::BTreeSet;
+use steersman_machine::stored::engine::judged;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::stored::interaction::{Cause, End, Interaction, Origin, Target};
-use steersman_machine::tick::reflect::judged;
 
 /// Maximum number of steps. A chain is as long as agents are nested, so this is rarely reached.
 const STEPS: usize = 200;

@@ -7,8 +7,8 @@ use super::super::source::Span;
 use super::Check;
 use super::above::Circles;
 use std::collections::{BTreeMap, BTreeSet};
+use steersman_machine::network::search::Scorer;
 use steersman_machine::network::{Approve, Offer, OnDoubt, Source, Then, ToolDef};
-use steersman_machine::search::Scorer;
 use steersman_machine::stored::ids::Name;
 
 /// Returns the tools, agents and people that a tool leads to.

@@ -2,8 +2,8 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::Check;
+use steersman_machine::network::search::answers;
 use steersman_machine::network::{Does, Offer};
-use steersman_machine::search::answers;
 use steersman_machine::stored::interaction::Class;
 
 impl Check<'_> {

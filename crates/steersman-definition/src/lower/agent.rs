@@ -4,18 +4,19 @@ use super::super::diagnostic::Diagnostic;
 use super::super::shape;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span};
-use super::builtin;
 use super::file::params;
 use super::values::{At, plain_text};
-use super::{Lower, Sort, count, flag, text, word};
+use super::{Lower, Sort, builtin, count, flag, text, word};
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::network::{
-    AgentDef, Before, BuiltIn, Chooser, Does, FINISH, ModelAgent, Offer, Output, Parameters,
-    ServerUse, ToolChoice, ToolUse, Turns, wire_name,
+    AgentDef, Before, Chooser, Does, FINISH, ModelAgent, Offer, Output, ServerUse, ToolChoice,
+    ToolUse, Turns, wire_name,
 };
 use steersman_machine::stored::bounds::SEEN_MAX;
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::tick::branch::FORKS;
+use steersman_machine::values::types::Parameters;
 
 /// Names of the built-in nets; `false` means reserved. Other nets are registered in Rust.
 const NETS: [(&str, bool); 4] = [

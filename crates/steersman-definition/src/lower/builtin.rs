@@ -5,11 +5,13 @@ use super::values::{of_kind, plain_text};
 use serde_json::json;
 use std::collections::BTreeMap;
 use steersman_machine::network::notes::{DOCUMENTS, MOST, TRANSCRIPT};
-use steersman_machine::network::{BuiltIn, Parameters, Render, Source, ToolDef, Type, TypeKind};
+use steersman_machine::network::{Render, Source, ToolDef};
 use steersman_machine::stored::bounds::{QUOTED, SPILL};
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::Data;
+use steersman_machine::values::types::{Parameters, Type, TypeKind};
 use steersman_machine::view::rating::{BEST, WORST};
 
 /// Returns true if tests may script a tool's outcomes, because its result depends on more than the session.

@@ -5,10 +5,11 @@ use super::super::site::{Scope, Wants};
 use super::super::source::Node;
 use super::{Lower, text, whole, word};
 use crate::shape;
-use steersman_machine::network::{Aging, Beyond, Compact, Context, Parameters, Part, Render};
+use steersman_machine::network::{Aging, Beyond, Compact, Context, Part, Render};
 use steersman_machine::stored::bounds::SPILL;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::price;
+use steersman_machine::values::types::Parameters;
 
 /// Default number of exchanges that a context keeps in view.
 const KEEP: u32 = 50;

@@ -10,12 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::network::texts::{self, Sentence, Texts, Words};
 use steersman_machine::network::{
     AgentDef, CallStyle, Config, EventDef, ModelDef, ModelRetry, Network, PersonDef, Provider,
-    Record, Secret, SecretSource, Silence, StartDef, TypeKind,
+    Record, Secret, SecretSource, Silence, StartDef,
 };
 use steersman_machine::stored::ids::{Digest, Name};
 use steersman_machine::values::expression::{Expr, Template};
 use steersman_machine::values::price::Price;
 use steersman_machine::values::rate::Rate;
+use steersman_machine::values::types::TypeKind;
 
 const DAY: u64 = 86_400_000;
 

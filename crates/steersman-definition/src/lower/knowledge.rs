@@ -7,8 +7,8 @@ use super::super::source::Node;
 use super::{Lower, whole};
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::network::notes;
-use steersman_machine::network::{Before, BuiltIn, ModelAgent};
+use steersman_machine::network::{Before, ModelAgent, notes};
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Name;
 
 /// Returns the number of passages that a view asks for; 0 for none.

@@ -4,7 +4,8 @@ use super::super::diagnostic::Diagnostic;
 use super::super::shape;
 use super::super::source::Node;
 use super::{Lower, whole, word};
-use steersman_machine::network::{Limit, Limits, OnLimit, Per};
+use steersman_machine::network::{Limit, Limits, OnLimit};
+use steersman_machine::snapshot::Per;
 
 impl Lower<'_> {
     /// Lowers the limits of the session.

@@ -6,8 +6,9 @@ use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node};
 use super::{Declared, Lower, Sort, duration, sorted, word};
 use std::collections::BTreeMap;
-use steersman_machine::network::manifest;
-use steersman_machine::network::{McpAt, McpDef, McpEffect, Offer, Render, ServerUse, ToolDef};
+use steersman_machine::network::{
+    McpAt, McpDef, McpEffect, Offer, Render, ServerUse, ToolDef, manifest,
+};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Class;
 

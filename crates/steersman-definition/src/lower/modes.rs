@@ -3,10 +3,10 @@
 use super::super::diagnostic::Diagnostic;
 use super::super::site::{Scope, Wants};
 use super::super::source::{Key, MAX_NODES, Node, Value};
-use super::{Lower, RESERVED, file::params, knowledge};
-use steersman_machine::network::notes;
+use super::file::params;
+use super::{Lower, RESERVED, knowledge};
 use steersman_machine::network::{
-    Context, ExitsWhen, FINISH, Limits, Mode, ModeExit, ModelAgent, Modes,
+    Context, ExitsWhen, FINISH, Limits, Mode, ModeExit, ModelAgent, Modes, notes,
 };
 use steersman_machine::stored::ids::Name;
 

@@ -6,10 +6,11 @@ use super::super::source::{Key, Node, Span};
 use super::{Lower, flag, text, whole, word};
 use std::collections::BTreeSet;
 use steersman_machine::network::{
-    Asks, Begin, BuiltIn, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
+    Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
     OnChange, OnFailed, Orchestrator, Order, Requires, Route, RouteBy, Rule, RuleTo, Seen, Speaker,
     StateNode, Task, Unusable, ViewDef,
 };
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Name;
 
 /// Default number of times a routing model is asked again after an unusable answer.

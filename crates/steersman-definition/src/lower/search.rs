@@ -5,7 +5,7 @@ use super::super::shape;
 use super::super::site::{Scope, Wants};
 use super::super::source::Node;
 use super::{Lower, Sort, real, whole, word};
-use steersman_machine::search::{BRANCHES, DEPTH, MOST, Method, Plan, Scorer};
+use steersman_machine::network::search::{BRANCHES, DEPTH, MOST, Method, Plan, Scorer};
 use steersman_machine::stored::ids::Name;
 
 impl Lower<'_> {

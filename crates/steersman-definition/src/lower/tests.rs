@@ -1,16 +1,15 @@
 //! Lowers the tests of a definition.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::shape;
 use super::super::site::{Scope, Wants};
-use super::super::source::{Node, Value};
+use super::super::source::{self, Node, Value};
 use super::super::test::{
     Act, Answer, Expect, Gives, Kill, Remembered, Resolve, Script, Step, Test, ToolOutcome,
 };
-use super::super::{shape, source};
-use super::builtin;
-use super::{Lower, Sort, duration, flag, sorted, text, whole, word};
+use super::{Lower, Sort, builtin, duration, flag, sorted, text, whole, word};
 use std::collections::BTreeMap;
-use steersman_machine::network::BuiltIn;
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::view::rating::BEST;
 

@@ -8,13 +8,14 @@ use super::{Lower, Sort, count, duration, flag, sorted, text, word};
 use crate::shape;
 use std::collections::BTreeMap;
 use steersman_machine::network::{
-    ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Parameters, ProbeElse,
-    Requires, Source, Then, ToolDef, Wait, WaitOn,
+    ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, ProbeElse, Requires, Source,
+    Then, ToolDef, Wait, WaitOn,
 };
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::{Expr, Template};
 use steersman_machine::values::rate::Rate;
+use steersman_machine::values::types::Parameters;
 
 /// Codes of `on_error`, in addition to `http_NNN` and `http_Nxx`.
 const CODES: [&str; 16] = [

@@ -1,17 +1,17 @@
 //! Lowers types, values with templates in them, state writes and arguments.
 
+use super::super::diagnostic::Diagnostic;
+use super::super::shape;
 use super::super::site::{Scope, Wants};
 use super::super::source::{Key, Kind, Node, Span, Value};
-use super::super::{diagnostic::Diagnostic, shape};
 use super::{Lower, duration, flag, sorted, text, word};
 use serde_json::Value as Json;
-use steersman_machine::network::{Parameters, Type, TypeKind};
 use steersman_machine::stored::bounds::{self, DEFAULTS};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Reduce;
 use steersman_machine::values::expression::Data;
 use steersman_machine::values::schemas::Bounded;
-use steersman_machine::values::types::{Misfit, misfit};
+use steersman_machine::values::types::{Misfit, Parameters, Type, TypeKind, misfit};
 
 /// The place of a type in a definition. Some keys have a meaning at one place only.
 #[derive(Copy, Clone, PartialEq, Eq)]

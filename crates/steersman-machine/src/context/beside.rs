@@ -1,14 +1,14 @@
 //! Requests of the engine for itself: extractions and summaries of conversations.
 
 use super::talk::Talk;
-use super::{Content, History, Purpose, RenderCache, Request, Segment};
+use super::{Content, History, RenderCache, Request, Segment};
 use crate::network::{Part, Seen, ToolChoice};
-use crate::questions::extract;
+use crate::questions::ask::Question;
+use crate::questions::{Purpose, extract};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::bounds::HEARD;
 use crate::stored::ids::{Body, Id, Name};
-use crate::tick::Cx;
-use crate::tick::route::Question;
+use crate::view::Cx;
 use std::sync::Arc;
 
 fn user(part: Part, text: String) -> Arc<Segment> {

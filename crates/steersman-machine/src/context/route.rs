@@ -3,13 +3,13 @@
 use super::talk::{Entry, Talk, What, Who};
 use super::{Content, History, RenderCache, Request, Segment};
 use crate::network::{Does, Part, Route, RouteBy, Seen, StateNode, ViewDef};
+use crate::questions::ask::{About, Question};
+use crate::questions::summary;
 use crate::snapshot::{Place, Snapshot};
 use crate::stored::bounds::HEARD;
 use crate::stored::ids::{Id, Line, Name};
-use crate::tick::Cx;
-use crate::tick::route::{About, Question, summary};
 use crate::values::expression::EvalError;
-use crate::view::View;
+use crate::view::{Cx, View};
 use std::fmt::Write as _;
 
 /// Returns the request of a router that asks a model.

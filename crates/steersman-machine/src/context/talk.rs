@@ -2,11 +2,9 @@
 
 use super::History;
 use crate::network::{Seen, ViewDef};
-use crate::questions::extract::is_extraction;
-use crate::snapshot::fold::is_ahead;
+use crate::stored::engine::{is_ahead, is_extraction, is_review};
 use crate::stored::ids::{Body, Id, Line, Name};
 use crate::stored::interaction::{Call, CallResult, Choice, End, Interaction, Origin, Target};
-use crate::tick::reflect::is_review;
 use std::sync::Arc;
 
 /// A message or a call in the conversation.

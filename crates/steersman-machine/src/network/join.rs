@@ -1,7 +1,5 @@
 //! Conditions of calls that wait for branches: all ended, any ended, a number of them ended, or an expression over them holds.
 
-use crate::stored::interaction::Cause;
-use crate::tick::effect::BranchEnd;
 use crate::values::expression::ast::{Node, NodeKind};
 use crate::values::expression::{Expr, Names};
 use serde_json::json;
@@ -26,17 +24,6 @@ pub enum JoinOn {
     Holds(Expr),
 }
 
-/// State of a join, given the branches that ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stands {
-    /// The condition does not hold yet. Other branches may still meet it.
-    Open,
-    /// Its condition holds.
-    Met,
-    /// All branches ended, and the condition does not hold. The text gives the reason, for the model.
-    Never(String),
-}
-
 impl JoinOn {
     /// Checks that the condition can hold for this many branches.
     ///
@@ -50,73 +37,6 @@ impl JoinOn {
             )),
             Self::All | Self::Any | Self::Count(_) | Self::Holds(_) => Ok(()),
         }
-    }
-
-    /// Returns the state of a join of this many branches, of which `ends` ended.
-    pub fn stands(&self, branches: usize, ends: &[BranchEnd]) -> Stands {
-        let over = ends.len();
-        let need = match self {
-            Self::All => branches,
-            Self::Any => 1,
-            Self::Count(n) => *n as usize,
-            Self::Holds(expr) => return holds(expr, branches, ends),
-        };
-        if over >= need {
-            Stands::Met
-        } else if over >= branches {
-            Stands::Never(format!("{need} branches were to end, and {over} did"))
-        } else {
-            Stands::Open
-        }
-    }
-}
-
-/// Evaluates an expression. An error is neither true nor false: the join stays open until all branches ended, and the error
-/// is then the reason.
-fn holds(expr: &Expr, branches: usize, ends: &[BranchEnd]) -> Stands {
-    let held = expr.holds(&names(branches, ends));
-    match held {
-        Ok(true) => Stands::Met,
-        Ok(false) | Err(_) if ends.len() < branches => Stands::Open,
-        Ok(_) => Stands::Never(format!(
-            "all branches ended, and `{}` does not hold",
-            expr.source.trim()
-        )),
-        Err(error) => Stands::Never(format!(
-            "all branches ended, and `{}` cannot be told: {}",
-            expr.source.trim(),
-            error.message
-        )),
-    }
-}
-
-fn names(branches: usize, ends: &[BranchEnd]) -> Names {
-    let answers = answers(ends);
-    Names::from_json(json!({
-        "done": answers.len(),
-        "failed": ends.len() - answers.len(),
-        "open": branches.saturating_sub(ends.len()),
-        "answers": answers,
-    }))
-}
-
-/// Returns the texts of the branches that are done, in the order of `ends`. A branch that failed or was cancelled has none.
-pub fn answers(ends: &[BranchEnd]) -> Vec<&str> {
-    let done = ends.iter().filter(|end| is_done(end.cause));
-    let texts = done.map(|end| end.answer.as_deref());
-    texts.map(Option::unwrap_or_default).collect()
-}
-
-/// Returns true if a branch with this cause of its end counts as done.
-pub fn is_done(cause: Cause) -> bool {
-    match cause {
-        Cause::Answer
-        | Cause::Tool
-        | Cause::Released
-        | Cause::Routed
-        | Cause::NoRule
-        | Cause::Rounds => true,
-        Cause::Leaf | Cause::Limit | Cause::Failed | Cause::Cancelled | Cause::Deadlock => false,
     }
 }
 
@@ -156,10 +76,11 @@ impl FromStr for JoinOn {
             ));
         }
         // An error both before any end and after all good ends does not depend on the ends: it is an error of kinds.
+        let none = Names::from_json(json!({ "done": 0, "failed": 0, "open": 2, "answers": [] }));
         let ended = Names::from_json(json!({
             "done": 2, "failed": 0, "open": 0, "answers": ["text", "text"],
         }));
-        match (expr.holds(&names(2, &[])), expr.holds(&ended)) {
+        match (expr.holds(&none), expr.holds(&ended)) {
             (Err(_), Err(error)) => Err(error.message),
             _ => Ok(Self::Holds(expr)),
         }
@@ -177,54 +98,6 @@ fn unknown(node: &Node) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stored::ids::{Id, Line};
-    use crate::stored::interaction::End;
-
-    fn end(cause: Cause, answer: &str) -> BranchEnd {
-        BranchEnd {
-            branch: Id::new(Line(2), 1),
-            label: None,
-            at: Line(5),
-            answer: Some(answer.into()),
-            end: End::Task,
-            cause,
-        }
-    }
-
-    fn stands(on: &str, branches: usize, ends: &[BranchEnd]) -> Stands {
-        let on: JoinOn = on.parse().unwrap();
-        on.stands(branches, ends)
-    }
-
-    #[test]
-    fn conditions_hold_when_they_say() {
-        let one = [end(Cause::Answer, "yes")];
-        let both = [end(Cause::Failed, ""), end(Cause::Answer, "yes")];
-        for (on, none, first, last) in [
-            ("all", Stands::Open, Stands::Open, Stands::Met),
-            ("any", Stands::Open, Stands::Met, Stands::Met),
-            ("2", Stands::Open, Stands::Open, Stands::Met),
-            ("done >= 1", Stands::Open, Stands::Met, Stands::Met),
-            ("failed == 0 and open == 0", Stands::Open, Stands::Open, {
-                Stands::Never(
-                    "all branches ended, and `failed == 0 and open == 0` does not hold".into(),
-                )
-            }),
-            ("'yes' in answers", Stands::Open, Stands::Met, Stands::Met),
-        ] {
-            assert_eq!(stands(on, 2, &[]), none, "{on}");
-            assert_eq!(stands(on, 2, &one), first, "{on}");
-            assert_eq!(stands(on, 2, &both), last, "{on}");
-        }
-    }
-
-    #[test]
-    fn an_error_is_told_when_nothing_can_change_it() {
-        let Stands::Never(why) = stands("answers[1] == 'b'", 1, &[end(Cause::Answer, "a")]) else {
-            panic!("it is over");
-        };
-        assert!(why.contains("cannot be told"), "{why}");
-    }
 
     #[test]
     fn what_cannot_be_a_condition_is_refused() {

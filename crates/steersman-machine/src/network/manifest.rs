@@ -6,12 +6,13 @@
 //! arguments, which suits tests without a server, and all tools of a server (`SERVER.*`) are no tools.
 
 use crate::network::{
-    McpDef, McpEffect, Network, Offer, Parameters, Render, Source, ToolDef, ToolUse, wire_name,
+    McpDef, McpEffect, Network, Offer, Render, Source, ToolDef, ToolUse, wire_name,
 };
 use crate::stored::bounds::SEEN_MAX;
 use crate::stored::ids::Name;
 use crate::stored::interaction::Class;
 use crate::values::near::near;
+use crate::values::types::Parameters;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //! Everything that a model is asked, offered or limited by is looked up through them.
 
 use super::{AgentDef, Does, ModelAgent, Network, ToolUse};
-use crate::network::limits::Limits;
+use crate::network::Limits;
 use crate::snapshot::Agent;
 use crate::stored::ids::Name;
 use crate::values::expression::Expr;

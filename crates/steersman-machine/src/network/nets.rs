@@ -1,14 +1,12 @@
 //! States in Rust: a net turns the answers of a model-driven agent's model into steps. `chat`, `react` and `refact` are built in;
 //! other nets are registered under a name. The module also holds the registry of routers in Rust.
 
-mod built_in;
+pub(crate) mod built_in;
 
 use crate::network::{Does, Network, Route, RouteBy};
 use crate::snapshot::{Agent, Snapshot};
-use crate::stored::ids::{Id, Name};
-use crate::tick::Cx;
-use crate::tick::effect::{Answer, Bodies};
-use crate::view::View;
+use crate::stored::ids::{Bodies, Name};
+use crate::stored::outcome::Answer;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -234,36 +232,5 @@ impl Network {
                 Does::Route(_) | Does::Model(_) | Does::Run { .. } => None,
             })
             .collect()
-    }
-}
-
-/// Returns the step that the agent's net asks for where the agent owes one.
-pub(crate) fn owes(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Step {
-    next(cx, snapshot, agent, &Event::Owes)
-}
-
-/// Returns the step that the agent's net makes of an answer.
-pub(crate) fn answered(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Event<'_>) -> Step {
-    next(cx, snapshot, agent, event)
-}
-
-fn next(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Event<'_>) -> Step {
-    let scope = View::new(cx, snapshot, Some(agent));
-    let agent = snapshot.agent(agent);
-    let Some(model) = cx.network.in_force(agent) else {
-        return Step::Think;
-    };
-    let view = NetView {
-        snapshot,
-        agent,
-        bodies: cx.bodies,
-        scope: &scope,
-    };
-    if let Some(net) = built_in::net(&model.net) {
-        return net.next(&view, event);
-    }
-    match cx.network.natives.nets.get(&model.net) {
-        Some(net) => net.next(&view, event),
-        None => Step::Fail(format!("no net `{}` is registered", model.net)),
     }
 }

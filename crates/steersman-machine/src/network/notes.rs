@@ -3,8 +3,8 @@
 //! `knowledge` and `relevant` are calls of this tool that the engine opens before a turn. The built-in set `notes` offers the
 //! tool to the model. The runtime searches; the findings are the call's result, so a replay reads the same.
 
-use crate::network::BuiltIn;
 use crate::stored::bounds;
+use crate::stored::built_in::BuiltIn;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::fmt::Write as _;

@@ -1,6 +1,7 @@
-//! Values of answers, and search within types.
+//! Values of answers.
 
-use super::{Output, Type, TypeKind};
+use super::Output;
+use crate::values::types::TypeKind;
 use serde_json::Value as Json;
 
 impl Output {
@@ -21,16 +22,5 @@ impl Output {
             Err(_) if self.is_text() => Ok(Json::from(answer)),
             Err(e) => Err(format!("it is not JSON: {e}")),
         }
-    }
-}
-
-impl Type {
-    /// Returns the first value that a test gives for this type or for a type within it, outermost first.
-    pub fn find<T>(&self, test: &dyn Fn(&Self) -> Option<T>) -> Option<T> {
-        test(self).or_else(|| match &self.kind {
-            TypeKind::List(of) => of.find(test),
-            TypeKind::Fields(fields) => fields.iter().find_map(|(_, ty)| ty.find(test)),
-            _ => None,
-        })
     }
 }

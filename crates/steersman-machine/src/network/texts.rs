@@ -1,11 +1,8 @@
 //! The engine's own sentences for people and models, which no definition contains. A definition may replace them (`texts`),
 //! depending on the language that `state.language` names.
 
-use crate::snapshot::Snapshot;
-use crate::stored::ids::{Id, Name};
-use crate::tick::Cx;
-use crate::values::expression::{Names, Scope, Template};
-use crate::view::View;
+use crate::stored::ids::Name;
+use crate::values::expression::{Names, Template};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 
@@ -205,40 +202,6 @@ pub enum Words {
     By(BTreeMap<String, Template>),
 }
 
-/// Returns a sentence for an agent of this session, or for a person who deals with the agent.
-pub(crate) fn say(
-    cx: &Cx<'_>,
-    snapshot: &Snapshot,
-    agent: Id,
-    sentence: &Sentence,
-    values: &[(&str, &str)],
-) -> String {
-    let view = View::new(cx, snapshot, Some(agent));
-    say_in(&cx.network.texts, &view, sentence, values)
-}
-
-/// Returns a sentence for a reader with this scope. The words of the definition come first, if they can be rendered.
-pub(crate) fn say_in(
-    texts: &Texts,
-    scope: &dyn Scope,
-    sentence: &Sentence,
-    values: &[(&str, &str)],
-) -> String {
-    let own = match texts.0.get(sentence.key) {
-        None => None,
-        Some(Words::Plain(words)) => Some(words),
-        Some(Words::By(languages)) => language(scope).and_then(|language| languages.get(&language)),
-    };
-    let own = own.and_then(|words| fill(words, values));
-    own.unwrap_or_else(|| {
-        let mut words = sentence.words.to_owned();
-        for (name, value) in values {
-            words = words.replace(&format!("{{{{ {name} }}}}"), value);
-        }
-        words
-    })
-}
-
 /// Renders words with these values. `None` means that the template cannot be rendered with them.
 pub fn fill(words: &Template, values: &[(&str, &str)]) -> Option<String> {
     let values: Map<String, Json> = values
@@ -246,15 +209,4 @@ pub fn fill(words: &Template, values: &[(&str, &str)]) -> Option<String> {
         .map(|(name, value)| ((*name).to_owned(), Json::from(*value)))
         .collect();
     words.render(&Names::from_json(Json::Object(values))).ok()
-}
-
-/// Returns the language of the scope: its `state.language`.
-fn language(scope: &dyn Scope) -> Option<String> {
-    let (value, taken) = scope.path("state", &["language"])?;
-    let value = if taken == 1 {
-        value
-    } else {
-        value.get_attr("language").ok()?
-    };
-    value.as_str().map(str::to_owned)
 }

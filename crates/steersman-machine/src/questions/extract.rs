@@ -5,30 +5,16 @@
 //! A value that does not fit is left out and named in the result. If the model fails, the result is a failure and the turn
 //! goes on.
 
-use crate::context::schema_of_fields;
-use crate::network::{Does, Route, RouteBy, Speaker, Type};
-use crate::snapshot::fold::MISFIT;
 use crate::snapshot::{OpenCall, Snapshot};
+use crate::stored::codes::MISFIT;
+use crate::stored::engine::{TURN, is_extraction};
 use crate::stored::ids::{Body, Id, Name};
-use crate::stored::interaction::{Call, Class, How, Target};
-use crate::tick::effect::{Answer, Mapped, NewWrite};
-use crate::tick::{Cx, Tick};
-use crate::view::declares;
-use crate::view::mapping;
-use serde_json::{Map, Value as Json, json};
+use crate::stored::interaction::How;
+use crate::stored::outcome::{Answer, Mapped};
+use crate::values::types::{Type, schema_of_fields};
+use crate::view::{Cx, declares, mapping};
+use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
-
-/// Prefix of the names of these calls. No name of a definition contains a `/`.
-const EXTRACT: &str = "extract/";
-/// Extracts from messages to the agent.
-const MESSAGE: &str = "extract/message";
-/// Extracts from what a speaker said in a state of a graph.
-pub(crate) const TURN: &str = "extract/turn";
-
-/// Returns true if a call of this name fills state from what was said.
-pub fn is_extraction(name: &str) -> bool {
-    name.starts_with(EXTRACT)
-}
 
 /// Returns the open extraction of an agent, if there is one. An agent has at most one.
 pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
@@ -109,77 +95,8 @@ fn entries(cx: &Cx<'_>, open: &OpenCall) -> Vec<Name> {
     names.map(Name::from).collect()
 }
 
-impl Tick<'_> {
-    /// Opens a call that fills state from what was said since the last one, ahead of everything else. Returns true if it did.
-    pub(crate) fn extracts(&mut self, agent: Id) -> bool {
-        let (name, entries) = {
-            let state = self.agent(agent);
-            let def = self.def(agent);
-            // After the last call only an answer is wanted.
-            if state.counters.last_call {
-                return false;
-            }
-            if !state.unread.is_empty() && !def.extract.is_empty() {
-                (MESSAGE, def.extract.clone())
-            } else if state.routing.unread
-                && let Some(speaker) = spoke(self, agent)
-                && !speaker.extract.is_empty()
-            {
-                (TURN, speaker.extract.clone())
-            } else {
-                return false;
-            }
-        };
-        let entries: Vec<&str> = entries.iter().map(|name| &**name).collect();
-        let args = json!({ "entries": entries });
-        let target = Target::Tool(Class::Read);
-        self.engine_call(agent, &name.into(), None, target, &args, None);
-        true
-    }
-
-    /// Closes the call with the answer of the model: its values are written, or named as left out.
-    pub(crate) fn extracted(&mut self, owner: Id, call: &Call, answer: &Answer) {
-        let open = self.snapshot.call(owner, call.id).cloned();
-        let Some(open) = open.filter(|c| c.closed.is_none()) else {
-            return;
-        };
-        let mut mapped = mapped(&self.cx(), &self.snapshot, &open, answer);
-        // Each value fits by itself. One that does not fit together with the others is left out, too.
-        let mut kept: Vec<NewWrite> = Vec::new();
-        let mut left = Vec::new();
-        for write in std::mem::take(&mut mapped.writes) {
-            kept.push(write);
-            if let Err(misfit) = self.may_write(owner, &kept) {
-                kept.pop();
-                left.push(misfit.to_string());
-            }
-        }
-        mapped.writes = kept;
-        let told = mapped.shown.get_or_insert_default();
-        for why in left {
-            let _ = write!(told, "; left out: {why}");
-        }
-        self.close_call(owner, call.id, mapped);
-    }
-}
-
-/// Returns the speaker who spoke last in a state of a graph.
-fn spoke<'n>(tick: &Tick<'n>, agent: Id) -> Option<&'n Speaker> {
-    let Does::Route(Route {
-        by: RouteBy::States(graph),
-        ..
-    }) = &tick.def(agent).does
-    else {
-        return None;
-    };
-    let routing = &tick.agent(agent).routing;
-    let at = routing.at.as_ref()?;
-    let role = routing.places.get(at)?.last.as_ref()?;
-    graph.states.get(at)?.plays(role)
-}
-
 /// Maps the answer: the values that fit are written, the others are named.
-fn mapped(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, answer: &Answer) -> Mapped {
+pub(crate) fn mapped(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, answer: &Answer) -> Mapped {
     let given = match given(answer) {
         Ok(given) => given,
         Err(why) => return Mapped::plain(How::Failed, Some(MISFIT), format!("misfit: {why}")),

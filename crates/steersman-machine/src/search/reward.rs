@@ -3,10 +3,9 @@
 use crate::network::Network;
 use crate::search;
 use crate::snapshot::Snapshot;
-use crate::tick::Cx;
 use crate::values::expression::ast::{Node, NodeKind};
 use crate::values::expression::{Expr, Scope, from_json, to_json};
-use crate::view::View;
+use crate::view::{Cx, View};
 use minijinja::Value;
 use serde_json::{Value as Json, json};
 

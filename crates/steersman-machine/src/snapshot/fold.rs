@@ -13,12 +13,12 @@ mod routes;
 mod values;
 mod weight;
 
-pub(crate) use counts::{AHEAD, is_ahead, is_more, more};
-use counts::{acts, ahead_as, gives};
+use crate::stored::codes::{LIMIT, MISFIT};
+use crate::stored::engine::{ahead_as, asks_itself, is_ahead, is_extraction, is_more, is_review};
+use counts::{acts, gives};
 use fresh::{newborn, opened};
 use values::value_of;
 
-use crate::questions::extract;
 use crate::snapshot::{Agent, Closed, Draft, Effect, OpenCall, Phase, Routing, Snapshot, Stands};
 use crate::stored::commit::{
     Change, Commit, Kind, LogLine, Made, Opening, Push, Text, Want, Wished,
@@ -27,15 +27,8 @@ use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::stored::interaction::{
     Call, CallResult, Cause, End, How, Interaction, Origin, Reduce, Route, Target, Write,
 };
-use crate::tick::reflect;
 use imbl::{OrdMap, OrdSet};
 use std::sync::Arc;
-
-/// Code of a result whose arguments or writes did not fit a type. A refusal with this code counts as a correction.
-pub const MISFIT: &str = "misfit";
-
-/// Code of a call that a limit keeps from running.
-pub const LIMIT: &str = "limit";
 
 /// Applies one line to a snapshot. A line without a commit changes nothing.
 pub fn fold(mut snapshot: Snapshot, line: &LogLine) -> Snapshot {
@@ -430,11 +423,11 @@ impl Snapshot {
             let gave = result.body.filter(|_| result.how.is_ok());
             self.agent_mut(owner).before.insert(name, gave);
         }
-        let beside = extract::is_extraction(&call.name) || reflect::asks_itself(&call);
-        if extract::is_extraction(&call.name) {
+        let beside = is_extraction(&call.name) || asks_itself(&call);
+        if is_extraction(&call.name) {
             self.extracted(owner, &call.name, result);
         }
-        if reflect::is_review(&call) {
+        if is_review(&call) {
             self.judged(owner, &call, result);
         }
         let mut at = Some(owner).filter(|_| !beside);
@@ -519,7 +512,7 @@ impl Snapshot {
                 open.call.target,
                 Target::Tool(_) | Target::Agent(_) | Target::Unknown
             );
-            let beside = extract::is_extraction(&open.call.name) || reflect::is_review(&open.call);
+            let beside = is_extraction(&open.call.name) || is_review(&open.call);
             counts |= of_agent && !beside;
             called.extend((!beside).then(|| open.call.name.clone()));
             gave |= acts(&open.call) && gives(closed.how);

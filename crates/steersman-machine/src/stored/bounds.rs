@@ -20,13 +20,13 @@ use std::io;
 pub const MAX_LINE: usize = 256 << 10;
 
 /// A text of more bytes than this is stored as a blob and not in its line. Values of state always stay in the line.
-pub const INLINE_TEXT: usize = 16 << 10;
+pub(crate) const INLINE_TEXT: usize = 16 << 10;
 
 /// Most characters of a name that a model sees: providers refuse longer names of tools.
 pub const SEEN_MAX: usize = 64;
 
 /// A line that is too long moves out texts of more bytes than this. The reference that stays takes 40 bytes.
-pub const SHORT_TEXT: usize = 64;
+pub(crate) const SHORT_TEXT: usize = 64;
 
 /// Most bytes of one value of state as JSON, also after a reducer has joined several. Every snapshot carries it.
 pub const VALUE: usize = 64 << 10;
@@ -36,20 +36,20 @@ pub const VALUES: usize = VALUE + VALUE / 2;
 
 /// Deepest nesting of a value of state. Stored values are parsed again, and the JSON parser gives up at a depth of 128. A
 /// reducer may put a list around a value.
-pub const VALUE_DEPTH: usize = 64;
+pub(crate) const VALUE_DEPTH: usize = 64;
 
 /// Most bytes of the defaults of all state that a definition declares. A tick may start any number of agents; its line
 /// holds each default once.
 pub const DEFAULTS: usize = 16 << 10;
 
 /// Most bytes of an adoption without its values: some 600 agents, at 130 to 160 bytes each.
-pub const ADOPTED: usize = 96 << 10;
+pub(crate) const ADOPTED: usize = 96 << 10;
 
 /// Most calls in one answer of a model.
 pub const CALLS: usize = 128;
 
 /// Most tasks that a concierge remembers as still to be done. Beyond that the oldest are dropped.
-pub const GOALS: usize = 16;
+pub(crate) const GOALS: usize = 16;
 
 /// A routing model sees the newest messages of a conversation. The first of them moves on in steps of this many, so it sees
 /// fewer than twice as many.
@@ -84,13 +84,13 @@ pub const ARTIFACT: usize = 32 << 20;
 pub const FILES: usize = 16;
 
 /// Once a tick has grown by this many bytes, counted by [`PUSH`], further offers are left for the next tick.
-pub const TICK: usize = 32 << 10;
+pub(crate) const TICK: usize = 32 << 10;
 
 /// Estimated bytes in a line for one push, one text or one new thing; a generous estimate.
-pub const PUSH: usize = 96;
+pub(crate) const PUSH: usize = 96;
 
 /// Most moves in one tick. More are treated as a loop.
-pub const MOVES: u32 = 1_000;
+pub(crate) const MOVES: u32 = 1_000;
 
 /// Returns a name from outside, cut to [`NAME`] bytes.
 pub(crate) fn name(text: &str) -> Name {

@@ -15,9 +15,8 @@ mod form;
 mod kept;
 mod near;
 
-pub use kept::{KEPT_VERSION, KeptOutcome, keep_outcome, kept_outcome};
+pub use kept::{keep_outcome, kept_outcome};
 
-use crate::snapshot::Snapshot;
 use crate::stored::bounds::{INLINE_TEXT, MAX_LINE, SHORT_TEXT};
 use crate::stored::commit::{CallFact, CellFact, Commit, LedgerEntry, LogLine, Text};
 use crate::stored::ids::{Body, Id, Line};
@@ -32,9 +31,6 @@ use std::sync::Arc;
 /// Version of the form in which lines are written. Enums may grow at their end within a version. Any other change needs a new
 /// version; the older ones stay readable (`form.rs`).
 pub const VERSION: u8 = 1;
-
-/// Version of the form of snapshots in checkpoints, and of the meaning of the fold. Checkpoints of other versions are discarded.
-pub const SNAPSHOT_VERSION: u8 = 11;
 
 /// The hash of a line. The hash of `Line::NONE` is all zeros.
 pub type Hash = [u8; 32];
@@ -385,20 +381,6 @@ fn values(commit: &Commit) -> Vec<Body> {
         }));
     }
     of_state
-}
-
-/// Encodes a checkpoint of a branch: its snapshot, the last line on the branch (the snapshot's own, or a later one that holds
-/// ledger entries only), and the hash of that line.
-pub fn encode_snapshot(snapshot: &Snapshot, at: Line, hash: &Hash, salt: &[u8; 16]) -> Vec<u8> {
-    encode_checkpoint(SNAPSHOT_VERSION, at, hash, salt, snapshot)
-}
-
-/// Returns the snapshot of a checkpoint, the line after which it holds, and that line's hash. `None` means that the
-/// checkpoint cannot be used; a checkpoint is only a cache.
-pub fn decode_snapshot(bytes: &[u8], salt: &[u8; 16]) -> Option<(Snapshot, Line, Hash)> {
-    let (at, hash, snapshot): (Line, Hash, Snapshot) =
-        decode_checkpoint(SNAPSHOT_VERSION, bytes, salt)?;
-    (snapshot.line <= at).then_some((snapshot, at, hash))
 }
 
 /// Encodes a checkpoint of any value that is folded from lines, with the version of its form. The value holds after line

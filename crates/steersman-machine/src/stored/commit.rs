@@ -722,7 +722,7 @@ pub enum Searching {
         branch: Id,
         /// The commit of the root; `Line::NONE` means the commit of this line.
         at: Line,
-        /// JSON of the plan ([`crate::search::Plan`]), with its seed.
+        /// JSON of the plan ([`crate::network::search::Plan`]), with its seed.
         plan: Body,
     },
     /// A branch is opened to be tried.

@@ -1,7 +1,10 @@
 //! Ids of the lines of a session's log, of the things that a line made, and of the texts that came in with it.
 
 use serde::{Deserialize, Serialize};
-use std::{fmt, num::NonZeroU64, str::FromStr, sync::Arc};
+use std::fmt;
+use std::num::NonZeroU64;
+use std::str::FromStr;
+use std::sync::Arc;
 
 /// A short shared name of a tool, an agent, a state entry or a person.
 pub type Name = Arc<str>;
@@ -197,4 +200,10 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
             _ => None,
         })
         .collect()
+}
+
+/// Texts that the snapshot and the stacks name. The owner of the log implements it.
+pub trait Bodies {
+    /// Returns the text of a body, or `[erased]` if it was erased.
+    fn text(&self, body: Body) -> Arc<str>;
 }

@@ -2,10 +2,8 @@
 //!
 //! Stored forms contain names and never indexes, so a log can be read without its definition.
 
-use crate::questions::extract::is_extraction;
-use crate::snapshot::fold::{is_ahead, is_more};
+use crate::stored::engine::{is_ahead, is_extraction, is_more, is_review};
 use crate::stored::ids::{Body, Id, Line, Name};
-use crate::tick::reflect::is_review;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -174,7 +172,7 @@ pub struct Number {
 
 impl Number {
     /// Returns the number of the call that follows in the chain.
-    pub fn next_step(self) -> Self {
+    pub(crate) fn next_step(self) -> Self {
         Self {
             step: self.step + 1,
             ..self
@@ -193,7 +191,7 @@ impl fmt::Display for Number {
 
 impl Call {
     /// Returns the label of a call for which no provider gave an id, or gave an id twice.
-    pub fn own_label(&self) -> String {
+    pub(crate) fn own_label(&self) -> String {
         format!("call.{}", self.number)
     }
 

@@ -11,9 +11,8 @@ pub use conflict::{Both, Conflict, adoptable};
 
 use conflict::written;
 
-use crate::network::join::{JoinOn, Stands, answers};
-use crate::network::texts;
-use crate::network::{Chooser, Does, Offer, Parameters, ToolUse, TypeKind};
+use crate::network::join::JoinOn;
+use crate::network::{Chooser, Does, Offer, ToolUse, texts};
 use crate::snapshot::fold::facts;
 use crate::snapshot::{Agent, OpenCall, Snapshot};
 use crate::stored::commit::{
@@ -21,15 +20,16 @@ use crate::stored::commit::{
 };
 use crate::stored::ids::{Id, Line, Name, Path, Time};
 use crate::stored::interaction::{Artifact, Call, Cause, End, How, Interaction, Origin, Target};
-use crate::tick::effect::{
-    BranchEnd, Fact, Known, Mapped, Outcome, Request, ToolWork, Until, Work,
-};
+use crate::stored::outcome::{Mapped, Outcome};
+use crate::stored::words::{cause_word, end_word};
+use crate::tick::Tick;
+use crate::tick::effect::{BranchEnd, Fact, Known, Request, ToolWork, Until, Work};
+use crate::tick::join::{Stands, answers};
 use crate::tick::take::Taken;
-use crate::tick::{Cx, Tick};
-use crate::trace::{cause_word, end_word};
 use crate::values::expression::Data;
-use crate::view::View;
+use crate::values::types::{Parameters, TypeKind};
 use crate::view::mapping::{Fault, Raw, map};
+use crate::view::{Cx, View};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -424,7 +424,8 @@ impl Tick<'_> {
         let Target::Branches(branches) = &open.call.target else {
             return Err(Until::Stale);
         };
-        let stands = joins_on(&self.cx(), &self.snapshot, open).stands(branches.len(), ends);
+        let on = joins_on(&self.cx(), &self.snapshot, open);
+        let stands = Stands::of(&on, branches.len(), ends);
         if stands == Stands::Open {
             return Err(Until::Stale);
         }

@@ -8,26 +8,25 @@ mod result;
 mod todo;
 mod wish;
 
-pub(crate) use begin::is_last;
 pub(crate) use judge::refusal;
 pub(crate) use result::{Ending, Fitted, Said};
 pub(crate) use wish::{effective, wish};
 
-use crate::network::{
-    BuiltIn, Does, Mode, ModelAgent, Network, Offer, Parameters, Source, ToolDef, ToolUse, Type,
-    TypeKind,
-};
-use crate::snapshot::fold::MISFIT;
+use crate::network::{Does, Mode, ModelAgent, Network, Offer, Source, ToolDef, ToolUse};
+use crate::routers::floor;
 use crate::stored::bounds;
+use crate::stored::built_in::BuiltIn;
+use crate::stored::codes::MISFIT;
 use crate::stored::commit::{Change, Kind, Made};
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{
     Artifact, Call, CallResult, Class, How, Interaction, Number, Target,
 };
+use crate::stored::outcome::{Ask, Mapped, NewArtifact};
 use crate::tick::Tick;
-use crate::tick::effect::{Ask, Mapped, NewArtifact, Request};
-use crate::tick::route::floor;
-use crate::values::types::arguments_misfit;
+use crate::tick::effect::Request;
+use crate::values::json::arguments;
+use crate::values::types::{Parameters, Type, TypeKind, arguments_misfit};
 use crate::view::artifact;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
@@ -97,19 +96,6 @@ pub(crate) fn target(tool: &ToolDef) -> Target {
     }
 }
 
-/// Returns the floor tool that this use offers, if it offers one.
-pub(crate) fn of_floor(network: &Network, used: &ToolUse) -> Option<BuiltIn> {
-    let Offer::Tool(name) = &used.of else {
-        return None;
-    };
-    match network.tools.get(name)?.source {
-        Source::BuiltIn(kind @ (BuiltIn::Done | BuiltIn::NeedHelp | BuiltIn::Handoff)) => {
-            Some(kind)
-        }
-        _ => None,
-    }
-}
-
 /// Returns the calls of an answer without repetitions by the server: equal calls under one provider id count once. Calls that
 /// differ in tool or arguments are separate calls, even under the same id.
 fn once_each(asks: &[Ask]) -> impl Iterator<Item = &Ask> {
@@ -147,7 +133,11 @@ impl Tick<'_> {
                 && let Some(used) = model.tools.iter().find(|u| u.is_called(&ask.name))
             {
                 found.refused = too_many(used, &mut uses, self.network);
-                let comes_last = self.network.tools.get(&found.name).is_some_and(is_last);
+                let comes_last = self
+                    .network
+                    .tools
+                    .get(&found.name)
+                    .is_some_and(ToolDef::is_last);
                 if found.refused.is_none() && comes_last && std::mem::replace(&mut last, true) {
                     let text = format!(
                         "`{}` must be the only one of its kind in an answer",
@@ -319,7 +309,7 @@ impl Tick<'_> {
             let misfit = ask.misfit.as_ref();
             misfit.map(|why| refuse(MISFIT, format!("misfit: {why}")))
         };
-        let args = match parse(&ask.args) {
+        let args = match arguments(&ask.args) {
             Ok(args) => args,
             Err(why) => {
                 let mut found = self.resolved(used, &Map::new(), None);
@@ -400,7 +390,7 @@ impl Tick<'_> {
     fn offered<'m>(&self, owner: Id, model: &'m ModelAgent, seen: &str) -> Option<&'m ToolUse> {
         let used = model.tools.iter().find(|u| u.is_called(seen))?;
         let offered = match &used.when {
-            None => match of_floor(self.network, used) {
+            None => match self.network.floor_tool(used) {
                 Some(kind) => floor::offers(&self.cx(), &self.snapshot, owner, kind),
                 None => !used.implied || artifact::sees_any(&self.snapshot, owner),
             },
@@ -552,11 +542,11 @@ impl Tick<'_> {
             return;
         };
         let effect = open.effect;
-        let review = crate::tick::reflect::is_review(&open.call).then(|| open.call.clone());
+        let review = crate::stored::engine::is_review(&open.call).then(|| open.call.clone());
         let branches = crate::tick::branch::opened(&open.call).to_vec();
         // The engine makes these calls for itself: their failure does not fail the agent.
-        let asked = crate::snapshot::fold::is_more(&open.call.name)
-            || crate::questions::extract::is_extraction(&open.call.name);
+        let asked = crate::stored::engine::is_more(&open.call.name)
+            || crate::stored::engine::is_extraction(&open.call.name);
         if let Some(effect) = effect {
             self.stop(effect);
         }
@@ -670,18 +660,6 @@ pub(crate) fn message_parameter() -> Parameters {
         ask: None,
     };
     Parameters::Fields(vec![("message".into(), text)])
-}
-
-/// Parses the arguments that a model gave. Empty text is an empty object.
-pub(crate) fn parse(args: &str) -> Result<Map<String, Json>, String> {
-    if args.trim().is_empty() {
-        return Ok(Map::new());
-    }
-    match crate::values::json::read(args) {
-        Ok(Json::Object(args)) => Ok(args),
-        Ok(_) => Err("the arguments are not a JSON object".to_owned()),
-        Err(e) => Err(format!("the arguments are not JSON: {e}")),
-    }
 }
 
 fn unknown_text(model: &ModelAgent, name: &str) -> String {

@@ -3,11 +3,12 @@
 //! A session identifies agents by their names, and state by the agents that declare it. The session cannot go on if the
 //! other definition lacks one of them, or if a stored value does not fit it. Nothing that is stored is dropped or changed.
 
-use crate::network::{AgentDef, Does, Network, TypeKind};
-use crate::snapshot::{Agent, Phase, Snapshot, is_sealed};
+use crate::network::{AgentDef, Does, Network};
+use crate::snapshot::{Agent, Phase, Snapshot};
 use crate::stored::commit::Kind;
 use crate::stored::ids::{Id, Name};
-use crate::values::types::misfit;
+use crate::values::json::is_sealed;
+use crate::values::types::{TypeKind, misfit};
 use crate::view::rating;
 use serde_json::Value as Json;
 

@@ -1,25 +1,27 @@
 //! Moves and ends of agents: the steps of a woken agent, answers, the ends of turns and tasks, the caller's result, and the next
 //! call that is served.
 
-use crate::network::limits::{self, Key, Reached};
-use crate::network::nets::{self, Event, Step};
-use crate::network::notes;
+use crate::network::nets::{Event, Step};
 use crate::network::texts::{self, Sentence};
-use crate::network::{ModelAgent, OnLimit, Parameters, Turns, Type, TypeKind};
+use crate::network::{ModelAgent, OnLimit, Turns, notes};
+use crate::questions::judgement::serves_review;
+use crate::questions::verdict::{Verdict, judge_verdict};
+use crate::routers::floor;
 use crate::snapshot::Phase;
-use crate::snapshot::fold::AHEAD;
 use crate::stored::bounds::{self, CALLS};
 use crate::stored::commit::{Change, Kind};
+use crate::stored::engine::AHEAD;
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{Cause, End, How, Interaction, Origin, Target, Write};
-use crate::tick::Tick;
+use crate::stored::outcome::Answer;
 use crate::tick::call::Said;
-use crate::tick::effect::Answer;
-use crate::tick::reflect::{self, After, Reviewed, Verdict};
-use crate::tick::route::floor;
+use crate::tick::limits::{self, Key, Reached};
+use crate::tick::reflect::{After, Reviewed};
 use crate::tick::take::cancel::Cut;
-use crate::values::types::misfit;
+use crate::tick::{Tick, nets};
+use crate::values::types::{Parameters, Type, TypeKind, misfit};
 use crate::view::mapping;
+use crate::view::say::say;
 use serde_json::{Map, Value as Json, json};
 
 /// The end of an agent's turn or task.
@@ -325,7 +327,7 @@ impl Tick<'_> {
 
     /// Returns a sentence of the engine, in the words that the definition gives for this agent.
     pub(crate) fn says(&self, agent: Id, sentence: &Sentence, values: &[(&str, &str)]) -> String {
-        texts::say(&self.cx(), &self.snapshot, agent, sentence, values)
+        say(&self.cx(), &self.snapshot, agent, sentence, values)
     }
 
     fn reach(&mut self, agent: Id, reached: &Reached, end: End, has: Option<Body>) {
@@ -524,8 +526,8 @@ impl Tick<'_> {
         }
         let def = self.def(agent);
         if def.output.is_none()
-            && reflect::serves_review(&self.snapshot, agent)
-            && let Verdict::Unusable(why) = reflect::judge_verdict(how.text)
+            && serves_review(&self.snapshot, agent)
+            && let Verdict::Unusable(why) = judge_verdict(how.text)
         {
             return Err(why);
         }
@@ -556,7 +558,7 @@ impl Tick<'_> {
         match (call, self.agent(agent).kind) {
             (Some(call), _) => {
                 let refused =
-                    super::call::refuse(crate::snapshot::fold::MISFIT, format!("misfit: {why}"));
+                    super::call::refuse(crate::stored::codes::MISFIT, format!("misfit: {why}"));
                 self.close_call(agent, call, refused);
             }
             (None, Kind::Model) if self.keeps_draft(agent) => {}
@@ -564,7 +566,7 @@ impl Tick<'_> {
                 let text = self.says(agent, texts::CORRECTION, &[("why", why)]);
                 self.correct(agent, &text);
             }
-            (None, Kind::Routed) => self.fail(agent, crate::snapshot::fold::MISFIT, why),
+            (None, Kind::Routed) => self.fail(agent, crate::stored::codes::MISFIT, why),
         }
     }
 

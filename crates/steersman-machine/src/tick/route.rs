@@ -1,151 +1,30 @@
 //! Routed agents: the choice of who acts next. Each kind of router decides and gives its reasons; this module records the choice
 //! and carries it out.
 
-mod ask;
-pub(crate) mod floor;
-pub(crate) mod handoff;
-mod native;
-mod pick;
-mod rules;
-mod sequence;
-mod states;
-pub(crate) mod summary;
-pub(crate) mod tasks;
+mod floor;
+mod summary;
 
-pub(crate) use ask::{About, Question, described};
-
-use crate::network::limits::{self, Key, Reached};
-use crate::network::{
-    AgentDef, Does, Fallback, Limit, OnFailed, OnLimit, Parameters, Per, Route, RouteBy, Type,
-    TypeKind,
-};
+use crate::network::{AgentDef, Does, Limit, OnFailed, OnLimit, Route, RouteBy};
+use crate::questions::ask::{About, Said as Meaning};
+use crate::routers::{Decision, decide, question, states, tasks};
 use crate::snapshot::fold::choice_digest;
-use crate::snapshot::{Phase, Snapshot};
+use crate::snapshot::{Per, Phase};
+use crate::stored::codes::UNUSABLE;
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{
     Call, Cause, Choice, How, Interaction, Origin, Route as Routed, Target, Write,
 };
-use crate::tick::call::{Ending, Said, message_parameter, parse};
-use crate::tick::effect::{Answer, NewWrite};
+use crate::stored::outcome::{Answer, NewWrite};
+use crate::tick::Tick;
+use crate::tick::call::{Ending, Said, message_parameter};
 use crate::tick::finish::{Conclude, Finish};
-use crate::tick::{Cx, Tick};
-use crate::values::expression::Scope;
-use crate::values::types::arguments_misfit;
-use crate::view::View;
+use crate::tick::limits::{self, Key, Reached};
+use crate::values::json::arguments;
+use crate::values::types::{Parameters, Type, TypeKind, arguments_misfit};
 use serde_json::{Map, Value as Json, json};
 
 /// The most times in a row for the same choice over unchanged state, unless the definition sets `same_call`.
 const SAME_CHOICE: u64 = 2;
-
-/// Code of an end that was chosen because the routing model gave no usable answer.
-const UNUSABLE: &str = "unusable";
-
-/// Decision of a router.
-pub(crate) enum Decision {
-    /// The choice, and the values that led to it.
-    Chosen(Choice, Map<String, Json>),
-    /// A text that is said in a role and in a member's name, without a model call.
-    Say(Name, Name, String),
-    /// An earlier request is taken up again: the choice, the text of the request, and the values that led to the choice.
-    Resume(Choice, Body, Map<String, Json>),
-    /// A model is asked this question.
-    Ask(Question),
-    /// The route ends; the values that led to the end.
-    Over(Map<String, Json>),
-    /// No rule holds.
-    NoRule,
-    /// The router could not decide.
-    Failed(String),
-}
-
-impl Decision {
-    /// Returns true if a member acts or a model is asked after the decision.
-    fn goes_on(&self) -> bool {
-        match self {
-            Self::Chosen(choice, _) => !matches!(choice, Choice::Finish | Choice::Answer(_)),
-            Self::Say(..) | Self::Resume(..) | Self::Ask(_) => true,
-            Self::Over(_) | Self::NoRule | Self::Failed(_) => false,
-        }
-    }
-}
-
-/// Returns the next decision of a routed agent that owes one. It depends only on the snapshot, so an owner that takes the
-/// session over can ask a model the same question again.
-pub(crate) fn decide(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Decision {
-    let state = snapshot.agent(agent);
-    let Does::Route(route) = &cx.network.agent(&state.def).does else {
-        return Decision::Failed("it is no routed agent".to_owned());
-    };
-    let view = View::new(cx, snapshot, Some(agent));
-    let decision = match &route.by {
-        RouteBy::Rules(rules) => rules::decide(cx, snapshot, agent, route, rules),
-        RouteBy::Sequence(members) => sequence::decide(state, members),
-        RouteBy::Native { members, .. } => {
-            native::decide(cx.network, snapshot, agent, &view, members)
-        }
-        RouteBy::Pick(from) => pick::decide(cx, snapshot, agent, route, from, None),
-        RouteBy::States(graph) => states::decide(cx, snapshot, agent, route, graph),
-        RouteBy::Tasks(desk) => tasks::decide(cx, snapshot, agent, route, desk),
-        RouteBy::Handoff(handoff) => handoff::decide(state, handoff),
-    };
-    match decision {
-        Decision::Ask(question) if state.routing.refused > route.asks.unusable.retries => {
-            fallback(cx, snapshot, agent, route, &question.about)
-        }
-        decision => decision,
-    }
-}
-
-/// Returns the question that a routed agent asks a model, if it asks one: for a summary that is due, else for its decision.
-pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Question> {
-    if let Some((question, _)) = summary::question(cx, snapshot, agent) {
-        return Some(question);
-    }
-    match decide(cx, snapshot, agent) {
-        Decision::Ask(question) => Some(question),
-        _ => None,
-    }
-}
-
-/// Returns the decision that replaces unusable answers of a routing model.
-fn fallback(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, about: &About) -> Decision {
-    let state = snapshot.agent(agent);
-    let why = state
-        .routing
-        .why
-        .map(|body| cx.bodies.text(body).to_string());
-    let read = Map::from_iter([
-        ("unusable".to_owned(), json!(state.routing.refused)),
-        ("why".to_owned(), json!(&why)),
-    ]);
-    match (&route.asks.unusable.to, about) {
-        // The user says what is left to be done.
-        (_, About::Left) => Decision::Over(read),
-        (Fallback::Member(member), _) => {
-            Decision::Chosen(Choice::Agents(vec![member.clone()]), read)
-        }
-        (Fallback::Stay, About::Exit(_)) => Decision::Chosen(Choice::Stay, read),
-        (Fallback::Stay, About::Speaker(_)) => {
-            let next = match (&route.by, &state.routing.at) {
-                (RouteBy::States(graph), Some(at)) => graph
-                    .states
-                    .get(at)
-                    .zip(state.routing.places.get(at))
-                    .map(|(node, place)| states::speaks_as(states::in_turn(node, place))),
-                _ => None,
-            };
-            match next {
-                Some(next) => Decision::Chosen(next, read),
-                None => Decision::Over(read),
-            }
-        }
-        (Fallback::Stay | Fallback::Finish, _) => Decision::Over(read),
-        (Fallback::Fail, _) => {
-            let why = why.unwrap_or_default();
-            Decision::Failed(format!("the routing model gave no usable answer: {why}"))
-        }
-    }
-}
 
 impl Tick<'_> {
     /// Makes one move of a routed agent that owes a decision.
@@ -260,7 +139,7 @@ impl Tick<'_> {
             Err(why) => return self.refuse_route(agent, effect, refused, &why),
         };
         let mut read = question.read.clone();
-        if let (ask::Said::Exit(Some(n)), About::Exit(judged)) = (&said, &question.about) {
+        if let (Meaning::Exit(Some(n)), About::Exit(judged)) = (&said, &question.about) {
             read.insert("statement".to_owned(), json!(judged[n - 1]));
         }
         read.extend(reason.map(|reason| ("reason".to_owned(), Json::from(reason))));
@@ -279,7 +158,7 @@ impl Tick<'_> {
     fn meant(
         &mut self,
         agent: Id,
-        said: ask::Said,
+        said: Meaning,
         read: &mut Map<String, Json>,
     ) -> Result<Decision, String> {
         let Does::Route(route) = &self.def(agent).does else {
@@ -287,7 +166,7 @@ impl Tick<'_> {
         };
         let at = self.agent(agent).routing.at.clone();
         Ok(match (said, &route.by) {
-            (ask::Said::Exit(number), RouteBy::States(graph)) => {
+            (Meaning::Exit(number), RouteBy::States(graph)) => {
                 read.insert("exit".to_owned(), json!(number.unwrap_or(0)));
                 let at = at.unwrap_or_else(|| graph.start.clone());
                 match states::exit(graph, &at, number) {
@@ -295,28 +174,28 @@ impl Tick<'_> {
                     decision => decision,
                 }
             }
-            (ask::Said::Name(role), RouteBy::States(graph)) => {
+            (Meaning::Name(role), RouteBy::States(graph)) => {
                 let node = at.and_then(|at| graph.states.get(&at));
                 let speaker = node.and_then(|node| node.plays(&role));
                 let speaker = speaker.ok_or_else(|| format!("nobody plays `{role}` here"))?;
                 Decision::Chosen(states::speaks_as(speaker), Map::new())
             }
-            (ask::Said::Name(name), RouteBy::Tasks(desk)) if desk.task(&name).is_some() => {
+            (Meaning::Name(name), RouteBy::Tasks(desk)) if desk.task(&name).is_some() => {
                 let cx = self.cx();
                 let begins = tasks::begins(&cx, &self.snapshot, agent, desk, &name)?;
                 Decision::Chosen(begins.choice, begins.read)
             }
-            (ask::Said::Name(name), _) => Decision::Chosen(Choice::Agents(vec![name]), Map::new()),
-            (ask::Said::Done(Some(text)) | ask::Said::Words(text), _) => {
+            (Meaning::Name(name), _) => Decision::Chosen(Choice::Agents(vec![name]), Map::new()),
+            (Meaning::Done(Some(text)) | Meaning::Words(text), _) => {
                 let body = self.body(text);
                 Decision::Chosen(Choice::Answer(body), Map::new())
             }
-            (ask::Said::Left(Some(text)), _) => {
+            (Meaning::Left(Some(text)), _) => {
                 let body = self.body(text);
                 Decision::Chosen(Choice::Restate(Some(body)), Map::new())
             }
-            (ask::Said::Left(None), _) => Decision::Chosen(Choice::Restate(None), Map::new()),
-            (ask::Said::Done(None) | ask::Said::Exit(_), _) => Decision::Over(read.clone()),
+            (Meaning::Left(None), _) => Decision::Chosen(Choice::Restate(None), Map::new()),
+            (Meaning::Done(None) | Meaning::Exit(_), _) => Decision::Over(read.clone()),
         })
     }
 
@@ -680,7 +559,7 @@ impl Tick<'_> {
         let text = state.message.map(|body| self.text(body));
         let called = state.args.map(|body| self.text(body));
         let own = called
-            .and_then(|text| parse(&text).ok())
+            .and_then(|text| arguments(&text).ok())
             .unwrap_or_default();
         let sequence = matches!(
             &def.does,
@@ -749,50 +628,5 @@ fn routed(chosen: Choice, read: Option<Body>) -> Routed {
         refused: None,
         clear: Vec::new(),
         read,
-    }
-}
-
-/// A scope that passes on the reads of another scope and records their values, which led to a choice.
-pub(crate) struct Reads<'a> {
-    scope: &'a dyn Scope,
-    read: std::cell::RefCell<Map<String, Json>>,
-}
-
-impl<'a> Reads<'a> {
-    pub(crate) fn new(scope: &'a dyn Scope) -> Self {
-        Self {
-            scope,
-            read: std::cell::RefCell::default(),
-        }
-    }
-
-    /// Returns the recorded values by path.
-    pub(crate) fn into_values(self) -> Map<String, Json> {
-        self.read.into_inner()
-    }
-
-    fn note(&self, path: String, value: &minijinja::Value) {
-        let json = crate::values::expression::to_json(value).unwrap_or_default();
-        let json = crate::values::expression::shown_json(&json);
-        self.read.borrow_mut().insert(path, json);
-    }
-}
-
-impl Scope for Reads<'_> {
-    fn root(&self, name: &str) -> Option<minijinja::Value> {
-        let value = self.scope.root(name)?;
-        self.note(name.to_owned(), &value);
-        Some(value)
-    }
-
-    fn path(&self, root: &str, steps: &[&str]) -> Option<(minijinja::Value, usize)> {
-        let (value, taken) = self.scope.path(root, steps)?;
-        let mut path = root.to_owned();
-        for step in &steps[..taken] {
-            path.push('.');
-            path.push_str(step);
-        }
-        self.note(path, &value);
-        Some((value, taken))
     }
 }

@@ -1,15 +1,14 @@
 //! State: checks of writes against their types, the scope of a write, and its recorded form.
 
-use crate::network::{AgentDef, Type};
+use crate::network::AgentDef;
 use crate::stored::bounds::{self, VALUE, VALUES};
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{Reduce, Write};
+use crate::stored::outcome::NewWrite;
 use crate::tick::Tick;
-use crate::tick::effect::NewWrite;
-use crate::values::types::{Misfit, misfit};
-use crate::view::declares;
+use crate::values::types::{Misfit, Type, misfit};
 use crate::view::mapping::{TOO_DEEP, reduced_misfit};
-use crate::view::rating;
+use crate::view::{declares, rating};
 use serde_json::Value as Json;
 
 /// A write that fits. Its value is not among the line's texts yet.

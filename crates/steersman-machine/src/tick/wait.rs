@@ -9,16 +9,16 @@ mod parts;
 pub(crate) use parts::awaits_branches;
 pub use parts::{ForBranches, for_branches, is_met};
 
-use crate::network::limits::{self, Reached};
 use crate::network::{OnLimit, Source, ToolDef, WaitOn};
 use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
 use crate::stored::commit::{Branched, Want, Wished};
 use crate::stored::ids::{Id, Time};
 use crate::stored::interaction::Target;
+use crate::tick::Tick;
 use crate::tick::effect::{EventKey, Work};
-use crate::tick::{Cx, Tick};
-use crate::view::View;
+use crate::tick::limits::{self, Reached};
 use crate::view::mapping::{self, Fault, Raw};
+use crate::view::{Cx, View};
 use parts::Look;
 use serde_json::Value as Json;
 
@@ -77,7 +77,7 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
 /// Returns true if a person was asked for more and has not answered.
 fn is_asking(snapshot: &Snapshot, agent: Id) -> bool {
     let mut open = snapshot.exchange(agent);
-    open.any(|c| c.closed.is_none() && crate::snapshot::fold::is_more(&c.call.name))
+    open.any(|c| c.closed.is_none() && crate::stored::engine::is_more(&c.call.name))
 }
 
 /// Meaning of an event or of a due time for a waiting effect.
@@ -85,7 +85,7 @@ fn is_asking(snapshot: &Snapshot, agent: Id) -> bool {
 pub enum Meets {
     /// The effect does not wait for it.
     Nothing,
-    /// A part of the wait is met: [`crate::tick::effect::Outcome::Came`] must be offered.
+    /// A part of the wait is met: [`crate::stored::outcome::Outcome::Came`] must be offered.
     Part,
     /// The wait is over; this must be mapped and offered.
     Over(Raw),

@@ -2,8 +2,7 @@
 
 use super::{Trace, quoted};
 use crate::stored::commit::Searching;
-use crate::stored::ids::Id;
-use crate::tick::effect::Bodies;
+use crate::stored::ids::{Bodies, Id};
 
 impl Trace {
     pub(super) fn searching(&self, search: Id, what: &Searching, bodies: &dyn Bodies) -> String {

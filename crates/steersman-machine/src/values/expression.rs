@@ -30,7 +30,8 @@ mod value;
 pub use data::Data;
 pub(crate) use data::arguments;
 pub use kind::Kind;
-pub use value::{from_json, shared, shown_json, to_json};
+pub(crate) use value::shown_json;
+pub use value::{from_json, shared, to_json};
 
 use ast::{Node, NodeKind, Stmt, StmtKind};
 use eval::Eval;
@@ -42,7 +43,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Most steps of one evaluation. A template that needs more probably never ends.
-pub const FUEL: u64 = 250_000;
+pub(crate) const FUEL: u64 = 250_000;
 /// Most bytes that one evaluation may produce.
 pub const OUTPUT: usize = 8 << 20;
 

@@ -7,7 +7,7 @@
 
 use crate::values::types::canonical;
 use serde::de::DeserializeOwned;
-use serde_json::{Number, Value as Json};
+use serde_json::{Map, Number, Value as Json};
 use std::borrow::Cow;
 
 /// A whole number of fewer characters always fits 64 bits.
@@ -93,7 +93,7 @@ fn rewritten(text: &str, other: impl Fn(&str) -> Option<String>) -> Cow<'_, str>
 }
 
 /// Returns true if the text is a whole number, as JSON writes it, that does not fit 64 bits.
-pub fn is_beyond(number: &str) -> bool {
+pub(crate) fn is_beyond(number: &str) -> bool {
     let digits = number.strip_prefix('-').unwrap_or(number);
     digits.len() >= SHORT
         && !digits.starts_with('0')
@@ -116,6 +116,27 @@ fn behind_string(bytes: &[u8], mut at: usize) -> usize {
         }
     }
     bytes.len()
+}
+
+/// Name of the only field of a sealed secret.
+pub const SEALED: &str = "$sealed";
+
+/// Returns true if this JSON is a sealed secret.
+pub fn is_sealed(json: &Json) -> bool {
+    json.as_object()
+        .is_some_and(|o| o.len() == 1 && o.contains_key(SEALED))
+}
+
+/// Parses the arguments that a model gave. Empty text is an empty object.
+pub(crate) fn arguments(args: &str) -> Result<Map<String, Json>, String> {
+    if args.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    match read(args) {
+        Ok(Json::Object(args)) => Ok(args),
+        Ok(_) => Err("the arguments are not a JSON object".to_owned()),
+        Err(e) => Err(format!("the arguments are not JSON: {e}")),
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const EDITS: usize = 3;
 
 /// Work that one compilation may do for suggestions: names visited, plus cells of the tables that compare two names. This
 /// is enough for dozens of wrong names among thousands of known ones, and for thousands among dozens.
-pub const WORK: u64 = 5_000_000;
+pub(crate) const WORK: u64 = 5_000_000;
 
 /// Finds similar names until its work is used up.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ pub struct Quota {
 }
 
 /// The most requests that one quota may allow. The limiter remembers each request of the span.
-pub const MOST_REQUESTS: u64 = 100_000;
+pub(crate) const MOST_REQUESTS: u64 = 100_000;
 
 impl Rate {
     /// Parses a rate: parts with commas between them, each `N/UNIT` or `N tokens/UNIT`, with the units `s`, `min`, `h` and `d`.

@@ -12,15 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most bytes of a schema.
 pub const BYTES: usize = 128 << 10;
 /// The most schemas within one schema, counted with all references written out.
-pub const EXPANDED: u64 = 10_000;
+pub(crate) const EXPANDED: u64 = 10_000;
 /// Longest path through nested schemas and the references between them.
 pub const DEPTH: u32 = 200;
 /// Longest path of schemas that judge the same value, each through the one before: references, `allOf` and the like.
-pub const ROW: u32 = 32;
+pub(crate) const ROW: u32 = 32;
 /// The most distinct patterns of a schema.
-pub const PATTERNS: usize = 64;
+pub(crate) const PATTERNS: usize = 64;
 /// The most bytes of a pattern.
-pub const PATTERN: usize = 1_000;
+pub(crate) const PATTERN: usize = 1_000;
 /// The most bytes of a compiled pattern, and of the cache for matching it.
 pub const COMPILED: usize = 512 << 10;
 

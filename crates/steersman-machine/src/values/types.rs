@@ -1,14 +1,96 @@
 //! Declared types: checks whether a JSON value fits a type, and names the path of the part that does not.
 
-use crate::network::{Parameters, Type, TypeKind};
-use crate::snapshot::is_sealed;
 use crate::stored::ids::Name;
-use crate::values::json;
+use crate::stored::interaction::Reduce;
+use crate::values::expression::Template;
+use crate::values::json::{self, is_sealed};
 use crate::values::schemas;
 use regex::Regex;
-use serde_json::{Map, Number, Value as Json};
+use serde_json::{Map, Number, Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
+
+/// Type of a parameter, state entry, output or event field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Type {
+    /// Kind of the value.
+    pub kind: TypeKind,
+    /// True if the value may be absent; an absent value is `none`.
+    pub optional: bool,
+    /// Value used if none is given.
+    pub default: Option<Json>,
+    /// Description that the model reads.
+    pub description: Option<String>,
+    /// For state: milliseconds after its last write until the entry becomes unset.
+    pub expires: Option<u64>,
+    /// For state: how several writes of one exchange are joined.
+    pub reduce: Reduce,
+    /// For secret parameters: the question to the person.
+    pub ask: Option<Template>,
+}
+
+impl Type {
+    /// Returns the first value that a test gives for this type or for a type within it, outermost first.
+    pub fn find<T>(&self, test: &dyn Fn(&Self) -> Option<T>) -> Option<T> {
+        test(self).or_else(|| match &self.kind {
+            TypeKind::List(of) => of.find(test),
+            TypeKind::Fields(fields) => fields.iter().find_map(|(_, ty)| ty.find(test)),
+            _ => None,
+        })
+    }
+}
+
+/// Kind of a type, with its bounds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeKind {
+    /// A text, optionally with a pattern.
+    String {
+        /// Regular expression that the whole text must match.
+        pattern: Option<String>,
+    },
+    /// A whole number within bounds.
+    Integer {
+        /// Least value, inclusive.
+        minimum: Option<f64>,
+        /// Greatest value, inclusive.
+        maximum: Option<f64>,
+    },
+    /// A number within bounds.
+    Number {
+        /// Least value, inclusive.
+        minimum: Option<f64>,
+        /// Greatest value, inclusive.
+        maximum: Option<f64>,
+    },
+    /// A truth value.
+    Boolean,
+    /// One of these texts.
+    Enum(Vec<String>),
+    /// A list of values of this type.
+    List(Box<Type>),
+    /// An object with exactly these fields.
+    Fields(Vec<(Name, Type)>),
+    /// An object of any shape.
+    Object,
+    /// Any JSON value.
+    Any,
+    /// A sealed secret handle.
+    Secret,
+    /// A reference to an artifact.
+    Artifact,
+    /// The text of a JSON Schema file. An adapter checks values against it.
+    Schema(Arc<str>),
+}
+
+/// Parameters of a tool or agent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parameters {
+    /// Parameters that are declared one by one.
+    Fields(Vec<(Name, Type)>),
+    /// The text of a JSON Schema file. An adapter checks arguments against it.
+    Schema(Arc<str>),
+}
 
 /// Returns the form of a JSON value by which values are compared: fields sorted by name, and floats without a fraction as whole
 /// numbers. Two values are equal if their forms are. For JSON in text form, use [`json::comparable`].
@@ -211,4 +293,72 @@ fn word(value: &Json) -> &'static str {
         value if is_sealed(value) => "a secret",
         Json::Object(_) => "an object",
     }
+}
+
+/// Returns the JSON Schema of an object with exactly these fields. Secrets are left out, because no model fills them in.
+pub(crate) fn schema_of_fields(fields: &[(Name, Type)]) -> Json {
+    object_schema(fields.iter().map(|(n, t)| (n, t)))
+}
+
+pub(crate) fn object_schema<'a>(fields: impl Iterator<Item = (&'a Name, &'a Type)>) -> Json {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for (name, ty) in fields.filter(|(_, ty)| !matches!(ty.kind, TypeKind::Secret)) {
+        properties.insert(name.to_string(), schema_of(ty));
+        if !ty.optional && ty.default.is_none() {
+            required.push(Json::from(&**name));
+        }
+    }
+    let mut schema = Map::new();
+    schema.insert("type".to_owned(), "object".into());
+    schema.insert("properties".to_owned(), Json::Object(properties));
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), Json::Array(required));
+    }
+    schema.insert("additionalProperties".to_owned(), false.into());
+    Json::Object(schema)
+}
+
+/// Returns the JSON Schema of a type, in a fixed order of keys.
+pub(crate) fn schema_of(ty: &Type) -> Json {
+    let mut schema = match &ty.kind {
+        TypeKind::String { pattern } => {
+            let mut schema = json!({ "type": "string" });
+            if let Some(pattern) = pattern {
+                schema["pattern"] = format!("^(?:{pattern})$").into();
+            }
+            schema
+        }
+        TypeKind::Integer { minimum, maximum } => number("integer", *minimum, *maximum),
+        TypeKind::Number { minimum, maximum } => number("number", *minimum, *maximum),
+        TypeKind::Boolean => json!({ "type": "boolean" }),
+        TypeKind::Enum(words) => json!({ "type": "string", "enum": words }),
+        TypeKind::List(items) => json!({ "type": "array", "items": schema_of(items) }),
+        TypeKind::Fields(fields) => schema_of_fields(fields),
+        TypeKind::Object => json!({ "type": "object" }),
+        TypeKind::Any => json!({}),
+        TypeKind::Secret | TypeKind::Artifact => json!({ "type": "string" }),
+        TypeKind::Schema(text) => serde_json::from_str(text).unwrap_or_else(|_| json!({})),
+    };
+    if let Some(description) = &ty.description {
+        schema["description"] = description.as_str().into();
+    }
+    if let Some(default) = &ty.default {
+        schema["default"] = default.clone();
+    }
+    schema
+}
+
+fn number(kind: &str, minimum: Option<f64>, maximum: Option<f64>) -> Json {
+    let mut schema = json!({ "type": kind });
+    for (key, bound) in [("minimum", minimum), ("maximum", maximum)] {
+        if let Some(bound) = bound {
+            // A whole bound is written as an integer: `1`, not `1.0`.
+            schema[key] = if bound.fract() == 0.0 && bound.abs() < 9e15 {
+                (bound as i64).into()
+            } else {
+                bound.into()
+            };
+        }
+    }
+    schema
 }

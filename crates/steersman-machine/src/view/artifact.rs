@@ -5,13 +5,13 @@
 //! sees the artifacts of its sub-agents as `NAME/ARTIFACT`. `NAME` is the name of the called instance, or the name of the
 //! definition, with a number if the agent started several of them (`search/notes.md`, `search.2/notes.md`).
 
-use crate::network::{Parameters, TypeKind};
 use crate::snapshot::{Agent, Snapshot};
 use crate::stored::bounds::{ARTIFACT, FILES, NAME, PREVIEW, cut};
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{Artifact, Number};
-use crate::tick::effect::NewArtifact;
+use crate::stored::outcome::NewArtifact;
 use crate::values::json;
+use crate::values::types::{Parameters, TypeKind};
 use imbl::Vector;
 use serde_json::Value as Json;
 use std::borrow::Cow;

@@ -6,24 +6,20 @@
 
 mod secret;
 
-use crate::network::notes;
-use crate::network::{
-    BuiltIn, OnError, Parameters, Silence, Source, Then, ToolDef, Type, TypeKind,
-};
-use crate::snapshot::{OpenCall, Snapshot, is_sealed};
+use crate::network::{OnError, Silence, Source, Then, ToolDef, notes};
+use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::bounds::{self, ARTIFACT, VALUE, VALUE_DEPTH};
+use crate::stored::built_in::BuiltIn;
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Class, How, Reduce, Target};
-use crate::tick::Cx;
-use crate::tick::effect::{Mapped, NewWrite};
+use crate::stored::outcome::{Mapped, NewWrite};
 use crate::values::expression::{Data, EvalError, Template, shown_json};
-use crate::values::types::{Misfit, misfit};
+use crate::values::json::is_sealed;
+use crate::values::types::{Misfit, Parameters, Type, TypeKind, misfit};
 use crate::view::artifact::{self, Content};
-use crate::view::{View, complete, is_secret};
+use crate::view::{Cx, View, complete, declares, is_secret};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
-
-pub use crate::view::declares;
 
 /// Error text for a value that is nested deeper than [`VALUE_DEPTH`].
 pub(crate) const TOO_DEEP: &str = "is nested more than 64 deep";

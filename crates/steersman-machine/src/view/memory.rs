@@ -4,15 +4,14 @@
 use crate::network::Network;
 use crate::snapshot::Snapshot;
 use crate::stored::bounds;
-use crate::tick::Cx;
-use crate::view::View;
+use crate::view::{Cx, View};
 
 /// Most bytes of one memory.
 pub const CONTENT: usize = 1 << 20;
 /// Most tags of one memory.
-pub const TAGS: usize = 16;
+pub(crate) const TAGS: usize = 16;
 /// Most bytes of a tag.
-pub const TAG: usize = 64;
+pub(crate) const TAG: usize = 64;
 /// Most bytes of a scope.
 pub const SCOPE: usize = 256;
 /// Most bytes of one memory that one read returns.

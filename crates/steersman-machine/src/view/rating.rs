@@ -9,7 +9,7 @@ use crate::snapshot::Snapshot;
 use crate::stored::bounds::cut;
 use crate::stored::ids::{Id, Name, hex};
 use crate::stored::interaction::Artifact;
-use crate::tick::effect::NewWrite;
+use crate::stored::outcome::NewWrite;
 use crate::values::types::Misfit;
 use serde_json::{Value as Json, json};
 

@@ -2,13 +2,15 @@
 
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::network::{Chooser, Network, Parameters, TypeKind};
+use steersman_machine::network::{Chooser, Network};
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::stored::interaction::{Cause, Class, How, Interaction};
+use steersman_machine::stored::outcome::Outcome;
 use steersman_machine::tick::branch::{Conflict, adoptable, stands};
-use steersman_machine::tick::effect::{Cancelled, Offered, Outcome, Until};
+use steersman_machine::tick::effect::{Cancelled, Offered, Until};
 use steersman_machine::trace::letters;
 use steersman_machine::values::expression::Data;
+use steersman_machine::values::types::{Parameters, TypeKind};
 use steersman_testkit::net::{Draft, forks, offers, text, ty};
 use steersman_testkit::world::{Fault, Held, World, whole};
 
@@ -33,7 +35,7 @@ fn result(world: &World, branch: Id, agent: &str) -> (How, String) {
     });
     let last = last.expect("there is a result");
     let text = last.body.map(|b| {
-        use steersman_machine::tick::effect::Bodies;
+        use steersman_machine::stored::ids::Bodies;
         world.text(b).to_string()
     });
     (last.how, text.unwrap_or_default())
@@ -122,7 +124,7 @@ fn attack_1_01_an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(
     w.thinks(B1(), "a", "", &[("note", json!({ "value": 1 }))])?;
     w.thinks(B1(), "a", "First.", &[])?;
     w.thinks(B2(), "a", "Second.", &[])?;
-    let writes = vec![steersman_machine::tick::effect::NewWrite {
+    let writes = vec![steersman_machine::stored::outcome::NewWrite {
         name: "seen".to_owned(),
         value: Some(json!(9)),
         seal: false,
@@ -171,7 +173,7 @@ fn an_unset_entry_counts_as_written() -> Result<(), Fault> {
     w.thinks(b, "a", "", &[("note", json!({ "value": null }))])?;
     assert_eq!(w.at(b).cell(id(1, 0), &"seen".into()), None);
     assert_eq!(adoptable(w.at(MAIN), w.at(b)), Ok(()));
-    let writes = vec![steersman_machine::tick::effect::NewWrite {
+    let writes = vec![steersman_machine::stored::outcome::NewWrite {
         name: "seen".to_owned(),
         value: Some(json!(2)),
         seal: false,

@@ -7,7 +7,7 @@ use lines::{SALT, every, tool_loop};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::{Snapshot, checkpoint};
 use steersman_machine::stored::codec::{self, CodecError, Hash};
 use steersman_machine::stored::commit::{
     AgentFact, CallFact, Change, Commit, Fired, Hold, LedgerEntry, LogLine, Probing, Reaching,
@@ -17,7 +17,7 @@ use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{
     Artifact, Class, Doubtful, How, Reduce, Write as StateWrite,
 };
-use steersman_machine::tick::effect::{Mapped, NewArtifact, NewWrite};
+use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite};
 use steersman_machine::view::artifact::came_with;
 use steersman_testkit::schema::describe;
 
@@ -152,7 +152,7 @@ fn nonsense_never_panics() {
         let _ = codec::peek(&bytes);
         let _ = codec::verify(&bytes, &PREV, &SALT);
         let _ = codec::erase(&bytes, 0, &SALT);
-        let _ = codec::decode_snapshot(&bytes, &SALT);
+        let _ = checkpoint::decode_snapshot(&bytes, &SALT);
         Ok(())
     });
 }
@@ -297,15 +297,15 @@ fn a_snapshot_comes_back_or_is_discarded() {
             steersman_machine::snapshot::fold::fold(s, &line)
         });
     assert!(!snapshot.agents.is_empty());
-    let bytes = codec::encode_snapshot(&snapshot, snapshot.line, &PREV, &SALT);
-    let read = codec::decode_snapshot(&bytes, &SALT);
+    let bytes = checkpoint::encode_snapshot(&snapshot, snapshot.line, &PREV, &SALT);
+    let read = checkpoint::decode_snapshot(&bytes, &SALT);
     assert_eq!(read, Some((snapshot.clone(), snapshot.line, PREV)));
-    assert_eq!(codec::decode_snapshot(&bytes, &[0; 16]), None);
+    assert_eq!(checkpoint::decode_snapshot(&bytes, &[0; 16]), None);
     for at in 0..bytes.len() {
-        assert_eq!(codec::decode_snapshot(&bytes[..at], &SALT), None);
+        assert_eq!(checkpoint::decode_snapshot(&bytes[..at], &SALT), None);
         let mut flipped = bytes.clone();
         flipped[at] ^= 1;
-        assert_eq!(codec::decode_snapshot(&flipped, &SALT), None);
+        assert_eq!(checkpoint::decode_snapshot(&flipped, &SALT), None);
     }
 }
 
@@ -377,7 +377,7 @@ fn the_form_of_lines_only_grows_at_the_ends_of_enums() {
 fn the_form_of_checkpoints_has_its_version() {
     let now = format!(
         "version {}\n{}",
-        codec::SNAPSHOT_VERSION,
+        checkpoint::SNAPSHOT_VERSION,
         describe::<Snapshot>()
     );
     insta::assert_snapshot!("checkpoint", now);

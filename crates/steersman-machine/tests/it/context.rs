@@ -1,14 +1,15 @@
 //! What a model sees: the neutral request.
 
-use arbtest::arbitrary::Unstructured;
-use arbtest::{arbitrary, arbtest};
+use arbtest::arbitrary::{self, Unstructured};
+use arbtest::arbtest;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use steersman_machine::context::{
-    self, Content, Purpose, RENDER_VERSION, RenderCache, Request, due_watermarks, request,
+    self, Content, RENDER_VERSION, RenderCache, Request, due_watermarks, request,
 };
 use steersman_machine::network::{Does, ToolChoice};
+use steersman_machine::questions::Purpose;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::{Class, End, How, Interaction, Origin, Target};
 use steersman_testkit::log::{Log, result};

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::{Class, How, Target};
-use steersman_machine::tick::effect::{Mapped, NewWrite};
+use steersman_machine::stored::outcome::{Mapped, NewWrite};
 use steersman_machine::view::mapping::{self, Fault, Raw};
 use steersman_testkit::log::Log;
 

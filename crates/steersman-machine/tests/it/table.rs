@@ -5,7 +5,8 @@ use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Body, Digest, Id, Line};
-use steersman_machine::tick::effect::{Cancelled, Offered, Opened, Outcome, Said, Start};
+use steersman_machine::stored::outcome::Outcome;
+use steersman_machine::tick::effect::{Cancelled, Offered, Opened, Said, Start};
 use steersman_machine::tick::table::{Event, judge, rule};
 
 const PHASES: [Phase; 4] = [

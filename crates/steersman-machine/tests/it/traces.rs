@@ -154,9 +154,11 @@ fn t8_two_branches_then_a_join() -> Result<(), Fault> {
         .native("look", Class::Read)
         .native("aggregate", Class::Pure)
         .change_tool("aggregate", |t| {
-            let list = ty(steersman_machine::network::TypeKind::List(Box::new(text())));
+            let list = ty(steersman_machine::values::types::TypeKind::List(Box::new(
+                text(),
+            )));
             t.parameters =
-                steersman_machine::network::Parameters::Fields(vec![("texts".into(), list)]);
+                steersman_machine::values::types::Parameters::Fields(vec![("texts".into(), list)]);
         })
         .build();
     let mut w = World::new(Arc::new(network));

@@ -11,14 +11,15 @@ use crate::pending::{PendingId, may};
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
+use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
-use steersman_machine::network::{Parameters, Then};
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
 use steersman_machine::tick::allowed;
-use steersman_machine::tick::effect::{NewArtifact, NewWrite, Offered, Said, Start, Work};
+use steersman_machine::tick::effect::{Offered, Said, Start, Work};
 use steersman_machine::values::expression::Data;
-use steersman_machine::values::types::{equal, misfit};
+use steersman_machine::values::types::{Parameters, equal, misfit};
 use steersman_machine::view::mapping::{Fault, Raw};
 
 /// The source of a decision that ends a hold.

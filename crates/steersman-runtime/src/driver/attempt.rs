@@ -13,11 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::Class;
-use steersman_machine::tick::effect::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_machine::view::mapping::{Fault, Raw};
-use tokio::sync::Notify;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
 /// Milliseconds that a tool has to report its outcome after it was cancelled.

@@ -8,15 +8,16 @@ use crate::inbox::Message;
 use crate::load::Since;
 use crate::store::bounds::ID;
 use crate::store::{InboxMessage, StoreError};
-use steersman_machine::network::join::{JoinOn, Stands};
+use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::commit::LedgerEntry;
-use steersman_machine::stored::ids::{Digest, Id, Line, Name};
+use steersman_machine::stored::ids::{Bodies, Digest, Id, Line, Name};
 use steersman_machine::stored::interaction::{Cause, End, Interaction, Target};
 use steersman_machine::tick::branch::{Awaited, awaited, awaits};
 use steersman_machine::tick::effect::{
-    Bodies, BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
+    BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
 };
+use steersman_machine::tick::join::Stands;
 use steersman_machine::tick::tick;
 use steersman_machine::tick::wait::for_branches;
 
@@ -625,7 +626,7 @@ impl Driver {
             return Ok(None);
         }
         let ends = self.ends_of(&waits.branches).await?;
-        let stands = waits.on.stands(waits.branches.len(), &ends);
+        let stands = Stands::of(&waits.on, waits.branches.len(), &ends);
         Ok((stands != Stands::Open).then_some(ends))
     }
 

@@ -14,11 +14,12 @@ use crate::ledger::Amount;
 use crate::model::BoundModel;
 use std::fmt;
 use steersman_machine::context::{self, Request};
-use steersman_machine::network::{Limit, OnLimit, Per};
+use steersman_machine::network::{Limit, OnLimit};
 use steersman_machine::search::Why as Stops;
+use steersman_machine::snapshot::Per;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Usage, Why};
 use steersman_machine::stored::ids::{Digest, Id, Line};
-use steersman_machine::tick::effect::{Answer, Failure};
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_machine::values::price::{Price, Tokens, money};
 
 /// Cost of a call whose answer was lost: the tokens sent, and those streamed so far.

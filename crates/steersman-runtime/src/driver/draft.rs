@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::stored::commit::{Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
-use steersman_machine::tick::effect::{NewArtifact, Step};
+use steersman_machine::stored::outcome::NewArtifact;
+use steersman_machine::tick::effect::Step;
 use steersman_machine::view::artifact::Content;
 
 /// Most characters of a refusal in the log: the text is for people, and may quote a stranger.

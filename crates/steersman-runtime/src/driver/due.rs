@@ -7,7 +7,8 @@ use crate::engine::EngineError;
 use steersman_machine::network::OnTimeout;
 use steersman_machine::stored::commit::{Release, Why};
 use steersman_machine::stored::ids::{Id, Time};
-use steersman_machine::tick::effect::{Came, Offered, Work};
+use steersman_machine::stored::outcome::Came;
+use steersman_machine::tick::effect::{Offered, Work};
 use steersman_machine::tick::wait::{self, Meets};
 use steersman_machine::view::mapping::{Fault, Raw};
 

@@ -9,7 +9,8 @@ use crate::store::{InboxMessage, StoreError};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Name};
-use steersman_machine::tick::effect::{Came, EventKey, NewArtifact, Offered, Outcome, Work};
+use steersman_machine::stored::outcome::{Came, NewArtifact, Outcome};
+use steersman_machine::tick::effect::{EventKey, Offered, Work};
 use steersman_machine::tick::wait::{self, Meets};
 
 impl Driver {

@@ -18,8 +18,7 @@ use steersman_machine::network::Network;
 use steersman_machine::network::manifest::Manifest;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::LedgerEntry;
-use steersman_machine::stored::ids::{Id, Name};
-use steersman_machine::tick::effect::Bodies;
+use steersman_machine::stored::ids::{Bodies, Id, Name};
 
 /// Most characters of the description of a change, or of the reason why it cannot be taken over.
 const TOLD: usize = 2_000;

@@ -13,9 +13,9 @@ use crate::store::{SessionInfo, SessionQuery, StoreError};
 use std::sync::Arc;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::Why;
-use steersman_machine::stored::ids::Id;
-use steersman_machine::tick::effect::Bodies;
-use steersman_machine::tick::{Cx, wishes};
+use steersman_machine::stored::ids::{Bodies, Id};
+use steersman_machine::tick::wishes;
+use steersman_machine::view::Cx;
 
 /// Reads the present state of a session from disk, without owning it.
 pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, EngineError> {

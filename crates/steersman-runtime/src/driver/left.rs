@@ -9,9 +9,9 @@ use crate::pending::{self, Pending};
 use steersman_machine::network::{ANYBODY, OnDoubt, ToolDef};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Release, Why};
-use steersman_machine::stored::ids::{Digest, Id, Name};
-use steersman_machine::tick::Cx;
-use steersman_machine::tick::effect::{Bodies, Wish, Work};
+use steersman_machine::stored::ids::{Bodies, Digest, Id, Name};
+use steersman_machine::tick::effect::{Wish, Work};
+use steersman_machine::view::Cx;
 
 /// An effect in doubt that no branch waits for, with the last snapshot where one did.
 pub(super) struct Left {

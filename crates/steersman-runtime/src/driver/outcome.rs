@@ -18,7 +18,7 @@ use steersman_machine::network::{ModelAgent, Offer as Offers};
 use steersman_machine::stored::commit::{Kind, LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
-use steersman_machine::tick::effect::{Answer, Failure, Outcome};
+use steersman_machine::stored::outcome::{Answer, Failure, Outcome};
 use steersman_machine::values::expression::{Data, EvalError, Scope};
 use steersman_machine::view::mapping::{Fault, Raw};
 
@@ -407,7 +407,7 @@ impl Driver {
         effect: Id,
         answer: &Answer,
     ) -> Vec<(Option<usize>, Arc<str>)> {
-        use steersman_machine::network::{Parameters, TypeKind};
+        use steersman_machine::values::types::{Parameters, TypeKind};
         let network = self.network();
         let Some(agent) = self.outs.get(&effect).map(|o| o.wish.agent) else {
             return Vec::new();

@@ -11,10 +11,9 @@ use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Admission, Admitted, Binding, Commit, LedgerEntry, Why};
-use steersman_machine::stored::ids::{Body, Digest, Id, Name};
+use steersman_machine::stored::ids::{Bodies, Body, Digest, Id, Name};
 use steersman_machine::stored::interaction::{Reduce, Write};
 use steersman_machine::tick::carry::{self, New};
-use steersman_machine::tick::effect::Bodies;
 
 type Acted = Result<(), String>;
 

@@ -18,10 +18,9 @@ use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{LogLine, Push, Release, Why};
 use steersman_machine::stored::ids::{Body, Id, Line, Name};
 use steersman_machine::stored::interaction::{Artifact, Call, CallResult, How, Interaction};
+use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite, Outcome};
 use steersman_machine::tick;
-use steersman_machine::tick::effect::{
-    Fact, Known, Mapped, NewArtifact, NewWrite, Offered, Outcome, ToolWork, Wish,
-};
+use steersman_machine::tick::effect::{Fact, Known, Offered, ToolWork, Wish};
 use steersman_machine::view::artifact;
 use steersman_machine::view::mapping::{self, Raw};
 

@@ -9,9 +9,10 @@ use crate::load::Since;
 use std::collections::HashMap;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Binding, LedgerEntry, Why};
-use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
 use steersman_machine::stored::interaction::Class;
-use steersman_machine::tick::effect::{Bodies, Outcome, Wish, Work};
+use steersman_machine::stored::outcome::Outcome;
+use steersman_machine::tick::effect::{Wish, Work};
 use steersman_machine::tick::{self, branch, wait};
 
 impl Driver {

@@ -6,8 +6,8 @@ use crate::memory::MemoryTools;
 use crate::retrieval::{Embedder, Search};
 use crate::toolset::Toolset;
 use std::sync::Arc;
-use steersman_machine::network::notes;
-use steersman_machine::network::{BuiltIn, Source};
+use steersman_machine::network::{Source, notes};
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::tick::effect::ToolWork;
 

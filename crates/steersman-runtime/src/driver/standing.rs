@@ -13,10 +13,9 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::interaction::{Cause, End, Interaction};
-use steersman_machine::tick::Cx;
 use steersman_machine::tick::floor;
 use steersman_machine::values::expression::to_json;
-use steersman_machine::view::View;
+use steersman_machine::view::{Cx, View};
 
 impl Driver {
     /// The standing of the current branch, as far as nothing goes on by itself.

@@ -6,17 +6,18 @@ use crate::past::{ERASED, Past};
 use crate::store::StoreError;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::questions::extract::is_extraction;
+use steersman_machine::questions::verdict::said_again;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Admitted, Binding, Commit, LogLine, Want};
-use steersman_machine::stored::ids::{Body, Id, Name};
+use steersman_machine::stored::engine::{asks_itself, is_extraction};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Name};
 use steersman_machine::stored::interaction::{
     Call, CallResult, Choice, How, Interaction, Origin, Route, calls_of_answer,
 };
-use steersman_machine::tick::effect::{
-    Answer, Ask, Bodies, Failure, Mapped, NewArtifact, Offered, Outcome, Retry, Said, Start,
+use steersman_machine::stored::outcome::{
+    Answer, Ask, Failure, Mapped, NewArtifact, Outcome, Retry,
 };
-use steersman_machine::tick::reflect::{asks_itself, said_again};
+use steersman_machine::tick::effect::{Offered, Said, Start};
 
 /// The beginning of a session, where its first line is reconstructed for another definition.
 pub(crate) struct Began<'a> {

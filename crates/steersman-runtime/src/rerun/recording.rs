@@ -9,7 +9,7 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine};
 use steersman_machine::stored::ids::{Id, Line};
-use steersman_machine::tick::Cx;
+use steersman_machine::view::Cx;
 
 /// Number of rows that are read together.
 const PAGE: usize = 512;

@@ -22,9 +22,8 @@ use steersman_machine::stored::commit::{
 };
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::stored::interaction::{Reduce, Target, Write};
-use steersman_machine::tick::carry;
 use steersman_machine::tick::effect::{Offered, Work};
-use steersman_machine::tick::{tick, wishes};
+use steersman_machine::tick::{carry, tick, wishes};
 use steersman_machine::view::artifact::Content;
 
 /// The changes of a rerun.

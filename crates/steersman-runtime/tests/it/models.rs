@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use steersman_machine::network::Network;
 use steersman_machine::stored::ids::Name;
-use steersman_machine::tick::effect::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_runtime::clock::{Clock, Virtual};
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions, Timeouts};
 use steersman_runtime::model::{BoundModel, Delta, Model, ModelCall, Models, ModelsError, Sink};

@@ -6,7 +6,7 @@ use crate::world::answered;
 use std::sync::Arc;
 use steersman_machine::stored::commit::{LedgerEntry, Why};
 use steersman_machine::stored::ids::Time;
-use steersman_machine::tick::effect::Retry;
+use steersman_machine::stored::outcome::Retry;
 use steersman_runtime::clock::Clock;
 use steersman_runtime::engine::StartOptions;
 use steersman_runtime::pending::PendingKind;

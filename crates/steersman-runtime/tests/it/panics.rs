@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use steersman_machine::network::Network;
 use steersman_machine::stored::ids::Name;
-use steersman_machine::tick::effect::{Answer, Failure};
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_machine::view::mapping::Raw;
 use steersman_runtime::clock::Virtual;
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};

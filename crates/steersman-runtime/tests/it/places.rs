@@ -9,7 +9,7 @@ use steersman_definition::{self as definition, Files};
 use steersman_machine::network::Network;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine, Usage};
 use steersman_machine::stored::ids::{Line, Name, Time};
-use steersman_machine::tick::effect::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_machine::values::price::Price;
 use steersman_runtime::bind::BindError;
 use steersman_runtime::clock::{Clock, Virtual};

@@ -6,7 +6,7 @@ use crate::spy::Behind;
 use crate::world::{World, answered};
 use serde_json::json;
 use steersman_machine::network::join::JoinOn;
-use steersman_machine::search::{Method, Plan, Scorer};
+use steersman_machine::network::search::{Method, Plan, Scorer};
 use steersman_machine::stored::commit::Text;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::values::expression::Expr;

@@ -4,7 +4,7 @@ use crate::spy::Behind;
 use crate::world::{Does, World, answered};
 use futures::FutureExt;
 use serde_json::{Value as Json, json};
-use steersman_machine::search::{Method, Plan, Scorer};
+use steersman_machine::network::search::{Method, Plan, Scorer};
 use steersman_machine::stored::commit::{LedgerEntry, Searching};
 use steersman_machine::stored::ids::Id;
 use steersman_machine::values::expression::Expr;

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use steersman_machine::network::join::JoinOn;
-use steersman_machine::search::{Method, Plan, Scorer};
+use steersman_machine::network::search::{Method, Plan, Scorer};
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Class;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman_machine::context::Content;
 use steersman_machine::network::Network;
-use steersman_machine::tick::effect::{Answer, Failure};
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_machine::view::mapping::Raw;
 use steersman_runtime::clock::Virtual;
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};

@@ -3,7 +3,7 @@
 use super::{Dice, busy, said};
 use serde_json::json;
 use steersman_machine::stored::ids::Id;
-use steersman_machine::tick::effect::Outcome;
+use steersman_machine::stored::outcome::Outcome;
 
 /// Returns a random answer to an extraction.
 pub(super) fn found(dice: &mut Dice, effect: Id) -> Outcome {

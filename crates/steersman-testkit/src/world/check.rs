@@ -4,11 +4,10 @@ use super::{Fault, World, fault};
 use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::snapshot::fold::phase;
 use steersman_machine::snapshot::{Agent, OpenCall, Phase, Snapshot};
-use steersman_machine::stored::bounds;
-use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::stored::interaction::{Interaction, Target};
+use steersman_machine::stored::{bounds, codec};
 use steersman_machine::tick::effect::Wish;
 use steersman_machine::tick::wishes;
 

@@ -4,14 +4,13 @@ use super::{Fault, Out, World, fault, path};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use steersman_definition::test::{self, Gives, Script, ToolOutcome};
-use steersman_machine::context::Purpose;
 use steersman_machine::network::Source;
+use steersman_machine::questions::Purpose;
 use steersman_machine::snapshot::{Agent, Snapshot};
 use steersman_machine::stored::commit::{LedgerEntry, Usage};
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
-use steersman_machine::tick::effect::{
-    Answer, Ask, Failure, Mapped, Offered, Outcome, Retry, Said, Until, Wish, Work,
-};
+use steersman_machine::stored::outcome::{Answer, Ask, Failure, Mapped, Outcome, Retry};
+use steersman_machine::tick::effect::{Offered, Said, Until, Wish, Work};
 use steersman_machine::values::expression::Names;
 use steersman_machine::values::price::Tokens;
 use steersman_machine::view::mapping::{self, Raw};

@@ -8,9 +8,10 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
+use steersman_machine::stored::outcome::{Came, Outcome};
 use steersman_machine::tick::allowed;
 use steersman_machine::tick::effect::{
-    Came, Cancelled, Judge, Offered, Opened, Outcome, Said, Start, ToolWork, Work,
+    Cancelled, Judge, Offered, Opened, Said, Start, ToolWork, Work,
 };
 use steersman_machine::tick::wait::{self, Meets, deadline};
 use steersman_machine::view::mapping::{self, Raw};

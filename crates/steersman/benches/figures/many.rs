@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use steersman::machine::stored::commit::Usage;
 use steersman::machine::stored::ids::Name;
-use steersman::machine::tick::effect::{Answer, Ask, Failure};
+use steersman::machine::stored::outcome::{Answer, Ask, Failure};
 use steersman::runtime::Boxed;
 use steersman::runtime::model::{Model, ModelCall, Sink};
 use steersman::{By, Network, Session, Steersman, Turn, tool};

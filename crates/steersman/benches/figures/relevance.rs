@@ -8,7 +8,7 @@ use std::sync::Arc;
 use steersman_adapters::fts::FullText;
 use steersman_definition::{self as definition, Files};
 use steersman_machine::stored::ids::Name;
-use steersman_machine::tick::effect::{Answer, Ask, Failure};
+use steersman_machine::stored::outcome::{Answer, Ask, Failure};
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::System;
 use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};

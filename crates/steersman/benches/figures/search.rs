@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use steersman_machine::context::Content;
 use steersman_machine::network::Network;
 use steersman_machine::stored::ids::Name;
-use steersman_machine::tick::effect::{Answer, Ask, Failure};
+use steersman_machine::stored::outcome::{Answer, Ask, Failure};
 use steersman_machine::view::mapping::Raw;
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::System;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_machine::context::{RenderCache, request};
 use steersman_machine::stored::ids::Line;
-use steersman_machine::tick::Cx;
+use steersman_machine::view::Cx;
 use steersman_runtime::engine::Durability;
 use steersman_runtime::past::Past;
 use steersman_runtime::store::memory::MemoryStore;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::network::Network;
 use steersman_machine::stored::commit::Usage;
 use steersman_machine::stored::ids::{Line, Name};
-use steersman_machine::tick::effect::{Answer, Failure};
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_machine::view::mapping::Raw;
 use steersman_runtime::clock::System;
 use steersman_runtime::engine::{Durability, Engine, Options, Parts, StartOptions};

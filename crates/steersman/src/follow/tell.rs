@@ -5,10 +5,10 @@ use crate::Error;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use steersman_machine::questions::extract::is_extraction;
 use steersman_machine::stored::commit::{
     Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Release, Searching as Log, Turned, Why,
 };
+use steersman_machine::stored::engine::is_extraction;
 use steersman_machine::stored::ids::{Body, Id, Line, Name};
 use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,

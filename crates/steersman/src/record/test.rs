@@ -6,14 +6,14 @@ use crate::Error;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::context::Purpose;
-use steersman_machine::questions::extract::is_extraction;
+use steersman_machine::questions::Purpose;
+use steersman_machine::questions::verdict::said_again;
 use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine, Release, Why};
+use steersman_machine::stored::engine::{asks_itself, is_extraction};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, How, Interaction, Origin, Summary, Target, calls_of_answer,
 };
-use steersman_machine::tick::reflect::{asks_itself, said_again};
 use steersman_runtime::branches;
 use steersman_runtime::known::PLACEHOLDER;
 use steersman_runtime::session::Settled;

@@ -7,9 +7,8 @@ use steersman_machine::context::History;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Commit, LogLine};
-use steersman_machine::stored::ids::{Body, Id, Line};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line};
 use steersman_machine::stored::interaction::{Interaction, Target};
-use steersman_machine::tick::effect::Bodies;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::pending::PendingKind;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use steersman::machine::stored::commit::Usage;
 use steersman::machine::stored::ids::{Name, Time};
-use steersman::machine::tick::effect::{Answer, Failure, Retry};
+use steersman::machine::stored::outcome::{Answer, Failure, Retry};
 use steersman::runtime::Boxed;
 use steersman::runtime::clock::Virtual;
 use steersman::runtime::model::{Model, ModelCall, Sink};

@@ -7,7 +7,8 @@ use crate::printer::{Printer, bold, dim, yellow};
 use crate::words::digits;
 use serde_json::json;
 use std::collections::BTreeMap;
-use steersman_machine::context::{Purpose, RenderCache};
+use steersman_machine::context::RenderCache;
+use steersman_machine::questions::Purpose;
 use steersman_machine::stored::ids::{Id, Line};
 
 pub(super) async fn run(

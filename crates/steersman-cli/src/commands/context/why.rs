@@ -6,7 +6,7 @@ use crate::printer::{Printer, cyan, dim, typed};
 use crate::words::{arguments, digits};
 use serde_json::{Value as Json, json};
 use steersman_machine::context::{Content, Explained, Origin, Segment, explain};
-use steersman_machine::tick::Cx;
+use steersman_machine::view::Cx;
 
 /// Number of characters of a segment that are shown next to its origin.
 const EXCERPT: usize = 44;

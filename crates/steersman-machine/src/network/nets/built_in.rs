@@ -1,13 +1,13 @@
 //! The built-in nets, which nobody needs to register.
 
 use super::{Event, Net, NetView, Step};
-use crate::network::BuiltIn;
-use crate::tick::effect::Answer;
+use crate::stored::built_in::BuiltIn;
+use crate::stored::outcome::Answer;
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 
 /// Returns the built-in net of this name.
-pub(super) fn net(name: &str) -> Option<&'static dyn Net> {
+pub(crate) fn net(name: &str) -> Option<&'static dyn Net> {
     Some(match name {
         "chat" => &Chat,
         "react" => &React,

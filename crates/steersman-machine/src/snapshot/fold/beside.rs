@@ -1,12 +1,12 @@
 //! Model calls that the engine makes for itself: extractions, summaries, judgements.
 
-use super::{MISFIT, routing, weight};
-use crate::questions::extract;
+use super::{routing, weight};
 use crate::snapshot::{Agent, Snapshot, Stands};
+use crate::stored::codes::{MISFIT, REVISE, UNUSABLE};
 use crate::stored::commit::Kind;
+use crate::stored::engine::{Judged, TURN, asks_itself, judged};
 use crate::stored::ids::{Body, Id, Name, Time};
 use crate::stored::interaction::{Call, CallResult, How, Summary};
-use crate::tick::reflect::{self, Judged};
 
 /// Counts one more call of a tool that was sent back, or one more result that is judged.
 pub(super) fn sent_back(agent: &mut Agent, tool: &Name) {
@@ -30,7 +30,7 @@ impl Snapshot {
         if answered && agent.kind == Kind::Routed {
             agent.counters.model_calls += 1;
         }
-        if name == extract::TURN {
+        if name == TURN {
             routing(agent).unread = false;
         } else {
             agent.unread.clear();
@@ -54,19 +54,19 @@ impl Snapshot {
 
     /// Counts a round of reflection if the call asks a reviewer to judge a draft.
     pub(super) fn asks_to_judge(&mut self, owner: Id, call: &Call) {
-        if let Some(Judged::Draft(_)) = reflect::judged(call) {
+        if let Some(Judged::Draft(_)) = judged(call) {
             self.agent_mut(owner).counters.rounds += 1;
         }
     }
 
     /// Records the result of a judgement.
     pub(super) fn judged(&mut self, owner: Id, call: &Call, result: &CallResult) {
-        if reflect::asks_itself(call) {
+        if asks_itself(call) {
             self.judged_itself(owner, result);
         }
-        let revise = result.code.as_deref() == Some(reflect::REVISE);
+        let revise = result.code.as_deref() == Some(REVISE);
         let agent = self.agent_mut(owner);
-        match reflect::judged(call) {
+        match judged(call) {
             Some(Judged::Draft(_)) => {
                 if let Some(draft) = &mut agent.draft {
                     draft.stands = if revise {
@@ -95,7 +95,7 @@ impl Snapshot {
         if matches!(result.how, How::Cancelled | How::NotInThisBranch) {
             return;
         }
-        let answered = result.how.is_ok() || result.code.as_deref() == Some(reflect::UNUSABLE);
+        let answered = result.how.is_ok() || result.code.as_deref() == Some(UNUSABLE);
         if answered {
             self.count_model_call(owner);
         } else {
@@ -110,7 +110,7 @@ impl Snapshot {
         }
         let mark = self.watermarks.get(&(id, summary.policy.clone())).copied();
         let agent = self.agent_mut(id);
-        if *summary.policy == *crate::context::COMPACT {
+        if *summary.policy == *crate::stored::engine::COMPACT {
             agent.counters.compacted += 1;
         } else {
             agent.counters.summed += 1;

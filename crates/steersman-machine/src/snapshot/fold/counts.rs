@@ -1,49 +1,19 @@
 //! Counts for limits: of an agent and everything it started, and of the time for which it works.
 
-use crate::network::{BuiltIn, Per};
-use crate::snapshot::{Counters, Effect, Snapshot, Span};
+use crate::snapshot::{Counters, Effect, Per, Snapshot, Span};
+use crate::stored::built_in::BuiltIn;
 use crate::stored::commit::{Kind, Usage, Want};
+use crate::stored::engine::{is_ahead, is_extraction, is_review, more_of};
 use crate::stored::ids::{Digest, Id, Line, Name, Time};
 use crate::stored::interaction::{Call, Choice, How, Target};
 use std::sync::Arc;
 
-/// Prefix of the name of the engine's question to a person where a limit says `ask`: `more/KEY/PER`, for a limit of the session
-/// `more/KEY/PER/all`. Names of a definition contain no `/`.
-const MORE: &str = "more/";
-
-/// Returns true if this is the name of the engine's question for more.
-pub(crate) fn is_more(name: &str) -> bool {
-    name.starts_with(MORE)
-}
-
-/// Returns the name of the question for more of a limit.
-pub(crate) fn more(key: &str, per: &str, all: bool) -> Name {
-    let all = if all { "/all" } else { "" };
-    format!("{MORE}{key}/{per}{all}").into()
-}
-
 /// Returns the key and the period of the limit that a question is about.
 fn asks_for(question: &str) -> Option<(&str, Per)> {
-    let mut parts = question.strip_prefix(MORE)?.split('/');
-    let (key, per) = (parts.next()?, parts.next()?);
+    let (key, per) = more_of(question)?;
     let all = [Per::Answer, Per::Task, Per::Session];
     let per = all.into_iter().find(|one| one.to_string() == per)?;
     Some((key, per))
-}
-
-/// Prefix of the name under which a tool is called before a turn. Names of a definition contain no `/`.
-pub(crate) const AHEAD: &str = "before/";
-
-/// Returns true if the engine made this call before a turn.
-pub(crate) fn is_ahead(call: &Call) -> bool {
-    call.seen
-        .as_ref()
-        .is_some_and(|seen| seen.starts_with(AHEAD))
-}
-
-/// Returns the name of the call's result in templates, if the engine made the call before a turn.
-pub(super) fn ahead_as(call: &Call) -> Option<Name> {
-    Some(call.seen.as_ref()?.strip_prefix(AHEAD)?.into())
 }
 
 /// Returns true if a call is to get something done: the engine did not make it for itself, it takes no notes, and it does not end
@@ -54,9 +24,7 @@ pub(super) fn acts(call: &Call) -> bool {
         Target::Person(_) | Target::Wait | Target::Branches(_) => false,
     };
     let notes_or_ends = |tool: BuiltIn| tool.takes_notes() || tool.ends();
-    let beside = is_ahead(call)
-        || crate::questions::extract::is_extraction(&call.name)
-        || crate::tick::reflect::is_review(call);
+    let beside = is_ahead(call) || is_extraction(&call.name) || is_review(call);
     target && !beside && !BuiltIn::named(&call.name).is_some_and(notes_or_ends)
 }
 

@@ -1,8 +1,8 @@
 //! Size of an agent's context and of its closed exchanges, for the policies that make room.
 
-use crate::context::{COMPACT, KEEP_EXCHANGES};
 use crate::snapshot::{Agent, Snapshot, Sum, Weight};
 use crate::stored::commit::{Kind, Watermark};
+use crate::stored::engine::{COMPACT, KEEP_EXCHANGES};
 use crate::stored::ids::{Line, Name};
 use crate::stored::interaction::{Interaction, Summary};
 use imbl::OrdSet;

@@ -5,17 +5,17 @@
 
 use crate::stored::ids::{hex, unhex};
 use crate::stored::interaction::How;
-use crate::tick::effect::{Mapped, NewArtifact, NewWrite};
+use crate::stored::outcome::{Mapped, NewArtifact, NewWrite};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 /// Version of the form of kept outcomes.
-pub const KEPT_VERSION: u16 = 1;
+const KEPT_VERSION: u16 = 1;
 
 /// The stored form of a [`Mapped`] outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KeptOutcome {
+struct KeptOutcome {
     version: u16,
     how: How,
     #[serde(default, skip_serializing_if = "Option::is_none")]

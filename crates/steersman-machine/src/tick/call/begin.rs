@@ -1,34 +1,23 @@
 //! The third pass: calls begin, as many in parallel as the limit allows. A call that must come last waits until the others close.
 
 use super::{effective, rate, todo};
-use crate::network::limits;
-use crate::network::{BuiltIn, Source, ToolDef, TypeKind};
-use crate::questions::extract::is_extraction;
-use crate::snapshot::fold::is_more;
+use crate::network::{Source, ToolDef};
+use crate::routers::floor;
 use crate::snapshot::{OpenCall, Phase};
+use crate::stored::built_in::BuiltIn;
 use crate::stored::commit::{Want, Wished};
+use crate::stored::engine::{asks_itself, is_extraction, is_more};
 use crate::stored::ids::{Body, Id, Time};
 use crate::stored::interaction::{Cause, How, Interaction, Origin, Target};
-use crate::tick::Tick;
-use crate::tick::effect::Mapped;
+use crate::stored::outcome::Mapped;
 use crate::tick::finish::Conclude;
-use crate::tick::reflect::{Begins, asks_itself};
-use crate::tick::route::floor;
-use crate::tick::table;
+use crate::tick::reflect::Begins;
 use crate::tick::take::cancel::Cut;
+use crate::tick::{Tick, limits, table};
+use crate::values::types::TypeKind;
 use crate::view::mapping::{self, Raw};
 use serde_json::Value as Json;
 use std::sync::Arc;
-
-/// Returns true if a tool runs last in its exchange, on the state that the writes of the other calls produce.
-pub(crate) fn is_last(tool: &ToolDef) -> bool {
-    matches!(
-        tool.source,
-        Source::BuiltIn(
-            BuiltIn::Finish | BuiltIn::Fork | BuiltIn::Done | BuiltIn::NeedHelp | BuiltIn::Handoff
-        )
-    )
-}
 
 impl Tick<'_> {
     /// Begins all calls of an agent's exchange that may begin.
@@ -46,7 +35,7 @@ impl Tick<'_> {
                 .expect("unbegun calls are open")
                 .clone();
             let tool = self.network.tools.get(&open.call.name);
-            if tool.is_some_and(is_last) {
+            if tool.is_some_and(|tool| tool.is_last()) {
                 // It is the last open call: the results of the others hold their writes.
                 if self.agent(owner).open == 1 {
                     self.begin_last(owner, &open);
@@ -166,10 +155,10 @@ impl Tick<'_> {
     /// Returns true if a tool that only writes state needs nothing from outside: no approval and no secret from a person.
     fn stays_inside(&self, open: &OpenCall, tool: &ToolDef) -> bool {
         let asks = match &tool.parameters {
-            crate::network::Parameters::Fields(fields) => {
+            crate::values::types::Parameters::Fields(fields) => {
                 fields.iter().any(|(_, ty)| ty.kind == TypeKind::Secret)
             }
-            crate::network::Parameters::Schema(_) => false,
+            crate::values::types::Parameters::Schema(_) => false,
         };
         !asks && super::wish::approvals(&self.cx(), &self.snapshot, open, tool).is_empty()
     }
@@ -294,7 +283,8 @@ impl Tick<'_> {
         let mut args = match changed {
             Some(args) => args,
             None => {
-                super::parse(&self.text(open.edited.unwrap_or(open.call.args))).unwrap_or_default()
+                crate::values::json::arguments(&self.text(open.edited.unwrap_or(open.call.args)))
+                    .unwrap_or_default()
             }
         };
         args.shift_remove("name");

@@ -1,17 +1,17 @@
 //! The second pass: conditions that must hold before a call runs. Each refusal is a result that the model sees.
 
-use crate::network::limits;
 use crate::network::{Approve, Requires, ToolDef, ToolUse};
-use crate::snapshot::fold::MISFIT;
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::bounds::WAIT;
+use crate::stored::codes::MISFIT;
 use crate::stored::ids::Id;
 use crate::stored::interaction::{Class, Target};
-use crate::tick::effect::{Mapped, Work};
-use crate::tick::{Cx, Tick};
+use crate::stored::outcome::Mapped;
+use crate::tick::effect::Work;
+use crate::tick::{Tick, limits};
 use crate::values::expression::Expr;
-use crate::view::View;
 use crate::view::mapping::{self, Fault, Raw};
+use crate::view::{Cx, View};
 use serde_json::{Map, Value as Json};
 
 use super::refuse;

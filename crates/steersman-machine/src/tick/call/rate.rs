@@ -3,11 +3,9 @@
 use super::refuse;
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::interaction::How;
-use crate::tick::Cx;
-use crate::tick::effect::Mapped;
-use crate::view::artifact;
-use crate::view::mapping;
+use crate::stored::outcome::Mapped;
 use crate::view::rating::{self, BEST, Rater, Rating, WORST};
+use crate::view::{Cx, artifact, mapping};
 use serde_json::Value as Json;
 
 /// Returns the result of a call of `artifact_rate`.

@@ -1,15 +1,13 @@
 //! The to-do list: a set of tools over `state.todo`.
 
 use super::refuse;
-use crate::network::BuiltIn;
-use crate::snapshot::fold::MISFIT;
 use crate::snapshot::{Agent, OpenCall, Snapshot};
 use crate::stored::bounds::cut;
+use crate::stored::built_in::BuiltIn;
+use crate::stored::codes::MISFIT;
 use crate::stored::interaction::How;
-use crate::tick::Cx;
-use crate::tick::effect::{Mapped, NewWrite};
-use crate::view::declares;
-use crate::view::mapping;
+use crate::stored::outcome::{Mapped, NewWrite};
+use crate::view::{Cx, declares, mapping};
 use serde_json::{Value as Json, json};
 
 /// The most bytes of a failure that an item keeps.

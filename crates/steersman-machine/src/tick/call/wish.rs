@@ -1,23 +1,22 @@
 //! Wishes of effects that are out, rebuilt from the snapshot alone, so that they are the same after a takeover.
 
+use super::class;
 use super::judge::use_of;
-use super::{class, parse};
-use crate::network::nets::{self, Step};
-use crate::network::texts;
-use crate::network::{Approve, BuiltIn, OnTimeout, Parameters, Source, ToolDef, Type, TypeKind};
-use crate::questions::extract::is_extraction;
+use crate::network::nets::Step;
+use crate::network::{Approve, OnTimeout, Source, ToolDef, texts};
+use crate::routers::floor;
 use crate::snapshot::{Agent, Effect, OpenCall, Phase, Snapshot};
+use crate::stored::built_in::BuiltIn;
 use crate::stored::commit::Want;
+use crate::stored::engine::{asks_itself, is_extraction};
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::Target;
-use crate::tick::Cx;
 use crate::tick::effect::{Approval, ToolWork, Wish, Work};
-use crate::tick::reflect::asks_itself;
-use crate::tick::route::floor;
-use crate::values::json;
-use crate::view::View;
-use crate::view::artifact;
-use crate::view::mapping;
+use crate::tick::nets;
+use crate::values::json::{self, arguments};
+use crate::values::types::{Parameters, Type, TypeKind};
+use crate::view::say::say;
+use crate::view::{Cx, View, artifact, mapping};
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -144,7 +143,7 @@ fn of_tool(
 }
 
 fn ask(person: &Name, args: &str) -> Work {
-    let args = parse(args).unwrap_or_default();
+    let args = arguments(args).unwrap_or_default();
     let text = |name: &str| args.get(name).and_then(Json::as_str);
     let question = text("question").or_else(|| text("message"));
     let question = match question {
@@ -164,7 +163,7 @@ fn ask(person: &Name, args: &str) -> Work {
 }
 
 fn send(snapshot: &Snapshot, open: &OpenCall, to: &Name, args: &str) -> Work {
-    let args = parse(args).unwrap_or_default();
+    let args = arguments(args).unwrap_or_default();
     let message = args.get("message").and_then(Json::as_str);
     Work::Send {
         to: nearest(snapshot, open.owner, to),
@@ -214,7 +213,8 @@ pub(crate) fn effective(
     if !fixed && !defaults {
         return None;
     }
-    let given = parse(&cx.bodies.text(open.edited.unwrap_or(open.call.args))).unwrap_or_default();
+    let given =
+        arguments(&cx.bodies.text(open.edited.unwrap_or(open.call.args))).unwrap_or_default();
     let mut args = given.clone();
     if fixed && open.edited.is_none() {
         let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
@@ -258,7 +258,7 @@ pub(crate) fn approvals(
     }
     let given = cx.bodies.text(open.edited.unwrap_or(open.call.args));
     let values = [("tool", &*tool.name), ("args", &*given)];
-    let plain = texts::say(cx, snapshot, open.owner, texts::APPROVE, &values);
+    let plain = say(cx, snapshot, open.owner, texts::APPROVE, &values);
     let because = |approve: &Approve| {
         (&*approve.when.source != "true").then(|| approve.when.source.to_string())
     };
@@ -286,7 +286,7 @@ fn shown(
         let agent = snapshot.agent(id);
         let own = agent
             .args
-            .and_then(|body| parse(&cx.bodies.text(body)).ok());
+            .and_then(|body| arguments(&cx.bodies.text(body)).ok());
         found = own.as_ref().and_then(text);
         at = agent.parent;
     }

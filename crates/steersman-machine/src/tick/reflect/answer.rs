@@ -1,17 +1,16 @@
 //! Drafts of answers: they are judged in rounds before they become final.
 
-use super::verdict::{Verdict, of_itself};
-use super::{Judged, ROUNDS, UNUSABLE, with_form};
-use crate::network::Reflect;
-use crate::network::limits;
-use crate::network::texts;
-use crate::snapshot::fold::MISFIT;
+use crate::network::{Reflect, texts};
+use crate::questions::judgement::with_form;
+use crate::questions::verdict::{Verdict, of_itself};
 use crate::snapshot::{Draft, Stands};
+use crate::stored::codes::{MISFIT, ROUNDS, UNUSABLE};
+use crate::stored::engine::Judged;
 use crate::stored::ids::{Body, Id};
 use crate::stored::interaction::{Cause, End, Interaction, Origin};
-use crate::tick::Tick;
-use crate::tick::effect::Answer;
+use crate::stored::outcome::Answer;
 use crate::tick::finish::{Conclude, Finish};
+use crate::tick::{Tick, limits};
 use serde_json::Value as Json;
 
 /// The fate of an answer that could be final.
@@ -105,7 +104,7 @@ impl Tick<'_> {
 
     /// Takes the judgement of a model on its own draft. Returns false if the model was not asked for one.
     pub(crate) fn judged_itself(&mut self, agent: Id, effect: Id, answer: &Answer) -> bool {
-        if !super::judges_itself(&self.snapshot, agent) {
+        if !crate::questions::judgement::judges_itself(&self.snapshot, agent) {
             return false;
         }
         let Some(draft) = self.agent(agent).draft.clone() else {

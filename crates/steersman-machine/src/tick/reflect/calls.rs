@@ -1,17 +1,16 @@
 //! Calls of tools: results are judged when their exchange has closed, the arguments of unsafe calls before these run.
 
-use super::{Judged, ROUNDS, asks_itself, is_review, judged, with_form};
-use crate::network::limits;
-use crate::network::texts;
-use crate::network::{Reflect, ToolDef};
+use crate::network::{Reflect, ToolDef, texts};
+use crate::questions::judgement::with_form;
 use crate::snapshot::OpenCall;
-use crate::snapshot::fold::is_ahead;
+use crate::stored::codes::ROUNDS;
 use crate::stored::commit::Kind;
+use crate::stored::engine::{Judged, asks_itself, is_ahead, is_review, judged};
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{Class, How, Interaction, Number, Origin, Target};
-use crate::tick::Tick;
+use crate::stored::outcome::Mapped;
 use crate::tick::call::refuse;
-use crate::tick::effect::Mapped;
+use crate::tick::{Tick, limits};
 use crate::view::View;
 use serde_json::json;
 use std::sync::Arc;
@@ -105,8 +104,10 @@ impl Tick<'_> {
             let gave = result.gave.map_or_else(|| "".into(), |b| self.text(b));
             let args = self.text(result.args);
             let view = || {
-                let view = self.view(owner).with("args", super::json_or_text(&args));
-                view.with("result", super::json_or_text(&gave))
+                let view = self
+                    .view(owner)
+                    .with("args", crate::questions::judgement::json_or_text(&args));
+                view.with("result", crate::questions::judgement::json_or_text(&gave))
             };
             let prompt = match judgement(reflect, view) {
                 Ok(Judges::No) => continue,
@@ -173,7 +174,10 @@ impl Tick<'_> {
             None => {}
         }
         let args = self.text(open.edited.unwrap_or(open.call.args));
-        let view = || self.view(owner).with("args", super::json_or_text(&args));
+        let view = || {
+            self.view(owner)
+                .with("args", crate::questions::judgement::json_or_text(&args))
+        };
         let prompt = match judgement(reflect, view) {
             Ok(Judges::No) => return Begins::Now,
             Ok(Judges::Yes(prompt)) => prompt,
@@ -222,7 +226,7 @@ impl Tick<'_> {
     /// Closes a call whose arguments are to be revised. It does not run; its result says what to change.
     pub(crate) fn send_back(&mut self, owner: Id, call: Id, why: &str) {
         if self.cancelling == 0 {
-            self.close_call(owner, call, refuse(super::REVISE, why));
+            self.close_call(owner, call, refuse(crate::stored::codes::REVISE, why));
         }
     }
 

@@ -1,15 +1,16 @@
 //! Reviewers: agents that the engine calls for judgements, and the verdicts they return.
 
-use super::{Judged, Reviewed, Verdict, judge_verdict, judged};
+use super::Reviewed;
 use crate::network::texts;
-use crate::network::{Parameters, TypeKind};
-use crate::snapshot::fold::MISFIT;
+use crate::questions::verdict::{Verdict, judge_verdict};
+use crate::stored::codes::MISFIT;
+use crate::stored::engine::{Judged, judged};
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Call, How, Target};
+use crate::stored::outcome::Mapped;
 use crate::tick::Tick;
 use crate::tick::call::{Ending, Said};
-use crate::tick::effect::Mapped;
-use crate::values::types::arguments_misfit;
+use crate::values::types::{Parameters, TypeKind, arguments_misfit};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 
@@ -189,14 +190,14 @@ fn verdict(how: How, code: Option<&str>, text: Option<&str>) -> (How, Mapped, Op
         return (how, mapped, None);
     }
     if !how.is_ok() {
-        let code = code.unwrap_or(super::UNUSABLE);
+        let code = code.unwrap_or(crate::stored::codes::UNUSABLE);
         let why = text.unwrap_or_default();
         let text = format!("no judgement: {why}");
         return (how, Mapped::plain(how, Some(code), text.trim_end()), None);
     }
     let verdict = judge_verdict(text.unwrap_or_default());
     let (how, shown) = match &verdict {
-        Verdict::Accept => (how, super::ACCEPT.to_owned()),
+        Verdict::Accept => (how, crate::stored::codes::ACCEPT.to_owned()),
         Verdict::Revise(text) => (how, text.clone()),
         Verdict::Unusable(why) => (How::Failed, format!("no judgement: {why}")),
     };

@@ -1,15 +1,15 @@
 //! Cancels, children first. A cancel begins nothing.
 
 use crate::network::texts;
-use crate::questions::extract::is_extraction;
 use crate::snapshot::{OpenCall, Phase};
 use crate::stored::commit::{Admission, Admitted};
+use crate::stored::engine::{asks_itself, is_extraction};
 use crate::stored::ids::{Digest, Id, Name};
 use crate::stored::interaction::{Cause, How, Target};
+use crate::stored::outcome::{Mapped, Outcome};
 use crate::tick::Tick;
-use crate::tick::effect::{Cancelled, Fact, Known, Mapped, Outcome, Until};
+use crate::tick::effect::{Cancelled, Fact, Known, Until};
 use crate::tick::finish::Finish;
-use crate::tick::reflect::asks_itself;
 use crate::tick::table::{self, Event, Rule};
 use crate::tick::take::Taken;
 use std::sync::Arc;

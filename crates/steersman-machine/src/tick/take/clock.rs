@@ -1,11 +1,12 @@
 //! Passing of time: state entries expire, limits of time are reached.
 
-use crate::network::limits::{OnLimit, Reached};
+use crate::network::OnLimit;
 use crate::stored::commit::Admitted;
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Reduce, Write};
 use crate::tick::Tick;
 use crate::tick::effect::Until;
+use crate::tick::limits::Reached;
 use crate::tick::take::Taken;
 use crate::tick::take::cancel::Cut;
 use crate::view::declares;

@@ -2,8 +2,9 @@
 
 use crate::stored::commit::{Admission, Admitted};
 use crate::stored::ids::{Digest, Name};
+use crate::stored::outcome::NewWrite;
 use crate::tick::Tick;
-use crate::tick::effect::{NewWrite, Until};
+use crate::tick::effect::Until;
 use crate::tick::take::Taken;
 
 impl Tick<'_> {

@@ -1,13 +1,14 @@
 //! Approval of a call with other arguments.
 
-use crate::snapshot::fold::MISFIT;
+use crate::stored::codes::MISFIT;
 use crate::stored::commit::{Admission, Admitted, Branched, Want, Wished};
 use crate::stored::ids::{Digest, Id, Name};
 use crate::tick::Tick;
-use crate::tick::call::{parse, refusal, refuse};
+use crate::tick::call::{refusal, refuse};
 use crate::tick::effect::Until;
 use crate::tick::table::{self, Rule};
 use crate::tick::take::Taken;
+use crate::values::json::arguments;
 use crate::values::types::arguments_misfit;
 use crate::view::complete;
 use crate::view::mapping::{self, Fault, Raw};
@@ -32,7 +33,7 @@ impl Tick<'_> {
         let Some(tool) = self.network.tools.get(&open.call.name) else {
             return Err(Until::Refused("only the arguments of a tool can be edited"));
         };
-        let Ok(given) = parse(args) else {
+        let Ok(given) = arguments(args) else {
             return Err(Until::Refused("the arguments are not a JSON object"));
         };
         self.admit(Admission {
@@ -49,8 +50,8 @@ impl Tick<'_> {
             return Ok(());
         }
         let full = match &tool.parameters {
-            crate::network::Parameters::Fields(fields) => complete(given.clone(), fields),
-            crate::network::Parameters::Schema(_) => given.clone(),
+            crate::values::types::Parameters::Fields(fields) => complete(given.clone(), fields),
+            crate::values::types::Parameters::Schema(_) => given.clone(),
         };
         if let Some(why) = refusal(&self.cx(), &self.snapshot, &open, tool, full) {
             let raw = Raw::NotPerformed(Fault::new("refused", why));

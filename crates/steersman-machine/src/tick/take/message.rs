@@ -1,16 +1,15 @@
 //! Messages to agents, and answers to open questions.
 
 use crate::network::{AgentDef, Does, Network, Offer, Source, Turns};
+use crate::routers::floor::{asks_to_leave, turns};
 use crate::snapshot::{OpenCall, Phase, Snapshot};
 use crate::stored::commit::{Admission, Admitted};
 use crate::stored::ids::{Digest, Id};
 use crate::stored::interaction::Target;
-use crate::tick::Tick;
-use crate::tick::branch;
 use crate::tick::effect::{Said, Until};
-use crate::tick::route::floor::turns;
 use crate::tick::table::{self, Event, Rule};
 use crate::tick::take::Taken;
+use crate::tick::{Tick, branch};
 use std::sync::Arc;
 
 impl Tick<'_> {
@@ -74,7 +73,7 @@ impl Tick<'_> {
             Target::Tool(_) => {
                 let tool = self.network.tools.get(&open.call.name);
                 let asks = tool.is_some_and(|t| matches!(t.source, Source::Ask(_)));
-                asks || crate::tick::route::floor::asks_to_leave(self.network, open)
+                asks || asks_to_leave(self.network, open)
             }
             Target::Agent(_) | Target::Wait | Target::Unknown => false,
         };

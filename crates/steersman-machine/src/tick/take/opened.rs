@@ -3,9 +3,10 @@
 use crate::stored::commit::{Admitted, Opening};
 use crate::stored::ids::Id;
 use crate::stored::interaction::{How, Interaction, Origin, Target};
+use crate::stored::outcome::Mapped;
 use crate::tick::Tick;
 use crate::tick::branch::{self, Renewal};
-use crate::tick::effect::{Judge, Mapped, Opened, Until};
+use crate::tick::effect::{Judge, Opened, Until};
 use crate::tick::take::Taken;
 
 impl Tick<'_> {

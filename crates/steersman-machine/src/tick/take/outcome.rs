@@ -1,18 +1,18 @@
 //! Outcomes of effects.
 
-use crate::network::nets::{self, Event};
-use crate::questions::extract::is_extraction;
+use crate::network::nets::Event;
+use crate::routers::floor;
 use crate::snapshot::Effect;
 use crate::stored::commit::{Admitted, Kind, Want};
+use crate::stored::engine::{asks_itself, is_extraction};
 use crate::stored::ids::Id;
 use crate::stored::interaction::{How, Interaction, Target};
-use crate::tick::Tick;
+use crate::stored::outcome::{Answer, Came, Mapped, Outcome};
 use crate::tick::branch::standing;
-use crate::tick::effect::{Answer, Came, Mapped, Outcome, Until};
-use crate::tick::reflect::asks_itself;
-use crate::tick::route::floor;
+use crate::tick::effect::Until;
 use crate::tick::table::{self, Rule};
 use crate::tick::take::Taken;
+use crate::tick::{Tick, nets};
 use crate::view::artifact;
 
 impl Tick<'_> {
@@ -141,11 +141,11 @@ impl Tick<'_> {
                     let text = mapped.shown.as_deref().unwrap_or_default();
                     return self.may_leave(owner, &open, text);
                 }
-                let declined = crate::snapshot::fold::is_more(&open.call.name)
+                let declined = crate::stored::engine::is_more(&open.call.name)
                     && mapped
                         .shown
                         .as_deref()
-                        .is_none_or(crate::network::limits::declines);
+                        .is_none_or(crate::tick::limits::declines);
                 if declined {
                     let mut mapped = mapped.clone();
                     (mapped.how, mapped.code) = (How::Refused, Some("rejected".to_owned()));

@@ -6,12 +6,11 @@
 use crate::network::{Source, Wait, WaitOn};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::ids::{Id, Name, Time};
-use crate::tick::Cx;
 use crate::values::expression::Template;
 use crate::values::expression::ast::{Node, NodeKind, StmtKind};
 use crate::values::types::{canonical, equal};
-use crate::view::View;
 use crate::view::mapping::{Fault, Raw};
+use crate::view::{Cx, View};
 use serde_json::Value as Json;
 use std::sync::Arc;
 

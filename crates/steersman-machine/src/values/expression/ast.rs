@@ -326,7 +326,7 @@ impl Node {
     }
 
     /// Returns true if the value of the expression may depend on this entry of `state`.
-    pub fn reads_state(&self, entry: &str) -> bool {
+    pub(crate) fn reads_state(&self, entry: &str) -> bool {
         let is_state =
             |node: &Self| matches!(&node.kind, NodeKind::Var(name) if &**name == "state");
         match &self.kind {

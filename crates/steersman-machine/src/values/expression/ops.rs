@@ -1,9 +1,8 @@
 //! Operators over values. Each works on values of one kind and is an error across kinds.
 
-use super::Kind;
 use super::ast::BinaryOp;
 use super::meter::{Meter, Rate};
-use super::value;
+use super::{Kind, value};
 use minijinja::Value;
 use std::cmp::Ordering;
 

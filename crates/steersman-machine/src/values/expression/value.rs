@@ -2,7 +2,7 @@
 
 use super::meter::Meter;
 use super::ops::{self, Refused};
-use crate::snapshot::SEALED;
+use crate::values::json::SEALED;
 use minijinja::Value;
 use minijinja::value::{Enumerator, Object, ObjectRepr, ValueKind};
 use serde_json::Value as Json;
@@ -320,9 +320,9 @@ pub fn to_json(value: &Value) -> Result<Json, String> {
 }
 
 /// Returns JSON with every sealed secret replaced by `(sealed)`, fit to be shown.
-pub fn shown_json(json: &Json) -> Json {
+pub(crate) fn shown_json(json: &Json) -> Json {
     match json {
-        json if crate::snapshot::is_sealed(json) => Json::from("(sealed)"),
+        json if crate::values::json::is_sealed(json) => Json::from("(sealed)"),
         Json::Array(list) => list.iter().map(shown_json).collect(),
         Json::Object(fields) => Json::Object(
             fields
@@ -336,7 +336,7 @@ pub fn shown_json(json: &Json) -> Json {
 
 pub(super) fn is_sealed(value: &Value) -> bool {
     if let Some(part) = value.downcast_object_ref::<Part>() {
-        return crate::snapshot::is_sealed(part.json());
+        return crate::values::json::is_sealed(part.json());
     }
     value.len() == Some(1) && value.get_attr(SEALED).is_ok_and(|v| !v.is_undefined())
 }

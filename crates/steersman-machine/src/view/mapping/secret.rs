@@ -1,10 +1,10 @@
 //! Secret parts of a raw result: those from which `set` fills a state entry of type `secret`.
 
 use super::WHOLE;
-use crate::network::Type;
 use crate::stored::ids::Name;
 use crate::values::expression::ast::{Node, NodeKind, Stmt, StmtKind};
 use crate::values::expression::{Data, Template};
+use crate::values::types::Type;
 use crate::view::is_secret;
 use serde_json::Value as Json;
 

@@ -8,7 +8,8 @@ use crate::limiter::Refused;
 use crate::toolset::ToolRun;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
-use steersman_machine::search::{self, Plan, Scorer};
+use steersman_machine::network::search::{Plan, Scorer};
+use steersman_machine::search;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{LedgerEntry, Searching};
 use steersman_machine::stored::ids::{Id, Line, Name};
@@ -288,5 +289,5 @@ fn failed(snapshot: &Snapshot) -> Option<&'static str> {
     let (_, cause) = top.ended?;
     let bad = matches!(cause, Cause::Failed | Cause::Cancelled | Cause::Deadlock);
     let rests = top.phase == steersman_machine::snapshot::Phase::Resting;
-    (bad && rests).then(|| steersman_machine::trace::cause_word(cause))
+    (bad && rests).then(|| steersman_machine::stored::words::cause_word(cause))
 }

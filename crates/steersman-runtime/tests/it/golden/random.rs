@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_definition::{Files, compile};
 use steersman_machine::network::Network;
-use steersman_machine::search::{Method, Plan, Scorer};
+use steersman_machine::network::search::{Method, Plan, Scorer};
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::values::expression::Expr;

@@ -1,8 +1,8 @@
 //! Verdicts: the reading of judgements.
 
-use super::{ACCEPT, REVISE, UNUSABLE};
 use crate::network::Output;
-use crate::tick::effect::Answer;
+use crate::stored::codes::{ACCEPT, REVISE, UNUSABLE};
+use crate::stored::outcome::Answer;
 use serde_json::Value as Json;
 
 /// Verdict of a judgement.

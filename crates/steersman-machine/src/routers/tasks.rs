@@ -1,15 +1,14 @@
 //! `tasks`: a concierge. A message is about a task; the task's agent keeps the floor until the task is done or it gives the floor
 //! back. Tasks that must be done first come first, and the task that was asked for is then resumed by itself.
 
-use super::ask::{About, Question, described};
 use super::{Decision, Reads};
-use crate::network::texts;
-use crate::network::{Desk, Does, GoOn, Route, RouteBy, Task};
+use crate::network::{Desk, Does, GoOn, Route, RouteBy, Task, texts};
+use crate::questions::ask::{About, Question};
 use crate::snapshot::{Agent, Snapshot};
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::Choice;
-use crate::tick::Cx;
-use crate::view::View;
+use crate::view::say::{say, say_in};
+use crate::view::{Cx, View};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
@@ -68,14 +67,14 @@ fn resume(
 }
 
 /// A task that begins, and the values that led to it.
-pub(super) struct Begins {
-    pub(super) choice: Choice,
-    pub(super) read: Map<String, Json>,
+pub(crate) struct Begins {
+    pub(crate) choice: Choice,
+    pub(crate) read: Map<String, Json>,
 }
 
 /// Returns the task that begins if this one is wanted: the task itself, or the first
 /// that must be done before it. An error is for a model.
-pub(super) fn begins(
+pub(crate) fn begins(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
     agent: Id,
@@ -146,18 +145,18 @@ fn ask(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, desk: &Desk) 
     let mut system = match own.map(|t| t.render(&view)) {
         Some(Ok(system)) => system,
         Some(Err(e)) => return Decision::Failed(format!("`system` of the orchestrator: {e}")),
-        None => texts::say_in(&cx.network.texts, &view, texts::ORCHESTRATOR, &[]),
+        None => say_in(&cx.network.texts, &view, texts::ORCHESTRATOR, &[]),
     };
     system.push_str("\n\nTasks:");
     let mut offered: Vec<(Name, Name)> = Vec::new();
     for task in &desk.tasks {
         offered.push((task.name.clone(), task.agent.clone()));
-        let words = described(cx.network, &task.agent);
+        let words = cx.network.description_of(&task.agent);
         let _ = write!(system, "\n- {}: {words}", task.name);
     }
     if let Some(default) = &desk.default {
         offered.push((default.clone(), default.clone()));
-        let words = described(cx.network, default);
+        let words = cx.network.description_of(default);
         let _ = write!(
             system,
             "\n- {default}: {words} Also for all that is none of the others."
@@ -183,7 +182,7 @@ fn left(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route) -> Question 
     Question {
         about: About::Left,
         model: route.asks.model.clone(),
-        system: texts::say(cx, snapshot, agent, texts::CONTINUE, &[]),
+        system: say(cx, snapshot, agent, texts::CONTINUE, &[]),
         closing: "Is something left to be done?".to_owned(),
         read: Map::new(),
     }

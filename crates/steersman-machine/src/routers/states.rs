@@ -1,15 +1,15 @@
 //! `states`: a graph of states with speakers. After each message the exits are tried: first those that need no model, then one
 //! question about all judged ones. If the state stays, somebody speaks.
 
-use super::ask::{About, Question};
 use super::{Decision, Reads};
 use crate::network::texts::{self, Texts};
 use crate::network::{Exit, ExitCause, ExitTo, Graph, Order, Route, Speaker, StateNode};
+use crate::questions::ask::{About, Question};
 use crate::snapshot::{Place, Snapshot};
 use crate::stored::ids::{Digest, Id, Name};
 use crate::stored::interaction::Choice;
-use crate::tick::Cx;
-use crate::view::View;
+use crate::view::say::say_in;
+use crate::view::{Cx, View};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
@@ -121,7 +121,7 @@ fn ask_judge(
         Ok(scene) => scene,
         Err(text) => return Decision::Failed(text),
     };
-    system.push_str(&texts::say_in(texts, view, texts::JUDGE, &[]));
+    system.push_str(&say_in(texts, view, texts::JUDGE, &[]));
     system.push('\n');
     for (k, words) in judged.iter().enumerate() {
         let _ = write!(system, "\n{}. {words}", k + 1);
@@ -146,7 +146,7 @@ fn scene(node: &StateNode, view: &View<'_>) -> Result<String, String> {
 }
 
 /// Returns the decision of the n-th judged exit. `None` as number means that the state stays.
-pub(super) fn exit(graph: &Graph, at: &Name, number: Option<usize>) -> Decision {
+pub(crate) fn exit(graph: &Graph, at: &Name, number: Option<usize>) -> Decision {
     let node = graph.states.get(at);
     let exit = number.and_then(|n| judges(node?).nth(n - 1));
     match exit {
@@ -203,7 +203,7 @@ fn chosen(speaker: &Speaker, place: &Place, turn: &str) -> Decision {
 }
 
 /// Returns the choice that a speaker speaks.
-pub(super) fn speaks_as(speaker: &Speaker) -> Choice {
+pub(crate) fn speaks_as(speaker: &Speaker) -> Choice {
     Choice::Speak {
         role: speaker.role.clone(),
         member: speaker.agent.clone(),
@@ -246,7 +246,7 @@ fn ask_who(
         Ok(scene) => scene,
         Err(text) => return Decision::Failed(text),
     };
-    system.push_str(&texts::say_in(texts, view, texts::LEADER, &[]));
+    system.push_str(&say_in(texts, view, texts::LEADER, &[]));
     system.push('\n');
     for Speaker {
         role, instructions, ..

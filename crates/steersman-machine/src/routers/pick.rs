@@ -1,13 +1,12 @@
 //! `pick`: a model picks one of the enabled members, or says that all is done.
 
-use super::ask::{About, Question, described};
 use super::{Decision, Reads};
-use crate::network::texts;
-use crate::network::{AgentDef, Choosable, Route};
+use crate::network::{AgentDef, Choosable, Route, texts};
+use crate::questions::ask::{About, Question};
 use crate::snapshot::Snapshot;
 use crate::stored::ids::{Id, Name};
-use crate::tick::Cx;
-use crate::view::View;
+use crate::view::say::say_in;
+use crate::view::{Cx, View};
 use serde_json::json;
 use std::fmt::Write as _;
 
@@ -40,11 +39,11 @@ pub(super) fn decide(
     let mut system = match route.asks.system.as_ref().map(|t| t.render(&view)) {
         Some(Ok(system)) => system,
         Some(Err(e)) => return Decision::Failed(format!("`system` of `pick`: {e}")),
-        None => texts::say_in(&cx.network.texts, &view, texts::PICK, &[]),
+        None => say_in(&cx.network.texts, &view, texts::PICK, &[]),
     };
     system.push_str("\n\nThe team:");
     for member in &members {
-        let words = described(cx.network, member);
+        let words = cx.network.description_of(member);
         let _ = write!(system, "\n- {member}: {words}");
         let tools = tools_of(cx, member);
         if !tools.is_empty() {

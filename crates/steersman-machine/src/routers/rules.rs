@@ -5,8 +5,7 @@ use crate::network::{Route, Rule, RuleTo};
 use crate::snapshot::Snapshot;
 use crate::stored::ids::Id;
 use crate::stored::interaction::Choice;
-use crate::tick::Cx;
-use crate::view::View;
+use crate::view::{Cx, View};
 use serde_json::json;
 
 /// Returns the choice of the first rule that holds. An expression that fails is an error, never `false`.

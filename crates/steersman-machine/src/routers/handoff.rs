@@ -5,7 +5,7 @@ use crate::network::{Does, Handoff, Route, RouteBy};
 use crate::snapshot::{Agent, Snapshot};
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::Choice;
-use crate::tick::Cx;
+use crate::view::Cx;
 use serde_json::Map;
 
 /// Chooses the member that had the floor last, at first the start. A member that ended

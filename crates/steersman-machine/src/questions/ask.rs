@@ -1,9 +1,9 @@
 //! Questions of a router to a model, and the reading of the answers.
 
-use crate::context::{Purpose, ToolSpec};
-use crate::network::{Network, ToolChoice};
+use crate::network::ToolChoice;
+use crate::questions::{Purpose, ToolSpec};
 use crate::stored::ids::Name;
-use crate::tick::effect::{Answer, Ask};
+use crate::stored::outcome::{Answer, Ask};
 use serde_json::{Map, Value as Json, json};
 
 /// A question of a router to a model.
@@ -175,7 +175,7 @@ impl Question {
     }
 
     fn called(&self, ask: &Ask) -> Result<Read, String> {
-        let args = crate::tick::call::parse(&ask.args).unwrap_or_default();
+        let args = crate::values::json::arguments(&ask.args).unwrap_or_default();
         let name = ask.name.as_str();
         let text = |key: &str| args.get(key).and_then(Json::as_str).map(str::to_owned);
         let known = self.tools().iter().any(|tool| tool.name == name);
@@ -261,15 +261,6 @@ impl Question {
             About::Left => format!("Call `{LEFT}` or `{NOTHING}`."),
             About::Summary(_) => "Answer with the summary.".to_owned(),
         }
-    }
-}
-
-/// Returns the description of a member, as routers show it to models.
-pub(crate) fn described<'n>(network: &'n Network, member: &str) -> &'n str {
-    match (network.agents.get(member), network.people.get(member)) {
-        (Some(agent), _) => &agent.description,
-        (None, Some(person)) => &person.description,
-        (None, None) => "",
     }
 }
 
