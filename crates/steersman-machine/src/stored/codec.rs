@@ -285,7 +285,7 @@ pub fn erase(bytes: &[u8], k: u32, salt: &[u8; 16]) -> Result<Vec<u8>, CodecErro
     Ok(out)
 }
 
-/// Moves texts out of a line until it is short enough to be stored: first all above [`INLINE_TEXT`], then the longest. The
+/// Moves texts out of a line until it is short enough to be stored: first all above `INLINE_TEXT`, then the longest. The
 /// returned texts must be in the blob store before the line is stored. Values of state stay, because the fold needs them.
 pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
     let mut total: usize = line.bodies.iter().map(in_row).sum();

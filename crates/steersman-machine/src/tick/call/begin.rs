@@ -35,7 +35,7 @@ impl Tick<'_> {
                 .expect("unbegun calls are open")
                 .clone();
             let tool = self.network.tools.get(&open.call.name);
-            if tool.is_some_and(|tool| tool.is_last()) {
+            if tool.is_some_and(ToolDef::is_last) {
                 // It is the last open call: the results of the others hold their writes.
                 if self.agent(owner).open == 1 {
                     self.begin_last(owner, &open);
