@@ -32,6 +32,7 @@ fn table(of: &'static Table, defs: &mut Map<String, Json>) {
         let mut property = value(&key.ty, defs);
         if let Some(map) = property.as_object_mut() {
             let default = match key.default {
+                _ if key.required => String::new(),
                 "" | "–" => String::new(),
                 default => format!(" Default: {default}."),
             };
@@ -143,10 +144,10 @@ pub fn reference() -> String {
         );
         for key in of.keys {
             let (ty, doc) = (words(&key.ty), key.doc);
-            let default = if key.default.is_empty() {
-                "–"
-            } else {
-                key.default
+            let default = match key.default {
+                _ if key.required => "required",
+                "" => "–",
+                default => default,
             };
             let line = format!("| `{}` | {ty} | {default} | {doc} |\n", key.name);
             text.push_str(&line);
