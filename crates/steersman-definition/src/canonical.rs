@@ -4,9 +4,8 @@
 //! Fields, parameters and tasks keep their order, because a model sees them in it. States, modes and handoffs keep it too,
 //! because the first entry is the start.
 
-use super::keys::agent::MODE;
-use super::keys::route::{STATE_NODE, TASK};
-use super::keys::{FILE, TYPE, Table, Ty};
+use super::keys::file::File;
+use super::keys::{LongType, Section, Table, Ty};
 use super::load::{Merged, resolve};
 use super::source::{Key, Kind, Node, Sources, Value};
 use serde_json::{Map, Value as Json};
@@ -24,7 +23,7 @@ pub(crate) fn source(
     let mut definition = Map::new();
     definition.insert("steersman".into(), Json::from(1));
     definition.insert("name".into(), Json::from(name));
-    for key in FILE.keys {
+    for key in File::table().keys {
         let value = match merged.sections.get(key.name) {
             Some(entries) if !entries.is_empty() => canon.map(entries, &key.ty),
             Some(_) => continue,
@@ -75,7 +74,7 @@ struct Canon<'a> {
 }
 
 impl Canon<'_> {
-    fn map(&self, entries: &[(Key, Node)], ty: &Ty) -> Json {
+    fn map(&self, entries: &[(Key, Node)], ty: &'static Ty) -> Json {
         let (of, ordered) = match ty {
             Ty::Names(of) | Ty::Map(of) => (*of, is_ordered(of)),
             _ => (&Ty::Any, false),
@@ -90,7 +89,7 @@ impl Canon<'_> {
         Json::Object(map.into_iter().collect())
     }
 
-    fn table(&self, node: &Node, table: &Table) -> Json {
+    fn table(&self, node: &Node, table: &'static Table) -> Json {
         let mut map: Vec<(String, Json)> = node
             .entries()
             .iter()
@@ -104,7 +103,7 @@ impl Canon<'_> {
         Json::Object(map.into_iter().collect())
     }
 
-    fn value(&self, node: &Node, ty: &Ty) -> Json {
+    fn value(&self, node: &Node, ty: &'static Ty) -> Json {
         let text = || {
             node.as_text()
                 .map_or(Json::Null, |text| Json::from(&**text))
@@ -125,7 +124,7 @@ impl Canon<'_> {
             | Ty::Prompt
             | Ty::Word(_) => text(),
             Ty::Type => match &node.value {
-                Value::Map(_) => self.table(node, &TYPE),
+                Value::Map(_) => self.table(node, LongType::table()),
                 Value::List(items) => items.iter().map(|node| self.value(node, ty)).collect(),
                 Value::Scalar(_) => text(),
             },
@@ -135,8 +134,8 @@ impl Canon<'_> {
                 .map(|node| self.value(node, of))
                 .collect(),
             Ty::Map(_) | Ty::Names(_) => self.map(node.entries(), ty),
-            Ty::Table(table) => self.table(node, table),
-            Ty::Or(kinds) => match kinds.iter().find(|ty| super::shape::fits(node, ty)) {
+            Ty::Table(table) => self.table(node, table()),
+            Ty::Or(_) => match super::shape::chosen(node, ty) {
                 Some(ty) => self.value(node, ty),
                 None => node.to_json(),
             },
@@ -155,10 +154,7 @@ impl Canon<'_> {
 fn is_ordered(of: &Ty) -> bool {
     match of {
         Ty::Type => true,
-        Ty::Table(table) => {
-            let of = [&raw const TASK, &raw const STATE_NODE, &raw const MODE];
-            of.iter().any(|one| std::ptr::eq(*table, *one))
-        }
+        Ty::Table(table) => table().ordered,
         // only `handoff` is a map of lists of names
         Ty::List(of) => matches!(of, Ty::Name),
         _ => false,
@@ -189,7 +185,7 @@ fn paths_in(node: &Node, ty: &'static Ty, into: &mut Vec<Arc<str>>) {
     match ty {
         Ty::Path => into.extend(node.as_text().cloned()),
         Ty::Prompt => into.extend(prompt_path(node).cloned()),
-        Ty::Type if !node.entries().is_empty() => paths(node, &TYPE, into),
+        Ty::Type if !node.entries().is_empty() => paths(node, LongType::table(), into),
         Ty::Type => node
             .items()
             .iter()
@@ -202,9 +198,9 @@ fn paths_in(node: &Node, ty: &'static Ty, into: &mut Vec<Arc<str>>) {
             .entries()
             .iter()
             .for_each(|(_, node)| paths_in(node, of, into)),
-        Ty::Table(table) => paths(node, table, into),
-        Ty::Or(kinds) => {
-            if let Some(ty) = kinds.iter().find(|ty| super::shape::fits(node, ty)) {
+        Ty::Table(table) => paths(node, table(), into),
+        Ty::Or(_) => {
+            if let Some(ty) = super::shape::chosen(node, ty) {
                 paths_in(node, ty, into);
             }
         }

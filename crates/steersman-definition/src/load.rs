@@ -1,7 +1,8 @@
 //! Parses and merges the files of a definition: imports first, then the file that names them.
 
 use super::diagnostic::Diagnostic;
-use super::keys::FILE;
+use super::keys::Section;
+use super::keys::file::File;
 use super::source::{Files, Key, Node, Sources, Span, Value, parse};
 use super::{shape, source};
 use std::collections::btree_map::Entry;
@@ -171,7 +172,7 @@ impl Loader<'_> {
 
     fn judge(&mut self, node: &Node) {
         self.version(node);
-        let found = shape::check(self.sources, node, &FILE);
+        let found = shape::check(self.sources, node, File::table());
         for diagnostic in &found {
             if let Some(at) = &diagnostic.at {
                 let file = self.sources.add(&at.path, &at.text);
@@ -375,7 +376,7 @@ pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
         None => drop(wanted.insert(path.to_owned())),
         Some(node) => {
             let mut named: Vec<Arc<str>> = Vec::new();
-            super::canonical::paths(node, &FILE, &mut named);
+            super::canonical::paths(node, File::table(), &mut named);
             let resolved = named.iter().filter_map(|name| resolve(path, name));
             wanted.extend(resolved.filter(|path| files.text(path).is_none()));
         }

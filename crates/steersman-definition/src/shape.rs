@@ -2,7 +2,8 @@
 //! are reported; later passes read well-formed parts and skip the rest.
 
 use super::diagnostic::Diagnostic;
-use super::keys::{SHORT, TYPE, Table, Ty};
+use super::keys::kinds::Read;
+use super::keys::{LongType, SHORT, Section, Table, Ty};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
 use steersman_machine::price;
 use steersman_machine::rate::Rate;
@@ -188,10 +189,10 @@ impl Shape<'_> {
                     self.value(value, of);
                 }
             }
-            Ty::Table(table) => self.table(node, table),
-            Ty::Or(kinds) => match kinds.iter().find(|ty| fits(node, ty)) {
+            Ty::Table(table) => self.table(node, table()),
+            Ty::Or(_) => match chosen(node, ty) {
                 Some(ty) => self.value(node, ty),
-                None => self.wrong(node, &list_of_words(kinds)),
+                None => self.wrong(node, &list_of_words(&ty.alternatives())),
             },
         }
     }
@@ -294,8 +295,8 @@ impl Shape<'_> {
     fn ty(&mut self, node: &Node) {
         match &node.value {
             Value::Map(_) => {
-                self.table(node, &TYPE);
-                self.type_keys(node);
+                self.table(node, LongType::table());
+                self.type_keys(LongType::read(node));
             }
             Value::List(items) => {
                 if let [item] = items.as_slice() {
@@ -329,25 +330,23 @@ impl Shape<'_> {
     }
 
     /// Reports keys of the long form of a type that have no meaning for its kind.
-    fn type_keys(&mut self, node: &Node) {
-        let kind = if node.get("items").is_some()
-            || node.get("type").is_some_and(|ty| ty.scalar().is_none())
-        {
+    fn type_keys(&mut self, of: LongType<'_>) {
+        let kind = if of.items().is_some() || of.ty().is_some_and(|ty| ty.scalar().is_none()) {
             "a list"
-        } else if node.get("fields").is_some() {
+        } else if of.fields().is_some() {
             "an object"
-        } else if node.get("enum").is_some() {
+        } else if of.words().is_some() {
             "an enumeration"
-        } else if node.get("schema").is_some() {
+        } else if of.schema().is_some() {
             "a JSON Schema"
         } else {
-            match node.get("type").and_then(Node::scalar).map(short_type) {
+            match of.ty().and_then(|ty| ty.0.scalar()).map(short_type) {
                 Some((word, _)) => word,
-                None if node.get("default").is_some() => return,
+                None if of.default().is_some() => return,
                 None => "string",
             }
         };
-        for (key, _) in node.entries() {
+        for (key, _) in of.0.entries() {
             let fits = match &*key.name {
                 "minimum" | "maximum" => matches!(kind, "integer" | "number"),
                 "pattern" => kind == "string",
@@ -436,7 +435,12 @@ pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
     }
 }
 
-fn list_of_words(kinds: &[Ty]) -> String {
+/// Returns the first alternative of a choice that a value looks like.
+pub(crate) fn chosen(node: &Node, ty: &'static Ty) -> Option<&'static Ty> {
+    ty.alternatives().into_iter().find(|ty| fits(node, ty))
+}
+
+fn list_of_words(kinds: &[&Ty]) -> String {
     let mut words: Vec<&str> = Vec::new();
     for kind in kinds {
         let word = match kind {
@@ -455,7 +459,7 @@ fn list_of_words(kinds: &[Ty]) -> String {
             Ty::Type => "a type",
             Ty::List(_) => "a list",
             Ty::Map(_) | Ty::Names(_) => "a map",
-            Ty::Table(table) => table.words,
+            Ty::Table(table) => table().words,
             Ty::Data | Ty::Any => "a value",
             Ty::Or(_) => continue,
         };

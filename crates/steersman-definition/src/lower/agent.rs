@@ -1,6 +1,7 @@
 //! Lowers agents, model-driven, routed and plain: their tools, contexts, limits and routes.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::{self, Section as _};
 use super::super::shape;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node, Span};
@@ -52,7 +53,7 @@ impl Lower<'_> {
             return self.only_with(node, "run", &["args"]);
         };
         for (key, _) in node.entries() {
-            let known = super::super::keys::AGENT.key(&key.name);
+            let known = keys::agent::Agent::table().key(&key.name);
             let other = ["route", "person", "run", "override"].contains(&&*key.name);
             let fits = &*key.name == kind || keys.contains(&&*key.name) || other;
             if !fits && known.is_some() {
@@ -368,9 +369,7 @@ impl Lower<'_> {
                 if short == "text" {
                     return None;
                 }
-                let known = super::super::keys::SHORT
-                    .iter()
-                    .any(|(word, _)| *word == short);
+                let known = keys::SHORT.iter().any(|(word, _)| *word == short);
                 if !known {
                     let at = self.place(node.span);
                     let words = "`text`, a type, `state.NAME`";
