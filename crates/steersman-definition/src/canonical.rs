@@ -24,21 +24,9 @@ pub(crate) fn source(
     definition.insert("steersman".into(), Json::from(1));
     definition.insert("name".into(), Json::from(name));
     for key in File::table().keys {
-        let value = match merged.sections.get(key.name) {
-            Some(entries) if !entries.is_empty() => canon.map(entries, &key.ty),
-            Some(_) => continue,
-            None => match key.name {
-                "entry" => merged
-                    .main
-                    .get("entry")
-                    .map(|node| canon.value(node, &key.ty)),
-                _ => merged
-                    .settings
-                    .get(key.name)
-                    .map(|node| canon.value(node, &key.ty)),
-            }
-            .unwrap_or(Json::Null),
-        };
+        let node = merged.file().0.get(key.name);
+        let node = node.filter(|_| !["name", "tests"].contains(&key.name));
+        let value = node.map_or(Json::Null, |node| canon.value(node, &key.ty));
         if !value.is_null() {
             definition.insert(key.name.into(), value);
         }

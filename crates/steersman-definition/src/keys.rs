@@ -31,6 +31,7 @@ pub(crate) mod route;
 pub(crate) mod test;
 pub(crate) mod tool;
 
+use super::source::{Node, Span, Value};
 use kinds::{Any, Flag, List, Map, Millis, Path, Read, Real, Template, Text, Type, Word, words};
 use steersman_machine::interaction::{Class, Reduce};
 
@@ -149,10 +150,19 @@ impl Table {
     }
 }
 
+static EMPTY: Node = Node {
+    span: Span::NONE,
+    value: Value::Map(Vec::new()),
+};
+
 /// A view of a node by its keys.
 pub(crate) trait Section<'a>: Read<'a> {
     /// Returns the table of keys.
     fn table() -> &'static Table;
+    /// Returns a view of no keys: all have their defaults.
+    fn empty() -> Self {
+        Self::read(&EMPTY)
+    }
 }
 
 /// Makes sections; see the head of this module.

@@ -18,10 +18,6 @@ mod diagnostic;
 pub mod expect;
 mod explain;
 pub mod import;
-#[expect(
-    dead_code,
-    reason = "the lowering moves to these views section by section"
-)]
 mod keys;
 mod load;
 mod lower;
@@ -209,7 +205,7 @@ fn run(
     lowered.network.leads = check::leads(&lowered);
     found.extend(check::check(&sources, &merged, &lowered, whole));
     broken.extend(set_aside(&merged, &lowered, &mut found));
-    for (key, _) in &merged.tests {
+    for (key, _) in keys::kinds::each(merged.file().tests()) {
         let file = sources.path(key.span);
         if file.is_some_and(|file| broken.contains(&**file)) {
             lowered.tests.remove(&*key.name);

@@ -1,6 +1,8 @@
 //! Checks of effects and people: the people that can be asked, tools that write the same entry, descriptions for models.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::agent::Limits;
+use super::super::keys::kinds::{Or, each};
 use super::super::lower::{Sort, constant_misfit};
 use super::super::source::{Key, Span};
 use super::Check;
@@ -42,16 +44,15 @@ impl Check<'_> {
 
     /// Reports models without a price if a limit of money is set. The model of provider `auto` is checked when a session starts.
     fn prices(&mut self) {
-        let merged = self.merged;
-        let of_agents = merged.section("agents").iter().map(|(_, node)| node);
-        let limits = of_agents.filter_map(|node| node.get("limits"));
-        let mut limits = merged.settings.get("limits").into_iter().chain(limits);
-        let Some(cost) = limits.find_map(|limits| limits.get("cost")) else {
+        let file = self.merged.file();
+        let of_agents = each(file.agents()).filter_map(|(_, agent)| agent.limits());
+        let mut limits = file.limits().into_iter().chain(of_agents);
+        let Some(cost) = limits.find_map(Limits::cost) else {
             return;
         };
-        let limit = self.place(cost.span);
+        let limit = self.place(cost.0.span);
         let lowered = self.lowered;
-        let models = merged.section("models").iter();
+        let models = each(file.models());
         let models: BTreeMap<&str, &Key> = models.map(|(key, _)| (&*key.name, key)).collect();
         for name in lowered.network.all_models() {
             let def = &lowered.network.models[name];
@@ -148,7 +149,7 @@ impl Check<'_> {
             if let Some(class @ (Class::Idempotent | Class::Unsafe)) = class {
                 let declared = lowered.declared.get(name).map(|declared| declared.item);
                 let at = self
-                    .key_within(name, "probe")
+                    .written_probe(name)
                     .or(declared)
                     .and_then(|span| self.place(span));
                 self.say(Diagnostic::probe_class(at, probe, class.word()));
@@ -221,10 +222,12 @@ impl Check<'_> {
         }
     }
 
-    /// Returns the span of the value of a key in a tool's `on_doubt`.
-    fn key_within(&self, tool: &Name, key: &str) -> Option<Span> {
-        let node = self.entry_of("tools", tool)?;
-        Some(node.get("on_doubt")?.get(key)?.span)
+    /// Returns the place where a tool names its probe.
+    fn written_probe(&self, tool: &Name) -> Option<Span> {
+        match self.written.tools.get(&**tool)?.on_doubt()? {
+            Or::Other(doubt) => Some(doubt.probe()?.span),
+            Or::One(_) => None,
+        }
     }
 
     /// Reports tools that one answer may call together and that write the same entry, with one warning for each entry.

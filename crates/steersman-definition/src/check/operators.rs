@@ -207,9 +207,10 @@ impl Walker<'_, '_> {
 
     /// Returns a patch that adds the missing `type` of a config value which is compared with a number.
     fn config_type(&self, name: &str, known: &Known, other: &Known) -> Option<super::super::Patch> {
-        let node = self.check.entry_of("config", name)?;
+        let config = self.check.written.config.get(name)?;
+        let node = config.0;
         let wanted = matches!(other.kind, Kind::Integer | Kind::Number).then_some("number")?;
-        if node.get("type").is_some() || known.kind != Kind::Text {
+        if config.ty().is_some() || known.kind != Kind::Text {
             return None;
         }
         let (first, _) = node.entries().first()?;
@@ -226,9 +227,8 @@ impl Walker<'_, '_> {
             format!("\n{}", " ".repeat(place.position().1 - 1))
         };
         let mut changes = vec![(place, format!("type: {wanted}{separator}"))];
-        let default = node
-            .get("default")
-            .and_then(|node| Some((node, node.scalar()?)));
+        let default = config.default().map(|default| default.0);
+        let default = default.and_then(|node| Some((node, node.scalar()?)));
         if let Some((node, scalar)) = default {
             let number = matches!(
                 super::super::source::plain(&scalar.text),

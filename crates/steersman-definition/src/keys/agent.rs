@@ -7,6 +7,7 @@ use super::kinds::{
 use super::route::Route;
 use super::section;
 use super::tool::{Approve, Requires};
+use crate::source::Node;
 use steersman_machine::network::{OnLimit, Part, Per, Turns};
 use steersman_machine::search::{BRANCHES, DEPTH, Method};
 
@@ -52,9 +53,10 @@ section! {
             "`chat`, `react`, `refact` (`react` with a reflection after each action), or one registered in Rust.";
         modes: Names<'a, Mode<'a>>,
             "Variants of the agent, of which one is in force. What a mode does not say is the agent's.";
-        start: Name<'a> | "first of `modes`", "First mode.";
+        start: Name<'a> | "first of `modes`", "First mode.", with ["modes"] "an agent without `modes`";
         exits: List<'a, ModeExit<'a>>,
-            "Beside `modes`: what leads out of every mode. Looked at ahead of the mode's own; one that leads to the mode in force is passed over.";
+            "Beside `modes`: what leads out of every mode. Looked at ahead of the mode's own; one that leads to the mode in force is passed over.",
+            with ["modes"] "an agent without `modes`";
         before: List<'a, Before<'a>>, "Tools that run ahead of every turn, together: `before.NAME` in templates.";
         extract: List<'a, Name<'a>>,
             "State entries filled from each new message by one model call, ahead of everything else (of a routed agent ahead of its decision). The model is `small` if one is declared, else `default`. A value that does not fit is left out, and the result says so.";
@@ -73,7 +75,7 @@ section! {
         route: Route<'a>, "A routed agent.";
         person: Person<'a>, "A person.";
         run: Name<'a>, "No model: one call of this tool.";
-        args: Map<'a, Data<'a>> | "its own arguments", "For `run`.";
+        args: Map<'a, Data<'a>> | "its own arguments", "For `run`.", with ["run"] "an agent without `run`";
         overrides as "override": Flag<'a> = false, "Replaces one of an imported file.";
     }
     at_most one of ["route", "person", "run"];
@@ -262,8 +264,8 @@ section! {
     }
 
     /// A bound that is never exceeded, so it has neither a period nor an outcome.
-    Bound<'a>: "Bound", "a bound", short [Whole<'a, 1>, Long<Self>] max {
-        max: Whole<'a, 1>, required "At most.";
+    Bound<'a>: "Bound", "a bound", short [Few<'a, 1>, Long<Self>] max {
+        max: Few<'a, 1>, required "At most.";
     }
 
     /// A limit whose maximum is a duration.
@@ -282,5 +284,13 @@ section! {
             "Counted since the message that is being answered, the call that is being served (at the root: as `session`), or the agent's start.";
         on_limit: Word<'a, OnLimit> | "as in Limits",
             "`answer`: one last model call with tools off (a routed root fails); `fail`; `finish`: ends with what it has; `ask`: a person may allow as much again from there.";
+    }
+}
+
+impl<'a> ToolUse<'a> {
+    /// Returns the place where the tool, agent or set is named.
+    pub(crate) fn what(self) -> &'a Node {
+        let tool = self.tool().map(|tool| tool.0);
+        tool.or(self.agent().map(|agent| agent.0)).unwrap_or(self.0)
     }
 }

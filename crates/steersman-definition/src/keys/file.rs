@@ -3,11 +3,12 @@
 use super::agent::{Agent, Context, Limits};
 use super::kinds::{
     Any, Data, Expr, Few, Flag, List, Long, Many, Map, Millis, Money, Name, Names, Or, Path, Rate,
-    Real, Template, Text, Type, Whole, Word, words,
+    Real, Template, Text, Type, Whole, Word, each, words,
 };
 use super::section;
 use super::test::Test;
 use super::tool::{Render, Tool};
+use crate::source::Key;
 use steersman_machine::interaction::Class;
 use steersman_machine::network::{CallStyle, ModelRetry as Retry, Provider};
 
@@ -35,7 +36,7 @@ section! {
         name: Text<'a> | "file or folder name", "Name of the network.";
         description: Text<'a>, "One line for lists.";
         import: List<'a, Path<'a>>, "Other files of this format, merged into this one.";
-        timezone: Text<'a> | "UTC", "Zone of `now`, of `until` and of dates.";
+        timezone: Text<'a> = "UTC".to_owned(), "Zone of `now`, of `until` and of dates.";
         config: Names<'a, Config<'a>>, "Plain values, `config.NAME`.";
         secrets: Names<'a, Secret<'a>>, "Handles, usable in transport fields only.";
         models: Names<'a, Model<'a>> | "default: auto", "Models by name.";
@@ -152,5 +153,21 @@ section! {
         agent: Name<'a> | "entry", "Who begins.";
         args: Map<'a, Data<'a>>, "Arguments for the agent's parameters.";
         message: Template<'a>, "The first message.";
+    }
+}
+
+impl<'a> File<'a> {
+    /// Returns the tool of a name.
+    pub(crate) fn tool(self, name: &str) -> Option<Tool<'a>> {
+        self.tools()?.get(name)
+    }
+    /// Returns the agent or person of a name.
+    pub(crate) fn agent(self, name: &str) -> Option<Agent<'a>> {
+        self.agents()?.get(name)
+    }
+    /// Returns all state entries: those of the file, then those of its agents.
+    pub(crate) fn all_state(self) -> impl Iterator<Item = (&'a Key, Type<'a>)> {
+        let own = each(self.agents()).flat_map(|(_, agent)| each(agent.state()));
+        each(self.state()).chain(own)
     }
 }

@@ -28,12 +28,12 @@ pub(crate) trait Valued<'a>: Read<'a> {
     fn written(value: Self::Value) -> String;
 }
 
-/// The value of a key that has a default, with its place if the key is written.
+/// The value of a key that has a default.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Given<'a, V> {
     /// The written value; `None` if the key is absent.
     pub at: Option<&'a Node>,
-    /// The value, or the default if the key is absent or has no value of its type.
+    /// The value: the default if the key is absent or has no value of its type.
     pub value: V,
 }
 
@@ -216,7 +216,7 @@ impl<'a> Valued<'a> for Millis<'a> {
             (60_000, "m"),
             (1_000, "s"),
         ];
-        let fits = |(unit, _): &&(u64, _)| value % unit == 0 && value / unit >= 2;
+        let fits = |(unit, _): &&(u64, _)| value.is_multiple_of(*unit) && value / unit >= 2;
         let (unit, word) = units.iter().find(fits).unwrap_or(&(1, "ms"));
         format!("{}{word}", value / unit)
     }
@@ -229,7 +229,7 @@ impl<'a> Valued<'a> for Size<'a> {
     }
     fn written(value: usize) -> String {
         let units = [(1 << 20, "MiB"), (1 << 10, "KiB")];
-        let fits = |(unit, _): &&(usize, _)| value % unit == 0;
+        let fits = |(unit, _): &&(usize, _)| value.is_multiple_of(*unit);
         let (unit, word) = units.iter().find(fits).unwrap_or(&(1, "B"));
         format!("{}{word}", value / unit)
     }

@@ -33,14 +33,21 @@ section! {
         handoff: Names<'a, List<'a, Name<'a>>>, "Who may hand over to whom; `[]`: to nobody.";
         pick: List<'a, Choice<'a>>, "A model picks, or says that all is done.";
         native: Or<Whole<'a, 0>, Text<'a>>, "A router in Rust, registered under the agent's name; its version.";
-        start: Name<'a> | "first entry", "First state, or first speaker of `handoff`.";
-        default: Name<'a>, "`tasks`: who speaks when no task is chosen. Answers once, never keeps the floor.";
-        model: Name<'a> | "default", "Of judge, `by_model`, `pick`, orchestrator.";
-        system: Prompt<'a> | "built in", "Of `pick`.";
-        orchestrator: Orchestrator<'a>, "`tasks`: who is asked which task a message is about.";
+        start: Name<'a> | "first entry", "First state, or first speaker of `handoff`.",
+            with ["states", "handoff"] "this kind of route";
+        default: Name<'a>, "`tasks`: who speaks when no task is chosen. Answers once, never keeps the floor.",
+            with ["tasks"] "this kind of route";
+        model: Name<'a> | "default", "Of judge, `by_model`, `pick`, orchestrator.",
+            with ["states", "tasks", "pick", "rules"] "this kind of route";
+        system: Prompt<'a> | "built in", "Of `pick`.",
+            with ["pick", "rules"] "this kind of route";
+        orchestrator: Orchestrator<'a>, "`tasks`: who is asked which task a message is about.",
+            with ["tasks"] "this kind of route";
         go_on as "continue": Word<'a, GoOn> = GoOn::default(),
-            "`tasks`: what follows a task that is done: what was asked for, what a model says is left, nothing.";
-        on_change: Word<'a, OnChange> = OnChange::default(), "`tasks`: the user wants something else in the middle of a task.";
+            "`tasks`: what follows a task that is done: what was asked for, what a model says is left, nothing.",
+            with ["tasks"] "this kind of route";
+        on_change: Word<'a, OnChange> = OnChange::default(), "`tasks`: the user wants something else in the middle of a task.",
+            with ["tasks"] "this kind of route";
         on_failed: Or<Word<'a, Failed>, Name<'a>> | "`fail`; `tasks`: the default; `states`: `continue`", "A member failed.";
         on_unusable: Unusable<'a> | "2 retries; then `tasks`: the default, `states`: `stay`, else it fails",
             "The routing model's answer cannot be used.";

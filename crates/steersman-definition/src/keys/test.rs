@@ -1,6 +1,9 @@
 //! Keys of tests.
 
-use super::kinds::{Any, Expr, Flag, List, Map, Millis, Name, Or, Path, Text, Whole, Word, words};
+use super::kinds::{
+    Any, Expr, Flag, List, Many, Map, Millis, Name, Or, Path, Real, Template, Text, Whole, Word,
+    words,
+};
 use super::section;
 use super::tool::Then;
 use crate::test::Resolve;
@@ -14,13 +17,39 @@ words! {
     Resolve: Done = "done", NotPerformed = "not_performed", Fail = "fail";
 }
 
+/// Answers, or outcomes, by name and in order.
+pub(crate) type Answers<'a> = Map<'a, List<'a, Any<'a>>>;
+
+section! {
+    /// A scripted answer that is no text. Scripts are data, so that the checks of shapes do not see it.
+    Answer<'a>: "Answer", "a scripted answer" {
+        text: Template<'a>, "The text.";
+        call: Many<'a, Map<'a, Any<'a>>>, "Calls: `TOOL: arguments`.";
+        output: Any<'a>, "A structured answer.";
+        accept: Flag<'a> = false, "A reviewer accepts.";
+        revise: Text<'a>, "A reviewer asks for this change.";
+        error: Text<'a>, "The call fails with this code.";
+        any: List<'a, Any<'a>>, "One of these answers is drawn.";
+        weights: List<'a, Real<'a>>, "How likely each answer of `any` is.";
+    }
+
+    /// The outcome of a tool, unless it is the result itself.
+    Outcome<'a>: "Outcome", "an outcome" {
+        error: Text<'a>, "It did not happen: the code.";
+        message: Text<'a>, "With `error`: what the model sees.";
+        unknown: Flag<'a> = false, "Nobody knows whether it happened.";
+        after: Millis<'a>, "How long it takes.";
+        result: Any<'a>, "The result.";
+    }
+}
+
 section! {
     /// A test.
     Test<'a>: "Test", "a test" {
         entry: Name<'a> | "the file's", "Who is talked to.";
         seed: Whole<'a, 0> = 1, "Of the session.";
-        script: Or<Map<'a, List<'a, Any<'a>>>, Path<'a>> | "the recording", "Answers by agent.";
-        tools: Map<'a, List<'a, Any<'a>>>, "Outcomes of tools, in order.";
+        script: Or<Answers<'a>, Path<'a>> | "the recording", "Answers by agent.";
+        tools: Answers<'a>, "Outcomes of tools, in order.";
         memory: List<'a, Remembered<'a>> | "nothing",
             "What is in memory before the first step. A test has a memory of its own.";
         steps: List<'a, Step<'a>>, "What happens.";
@@ -66,7 +95,7 @@ section! {
             with ["join"] "a step without `join`";
         then: Then<'a>, "With `join`: the tool that follows.",
             with ["join"] "a step without `join`";
-        script: Map<'a, List<'a, Any<'a>>>, "From here on.";
+        script: Answers<'a>, "From here on.";
         advance: Millis<'a>, "The clock.";
         kill: Text<'a>, "`random`, or a line.";
         resume: Flag<'a>, "After a kill.";

@@ -146,7 +146,7 @@ section! {
     Render<'a>: "Render", "`render`" {
         call: Template<'a> | "as called", "Instead of the call.";
         result: Template<'a> | "the tool's `result`", "Instead of the result.";
-        horizon: Or<Whole<'a, 1>, Horizon<'a>> | "none: for ever",
+        horizon: Or<Few<'a, 1>, Horizon<'a>> | "none: for ever",
             "How many of the agent's newest exchanges show it whole, at least. What is older goes in chunks, so that prefixes stay the same.";
         beyond: Word<'a, Beyond> | "stub; with `elide` and no `stub`: elide",
             "What becomes of it then: `drop` leaves call and result out, `stub` replaces the result, `summary` lets a model sum the results up, `elide` leaves arguments out alone.",
@@ -162,6 +162,6 @@ section! {
 
     /// A horizon.
     Horizon<'a>: "Horizon", "a horizon" {
-        own: Whole<'a, 1>, required "Counts the exchanges with this tool alone.";
+        own: Few<'a, 1>, required "Counts the exchanges with this tool alone.";
     }
 }
