@@ -17,12 +17,12 @@
 //! of the value with its place; `then.retry()` holds the number, 4 if the key is absent. A key that nothing reads is unused code, which
 //! the compiler reports.
 //!
-//! * `| "text"` is a default in words, where the lowering decides. `= value` is a default as code.
+//! * `= value` is a default as code. `| "text"` is a default in words, where the lowering decides; `=> function` gives these words.
 //! * `as "key"` gives the key where it is no name in Rust.
 //! * `with [keys] "place"` reports the key at a place that has none of these keys.
 //! * `short [..] key`: a value that is no map stands for the section with this key alone. `Long<Self>` is the map.
 //! * `ordered`: maps of such sections keep their order in the stored form.
-//! * `exactly one of [..];` or `at_most one of [..];` after the section: keys that exclude each other.
+//! * `exactly one of &[..];` or `at_most one of &[..];` after the section: keys that exclude each other.
 
 pub(crate) mod agent;
 pub(crate) mod file;
@@ -171,11 +171,11 @@ macro_rules! section {
         $(#[$doc:meta])+
         $name:ident<$a:lifetime>: $title:literal, $words:literal $(, short [$($form:ty),+] $at:ident)? $(; $ordered:ident)? {
             $(
-                $field:ident $(as $key:literal)? : $ty:ty $(| $default:literal)? $(= $value:expr)?,
+                $field:ident $(as $key:literal)? : $ty:ty $(| $default:literal)? $(= $value:expr)? $(=> $text:expr)?,
                 $($required:ident)? $about:literal $(, with [$($other:literal),+] $without:literal)?;
             )+
         }
-        $($how:ident one of [$($member:literal),+];)?
+        $($how:ident one of $members:expr;)?
     )+) => {$(
         $(#[$doc])+
         #[derive(Copy, Clone, Debug)]
@@ -189,11 +189,11 @@ macro_rules! section {
                     name: $crate::keys::section!(@key $field $($key)?),
                     ty: <$ty as $crate::keys::kinds::Read<$a>>::TY,
                     required: $crate::keys::section!(@is $($required)?),
-                    default: $crate::keys::section!(@default $a $ty; $($default)? $(= $value)?),
+                    default: $crate::keys::section!(@default $a $ty; $($default)? $(= $value)? $(=> $text)?),
                     doc: $about,
                     with: $crate::keys::section!(@with $([$($other),+] $without)?),
                 }),+],
-                one_of: &[$(($crate::keys::section!(@exactly $how), &[$($member),+]))?],
+                one_of: &[$(($crate::keys::section!(@exactly $how), $members))?],
                 ordered: $crate::keys::section!(@is $($ordered)?),
             };
 
@@ -236,6 +236,7 @@ macro_rules! section {
     (@with [$($other:literal),+] $without:literal) => { Some((&[$($other),+], $without)) };
     (@default $a:lifetime $ty:ty;) => { $crate::keys::Default::None };
     (@default $a:lifetime $ty:ty; $default:literal) => { $crate::keys::Default::Words($default) };
+    (@default $a:lifetime $ty:ty; => $text:expr) => { $crate::keys::Default::Value($text) };
     (@default $a:lifetime $ty:ty; = $value:expr) => {
         $crate::keys::Default::Value(|| <$ty as $crate::keys::kinds::Valued<$a>>::written($value))
     };
@@ -286,7 +287,7 @@ section! {
         reduce: Word<'a, Reduce> = Reduce::default(), "State only: how several writes of one exchange come together.";
         ask: Template<'a>, "Secret parameters: the question to the person.";
     }
-    at_most one of ["type", "fields", "items", "enum", "schema"];
+    at_most one of &["type", "fields", "items", "enum", "schema"];
 }
 
 /// Short names of types; `false` marks a reserved name.

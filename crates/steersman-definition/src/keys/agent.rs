@@ -2,13 +2,13 @@
 
 use super::kinds::{
     Any, Data, Documents, Expr, Few, Flag, List, Long, Many, Map, Millis, Money, Name, Names, Or,
-    Prompt, Real, Template, Text, Type, Whole, Word, words,
+    Prompt, Real, Template, Text, Type, Whole, Word, Words, words,
 };
 use super::route::Route;
 use super::section;
 use super::tool::{Approve, Requires};
 use crate::source::Node;
-use steersman_machine::network::{OnLimit, Part, Per, Turns};
+use steersman_machine::network::{self, Limits as Usual, OnLimit, Part, Per, Turns};
 use steersman_machine::search::{BRANCHES, DEPTH, Method};
 
 words! {
@@ -78,7 +78,7 @@ section! {
         args: Map<'a, Data<'a>> | "its own arguments", "For `run`.", with ["run"] "an agent without `run`";
         overrides as "override": Flag<'a> = false, "Replaces one of an imported file.";
     }
-    at_most one of ["route", "person", "run"];
+    at_most one of &["route", "person", "run"];
 
     /// A mode. Its keys are those of an agent that it may override, and its exits.
     Mode<'a>: "Mode", "a mode"; ordered {
@@ -101,7 +101,7 @@ section! {
         to: Name<'a>,
             required "A mode; or `finish`: the task ends with what was said last, and the next one begins in `start`.";
     }
-    exactly one of ["after_tool", "after_calls", "when"];
+    exactly one of &["after_tool", "after_calls", "when"];
 
     /// A tool that runs ahead of a turn.
     Before<'a>: "Before", "a tool that runs ahead of a turn", short [Text<'a>, Long<Self>] tool {
@@ -157,7 +157,7 @@ section! {
             "`fork`: when it is over: `all`, `any`, how many must end, or over `done`, `failed`, `open`, `answers`.";
         effects: Word<'a, Effects> = Effects::Dry, "`fork`: whether branches act.";
     }
-    exactly one of ["tool", "agent"];
+    exactly one of &["tool", "agent"];
 
     /// A search.
     Search<'a>: "Search", "a search" {
@@ -177,7 +177,7 @@ section! {
             "What sampling begins from: each branch has a seed of its own, for models whose parameters have a `seed`, and for scripts.";
         effects: Word<'a, Effects> = Effects::Dry, "Whether tools that touch the world run on the branches.";
     }
-    exactly one of ["score", "by"];
+    exactly one of &["score", "by"];
 
     /// The budget of a search.
     SearchBudget<'a>: "SearchBudget", "the budget of a search" {
@@ -201,7 +201,7 @@ section! {
         to: Name<'a>, "In a route: the member who acts instead.";
         say: Template<'a>, "Told to the other side, where nothing is answered in their place.";
     }
-    at_most one of ["text", "say"];
+    at_most one of &["text", "say"];
 
     /// A context.
     Context<'a>: "Context", "a context" {
@@ -225,18 +225,18 @@ section! {
     /// root and so all agents. If an agent reaches a limit of an agent above it, it ends; the agent above applies the outcome
     /// of the limit when it moves next.
     Limits<'a>: "Limits", "limits" {
-        model_calls: Limit<'a> | "50 per answer, `answer`",
+        model_calls: Limit<'a> => || usual(Usual::standard(false).model_calls),
             "Model calls. The default counts the agent's own; what is written counts those of all it started, too.";
-        agent_calls: Limit<'a> | "100 per answer, `answer`",
+        agent_calls: Limit<'a> => || usual(Usual::standard(false).agent_calls),
             "Calls of agents, counted like model calls. One more is refused with a result; where it was asked for, the limit is reached.";
-        parallel: Bound<'a> | "8", "Calls of one exchange at once; the rest waits. At the top: of every agent.";
-        depth: Bound<'a> | "5",
+        parallel: Bound<'a> => || Usual::standard(false).parallel.to_string(), "Calls of one exchange at once; the rest waits. At the top: of every agent.";
+        depth: Bound<'a> => || network::DEPTH.to_string(),
             "How deep agents may stand, the root at 1; a deeper call is refused with a result. The least counts of what is written at the agent, above it and at the top.";
-        ticks: Limit<'a> | "10000 per answer, `fail`",
+        ticks: Limit<'a> => || usual(Usual::standard(false).ticks),
             "Commits that move the agent; what is written counts those that move any it started, too.";
-        same_call: AnswerLimit<'a> | "3 per answer, `answer`",
+        same_call: AnswerLimit<'a> => || usual(Usual::standard(false).same_call),
             "The same calls with the same arguments and results in a row. Of a route: the same choice over unchanged state (`2`, `fail`). At the top: of every agent.";
-        corrections: AnswerLimit<'a> | "3 per answer, `fail`",
+        corrections: AnswerLimit<'a> => || usual(Usual::standard(false).corrections),
             "Arguments and answers that could not be used. At the top: of every agent.";
         wall_time: TimeLimit<'a> | "none; per session, `fail`",
             "Time since it began. Per answer without the time in which nothing but people and waits keeps it; a call that waits for approval counts as one that runs.";
@@ -285,6 +285,11 @@ section! {
         on_limit: Word<'a, OnLimit> | "as in Limits",
             "`answer`: one last model call with tools off (a routed root fails); `fail`; `finish`: ends with what it has; `ask`: a person may allow as much again from there.";
     }
+}
+
+/// Returns a limit in words.
+fn usual(limit: network::Limit) -> String {
+    format!("{} per {}, `{}`", limit.max, limit.per, limit.then.word())
 }
 
 impl<'a> ToolUse<'a> {

@@ -82,7 +82,7 @@ section! {
         file: Text<'a>, "Content of a file, last newline cut.";
         optional: Flag<'a> = false, "Unset renders as an absent header or field.";
     }
-    exactly one of ["env", "file"];
+    exactly one of &["env", "file"];
 
     /// A model.
     Model<'a>: "Model", "a model", short [Long<Self>, Word<'a, Provider>] provider {
@@ -137,7 +137,7 @@ section! {
         timeout: Millis<'a> = 60_000, "Of one attempt.";
         overrides as "override": Flag<'a> = false, "Replaces one of an imported file.";
     }
-    exactly one of ["url", "command"];
+    exactly one of &["url", "command"];
 
     /// An event.
     Event<'a>: "Event", "an event" {

@@ -6,7 +6,7 @@ use super::kinds::{
 };
 use super::section;
 use super::tool::Requires;
-use steersman_machine::network::{GoOn, OnChange, Order};
+use steersman_machine::network::{GoOn, OnChange, Order, RouterKind};
 
 words! {
     /// Reaction to a member that failed, apart from naming another one.
@@ -52,7 +52,7 @@ section! {
         on_unusable: Unusable<'a> | "2 retries; then `tasks`: the default, `states`: `stay`, else it fails",
             "The routing model's answer cannot be used.";
     }
-    exactly one of ["rules", "sequence", "states", "tasks", "handoff", "pick", "native"];
+    exactly one of RouterKind::KEYS;
 
     /// A rule.
     Rule<'a>: "Rule", "a rule" {
@@ -61,7 +61,7 @@ section! {
         pick: List<'a, Choice<'a>>, "A model picks.";
         model: Name<'a> | "the route's", "The model that picks.";
     }
-    exactly one of ["to", "pick"];
+    exactly one of &["to", "pick"];
 
     /// A choice.
     Choice<'a>: "Choice", "a choice", short [Name<'a>, Long<Self>] agent {
@@ -110,7 +110,7 @@ section! {
         after_messages: Few<'a, 1>, "So many messages were said in the state.";
         to: Name<'a>, required "A state, or `finish`.";
     }
-    exactly one of ["when", "judge", "after_messages"];
+    exactly one of &["when", "judge", "after_messages"];
 
     /// A task.
     Task<'a>: "Task", "a task"; ordered {

@@ -63,7 +63,7 @@ section! {
         parallel: Few<'a, 1> = 8, "At once, per process.";
         overrides as "override": Flag<'a> = false, "Replaces one of an imported file.";
     }
-    at_most one of ["http", "command", "native", "wait", "ask", "send"];
+    at_most one of &["http", "command", "native", "wait", "ask", "send"];
 
     /// A request.
     Http<'a>: "Http", "a request" {
@@ -80,7 +80,7 @@ section! {
         rate: Rate<'a, false> | "none",
             "How often it is sent at most: `5/s`, `100/min`. All tools and sessions of a process that ask one host at one rate share a limiter.";
     }
-    at_most one of ["json", "form", "file"];
+    at_most one of &["json", "form", "file"];
 
     /// A precondition.
     Requires<'a>: "Requires", "a precondition", short [Expr<'a>, Long<Self>] that {
@@ -140,7 +140,7 @@ section! {
         timeout: Millis<'a> | "none", "How long at most.";
         on_timeout: Template<'a> | "error `timeout`", "The result instead.";
     }
-    at_most one of ["event", "time", "until", "branches", "ticks", "any", "all"];
+    at_most one of &["event", "time", "until", "branches", "ticks", "any", "all"];
 
     /// The form of calls and results in a context.
     Render<'a>: "Render", "`render`" {

@@ -21,13 +21,8 @@ use steersman_machine::network::{
     ServerUse, ToolChoice, ToolUse, Type, wire_name,
 };
 
-/// Names of the built-in nets; `false` means reserved. Other nets are registered in Rust.
-const NETS: [(&str, bool); 4] = [
-    ("chat", true),
-    ("react", true),
-    ("refact", true),
-    ("plan_execute", false),
-];
+/// Name of a net that is reserved. Nets that are not built in are registered in Rust.
+const RESERVED_NET: &str = "plan_execute";
 
 impl Lower<'_> {
     /// Reports keys that have no meaning for this kind of agent.
@@ -76,7 +71,7 @@ impl Lower<'_> {
         let mut state = self.state_of(name, agent, entry.contains(name), &scope);
         let uses_todo = super::modes::all_tools(agent).any(|used| {
             let name = used.tool().map_or(used.0, |tool| tool.0).as_text();
-            name.is_some_and(|name| &**name == "todo")
+            name.map(|name| &**name) == BuiltIn::TodoAdd.set()
         });
         if uses_todo && !self.out.entries.contains("todo") {
             state.push(("todo".into(), builtin::todo_list()));
@@ -295,7 +290,7 @@ impl Lower<'_> {
         let Some((written, name)) = written.and_then(|of| Some((of, of.text()?.clone()))) else {
             return "chat".into();
         };
-        if NETS.contains(&(&name, false)) {
+        if &*name == RESERVED_NET {
             let at = self.place(written.span);
             self.say(Diagnostic::reserved(at, &format!("the net `{name}`")));
         }
@@ -464,7 +459,7 @@ impl Lower<'_> {
             return vec![self.tool_use(used, of, scope)];
         }
         self.out.builtins.extend(&tools);
-        if &*name == "ask" {
+        if tools.contains(&BuiltIn::AskUser) {
             self.out.by_user.push(what.span);
         }
         let settings = self.tool_use(used, Offer::Tool(name), scope);
@@ -535,7 +530,7 @@ impl Lower<'_> {
             let at = self.place(when.span);
             self.say(Diagnostic::moving_tools(at));
         }
-        if &*name != "fork" {
+        if &*name != BuiltIn::Fork.name() {
             for key in ["choose", "join", "effects"] {
                 self.meaningless(used, key, "anything but `fork`");
             }

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use steersman_machine::ids::Name;
 use steersman_machine::network::{
     Asks, Begin, BuiltIn, Choosable, Desk, Exit, ExitCause, ExitTo, FINISH, Fallback, Graph,
-    Handoff, OnFailed, Orchestrator, Route, RouteBy, Rule, RuleTo, Seen, Speaker, StateNode, Task,
-    Unusable, ViewDef,
+    Handoff, OnFailed, Orchestrator, Route, RouteBy, RouterKind, Rule, RuleTo, Speaker, StateNode,
+    Task, Unusable, ViewDef,
 };
 
 impl Lower<'_> {
@@ -20,13 +20,7 @@ impl Lower<'_> {
         let by = self.route_by(agent, route, scope);
         let on_failed = self.on_failed(agent, route, &by);
         let unusable = self.unusable(agent, route.on_unusable(), &by);
-        let seen = match by {
-            RouteBy::States(_) | RouteBy::Tasks(_) | RouteBy::Handoff(_) => Seen::Shared,
-            RouteBy::Rules(_)
-            | RouteBy::Sequence(_)
-            | RouteBy::Native { .. }
-            | RouteBy::Pick(_) => Seen::Own,
-        };
+        let of = by.usual_view();
         self.meaningful_keys(route);
         self.somebody_to_choose(route);
         Route {
@@ -38,48 +32,52 @@ impl Lower<'_> {
             },
             on_failed,
             view: ViewDef {
-                of: seen,
-                window: None,
-                summary: None,
-                relevant: 0,
+                of,
+                ..ViewDef::default()
             },
         }
     }
 
     fn route_by(&mut self, agent: &Name, route: keys::Route<'_>, scope: &Scope) -> RouteBy {
-        if let Some(sequence) = route.sequence() {
-            RouteBy::Sequence(self.members(agent, sequence))
-        } else if let Some(native) = route.native() {
-            let native = native.node();
-            let version = native.as_text().map(ToString::to_string);
-            RouteBy::Native {
-                version: version.unwrap_or_default(),
-                members: self.all_others(agent, native.span),
-            }
-        } else if let Some(pick) = route.pick() {
-            RouteBy::Pick(self.choosable(agent, pick, scope))
-        } else if let Some(states) = route.states() {
-            RouteBy::States(self.graph(agent, route, states, scope))
-        } else if let Some(tasks) = route.tasks() {
-            RouteBy::Tasks(self.desk(agent, route, tasks, scope))
-        } else if let Some(handoff) = route.handoff() {
-            RouteBy::Handoff(self.handoff(agent, route, handoff))
-        } else {
-            RouteBy::Rules(self.rules(agent, route.rules(), scope))
-        }
+        // of several kinds, which are an error, the last one is looked at
+        let mut written = route.0.entries().iter().rev();
+        let kind = written.find_map(|(key, _)| RouterKind::of(&key.name));
+        let by = match kind.unwrap_or(RouterKind::Rules) {
+            RouterKind::Rules => Some(RouteBy::Rules(self.rules(agent, route.rules(), scope))),
+            RouterKind::Sequence => route
+                .sequence()
+                .map(|members| RouteBy::Sequence(self.members(agent, members))),
+            RouterKind::States => route
+                .states()
+                .map(|states| RouteBy::States(self.graph(agent, route, states, scope))),
+            RouterKind::Tasks => route
+                .tasks()
+                .map(|tasks| RouteBy::Tasks(self.desk(agent, route, tasks, scope))),
+            RouterKind::Handoff => route
+                .handoff()
+                .map(|peers| RouteBy::Handoff(self.handoff(agent, route, peers))),
+            RouterKind::Pick => route
+                .pick()
+                .map(|choices| RouteBy::Pick(self.choosable(agent, choices, scope))),
+            RouterKind::Native => route.native().map(|native| {
+                let native = native.node();
+                let version = native.as_text().map(ToString::to_string);
+                RouteBy::Native {
+                    version: version.unwrap_or_default(),
+                    members: self.all_others(agent, native.span),
+                }
+            }),
+        };
+        by.expect("its key is written")
     }
 
     /// Reports routes without members, and reserved names of states and tasks.
     fn somebody_to_choose(&mut self, route: keys::Route<'_>) {
-        let kinds = keys::Route::table()
-            .one_of
-            .iter()
-            .flat_map(|(_, kinds)| *kinds);
-        // a router in Rust names no members here
-        let kinds: Vec<&str> = kinds.copied().filter(|kind| *kind != "native").collect();
         for (key, value) in route.0.entries() {
             let empty = value.items().is_empty() && value.entries().is_empty();
-            if kinds.contains(&&*key.name) && empty && value.scalar().is_none() {
+            // a router in Rust names no members here
+            let kind = RouterKind::of(&key.name).filter(|kind| *kind != RouterKind::Native);
+            if kind.is_some() && empty && value.scalar().is_none() {
                 let at = self.place(key.span);
                 self.say(Diagnostic::nobody_to_choose(at, &key.name));
             }
@@ -102,17 +100,7 @@ impl Lower<'_> {
 
     fn on_failed(&mut self, agent: &Name, route: keys::Route<'_>, by: &RouteBy) -> OnFailed {
         let Some(written) = route.on_failed() else {
-            return match by {
-                RouteBy::States(_) => OnFailed::Continue,
-                RouteBy::Tasks(desk) => desk.default.clone().map_or(OnFailed::Fail, OnFailed::To),
-                // a rule that reads `route.last` handles failures itself
-                RouteBy::Rules(rules) if rules.iter().any(reads_last) => OnFailed::Continue,
-                RouteBy::Rules(_)
-                | RouteBy::Sequence(_)
-                | RouteBy::Native { .. }
-                | RouteBy::Pick(_)
-                | RouteBy::Handoff(_) => OnFailed::Fail,
-            };
+            return by.usual_on_failed();
         };
         match written {
             Or::One(word) if word.value() == Some(Failed::Continue) => OnFailed::Continue,
@@ -130,15 +118,7 @@ impl Lower<'_> {
         by: &RouteBy,
     ) -> Unusable {
         let written = written.unwrap_or_else(keys::Unusable::empty);
-        let otherwise = match by {
-            RouteBy::Tasks(Desk {
-                default: Some(name),
-                ..
-            }) => Fallback::Member(name.clone()),
-            RouteBy::States(_) => Fallback::Stay,
-            // ending the task here would give a result that no model chose
-            _ => Fallback::Fail,
-        };
+        let otherwise = by.usual_fallback();
         let to = match written.to() {
             None => otherwise,
             Some(to) => match to.text().map(|text| &**text) {
@@ -638,8 +618,4 @@ impl Lower<'_> {
             self.out.peers.extend(peers);
         }
     }
-}
-
-fn reads_last(rule: &Rule) -> bool {
-    rule.when.source.contains("route.last")
 }

@@ -10,10 +10,10 @@ use super::super::test::{
     Act, Answer, Expect, Gives, Kill, Remembered, Resolve, Script, Step, Test, ToolOutcome,
 };
 use super::super::{shape, source};
-use super::builtin;
 use super::{Lower, Sort};
 use std::collections::BTreeMap;
 use steersman_machine::ids::Name;
+use steersman_machine::interaction::Class;
 use steersman_machine::network::BuiltIn;
 use steersman_machine::rating::BEST;
 
@@ -230,7 +230,7 @@ impl Lower<'_> {
                 || self.of_server(&key.name)
                 // the results of these built-in tools depend on data outside the session
                 || BuiltIn::named(&key.name).is_some_and(|tool| {
-                    builtin::may_be_played(tool) && self.out.builtins.contains(&tool)
+                    tool.class() != Class::Pure && self.out.builtins.contains(&tool)
                 });
             if !is_tool {
                 let names = self.out.declared.iter();
