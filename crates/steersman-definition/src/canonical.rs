@@ -6,8 +6,8 @@
 
 use super::keys::file::File;
 use super::keys::{LongType, Section, Table, Ty};
-use super::load::{Merged, resolve};
-use super::source::{Key, Kind, Node, Sources, Value};
+use super::load::{Merged, prompt_path, resolve};
+use super::source::{Key, Node, Sources, Value};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ impl Canon<'_> {
                 .collect(),
             Ty::Map(_) | Ty::Names(_) => self.map(node.entries(), ty),
             Ty::Table(table) => self.table(node, table()),
-            Ty::Or(_) => match super::shape::chosen(node, ty) {
+            Ty::Or(_) => match ty.chosen(node) {
                 Some(ty) => self.value(node, ty),
                 None => node.to_json(),
             },
@@ -146,52 +146,5 @@ fn is_ordered(of: &Ty) -> bool {
         // only `handoff` is a map of lists of names
         Ty::List(of) => matches!(of, Ty::Name),
         _ => false,
-    }
-}
-
-/// Returns the path if a prompt is one: a single line without `{{` that ends in `.md`, `.txt` or `.j2`.
-pub(crate) fn prompt_path(node: &Node) -> Option<&Arc<str>> {
-    let scalar = node.scalar().filter(|scalar| scalar.kind == Kind::Text)?;
-    let text = &scalar.text;
-    let ending = [".md", ".txt", ".j2"];
-    let is_path = !text.contains('\n')
-        && !text.contains("{{")
-        && ending.iter().any(|ending| text.ends_with(ending));
-    is_path.then_some(text)
-}
-
-/// Collects all paths that a value names, as written, except imports.
-pub(crate) fn paths(node: &Node, table: &'static Table, into: &mut Vec<Arc<str>>) {
-    for (key, node) in node.entries() {
-        if let Some(key) = table.key(&key.name).filter(|key| key.name != "import") {
-            paths_in(node, &key.ty, into);
-        }
-    }
-}
-
-fn paths_in(node: &Node, ty: &'static Ty, into: &mut Vec<Arc<str>>) {
-    match ty {
-        Ty::Path => into.extend(node.as_text().cloned()),
-        Ty::Prompt => into.extend(prompt_path(node).cloned()),
-        Ty::Type if !node.entries().is_empty() => paths(node, LongType::table(), into),
-        Ty::Type => node
-            .items()
-            .iter()
-            .for_each(|node| paths_in(node, ty, into)),
-        Ty::List(of) => node
-            .items()
-            .iter()
-            .for_each(|node| paths_in(node, of, into)),
-        Ty::Map(of) | Ty::Names(of) => node
-            .entries()
-            .iter()
-            .for_each(|(_, node)| paths_in(node, of, into)),
-        Ty::Table(table) => paths(node, table(), into),
-        Ty::Or(_) => {
-            if let Some(ty) = super::shape::chosen(node, ty) {
-                paths_in(node, ty, into);
-            }
-        }
-        _ => {}
     }
 }

@@ -85,7 +85,12 @@ fn routers(lowered: &Lowered) -> BTreeMap<&Name, Option<&Name>> {
         agent.is_some_and(|agent| matches!(agent.does, Does::Route(_)))
     };
     let mut routers = BTreeMap::new();
-    for (from, to, _) in lowered.offers.iter().filter(|(from, ..)| routes(from)) {
+    for (from, to, _) in lowered
+        .facts
+        .offers
+        .iter()
+        .filter(|(from, ..)| routes(from))
+    {
         let one = routers.entry(to).or_insert(Some(from));
         *one = one.filter(|one| *one == from);
     }

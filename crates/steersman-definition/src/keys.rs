@@ -31,7 +31,7 @@ pub(crate) mod route;
 pub(crate) mod test;
 pub(crate) mod tool;
 
-use super::source::{Node, Span, Value};
+use super::source::{Kind, Node, Span, Value};
 use kinds::{Any, Flag, List, Map, Millis, Path, Read, Real, Template, Text, Type, Word, words};
 use steersman_machine::interaction::{Class, Reduce};
 
@@ -141,6 +141,41 @@ impl Ty {
             Self::Or(kinds) => kinds.iter().flat_map(Self::alternatives).collect(),
             one => vec![one],
         }
+    }
+
+    /// Returns true if a value looks like this alternative of a choice.
+    pub(crate) fn fits(&self, node: &Node) -> bool {
+        let scalar = node.scalar();
+        match self {
+            Self::Integer(_) => scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_))),
+            Self::Number | Self::Money => {
+                scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_) | Kind::Number(_)))
+            }
+            Self::Boolean => scalar.is_some_and(|s| matches!(s.kind, Kind::Bool(_))),
+            Self::Duration | Self::Size => scalar.is_some_and(|s| !s.text.contains("{{")),
+            Self::Word(words) => {
+                scalar.is_some_and(|s| words.iter().any(|(word, _)| *word == &*s.text))
+                    || scalar.is_some_and(|s| s.kind == Kind::Text && is_name(&s.text))
+                        && !matches!(words.first(), Some(("fail", _)))
+            }
+            Self::Text
+            | Self::Template
+            | Self::Prompt
+            | Self::Path
+            | Self::Documents
+            | Self::Name
+            | Self::Rate(_)
+            | Self::Expr => scalar.is_some_and(|s| s.kind != Kind::Null),
+            Self::List(_) => matches!(node.value, Value::List(_)),
+            Self::Map(_) | Self::Names(_) | Self::Table(_) => matches!(node.value, Value::Map(_)),
+            Self::Data | Self::Any | Self::Type => true,
+            Self::Or(kinds) => kinds.iter().any(|ty| ty.fits(node)),
+        }
+    }
+
+    /// Returns the first alternative of a choice that a value looks like.
+    pub(crate) fn chosen(&'static self, node: &Node) -> Option<&'static Self> {
+        self.alternatives().into_iter().find(|ty| ty.fits(node))
     }
 }
 
@@ -288,6 +323,14 @@ section! {
         ask: Template<'a>, "Secret parameters: the question to the person.";
     }
     at_most one of &["type", "fields", "items", "enum", "schema"];
+}
+
+/// Returns true if a text is a well-formed name: `[a-z][a-z0-9_]*`, at most 48 bytes.
+pub(crate) fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    name.len() <= 48
+        && bytes.next().is_some_and(|c| c.is_ascii_lowercase())
+        && bytes.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
 }
 
 /// Short names of types; `false` marks a reserved name.

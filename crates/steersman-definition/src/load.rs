@@ -5,8 +5,8 @@ use super::keys::agent::Agent;
 use super::keys::file::{File, Mcp};
 use super::keys::kinds::{Read, Text, each};
 use super::keys::tool::Tool;
-use super::keys::{Section, Ty};
-use super::source::{Files, Key, Node, Sources, Span, Value, parse};
+use super::keys::{LongType, Section, Table, Ty};
+use super::source::{Files, Key, Kind, Node, Sources, Span, Value, parse};
 use super::{shape, source};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -380,7 +380,7 @@ pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
         None => drop(wanted.insert(path.to_owned())),
         Some(node) => {
             let mut named: Vec<Arc<str>> = Vec::new();
-            super::canonical::paths(node, File::table(), &mut named);
+            paths(node, File::table(), &mut named);
             let resolved = named.iter().filter_map(|name| resolve(path, name));
             wanted.extend(resolved.filter(|path| files.text(path).is_none()));
         }
@@ -427,5 +427,52 @@ fn each_file(files: &Files, mut see: impl FnMut(&str, Option<&Node>)) {
             open.extend(import.as_text().and_then(|name| resolve(&path, name)));
         }
         see(&path, Some(&node));
+    }
+}
+
+/// Returns the path if a prompt is one: a single line without `{{` that ends in `.md`, `.txt` or `.j2`.
+pub(crate) fn prompt_path(node: &Node) -> Option<&Arc<str>> {
+    let scalar = node.scalar().filter(|scalar| scalar.kind == Kind::Text)?;
+    let text = &scalar.text;
+    let ending = [".md", ".txt", ".j2"];
+    let is_path = !text.contains('\n')
+        && !text.contains("{{")
+        && ending.iter().any(|ending| text.ends_with(ending));
+    is_path.then_some(text)
+}
+
+/// Collects all paths that a value names, as written, except imports.
+fn paths(node: &Node, table: &'static Table, into: &mut Vec<Arc<str>>) {
+    for (key, node) in node.entries() {
+        if let Some(key) = table.key(&key.name).filter(|key| key.name != "import") {
+            paths_in(node, &key.ty, into);
+        }
+    }
+}
+
+fn paths_in(node: &Node, ty: &'static Ty, into: &mut Vec<Arc<str>>) {
+    match ty {
+        Ty::Path => into.extend(node.as_text().cloned()),
+        Ty::Prompt => into.extend(prompt_path(node).cloned()),
+        Ty::Type if !node.entries().is_empty() => paths(node, LongType::table(), into),
+        Ty::Type => node
+            .items()
+            .iter()
+            .for_each(|node| paths_in(node, ty, into)),
+        Ty::List(of) => node
+            .items()
+            .iter()
+            .for_each(|node| paths_in(node, of, into)),
+        Ty::Map(of) | Ty::Names(of) => node
+            .entries()
+            .iter()
+            .for_each(|(_, node)| paths_in(node, of, into)),
+        Ty::Table(table) => paths(node, table(), into),
+        Ty::Or(_) => {
+            if let Some(ty) = ty.chosen(node) {
+                paths_in(node, ty, into);
+            }
+        }
+        _ => {}
     }
 }

@@ -23,7 +23,7 @@ use super::diagnostic::{Diagnostic, Place};
 use super::keys::Section;
 use super::keys::file::File;
 use super::keys::kinds::{self, each};
-use super::load::{Merged, resolve};
+use super::load::{Merged, prompt_path, resolve};
 use super::site::{Code, Scope, Site, Wants};
 use super::source::{Files, Kind, Node, Scalar, Sources, Span, Style, Value};
 use super::test::Test;
@@ -33,10 +33,17 @@ use steersman_machine::expression::{Expr, Template};
 use steersman_machine::ids::Name;
 use steersman_machine::network::{BuiltIn, Network};
 
-/// Result of lowering: the network, and the places that the checks need for their diagnostics.
+/// Result of lowering.
 pub(crate) struct Lowered {
     /// The network; digest and source are set later.
     pub network: Network,
+    /// The places that the checks need for their diagnostics.
+    pub facts: Facts,
+}
+
+/// Data that lowering collects in addition to the network.
+#[derive(Default)]
+pub(crate) struct Facts {
     /// Tests by name.
     pub tests: BTreeMap<String, Test>,
     /// All expressions and templates.
@@ -79,6 +86,18 @@ pub(crate) struct Lowered {
     pub ahead: Vec<(Name, Name, Span)>,
     /// State entries filled by extraction: the agent, the entry, the place.
     pub filled: Vec<(Name, Name, Span)>,
+    /// Built-in tools that agents are offered.
+    builtins: BTreeSet<BuiltIn>,
+    /// Agents that carry out a task of a route. They get the tools `done` and `need_help`.
+    desk: BTreeSet<Name>,
+    /// Agents that may hand off to others. They get the tool `handoff`.
+    peers: BTreeSet<Name>,
+    /// Tools of MCP servers that the definition names: server and tool.
+    remote: BTreeSet<(Name, Name)>,
+    /// Names of all state entries.
+    entries: BTreeSet<Name>,
+    /// Total size in bytes of the defaults of all state entries.
+    defaults: usize,
 }
 
 /// A declared name. Tools, agents and people share one namespace.
@@ -117,45 +136,7 @@ pub(crate) struct Lower<'a> {
     /// The merged definition.
     file: File<'a>,
     found: &'a mut Vec<Diagnostic>,
-    out: Side,
-}
-
-/// Data collected while lowering; see [`Lowered`] for fields without a comment.
-#[derive(Default)]
-struct Side {
-    tests: BTreeMap<String, Test>,
-    sites: Vec<Site>,
-    declared: BTreeMap<Name, Declared>,
-    offers: Vec<(Name, Name, Span)>,
-    states: BTreeMap<(Name, Name), Span>,
-    parameters: BTreeMap<(Name, Name), Span>,
-    config: BTreeMap<Name, Span>,
-    writes: Vec<(Name, Name, Span)>,
-    arguments: Vec<(Name, Name, Node)>,
-    files: BTreeMap<String, Arc<str>>,
-    /// Paths of test scripts, each with the files that name it.
-    scripts: BTreeMap<String, BTreeSet<String>>,
-    by_user: Vec<Span>,
-    choosers: Vec<(Name, Span)>,
-    reviewers: Vec<(Name, Span)>,
-    judges: Vec<(Name, Span)>,
-    searches: Vec<(Name, Span)>,
-    approves: Vec<(Name, Span)>,
-    starts: Vec<(Name, Span)>,
-    builtins: BTreeSet<BuiltIn>,
-    /// Agents that carry out a task of a route. They get the tools `done` and `need_help`.
-    desk: BTreeSet<Name>,
-    /// Agents that may hand off to others. They get the tool `handoff`.
-    peers: BTreeSet<Name>,
-    /// Tools of MCP servers that the definition names: server and tool.
-    remote: BTreeSet<(Name, Name)>,
-    /// Names of all state entries.
-    entries: BTreeSet<Name>,
-    /// Total size in bytes of the defaults of all state entries.
-    defaults: usize,
-    chosen: Vec<(Name, Name, Span)>,
-    ahead: Vec<(Name, Name, Span)>,
-    filled: Vec<(Name, Name, Span)>,
+    out: Facts,
 }
 
 /// Lowers a merged definition. `worth` is an expression from outside the definition that scores branches.
@@ -172,7 +153,7 @@ pub(crate) fn lower(
         merged,
         file: merged.file(),
         found,
-        out: Side::default(),
+        out: Facts::default(),
     };
     lower.declare();
     lower.floors();
@@ -180,53 +161,9 @@ pub(crate) fn lower(
     if let Some(score) = worth {
         lower.worth(network.entry.first(), score);
     }
-    let Side {
-        tests,
-        sites,
-        declared,
-        offers,
-        states,
-        parameters,
-        config,
-        writes,
-        arguments,
-        files,
-        scripts,
-        by_user,
-        choosers,
-        reviewers,
-        judges,
-        searches,
-        approves,
-        starts,
-        chosen,
-        ahead,
-        filled,
-        ..
-    } = lower.out;
     Lowered {
         network,
-        tests,
-        sites,
-        declared,
-        offers,
-        states,
-        parameters,
-        config,
-        writes,
-        arguments,
-        files,
-        scripts,
-        by_user,
-        choosers,
-        reviewers,
-        judges,
-        searches,
-        approves,
-        starts,
-        chosen,
-        ahead,
-        filled,
+        facts: lower.out,
     }
 }
 
@@ -482,7 +419,7 @@ impl Lower<'_> {
     /// Parses a prompt: a template, or the content of the file that the node names.
     fn prompt(&mut self, of: Option<kinds::Prompt<'_>>, scope: &Scope) -> Option<Template> {
         let node = of?.0;
-        if super::canonical::prompt_path(node).is_none() {
+        if prompt_path(node).is_none() {
             return self.template(node, Wants::Prefix, scope);
         }
         let (path, text) = self.text_of_file(node)?;

@@ -2,10 +2,9 @@
 //! are reported; later passes read well-formed parts and skip the rest.
 
 use super::diagnostic::Diagnostic;
-use super::keys::kinds::Read;
-use super::keys::{LongType, SHORT, Section, Table, Ty};
+use super::keys::kinds::{Millis, Money, Read, Size, Valued};
+use super::keys::{LongType, SHORT, Section, Table, Ty, is_name};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
-use steersman_machine::price;
 use steersman_machine::rate::Rate;
 
 /// Number of faults of one file after which its values are no longer checked.
@@ -140,7 +139,7 @@ impl Shape<'_> {
                 _ => self.wrong(node, "a name"),
             },
             Ty::Duration => match node.scalar() {
-                Some(scalar) if duration(&scalar.text).is_some() => {}
+                _ if Millis(node).value().is_some() => {}
                 Some(scalar) if scalar.kind != Kind::Null => {
                     let at = self.place(node.span);
                     let wanted = "a duration (`250ms`, `30s`, `15m`, `4h`, `3d`)";
@@ -150,7 +149,7 @@ impl Shape<'_> {
                 _ => self.wrong(node, "a duration"),
             },
             Ty::Size => match node.scalar() {
-                Some(scalar) if size(&scalar.text).is_some() => {}
+                _ if Size(node).value().is_some() => {}
                 Some(scalar) if scalar.kind != Kind::Null => {
                     let at = self.place(node.span);
                     let wanted = "a size (`512B`, `16KiB`, `4MiB`)";
@@ -160,7 +159,7 @@ impl Shape<'_> {
                 _ => self.wrong(node, "a size"),
             },
             Ty::Money => match node.scalar() {
-                Some(scalar) if money(scalar).is_some() => {}
+                _ if Money(node).micros().is_some() => {}
                 Some(scalar) if matches!(scalar.kind, Kind::Integer(_) | Kind::Number(_)) => {
                     let at = self.place(node.span);
                     let wanted = "an amount of money: not below 0, with at most four places";
@@ -190,7 +189,7 @@ impl Shape<'_> {
                 }
             }
             Ty::Table(table) => self.table(node, table()),
-            Ty::Or(_) => match chosen(node, ty) {
+            Ty::Or(_) => match ty.chosen(node) {
                 Some(ty) => self.value(node, ty),
                 None => self.wrong(node, &list_of_words(&ty.alternatives())),
             },
@@ -405,41 +404,6 @@ fn head(node: &Node) -> Span {
     }
 }
 
-/// Returns true if a value looks like this alternative of a choice.
-pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
-    let scalar = node.scalar();
-    match ty {
-        Ty::Integer(_) => scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_))),
-        Ty::Number | Ty::Money => {
-            scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_) | Kind::Number(_)))
-        }
-        Ty::Boolean => scalar.is_some_and(|s| matches!(s.kind, Kind::Bool(_))),
-        Ty::Duration | Ty::Size => scalar.is_some_and(|s| !s.text.contains("{{")),
-        Ty::Word(words) => {
-            scalar.is_some_and(|s| words.iter().any(|(word, _)| *word == &*s.text))
-                || scalar.is_some_and(|s| s.kind == Kind::Text && is_name(&s.text))
-                    && !matches!(words.first(), Some(("fail", _)))
-        }
-        Ty::Text
-        | Ty::Template
-        | Ty::Prompt
-        | Ty::Path
-        | Ty::Documents
-        | Ty::Name
-        | Ty::Rate(_)
-        | Ty::Expr => scalar.is_some_and(|s| s.kind != Kind::Null),
-        Ty::List(_) => matches!(node.value, Value::List(_)),
-        Ty::Map(_) | Ty::Names(_) | Ty::Table(_) => matches!(node.value, Value::Map(_)),
-        Ty::Data | Ty::Any | Ty::Type => true,
-        Ty::Or(kinds) => kinds.iter().any(|ty| fits(node, ty)),
-    }
-}
-
-/// Returns the first alternative of a choice that a value looks like.
-pub(crate) fn chosen(node: &Node, ty: &'static Ty) -> Option<&'static Ty> {
-    ty.alternatives().into_iter().find(|ty| fits(node, ty))
-}
-
 fn list_of_words(kinds: &[&Ty]) -> String {
     let mut words: Vec<&str> = Vec::new();
     for kind in kinds {
@@ -492,65 +456,4 @@ pub(crate) fn short_type(scalar: &Scalar) -> (&str, bool) {
         Some(rest) => (rest.trim(), true),
         None => (text, false),
     }
-}
-
-/// Returns true if a text is a well-formed name: `[a-z][a-z0-9_]*`, at most 48 bytes.
-pub(crate) fn is_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    name.len() <= 48
-        && bytes.next().is_some_and(|c| c.is_ascii_lowercase())
-        && bytes.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
-}
-
-/// Parses a size into bytes: `512B`, `16KiB`, `4MiB`. `None` if it is malformed, zero or too large.
-pub(crate) fn size(text: &str) -> Option<usize> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        _ => return None,
-    };
-    number
-        .parse::<usize>()
-        .ok()?
-        .checked_mul(factor)
-        .filter(|bytes| (1..=steersman_machine::bounds::ARTIFACT).contains(bytes))
-}
-
-/// Parses an amount of money into millionths. At most four decimal places are allowed: no price needs more, and JSON writes
-/// some longer numbers differently.
-pub(crate) fn money(scalar: &Scalar) -> Option<u64> {
-    match scalar.kind {
-        Kind::Integer(_) | Kind::Number(_) => {}
-        Kind::Null | Kind::Bool(_) | Kind::Text => return None,
-    }
-    let places = scalar
-        .text
-        .split_once('.')
-        .map_or(0, |(_, part)| part.len());
-    price::micros(&scalar.text).filter(|micros| places <= 4 && *micros <= MONEY_MAX)
-}
-
-/// Maximum amount of money in millionths: a thousand million units. Sums of such amounts stay far from overflow.
-const MONEY_MAX: u64 = 1_000_000_000 * 1_000_000;
-
-/// Parses a duration into milliseconds: `500ms`, `30s`, `5m`, `2h`, `7d`.
-pub(crate) fn duration(text: &str) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let factor = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    // a longer duration could not be added to a clock time
-    number
-        .checked_mul(factor)
-        .filter(|ms| *ms <= 100 * 366 * 86_400_000)
 }

@@ -33,10 +33,10 @@ impl Check<'_> {
     /// Reports `by: user` if an event may begin a session: such a session has no user.
     fn nobody_to_ask(&mut self) {
         let lowered = self.lowered;
-        let Some((event, declared)) = lowered.starts.first() else {
+        let Some((event, declared)) = lowered.facts.starts.first() else {
             return;
         };
-        for span in &lowered.by_user {
+        for span in &lowered.facts.by_user {
             let (at, declared) = (self.place(*span), self.place(*declared));
             self.say(Diagnostic::no_user(at, event, declared));
         }
@@ -83,7 +83,7 @@ impl Check<'_> {
     /// Reports `approve` on anything that does not run as a tool, because only calls of such tools are held for an approval.
     fn approvals(&mut self) {
         let lowered = self.lowered;
-        for (of, span) in &lowered.approves {
+        for (of, span) in &lowered.facts.approves {
             let tool = lowered.network.tools.get(of);
             let what = match tool.map(|tool| &tool.source) {
                 Some(
@@ -99,7 +99,7 @@ impl Check<'_> {
                 Some(Source::BuiltIn(_)) => "a tool of the engine",
                 // the pattern names all tools of an MCP server
                 None if of.ends_with(".*") => continue,
-                None => match lowered.declared.get(of).map(|declared| declared.sort) {
+                None => match lowered.facts.declared.get(of).map(|declared| declared.sort) {
                     Some(Sort::Tool) => continue,
                     Some(Sort::Agent) => "an agent: each of its tools may have one",
                     Some(Sort::Person) => "a person",
@@ -116,7 +116,7 @@ impl Check<'_> {
     fn choosers(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
-        for (tool, span) in &lowered.choosers {
+        for (tool, span) in &lowered.facts.choosers {
             let Some(tool) = network.tools.get(tool) else {
                 continue;
             };
@@ -147,7 +147,11 @@ impl Check<'_> {
             };
             let class = lowered.network.tools.get(probe).map(|tool| tool.effect);
             if let Some(class @ (Class::Idempotent | Class::Unsafe)) = class {
-                let declared = lowered.declared.get(name).map(|declared| declared.item);
+                let declared = lowered
+                    .facts
+                    .declared
+                    .get(name)
+                    .map(|declared| declared.item);
                 let at = self
                     .written_probe(name)
                     .or(declared)
@@ -160,7 +164,7 @@ impl Check<'_> {
     /// Reports tools that run ahead of a turn and whose class is not `pure` or `read`.
     fn ahead(&mut self) {
         let lowered = self.lowered;
-        for (_, tool, span) in &lowered.ahead {
+        for (_, tool, span) in &lowered.facts.ahead {
             let class = lowered.network.tools.get(tool).map(|tool| tool.effect);
             if let Some(class @ (Class::Idempotent | Class::Unsafe)) = class {
                 let at = self.place(*span);
@@ -192,7 +196,11 @@ impl Check<'_> {
             let class =
                 (tool.effect != Class::Idempotent).then(|| format!("is {}", tool.effect.word()));
             if let Some(why) = class.or(wants) {
-                let declared = lowered.declared.get(name).map(|declared| declared.item);
+                let declared = lowered
+                    .facts
+                    .declared
+                    .get(name)
+                    .map(|declared| declared.item);
                 let at = declared.and_then(|span| self.place(span));
                 self.say(Diagnostic::reach_class(at, &tool.name, &why));
             }
@@ -203,7 +211,7 @@ impl Check<'_> {
     fn arguments(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
-        for (of, name, node) in &lowered.arguments {
+        for (of, name, node) in &lowered.facts.arguments {
             let tool = network.tools.get(of).map(|tool| &tool.parameters);
             let agent = || network.agents.get(of).map(|agent| &agent.parameters);
             let Some(Parameters::Fields(fields)) = tool.or_else(agent) else {
@@ -213,7 +221,7 @@ impl Check<'_> {
                 continue;
             };
             if let Some(misfit) = constant_misfit(ty, node) {
-                let declared = lowered.parameters.get(&(of.clone(), name.clone()));
+                let declared = lowered.facts.parameters.get(&(of.clone(), name.clone()));
                 let declared = declared.and_then(|span| self.place(*span));
                 let misfit = misfit.under(name).to_string();
                 let at = self.place(node.span);
@@ -235,7 +243,7 @@ impl Check<'_> {
         let lowered = self.lowered;
         let network = &lowered.network;
         let mut writes: BTreeMap<&Name, BTreeMap<&Name, Span>> = BTreeMap::new();
-        for (writer, entry, span) in &lowered.writes {
+        for (writer, entry, span) in &lowered.facts.writes {
             if !self.reduces(entry) {
                 let entries = writes.entry(writer).or_default();
                 entries.entry(entry).or_insert(*span);
@@ -294,9 +302,13 @@ impl Check<'_> {
             let agent = network.agents.get(from);
             agent.is_some_and(|agent| matches!(agent.does, Does::Model(_)))
         };
-        let offers = lowered.offers.iter().filter(|(from, ..)| by_model(from));
-        for (_, to, span) in offers.chain(&lowered.chosen) {
-            let Some(declared) = lowered.declared.get(to) else {
+        let offers = lowered
+            .facts
+            .offers
+            .iter()
+            .filter(|(from, ..)| by_model(from));
+        for (_, to, span) in offers.chain(&lowered.facts.chosen) {
+            let Some(declared) = lowered.facts.declared.get(to) else {
                 continue;
             };
             let (what, text) = match declared.sort {

@@ -11,7 +11,7 @@ use steersman_machine::network::{Parameters, Type, TypeKind};
 
 impl Check<'_> {
     pub(super) fn filled(&mut self) {
-        for (agent, entry, span) in &self.lowered.filled {
+        for (agent, entry, span) in &self.lowered.facts.filled {
             if self.is_broken(*span) {
                 continue;
             }
@@ -60,7 +60,7 @@ impl Check<'_> {
                 continue;
             };
             for (name, _) in fields.iter().filter(|(_, ty)| hides(ty)) {
-                let at = lowered.parameters.get(&(of.clone(), name.clone()));
+                let at = lowered.facts.parameters.get(&(of.clone(), name.clone()));
                 found.push((name.clone(), at.copied()));
             }
         }

@@ -92,11 +92,11 @@ impl Check<'_> {
             return None;
         }
         let network = &self.lowered.network;
-        let mut filled = self.lowered.filled.iter();
+        let mut filled = self.lowered.facts.filled.iter();
         if filled.any(|(_, name, _)| name == entry) {
             return None;
         }
-        let written = self.lowered.writes.iter().any(|(writer, name, _)| {
+        let written = self.lowered.facts.writes.iter().any(|(writer, name, _)| {
             let clears = network.agents.get(writer).is_some_and(|agent| {
                 let own = agent.set.iter().any(|(set, _)| set == entry);
                 !own && matches!(agent.does, Does::Route(_))

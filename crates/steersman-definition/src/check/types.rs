@@ -21,7 +21,7 @@ pub(super) type Facts = BTreeSet<String>;
 impl Check<'_> {
     pub(super) fn expressions(&mut self) {
         let lowered = self.lowered;
-        for site in &lowered.sites {
+        for site in &lowered.facts.sites {
             if site.scope.item.is_some_and(|item| self.is_broken(item)) {
                 continue;
             }

@@ -1,12 +1,11 @@
 //! The types of values: views of a node that know how the value is written and what it means.
 
 use super::{Section, Ty};
-use crate::shape;
-use crate::source::{self, Kind, Node};
+use crate::source::{self, Kind, Node, Scalar};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
-use steersman_machine::rate;
+use steersman_machine::{price, rate};
 
 /// A view of a value as one type. A value of another type, which `shape` reports, has no value and no parts.
 pub(crate) trait Read<'a>: Copy {
@@ -206,7 +205,7 @@ impl<'a> Valued<'a> for Text<'a> {
 impl<'a> Valued<'a> for Millis<'a> {
     type Value = u64;
     fn value(self) -> Option<u64> {
-        shape::duration(self.as_text()?)
+        duration(self.as_text()?)
     }
     /// Writes the duration in the largest unit of which it has at least two.
     fn written(value: u64) -> String {
@@ -225,7 +224,7 @@ impl<'a> Valued<'a> for Millis<'a> {
 impl<'a> Valued<'a> for Size<'a> {
     type Value = usize;
     fn value(self) -> Option<usize> {
-        shape::size(self.as_text()?)
+        size(self.as_text()?)
     }
     fn written(value: usize) -> String {
         let units = [(1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -238,7 +237,7 @@ impl<'a> Valued<'a> for Size<'a> {
 impl Money<'_> {
     /// Returns the amount in millionths.
     pub(crate) fn micros(self) -> Option<u64> {
-        shape::money(self.scalar()?)
+        money(self.scalar()?)
     }
 }
 
@@ -453,7 +452,7 @@ pub(crate) enum Or<A, B> {
 impl<'a, A: Read<'a>, B: Read<'a>> Read<'a> for Or<A, B> {
     const TY: Ty = Ty::Or(const { &[A::TY, B::TY] });
     fn read(node: &'a Node) -> Self {
-        let other = !shape::fits(node, &A::TY) && shape::fits(node, &B::TY);
+        let other = !A::TY.fits(node) && B::TY.fits(node);
         if other {
             Self::Other(B::read(node))
         } else {
@@ -481,3 +480,56 @@ impl<'a, T: Section<'a>> Read<'a> for Long<T> {
         self.0.node()
     }
 }
+
+/// Parses a duration into milliseconds: `500ms`, `30s`, `5m`, `2h`, `7d`.
+fn duration(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    // a longer duration could not be added to a clock time
+    number
+        .checked_mul(factor)
+        .filter(|ms| *ms <= 100 * 366 * 86_400_000)
+}
+
+/// Parses a size into bytes: `512B`, `16KiB`, `4MiB`. `None` if it is malformed, zero or too large.
+fn size(text: &str) -> Option<usize> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        _ => return None,
+    };
+    number
+        .parse::<usize>()
+        .ok()?
+        .checked_mul(factor)
+        .filter(|bytes| (1..=steersman_machine::bounds::ARTIFACT).contains(bytes))
+}
+
+/// Parses an amount of money into millionths. At most four decimal places are allowed: no price needs more, and JSON writes
+/// some longer numbers differently.
+fn money(scalar: &Scalar) -> Option<u64> {
+    match scalar.kind {
+        Kind::Integer(_) | Kind::Number(_) => {}
+        Kind::Null | Kind::Bool(_) | Kind::Text => return None,
+    }
+    let places = scalar
+        .text
+        .split_once('.')
+        .map_or(0, |(_, part)| part.len());
+    price::micros(&scalar.text).filter(|micros| places <= 4 && *micros <= MONEY_MAX)
+}
+
+/// Maximum amount of money in millionths: a thousand million units. Sums of such amounts stay far from overflow.
+const MONEY_MAX: u64 = 1_000_000_000 * 1_000_000;

@@ -4,7 +4,7 @@ use super::super::diagnostic::Diagnostic;
 use super::super::keys::agent::{self as keys, Effects, Enter, SharedView};
 use super::super::keys::kinds::{self, List, Map, Or, Read as _, Valued, each};
 use super::super::keys::tool::Tool;
-use super::super::keys::{SHORT, Section as _};
+use super::super::keys::{SHORT, Section as _, is_name};
 use super::super::shape;
 use super::super::site::{Args, Scope};
 use super::super::source::{Key, Node};
@@ -407,7 +407,7 @@ impl Lower<'_> {
                         }
                     };
                     self.say(diagnostic);
-                } else if !shape::is_name(&offered.seen) && used.seen().is_some() {
+                } else if !is_name(&offered.seen) && used.seen().is_some() {
                     let diagnostic = Diagnostic::malformed_name(at(), &offered.seen);
                     self.say(diagnostic);
                 } else if uses
