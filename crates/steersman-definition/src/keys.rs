@@ -300,6 +300,12 @@ macro_rules! section {
 pub(crate) use section;
 
 words! {
+    /// The short name of a type.
+    enum ShortType: String = "string", Integer = "integer", Number = "number", Boolean = "boolean", Object = "object",
+        Any = "any", Secret = "secret", Artifact = "artifact";
+}
+
+words! {
     Class: Pure = Self::Pure.word(), Read = Self::Read.word(), Idempotent = Self::Idempotent.word(), Unsafe = Self::Unsafe.word();
     Reduce: Last = "last", Append = "append", Sum = "sum", Max = "max", Merge = "merge";
 }
@@ -332,18 +338,6 @@ pub(crate) fn is_name(name: &str) -> bool {
         && bytes.next().is_some_and(|c| c.is_ascii_lowercase())
         && bytes.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
 }
-
-/// Short names of types; `false` marks a reserved name.
-pub(crate) const SHORT: &[(&str, bool)] = &[
-    ("string", true),
-    ("integer", true),
-    ("number", true),
-    ("boolean", true),
-    ("object", true),
-    ("any", true),
-    ("secret", true),
-    ("artifact", true),
-];
 
 #[cfg(test)]
 mod tests {

@@ -381,7 +381,8 @@ impl Lower<'_> {
     }
 
     /// Reports a key that has no meaning in this place, if it is written.
-    fn meaningless<'n>(&mut self, of: impl Section<'n>, key: &str, place: &str) {
+    fn meaningless<'n, S: Section<'n>>(&mut self, of: S, key: &str, place: &str) {
+        debug_assert!(S::table().key(key).is_some(), "`{key}` is a key of it");
         let mut written = of.node().entries().iter();
         if let Some((key, _)) = written.find(|(name, _)| &*name.name == key) {
             let at = self.place(key.span);

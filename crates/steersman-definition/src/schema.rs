@@ -1,7 +1,8 @@
 //! The JSON Schema of the format for editors, made from the tables of keys that the parser checks against.
 
 use super::keys::file::File;
-use super::keys::{LongType, SHORT, Section, Table, Ty};
+use super::keys::kinds::Words as _;
+use super::keys::{LongType, Section, ShortType, Table, Ty};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
@@ -96,8 +97,8 @@ fn value(ty: &'static Ty, defs: &mut Map<String, Json>) -> Json {
             if !defs.contains_key("AnyType") {
                 defs.insert("AnyType".to_owned(), Json::Null);
                 table(LongType::table(), defs);
-                let words = SHORT.iter().filter(|(_, built)| *built);
-                let words: Vec<String> = words
+                let words: Vec<String> = ShortType::WORDS
+                    .iter()
                     .flat_map(|(word, _)| [(*word).to_owned(), format!("optional {word}")])
                     .collect();
                 let any = json!({ "anyOf": [

@@ -2,8 +2,8 @@
 //! are reported; later passes read well-formed parts and skip the rest.
 
 use super::diagnostic::Diagnostic;
-use super::keys::kinds::{Millis, Money, Read, Size, Valued};
-use super::keys::{LongType, SHORT, Section, Table, Ty, is_name};
+use super::keys::kinds::{Millis, Money, Read, Size, Valued, Words};
+use super::keys::{LongType, Section, ShortType, Table, Ty, is_name};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
 use steersman_machine::rate::Rate;
 
@@ -308,21 +308,13 @@ impl Shape<'_> {
             }
             Value::Scalar(scalar) => {
                 let word = short_type(scalar).0;
-                match SHORT.iter().find(|(known, _)| *known == word) {
-                    Some((_, true)) => {}
-                    Some((_, false)) => {
-                        let at = self.place(node.span);
-                        self.found
-                            .push(Diagnostic::reserved(at, &format!("the type `{word}`")));
-                    }
-                    None => {
-                        let known = || SHORT.iter().map(|(word, _)| *word);
-                        let at = self.place(node.span);
-                        let near = self.sources.near(word, known());
-                        let words = list_of(known());
-                        self.found
-                            .push(Diagnostic::unknown_word(at, word, &words, near));
-                    }
+                if ShortType::of(word).is_none() {
+                    let known = || ShortType::WORDS.iter().map(|(word, _)| *word);
+                    let at = self.place(node.span);
+                    let near = self.sources.near(word, known());
+                    let words = list_of(known());
+                    self.found
+                        .push(Diagnostic::unknown_word(at, word, &words, near));
                 }
             }
         }

@@ -2,9 +2,9 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::super::keys::agent::{self as keys, Effects, Enter, SharedView};
-use super::super::keys::kinds::{self, List, Map, Or, Read as _, Valued, each};
+use super::super::keys::kinds::{self, List, Map, Or, Read as _, Valued, Words as _, each};
 use super::super::keys::tool::Tool;
-use super::super::keys::{SHORT, Section as _, is_name};
+use super::super::keys::{Section as _, ShortType, is_name};
 use super::super::shape;
 use super::super::site::{Args, Scope};
 use super::super::source::{Key, Node};
@@ -348,7 +348,7 @@ impl Lower<'_> {
                 if short == "text" {
                     return None;
                 }
-                let known = SHORT.iter().any(|(word, _)| *word == short);
+                let known = ShortType::of(short).is_some();
                 if !known {
                     let at = self.place(node.span);
                     let words = "`text`, a type, `state.NAME`";

@@ -1,7 +1,7 @@
 //! Lowers types, values with templates in them, state writes and arguments.
 
-use super::super::keys::LongType;
-use super::super::keys::kinds::{self, Map, Names, Or, Read, Valued, each, sorted};
+use super::super::keys::kinds::{self, Map, Names, Or, Read, Valued, Words as _, each, sorted};
+use super::super::keys::{LongType, ShortType};
 use super::super::site::{Scope, Wants};
 use super::super::source::{Key, Kind, Node, Span, Value};
 use super::super::{diagnostic::Diagnostic, shape};
@@ -373,16 +373,15 @@ impl Lower<'_> {
 
 fn kind_of(word: &str) -> Option<TypeKind> {
     let (minimum, maximum) = (None, None);
-    Some(match word {
-        "string" => TypeKind::String { pattern: None },
-        "integer" => TypeKind::Integer { minimum, maximum },
-        "number" => TypeKind::Number { minimum, maximum },
-        "boolean" => TypeKind::Boolean,
-        "object" => TypeKind::Object,
-        "any" => TypeKind::Any,
-        "secret" => TypeKind::Secret,
-        "artifact" => TypeKind::Artifact,
-        _ => return None,
+    Some(match ShortType::of(word)? {
+        ShortType::String => TypeKind::String { pattern: None },
+        ShortType::Integer => TypeKind::Integer { minimum, maximum },
+        ShortType::Number => TypeKind::Number { minimum, maximum },
+        ShortType::Boolean => TypeKind::Boolean,
+        ShortType::Object => TypeKind::Object,
+        ShortType::Any => TypeKind::Any,
+        ShortType::Secret => TypeKind::Secret,
+        ShortType::Artifact => TypeKind::Artifact,
     })
 }
 
