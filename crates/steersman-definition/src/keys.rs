@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! section! {
-//!     /// A tool that follows another one.
-//!     Then<'a>: "Then", "a tool that follows", short [Name<'a>, Long<Self>] tool {
-//!         tool: Name<'a>, required "Which.";
+//!     /// An example.
+//!     Example<'a>: "Example", "an example", short [Name<'a>, Long<Self>] tool {
+//!         tool: Name<'a>, required "A tool.";
 //!         args: Map<'a, Data<'a>> | "result", "Its arguments.";
 //!         retry: Few<'a, 0> = 4, "Further attempts at most.";
 //!         env: Map<'a, Template<'a>>, "Secrets resolve here.", with ["command"] "a tool without `command`";
@@ -13,14 +13,15 @@
 //! }
 //! ```
 //!
-//! This is a view of a node, `Then<'a>`, with one function for each key. `then.args()` is `None` if the key is absent, else a view
-//! of the value with its place; `then.retry()` holds the number, 4 if the key is absent. A key that nothing reads is unused code, which
-//! the compiler reports.
+//! This is a view of a node, `Example<'a>`, with one function for each key. `example.args()` is `None` if the key is absent, else
+//! a view of the value with its place. `example.retry()` holds the number, 4 if the key is absent. A key that nothing reads is
+//! unused code, which the compiler reports.
 //!
 //! * `= value` is a default as code. `| "text"` is a default in words, where the lowering decides; `=> function` gives these words.
 //! * `as "key"` gives the key where it is no name in Rust.
 //! * `with [keys] "place"` reports the key at a place that has none of these keys.
-//! * `short [..] key`: a value that is no map stands for the section with this key alone. `Long<Self>` is the map.
+//! * `short [..] key`: a value that is no map stands for the section with this key alone. `Long<Self>` is the map. If the word is
+//!   no key, the lowering looks at the node.
 //! * `ordered`: maps of such sections keep their order in the stored form.
 //! * `exactly one of &[..];` or `at_most one of &[..];` after the section: keys that exclude each other.
 
