@@ -76,7 +76,7 @@ section! {
         reject: Text<'a>, "The tool.";
         edit: Map<'a, Any<'a>>, "With `approve`: changed arguments.",
             with ["approve"] "a step without `approve`";
-        repeat: Flag<'a> | "`false`", "With `approve`: it does again what was done before, and the person says so.";
+        repeat: Flag<'a> = false, "With `approve`: it does again what was done before, and the person says so.";
         resolve: Map<'a, Word<'a, Resolve>>, "A doubt: `TOOL: done`.";
         role: Text<'a>, "Who does it.",
             with ["say", "answer", "approve", "reject", "resolve", "interrupt", "cancel"] "a step that nobody in particular does";
@@ -98,9 +98,10 @@ section! {
         script: Answers<'a>, "From here on.";
         advance: Millis<'a>, "The clock.";
         kill: Text<'a>, "`random`, or a line.";
-        resume: Flag<'a>, "After a kill.";
+        resume: Flag<'a> = false, "After a kill.";
         expect: List<'a, Expect<'a>>, "Here.";
     }
+    at_most one of &["event", "answer", "approve", "reject", "resolve", "interrupt", "cancel", "fork", "rewind", "adopt", "join", "advance", "kill", "resume"];
 
     /// An expectation.
     Expect<'a>: "Expect", "an expectation" {

@@ -5,7 +5,7 @@ use super::super::keys::Section as _;
 use super::super::keys::kinds::{self, List, Map, Or, Read as _, Real, Valued, each, sorted};
 use super::super::keys::test as keys;
 use super::super::site::{Scope, Wants};
-use super::super::source::{Node, Value};
+use super::super::source::{Key, Node, Value};
 use super::super::test::{
     Act, Answer, Expect, Gives, Kill, Remembered, Resolve, Script, Step, Test, ToolOutcome,
 };
@@ -16,24 +16,6 @@ use steersman_machine::ids::Name;
 use steersman_machine::interaction::Class;
 use steersman_machine::network::BuiltIn;
 use steersman_machine::rating::BEST;
-
-/// Keys of a step that say what happens; a step may have at most one of them.
-const ACTS: [&str; 14] = [
-    "event",
-    "answer",
-    "approve",
-    "reject",
-    "resolve",
-    "interrupt",
-    "cancel",
-    "fork",
-    "rewind",
-    "adopt",
-    "join",
-    "advance",
-    "kill",
-    "resume",
-];
 
 impl Lower<'_> {
     pub(super) fn tests(&mut self) -> BTreeMap<String, Test> {
@@ -256,20 +238,16 @@ impl Lower<'_> {
     }
 
     fn step(&mut self, step: keys::Step<'_>, scope: &Scope) -> Step {
-        let entries = step.0.entries().iter();
-        let mut acts = entries.filter(|(key, _)| ACTS.contains(&&*key.name));
-        let (first, second) = (acts.next(), acts.next());
-        if let (Some((first, _)), Some((second, _))) = (first, second) {
-            let (at, other) = (self.place(second.span), self.place(first.span));
-            let keys = shape::list_of(ACTS);
-            self.say(Diagnostic::not_together(at, "a step", &keys, other));
-        }
+        let acts = keys::Step::table().one_of.iter();
+        let acts: Vec<&str> = acts.flat_map(|(_, acts)| *acts).copied().collect();
+        let acts = |(key, _): &(Key, Node)| acts.contains(&&*key.name);
+        let acts = step.0.entries().iter().any(acts);
         self.meaningful_keys(step);
-        if first.is_none() {
-            self.means_with(step, "refused", &["say"], "a step in which nothing is done");
-        } else {
+        if acts {
             let speaks = ["fork", "rewind", "reject"];
             self.means_with(step, "say", &speaks, "a step that does something else");
+        } else {
+            self.means_with(step, "refused", &["say"], "a step in which nothing is done");
         }
         let script = step.script();
         Step {
@@ -311,7 +289,7 @@ impl Lower<'_> {
             return Some(Act::Approve {
                 tool: tool.into(),
                 edit: step.edit().map(|edit| edit.0.to_json()),
-                repeat: step.repeat().and_then(Valued::value) == Some(true),
+                repeat: step.repeat().value,
             });
         }
         if let Some((key, fields)) = each(step.event()).next() {
@@ -345,7 +323,7 @@ impl Lower<'_> {
         if let Some(kill) = step.kill() {
             return Some(Act::Kill(self.kill(kill)));
         }
-        if step.resume().and_then(Valued::value) == Some(true) {
+        if step.resume().value {
             return Some(Act::Resume);
         }
         text(step.answer())
