@@ -32,8 +32,8 @@ pub use person::{PersonDef, Silence};
 pub use reflect::Reflect;
 pub use route::{
     Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
-    OnChange, OnFailed, Orchestrator, Order, Route, RouteBy, Rule, RuleTo, Seen, Speaker,
-    StateNode, SummaryDef, Task, Unusable, ViewDef,
+    OnChange, OnFailed, Orchestrator, Order, Route, RouteBy, RouterKind, Rule, RuleTo, Seen,
+    Speaker, StateNode, SummaryDef, Task, Unusable, ViewDef,
 };
 
 use crate::stored::built_in::BuiltIn;

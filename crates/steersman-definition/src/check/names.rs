@@ -104,6 +104,7 @@ impl Check<'_> {
         let own = own.map(|k| &found[k]);
         let span = |owner: &Name| {
             self.lowered
+                .facts
                 .states
                 .get(&(owner.clone(), name.into()))
                 .copied()
@@ -163,7 +164,7 @@ impl Check<'_> {
             ));
             return Root::Wrong;
         }
-        let declared = self.lowered.config.get(name).copied();
+        let declared = self.lowered.facts.config.get(name).copied();
         Root::Known(Known::declared(&config.ty, declared), 1)
     }
 
@@ -344,6 +345,6 @@ impl Check<'_> {
             Args::Router(_) => self.router(args)?,
         };
         let place = (owner.clone(), Name::from(name));
-        self.lowered.parameters.get(&place).copied()
+        self.lowered.facts.parameters.get(&place).copied()
     }
 }

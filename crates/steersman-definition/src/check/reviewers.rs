@@ -29,7 +29,7 @@ impl Check<'_> {
             !circles.of.get(name).is_none_or(alone) || judged[name].contains(name)
         };
         let mut said = BTreeSet::new();
-        for (name, span) in &lowered.reviewers {
+        for (name, span) in &lowered.facts.reviewers {
             let Some(def) = network.agents.get(name) else {
                 continue;
             };
@@ -46,7 +46,11 @@ impl Check<'_> {
                 && tool.then.is_some()
                 && tool.effect != steersman_machine::stored::interaction::Class::Unsafe;
             if follows {
-                let declared = lowered.declared.get(name).map(|declared| declared.span);
+                let declared = lowered
+                    .facts
+                    .declared
+                    .get(name)
+                    .map(|declared| declared.span);
                 let at = declared.and_then(|span| self.place(span));
                 self.say(Diagnostic::reflect_with_then(at, name));
             }

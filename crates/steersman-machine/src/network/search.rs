@@ -21,7 +21,7 @@ pub enum Method {
 
 impl Method {
     /// Returns the word that people write for the method.
-    pub fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::BestOf => "best_of",
             Self::Beam => "beam",

@@ -1,10 +1,12 @@
 //! The only list of the tools that come with the engine. All code that reserves,
 //! offers, lowers or recognises their names uses it.
 
-/// Generates the enum, the list of all tools and the look-ups from one table: variant, name, and the set under `tools:` that
-/// offers the tool. The set is `None` for tools that a router gives its members.
+use crate::stored::interaction::Class;
+
+/// Generates the enum, the list of all tools and the look-ups from one table: variant, name, the set under `tools:` that offers
+/// the tool, its class, and its description. The set is `None` for tools that a router gives its members.
 macro_rules! built_in {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $set:expr;)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $set:expr, $class:ident, $about:literal;)*) => {
         /// A tool that comes with the engine.
         #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum BuiltIn {
@@ -28,51 +30,86 @@ macro_rules! built_in {
                     $(Self::$variant => $set,)*
                 }
             }
+
+            /// Returns the effect class of the tool. The result of a tool that is not pure depends on more than the session:
+            /// documents and memories may change at any time.
+            pub const fn class(self) -> Class {
+                match self {
+                    $(Self::$variant => Class::$class,)*
+                }
+            }
+
+            /// Returns the description that models see.
+            pub const fn description(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $about,)*
+                }
+            }
         }
     };
 }
 
 built_in! {
     /// `finish(result)`: ends the task.
-    Finish = "finish", Some("finish");
+    Finish = "finish", Some("finish"), Pure,
+        "End the task with this result.";
     /// `ask(question, options?)`: asks `user`.
-    AskUser = "ask", Some("ask");
+    AskUser = "ask", Some("ask"), Pure,
+        "Ask the user a question and wait for the answer.";
     /// `todo_add(text)`: adds an entry to the to-do list.
-    TodoAdd = "todo_add", Some("todo");
+    TodoAdd = "todo_add", Some("todo"), Pure,
+        "Add an item to the to-do list.";
     /// `todo_complete(id, result)`: marks an entry as done.
-    TodoComplete = "todo_complete", Some("todo");
+    TodoComplete = "todo_complete", Some("todo"), Pure,
+        "Mark an item of the to-do list as done, with its result.";
     /// `todo_cancel(id, reason)`: marks an entry as cancelled.
-    TodoCancel = "todo_cancel", Some("todo");
+    TodoCancel = "todo_cancel", Some("todo"), Pure,
+        "Cancel an item of the to-do list, with the reason.";
     /// `todo_update(id, text)`: changes the text of an entry.
-    TodoUpdate = "todo_update", Some("todo");
+    TodoUpdate = "todo_update", Some("todo"), Pure,
+        "Change the text of an item of the to-do list.";
     /// `fork(instructions)`: opens branches.
-    Fork = "fork", Some("fork");
+    Fork = "fork", Some("fork"), Pure,
+        "Try several ways at once: one branch of yourself for each instruction. Gives their results.";
     /// `artifact_write(name, content, media_type?)`: writes a version of an artifact.
-    ArtifactWrite = "artifact_write", Some("artifacts");
+    ArtifactWrite = "artifact_write", Some("artifacts"), Pure,
+        "Keep a text as a new version of an artifact: a report, code, data. The user sees it at once.";
     /// `artifact_read(name, version?, from?, lines?)`: reads lines of an artifact.
-    ArtifactRead = "artifact_read", Some("artifacts");
+    ArtifactRead = "artifact_read", Some("artifacts"), Pure,
+        "Read an artifact by its lines: 200 from the first, where nothing else is said.";
     /// `artifact_list()`: lists artifacts.
-    ArtifactList = "artifact_list", Some("artifacts");
+    ArtifactList = "artifact_list", Some("artifacts"), Pure,
+        "List the artifacts: names, versions, media types, sizes, ratings, how they begin.";
     /// `artifact_search(query)`: searches artifacts.
-    ArtifactSearch = "artifact_search", Some("artifacts");
+    ArtifactSearch = "artifact_search", Some("artifacts"), Pure,
+        "Find artifacts by words: the best first, with the lines that have them.";
     /// `artifact_rate(name, rating, reason?, version?)`: rates an artifact.
-    ArtifactRate = "artifact_rate", Some("artifacts");
+    ArtifactRate = "artifact_rate", Some("artifacts"), Pure,
+        "Say how good an artifact is. What is rated well is found first.";
     /// `memory_save(name, content?, artifact?, tags?)`: saves a memory.
-    MemorySave = "memory_save", Some("memory");
+    MemorySave = "memory_save", Some("memory"), Idempotent,
+        "Remember something for later conversations: a text, or an artifact as it is now. One of the two.";
     /// `memory_search(query, most?)`: searches memories.
-    MemorySearch = "memory_search", Some("memory");
+    MemorySearch = "memory_search", Some("memory"), Read,
+        "Find what earlier conversations remembered, by words: the best first.";
     /// `memory_read(id, from?, lines?)`: reads lines of a memory.
-    MemoryRead = "memory_read", Some("memory");
+    MemoryRead = "memory_read", Some("memory"), Read,
+        "Read all of a memory by its lines: 200 from the first, where nothing else is said.";
     /// `memory_rate(id, rating, reason?)`: rates a memory.
-    MemoryRate = "memory_rate", Some("memory");
+    MemoryRate = "memory_rate", Some("memory"), Idempotent,
+        "Say how good a memory is. What is rated well is found first.";
     /// `notes_search(query, source?, most?)`: searches the full text of the transcript and of the agent's documents.
-    NotesSearch = "notes_search", Some("notes");
+    NotesSearch = "notes_search", Some("notes"), Read,
+        "Find passages of this conversation and of the attached documents by their words.";
     /// `done(result?)`: ends the task of a desk as done.
-    Done = "done", None;
+    Done = "done", None, Pure,
+        "Say that the task is done, with what came of it.";
     /// `need_help(request)`: gives the floor back to the desk.
-    NeedHelp = "need_help", None;
+    NeedHelp = "need_help", None, Pure,
+        "Give the floor back: the user wants something else, or this is not yours to do.";
     /// `handoff(to, reason)`: passes the floor to another member.
-    Handoff = "handoff", None;
+    Handoff = "handoff", None, Pure,
+        "Hand the conversation over to somebody else.";
 }
 
 impl BuiltIn {

@@ -265,7 +265,7 @@ impl Class {
         matches!(self, Self::Pure | Self::Read)
     }
     /// Returns the word of the definition format.
-    pub fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Pure => "pure",
             Self::Read => "read",
