@@ -5,7 +5,7 @@ use super::super::shape;
 use super::super::source::Node;
 use super::{Lower, whole, word};
 use steersman_machine::network::{Limit, Limits, OnLimit};
-use steersman_machine::snapshot::Per;
+use steersman_machine::stored::commit::Period;
 
 impl Lower<'_> {
     /// Lowers the limits of the session.
@@ -25,7 +25,7 @@ impl Lower<'_> {
         for (key, limit, of, are) in drawn {
             let written = node.and_then(|node| node.get(key));
             if let (Some(written), Some(limit)) = (written, limit)
-                && limit.per == Per::Session
+                && limit.per == Period::Session
                 && matches!(limit.then, OnLimit::Answer | OnLimit::Finish)
             {
                 // the budget is taken before a call, which is then held or fails, so there can be no last call
@@ -132,7 +132,7 @@ fn limits(node: Option<&Node>, above: Option<&Node>, standard: Limits) -> Limits
     };
     let none = |then| Limit {
         max: u64::MAX,
-        per: Per::Session,
+        per: Period::Session,
         then,
         written: false,
     };
@@ -172,9 +172,9 @@ fn limit(node: &Node, standard: Limit) -> Limit {
     Limit {
         max: max.unwrap_or(standard.max),
         per: match word(node, "per") {
-            Some("answer") => Per::Answer,
-            Some("task") => Per::Task,
-            Some("session") => Per::Session,
+            Some("answer") => Period::Answer,
+            Some("task") => Period::Task,
+            Some("session") => Period::Session,
             _ => standard.per,
         },
         then: match word(node, "on_limit") {

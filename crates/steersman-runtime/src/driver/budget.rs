@@ -16,7 +16,7 @@ use std::fmt;
 use steersman_machine::context::{self, Request};
 use steersman_machine::network::{Limit, OnLimit};
 use steersman_machine::search::Why as Stops;
-use steersman_machine::snapshot::Per;
+use steersman_machine::stored::commit::Period;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Usage, Why};
 use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_machine::stored::outcome::{Answer, Failure};
@@ -217,7 +217,7 @@ impl Driver {
             Budget::Tokens => limits.tokens,
             Budget::Cost => limits.cost,
         };
-        limit.filter(|limit| limit.per == Per::Session)
+        limit.filter(|limit| limit.per == Period::Session)
     }
 
     /// The most that the session may spend: its limits and the amounts that people granted above them; the maximum number for a

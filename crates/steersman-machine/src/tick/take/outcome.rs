@@ -4,7 +4,6 @@ use crate::network::nets::Event;
 use crate::routers::floor;
 use crate::snapshot::Effect;
 use crate::stored::commit::{Admitted, Kind, Want};
-use crate::stored::engine::{asks_itself, is_extraction};
 use crate::stored::ids::Id;
 use crate::stored::interaction::{How, Interaction, Target};
 use crate::stored::outcome::{Answer, Came, Mapped, Outcome};
@@ -141,7 +140,7 @@ impl Tick<'_> {
                     let text = mapped.shown.as_deref().unwrap_or_default();
                     return self.may_leave(owner, &open, text);
                 }
-                let declined = crate::stored::engine::is_more(&open.call.name)
+                let declined = open.call.is_for_more()
                     && mapped
                         .shown
                         .as_deref()
@@ -161,12 +160,12 @@ impl Tick<'_> {
                     Mapped::plain(How::Failed, Some(&failure.code), text),
                 );
             }
-            Outcome::Answer(answer) if is_extraction(&open.call.name) => {
+            Outcome::Answer(answer) if open.call.is_extraction() => {
                 self.spend(effect, answer);
                 self.extracted(owner, &open.call, answer);
             }
             Outcome::Answer(answer) => {
-                if asks_itself(&open.call) {
+                if open.call.asks_itself() {
                     self.spend(effect, answer);
                 }
                 let text = answer.text.clone().unwrap_or_default();
