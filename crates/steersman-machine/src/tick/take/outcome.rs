@@ -3,6 +3,7 @@
 use crate::network::nets::Event;
 use crate::routers::floor;
 use crate::snapshot::Effect;
+use crate::stored::bounds;
 use crate::stored::commit::{Admitted, Kind, Want};
 use crate::stored::ids::Id;
 use crate::stored::interaction::{How, Interaction, Target};
@@ -107,6 +108,9 @@ impl Tick<'_> {
 
     fn spend(&mut self, effect: Id, answer: &Answer) {
         let mut usage = answer.usage.clone();
+        for said in [&mut usage.served, &mut usage.finish] {
+            *said = said.take().map(|said| bounds::name(&said));
+        }
         usage.effect = Some(effect);
         self.snapshot.spend(&usage);
         self.commit.usage.push(usage);

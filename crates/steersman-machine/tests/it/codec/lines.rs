@@ -51,8 +51,12 @@ fn push(agent: Id, prev: u64, what: Interaction) -> Push {
 
 const HASH: usize = 32;
 const DIGEST: usize = 16;
-/// Of the tool, its call at the provider, and the model.
-const NAMES: usize = "lookup".len() + "call_abc123".len() + "openai/gpt-5-mini".len();
+/// Of the tool, its call at the provider, the model as bound and as served, and the reason for which the answer ended.
+const NAMES: usize = "lookup".len()
+    + "call_abc123".len()
+    + "openai/gpt-5-mini".len()
+    + "gpt-5-mini-2026-08-01".len()
+    + "stop".len();
 
 /// The lines of one round of a tool loop, around line `at`, and the bytes of their names, digests and hash:
 /// first a model's outcome with a call of a `read` tool, the same of an `unsafe` one that starts, then a tool's outcome.
@@ -101,13 +105,19 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
                 effect: Some(id(at - 1, 0)),
                 model: Some(name("openai/gpt-5-mini")),
                 input: 12_345,
+                served: Some(name("gpt-5-mini-2026-08-01")),
                 cached: 12_000,
+                cache_write: 0,
                 output: 80,
+                reasoning: 16,
                 micros: Some(4_200),
                 request: Some(digest("request")),
                 render: 1,
                 prefix: 48_000,
                 broke: None,
+                finish: Some(name("stop")),
+                took: 1_850,
+                first: Some(420),
             }],
             ..Commit::default()
         };
