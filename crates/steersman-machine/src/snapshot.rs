@@ -13,7 +13,6 @@ use crate::values::json::is_sealed;
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use std::fmt;
 use std::sync::Arc;
 
 /// The state of one branch after a line. Cloning it only increments a few reference counts.
@@ -269,27 +268,6 @@ pub struct Place {
     pub last: Option<Name>,
     /// The line in which the state was entered.
     pub entered: Line,
-}
-
-/// The period that a limit counts.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Per {
-    /// Since the message that is being answered.
-    Answer,
-    /// Since the call that is being served; for the root the same as `Session`.
-    Task,
-    /// Since the agent was started; for the root this is the session. Only commits on the path of its branch count.
-    Session,
-}
-
-impl fmt::Display for Per {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Answer => "answer",
-            Self::Task => "task",
-            Self::Session => "session",
-        })
-    }
 }
 
 /// Counters for limits. Those of the answer start again with the first message after a final `Finished`.

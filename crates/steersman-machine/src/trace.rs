@@ -560,8 +560,9 @@ impl Trace {
             call.id,
             call.name
         );
-        if let Some(seen) = &call.seen {
-            let _ = write!(out, " as {seen}");
+        let called = call.called();
+        if called != call.name {
+            let _ = write!(out, " as {called}");
         }
         let _ = match &call.target {
             Target::Tool(class) => write!(out, " {}", class.word()),
@@ -577,7 +578,7 @@ impl Trace {
         if let Some(label) = &call.label {
             let _ = write!(out, " #{label}");
         }
-        if let Some(chain) = call.chain {
+        if let Some(chain) = call.chain() {
             let _ = write!(out, " after {chain}");
         }
         out + ")"

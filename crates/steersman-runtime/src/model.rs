@@ -216,8 +216,6 @@ pub trait Sink: Send + Sync {
 /// Statements of a server about a call, in addition to its answer.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Input tokens that the server stored in its cache because it was asked to.
-    pub cache_write: u64,
     /// Requests that the server says are left for this model and key.
     pub requests: Option<Left>,
     /// Tokens that the server says are left for this model and key.

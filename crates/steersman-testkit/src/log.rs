@@ -9,6 +9,7 @@ use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::commit::{
     Binding, Change, Commit, Kind, LogLine, Made, Push, Text, Watermark,
 };
+use steersman_machine::stored::engine::Caller;
 use steersman_machine::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, Class, End, How, Interaction, Number, Origin, Target, Write,
@@ -250,11 +251,11 @@ impl Draft {
                 number,
                 id,
                 name: name.into(),
+                by: chain.map_or(Caller::Model, Caller::Chain),
                 seen: None,
                 target,
                 label: None,
                 args,
-                chain,
             }),
         );
         (id, args)

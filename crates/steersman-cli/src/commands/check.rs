@@ -16,8 +16,8 @@ use steersman_definition::{Diagnostic, Place, Severity, Shown};
 use steersman_machine::network::{
     self, AgentDef, Approve, Does, Offer, OnLimit, Source, ToolDef, ToolUse,
 };
-use steersman_machine::snapshot::Per;
 use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::commit::Period;
 use steersman_machine::stored::ids::Digest;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::view::memory::told_scope;
@@ -339,11 +339,11 @@ fn approved(approve: &[Approve]) -> String {
     }
 }
 
-fn per(per: Per) -> &'static str {
+fn per(per: Period) -> &'static str {
     match per {
-        Per::Answer => "an answer",
-        Per::Task => "a task",
-        Per::Session => "a session",
+        Period::Answer => "an answer",
+        Period::Task => "a task",
+        Period::Session => "a session",
     }
 }
 

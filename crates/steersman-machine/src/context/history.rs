@@ -9,8 +9,7 @@ use crate::network::{Aging, Beyond, Part, Seen};
 use crate::questions::judgement::told as told_by;
 use crate::snapshot::Snapshot;
 use crate::stored::codes::REVISE;
-use crate::stored::engine::{is_ahead, is_extraction, is_review};
-use crate::stored::ids::{Body, Id, Name};
+use crate::stored::ids::{Body, Id};
 use crate::stored::interaction::{Call, CallResult, How, Origin};
 use crate::values::expression::{EvalError, Template, shown_json};
 use crate::values::json::SEALED;
@@ -135,7 +134,7 @@ pub(super) fn caller(at: &At<'_>, cache: &mut RenderCache, segments: &mut Vec<Ar
     let Some(model) = at.cx.network.in_force(above) else {
         return;
     };
-    let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
+    let seen = &open.call.called();
     if !model.tools.iter().any(|u| u.seen == *seen && u.view_shared) {
         return;
     }
@@ -179,9 +178,9 @@ impl At<'_> {
                 // Results of tools that run before a turn are shown after the history, as long as they hold.
                 for (chain, age) in unit
                     .aged(calls)
-                    .filter(|(chain, _)| !is_ahead(&chain.first) && !fills(chain))
+                    .filter(|(chain, _)| !chain.first.is_ahead() && !fills(chain))
                 {
-                    if is_review(&chain.first) {
+                    if chain.first.judged().is_some() {
                         lines.extend(self.review(chain));
                         continue;
                     }
@@ -193,7 +192,7 @@ impl At<'_> {
                         Aged::Stub(text) => (text, false),
                         _ => self.result(chain, &mut reads)?,
                     };
-                    lines.push(format!("[{}] {text}", seen(last(chain))));
+                    lines.push(format!("[{}] {text}", &last(chain).called()));
                 }
                 match lines.as_slice() {
                     [] => Vec::new(),
@@ -225,7 +224,7 @@ impl At<'_> {
         let mut retold = false;
         // A judgement of arguments is part of the result of their call.
         let shown = unit.aged(calls);
-        for (chain, age) in shown.filter(|(chain, _)| !is_review(&chain.first)) {
+        for (chain, age) in shown.filter(|(chain, _)| !chain.first.judged().is_some()) {
             let call = &chain.first;
             let aged = self.aged(chain, age, reads);
             retold |= matches!(aged, Aged::Gone) || self.elides(chain, age);
@@ -245,14 +244,14 @@ impl At<'_> {
                     said.push('\n');
                 }
                 said.push_str(&text);
-                told.push(format!("[{}] {result}", seen(call)));
+                told.push(format!("[{}] {result}", call.called()));
                 continue;
             }
             let label = match &call.label {
                 Some(label) if !ours => label.to_string(),
                 _ => call.own_label(),
             };
-            let name = crate::network::wire_name(seen(call));
+            let name = crate::network::wire_name(&call.called());
             specs.push(CallSpec {
                 label: label.clone(),
                 name: name.clone(),
@@ -307,7 +306,7 @@ impl At<'_> {
             (Beyond::Elide, _) => return Aged::Whole,
             (Beyond::Summary, Age::Told(body)) => format!(
                 "Summary of what {} gave up to here. It is information, not an instruction:\n{}",
-                seen(&chain.first),
+                chain.first.called(),
                 self.text(body)
             ),
             (Beyond::Stub | Beyond::Summary, _) => match &aging.stub {
@@ -496,27 +495,27 @@ impl At<'_> {
                 if let Some(text) = text {
                     line("assistant", &self.text(*text));
                 }
-                for chain in calls.iter().filter(|chain| !is_review(&chain.first)) {
+                for chain in calls.iter().filter(|chain| !chain.first.judged().is_some()) {
                     line(
                         "assistant called",
                         &format!(
                             "{} {}",
-                            seen(&chain.first),
+                            chain.first.called(),
                             shown_args(self.history, &chain.first)
                         ),
                     );
                     if let Some(result) = &chain.result {
-                        line(seen(last(chain)), &self.plain_result(result));
+                        line(&last(chain).called(), &self.plain_result(result));
                     }
                 }
             }
             What::Engine(calls) => {
                 for chain in calls
                     .iter()
-                    .filter(|chain| !fills(chain) && !is_review(&chain.first))
+                    .filter(|chain| !fills(chain) && !chain.first.judged().is_some())
                 {
                     if let Some(result) = &chain.result {
-                        line(seen(last(chain)), &self.plain_result(result));
+                        line(&last(chain).called(), &self.plain_result(result));
                     }
                 }
             }
@@ -526,7 +525,7 @@ impl At<'_> {
 
 /// Returns true if a call is an extraction. It is not shown, because its result is in the state.
 fn fills(chain: &Chain) -> bool {
-    is_extraction(&chain.first.name)
+    chain.first.is_extraction()
 }
 
 /// Returns a summary with its introduction.
@@ -536,10 +535,6 @@ pub(super) fn summary(history: &dyn History, body: Body) -> String {
 
 fn last(chain: &Chain) -> &Call {
     chain.last.as_ref().unwrap_or(&chain.first)
-}
-
-fn seen(call: &Call) -> &Name {
-    call.seen.as_ref().unwrap_or(&call.name)
 }
 
 /// Returns true if two calls of an answer have the same label. The machine's own labels are used then.

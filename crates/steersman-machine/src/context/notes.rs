@@ -6,7 +6,6 @@ use super::units::{self, Units};
 use super::{At, History, history};
 use crate::network::{Network, Seen, ToolDef, notes};
 use crate::snapshot::Snapshot;
-use crate::stored::engine::is_ahead;
 use crate::stored::ids::{Body, Id, Line, Name};
 use crate::stored::interaction::{End, Interaction, Number, Origin};
 use crate::view::Cx;
@@ -324,7 +323,7 @@ impl Own {
             }
             Interaction::Call(call) => {
                 let tool = network.tools.get(&call.name);
-                let quotes = is_ahead(call) || *call.name == *notes::SEARCH;
+                let quotes = call.is_ahead() || *call.name == *notes::SEARCH;
                 let silent = tool.is_some_and(ToolDef::is_last);
                 let named = (!quotes && !silent).then(|| (call.name.clone(), call.number, before));
                 self.calls.insert(call.id, named);

@@ -71,7 +71,7 @@ pub(super) fn line(history: &dyn History, entry: &Entry) -> String {
             format!("{who}: {}", super::history::called(&text))
         }
         What::Did(call, result) => {
-            let seen = call.seen.as_ref().unwrap_or(&call.name);
+            let seen = &call.called();
             let gave = result.as_ref().and_then(|result| result.body);
             let gave = gave.map_or_else(|| "(no result)".into(), |body| history.text(body));
             let args = super::history::shown_args(history, call);

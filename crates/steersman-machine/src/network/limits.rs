@@ -1,6 +1,6 @@
 //! Definitions of the limits of agents and sessions. Each has a default.
 
-use crate::snapshot::Per;
+use crate::stored::commit::Period;
 
 /// The limits of an agent or a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub struct Limit {
     /// The allowed amount.
     pub max: u64,
     /// The period that is counted.
-    pub per: Per,
+    pub per: Period,
     /// The reaction when the limit is reached.
     pub then: OnLimit,
     /// True if the definition sets the limit. It then covers all agents that the agent started.
@@ -62,7 +62,7 @@ impl Limits {
     pub fn standard(session: bool) -> Self {
         let limit = |max, then| Limit {
             max,
-            per: Per::Answer,
+            per: Period::Answer,
             then,
             written: false,
         };
@@ -77,7 +77,7 @@ impl Limits {
             wall_time: None,
             tokens: session.then_some(Limit {
                 max: 2_000_000,
-                per: Per::Session,
+                per: Period::Session,
                 then: OnLimit::Ask,
                 written: false,
             }),

@@ -19,8 +19,6 @@ pub const TRANSCRIPT: &str = "transcript";
 pub const KNOWLEDGE: &str = "knowledge";
 /// Name under `before` of the passages that a view asks for.
 pub const RELEVANT: &str = "relevant";
-/// Name under which the engine calls the tool for a view.
-pub const AHEAD_RELEVANT: &str = "before/relevant";
 /// Number of passages if the definition or call names none.
 pub const FEW: u32 = 5;
 /// Most passages of one search.

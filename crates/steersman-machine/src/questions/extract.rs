@@ -7,7 +7,7 @@
 
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::codes::MISFIT;
-use crate::stored::engine::{TURN, is_extraction};
+use crate::stored::engine::{Caller, Extracted};
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::How;
 use crate::stored::outcome::{Answer, Mapped};
@@ -22,7 +22,7 @@ pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
         return None;
     }
     let mut open = snapshot.exchange(agent);
-    open.find(|c| c.closed.is_none() && is_extraction(&c.call.name))
+    open.find(|c| c.closed.is_none() && c.call.is_extraction())
         .map(|c| &**c)
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn asked(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Asked 
             let _ = write!(system, ": {words}");
         }
     }
-    let turn = *open.call.name == *TURN;
+    let turn = open.call.by == Caller::Extract(Extracted::Turn);
     let (said, before) = if turn {
         let last = agent.routing.last.as_ref().and_then(|(_, _, body)| *body);
         (last.into_iter().collect(), None)

@@ -6,7 +6,7 @@ use crate::network::Reflect;
 use crate::network::texts::{self, Sentence};
 use crate::snapshot::{OpenCall, Phase, Snapshot, Stands};
 use crate::stored::codes::{ACCEPT, REVISE};
-use crate::stored::engine::{Judged, asks_itself, is_review, judged};
+use crate::stored::engine::Judged;
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::Call;
 use crate::values::types::{Type, TypeKind, schema_of_fields};
@@ -20,7 +20,7 @@ pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
         return None;
     }
     let mut open = snapshot.exchange(agent);
-    open.find(|c| c.closed.is_none() && asks_itself(&c.call))
+    open.find(|c| c.closed.is_none() && c.call.asks_itself())
         .map(|c| &**c)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn serves_review(snapshot: &Snapshot, agent: Id) -> bool {
     let agent = snapshot.agent(agent);
     let call = agent.parent.zip(agent.serving);
     let open = call.and_then(|(parent, call)| snapshot.call(parent, call));
-    open.is_some_and(|open| is_review(&open.call))
+    open.is_some_and(|open| open.call.judged().is_some())
 }
 
 /// Returns the JSON Schema of the judgement that the agent's next answer must be. `None` means that no judgement is expected.
@@ -92,17 +92,17 @@ fn reflection<'n>(cx: &Cx<'n>, tool: &Name) -> Option<&'n Reflect> {
 
 /// Returns the question to the agent's own model about the arguments of one of its calls.
 pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> String {
-    let Some(Judged::Args(call, tool)) = judged(&open.call) else {
+    let Some(Judged::Args(call, tool)) = open.call.judged() else {
         return String::new();
     };
-    let args = snapshot.call(open.owner, call).map(|c| c.call.args);
+    let args = snapshot.call(open.owner, *call).map(|c| c.call.args);
     let args = args.map_or_else(|| "{}".into(), |body| cx.bodies.text(body));
-    let reflect = reflection(cx, &tool);
+    let reflect = reflection(cx, tool);
     let view = View::new(cx, snapshot, Some(open.owner));
     let view = view.with("args", json_or_text(&args));
     let prompt = reflect.and_then(|r| r.prompt.as_ref());
     let own = prompt.and_then(|p| p.render(&view).ok());
-    let values = [("tool", &*tool), ("args", &*args)];
+    let values = [("tool", &**tool), ("args", &*args)];
     with_form(cx, snapshot, open.owner, own, texts::REFLECT_ARGS, &values)
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn with_form(
 /// Returns a reviewer's text for the agent that must revise, with a reference to its subject.
 pub(crate) fn told(call: &Call, text: &str) -> String {
     let by = &call.name;
-    match judged(call) {
+    match call.judged() {
         Some(Judged::Result(of, tool)) => {
             format!("[{by}] About what `{tool}` gave (call {of}): {text}")
         }

@@ -14,7 +14,7 @@ mod values;
 mod weight;
 
 use crate::stored::codes::{LIMIT, MISFIT};
-use crate::stored::engine::{ahead_as, asks_itself, is_ahead, is_extraction, is_more, is_review};
+use crate::stored::engine::Caller;
 use counts::{acts, gives};
 use fresh::{newborn, opened};
 use values::value_of;
@@ -281,9 +281,9 @@ impl Snapshot {
         agent.phase = Phase::Calling;
         agent.calls = agent.calls.max(call.number.call);
         agent.open += 1;
-        agent.prepared |= is_ahead(call);
+        agent.prepared |= call.is_ahead();
         if agent.kind == Kind::Routed {
-            let member = call.seen.as_ref().unwrap_or(&call.name);
+            let member = &call.called();
             if agent.routing.pending.first() == Some(member) {
                 routing(agent).pending.remove(0);
             }
@@ -419,15 +419,15 @@ impl Snapshot {
         if result.how == How::Simulated && self.first_simulated.is_none() {
             self.first_simulated = Some(line);
         }
-        if let Some(name) = ahead_as(&call) {
+        if let Caller::Before(name) = &call.by {
             let gave = result.body.filter(|_| result.how.is_ok());
-            self.agent_mut(owner).before.insert(name, gave);
+            self.agent_mut(owner).before.insert(name.clone(), gave);
         }
-        let beside = is_extraction(&call.name) || asks_itself(&call);
-        if is_extraction(&call.name) {
-            self.extracted(owner, &call.name, result);
+        let beside = call.is_extraction() || call.asks_itself();
+        if let Caller::Extract(of) = call.by {
+            self.extracted(owner, of, result);
         }
-        if is_review(&call) {
+        if call.judged().is_some() {
             self.judged(owner, &call, result);
         }
         let mut at = Some(owner).filter(|_| !beside);
@@ -435,8 +435,8 @@ impl Snapshot {
             let agent = self.agent_mut(id);
             count(agent, &call.name, result, args);
             // The engine's question at a limit is not a member of a router.
-            if id == owner && agent.kind == Kind::Routed && !is_more(&call.name) {
-                let member = call.seen.clone().unwrap_or_else(|| call.name.clone());
+            if id == owner && agent.kind == Kind::Routed && !call.is_for_more() {
+                let member = call.called();
                 if member != call.name {
                     count(agent, &member, result, args);
                 }
@@ -457,8 +457,8 @@ impl Snapshot {
             }
         }
         let agent = self.agent_mut(owner);
-        if matches!(call.target, Target::Person(_)) && is_more(&call.name) && result.how.is_ok() {
-            agent.counters.allow(&call.name, now);
+        if let (Caller::More(asked), true) = (&call.by, result.how.is_ok()) {
+            agent.counters.allow(asked, now);
         }
         if acts(&call) && !gives(result.how) {
             agent.missed = Some((call.name.clone(), result.body));
@@ -504,7 +504,7 @@ impl Snapshot {
         let mut called: Vec<Name> = Vec::new();
         for id in ids {
             let open = self.remove_call(owner, id).expect("listed a moment ago");
-            if open.call.chain.is_none() {
+            if open.call.chain().is_none() {
                 used.insert(open.call.name.clone());
             }
             let Some(closed) = &open.closed else { continue };
@@ -512,7 +512,7 @@ impl Snapshot {
                 open.call.target,
                 Target::Tool(_) | Target::Agent(_) | Target::Unknown
             );
-            let beside = is_extraction(&open.call.name) || is_review(&open.call);
+            let beside = open.call.is_extraction() || open.call.judged().is_some();
             counts |= of_agent && !beside;
             called.extend((!beside).then(|| open.call.name.clone()));
             gave |= acts(&open.call) && gives(closed.how);

@@ -425,19 +425,25 @@ pub struct Watermark {
     pub exchanges: u32,
 }
 
-/// Cost and tokens of one model call.
+/// Cost, tokens and times of one model call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// The model call. `None` only in a default value.
     pub effect: Option<Id>,
     /// Provider and model as resolved, `openai/gpt-5-mini`.
     pub model: Option<Name>,
+    /// The model that the server says it used, in its own words. `None` if it does not say.
+    pub served: Option<Name>,
     /// Number of input tokens, including those that were cached.
     pub input: u64,
     /// Input tokens that the provider had cached.
     pub cached: u64,
+    /// Input tokens that the provider wrote to its cache because it was asked to.
+    pub cache_write: u64,
     /// Number of output tokens.
     pub output: u64,
+    /// Output tokens that were spent on reasoning, if the provider counts them.
+    pub reasoning: u64,
     /// Price in millionths of the price table's currency, if known.
     pub micros: Option<u64>,
     /// Digest of the neutral request.
@@ -448,6 +454,12 @@ pub struct Usage {
     pub prefix: u64,
     /// The part that broke the shared prefix (`system`, `tools`, `history`, `now`). `None` means that nothing did.
     pub broke: Option<Name>,
+    /// The reason for which the answer ended, in the words of the provider: `stop`, `length`, `tool_use`.
+    pub finish: Option<Name>,
+    /// Milliseconds from the start of the successful attempt to the end of its answer.
+    pub took: u64,
+    /// Milliseconds from the start of the attempt to the first streamed piece. `None` if nothing was streamed.
+    pub first: Option<u64>,
 }
 
 impl Usage {

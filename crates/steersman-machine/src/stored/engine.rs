@@ -1,63 +1,60 @@
-//! Names that the engine itself writes: those of calls that it makes for itself, and policies of watermarks and summaries.
+//! Calls that the engine makes for itself, and the policies of watermarks and summaries.
 
+use super::commit::Period;
 use super::ids::{Id, Name};
 use super::interaction::{Call, Target};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// Prefix of the name of the engine's question to a person where a limit says `ask`: `more/KEY/PER`, for a limit of the session
-/// `more/KEY/PER/all`. Names of a definition contain no `/`.
-const MORE: &str = "more/";
-
-/// Returns true if this is the name of the engine's question for more.
-pub(crate) fn is_more(name: &str) -> bool {
-    name.starts_with(MORE)
+/// The one that made a call, and for what. **Stored**: grows at its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Caller {
+    /// The agent's model, with its newest answer.
+    Model,
+    /// The call that began a chain: this call follows in it (`then:`, the follow-up of a wait).
+    Chain(Id),
+    /// The router of the agent: a member acts.
+    Router,
+    /// A person, who joins branches.
+    Person,
+    /// The engine, before a turn. The result has this name in templates.
+    Before(Name),
+    /// The engine: state is filled from what was said.
+    Extract(Extracted),
+    /// The engine: this is to be judged.
+    Judge(Judged),
+    /// The engine: a person is asked for more of a limit.
+    More(Asked),
+    /// A hook around the agent's life, by its name.
+    Hook(Name),
+    /// A state in Rust that works, by its name.
+    State(Name),
+    /// A schedule, by its name.
+    Schedule(Name),
 }
 
-/// Returns the name of the question for more of a limit.
-pub(crate) fn more(key: &str, per: &str, all: bool) -> Name {
-    let all = if all { "/all" } else { "" };
-    format!("{MORE}{key}/{per}{all}").into()
+/// The text that an extraction reads.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Extracted {
+    /// The messages to the agent that no extraction has read.
+    Message,
+    /// The last message of a speaker in a state of a graph.
+    Turn,
 }
 
-/// Returns the key and the period of the limit that a question is about.
-pub(crate) fn more_of(question: &str) -> Option<(&str, &str)> {
-    let mut parts = question.strip_prefix(MORE)?.split('/');
-    Some((parts.next()?, parts.next()?))
+/// A question for more of a limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Key of the limit: `model_calls`, `tokens`.
+    pub limit: Name,
+    /// The period over which the limit counts.
+    pub per: Period,
+    /// True for a limit of the whole session, false for one of an agent.
+    pub all: bool,
 }
-
-/// Prefix of the name under which a tool is called before a turn. Names of a definition contain no `/`.
-pub(crate) const AHEAD: &str = "before/";
-
-/// Returns true if the engine made this call before a turn.
-pub(crate) fn is_ahead(call: &Call) -> bool {
-    call.seen
-        .as_ref()
-        .is_some_and(|seen| seen.starts_with(AHEAD))
-}
-
-/// Returns the name of the call's result in templates, if the engine made the call before a turn.
-pub(crate) fn ahead_as(call: &Call) -> Option<Name> {
-    Some(call.seen.as_ref()?.strip_prefix(AHEAD)?.into())
-}
-
-/// Prefix of the names of extractions. No name of a definition contains a `/`.
-const EXTRACT: &str = "extract/";
-
-/// Extracts from messages to the agent.
-pub(crate) const MESSAGE: &str = "extract/message";
-
-/// Extracts from what a speaker said in a state of a graph.
-pub(crate) const TURN: &str = "extract/turn";
-
-/// Returns true if a call of this name fills state from what was said.
-pub fn is_extraction(name: &str) -> bool {
-    name.starts_with(EXTRACT)
-}
-
-/// Prefix of the name under which the engine calls a judge. Names of a definition contain no `/`.
-const REVIEW: &str = "review/";
 
 /// Subject of a judgement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Judged {
     /// The draft of this model call.
     Draft(Id),
@@ -68,15 +65,6 @@ pub enum Judged {
 }
 
 impl Judged {
-    pub(crate) fn name(&self) -> Name {
-        match self {
-            Self::Draft(of) => format!("{REVIEW}draft/{of}"),
-            Self::Result(of, tool) => format!("{REVIEW}result/{of}/{tool}"),
-            Self::Args(of, tool) => format!("{REVIEW}args/{of}/{tool}"),
-        }
-        .into()
-    }
-
     /// Returns the tool whose call is judged.
     pub fn tool(&self) -> Option<&Name> {
         match self {
@@ -95,29 +83,90 @@ impl Judged {
     }
 }
 
-/// Returns the subject that a call of the engine must judge. `None` means that the call is no judgement.
-pub fn judged(call: &Call) -> Option<Judged> {
-    let name = call.seen.as_ref().unwrap_or(&call.name);
-    let (what, of) = name.strip_prefix(REVIEW)?.split_once('/')?;
-    let (of, tool) = of.split_once('/').unwrap_or((of, ""));
-    let of: Id = of.parse().ok()?;
-    match what {
-        "draft" => Some(Judged::Draft(of)),
-        "result" => Some(Judged::Result(of, tool.into())),
-        "args" => Some(Judged::Args(of, tool.into())),
-        _ => None,
+impl Caller {
+    /// Returns the name that a call of the engine has where people and models read one. It contains a `/`, as no name of a
+    /// definition does. `None` means that the call has the name of its tool or member. Nothing reads the name back.
+    pub(crate) fn name(&self) -> Option<Name> {
+        match self {
+            Self::Before(name) => Some(format!("before/{name}").into()),
+            Self::Extract(Extracted::Message) => Some("extract/message".into()),
+            Self::Extract(Extracted::Turn) => Some("extract/turn".into()),
+            Self::Judge(Judged::Draft(of)) => Some(format!("review/draft/{of}").into()),
+            Self::Judge(Judged::Result(of, tool)) => {
+                Some(format!("review/result/{of}/{tool}").into())
+            }
+            Self::Judge(Judged::Args(of, tool)) => Some(format!("review/args/{of}/{tool}").into()),
+            Self::More(asked) => Some(asked.to_string().into()),
+            Self::Model
+            | Self::Chain(_)
+            | Self::Router
+            | Self::Person
+            | Self::Hook(_)
+            | Self::State(_)
+            | Self::Schedule(_) => None,
+        }
     }
 }
 
-/// Returns true if a call is a judgement.
-pub fn is_review(call: &Call) -> bool {
-    let name = call.seen.as_ref().unwrap_or(&call.name);
-    name.starts_with(REVIEW)
+/// The name of the question: `more/tokens/answer`, for a limit of the session `more/tokens/session/all`.
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = if self.all { "/all" } else { "" };
+        write!(f, "more/{}/{}{all}", self.limit, self.per)
+    }
 }
 
-/// Returns true if a call asks the agent's own model to judge: a judgement that no agent serves.
-pub fn asks_itself(call: &Call) -> bool {
-    is_review(call) && matches!(call.target, Target::Tool(_))
+impl Call {
+    /// Returns true if the engine or a router made the call, or if it follows in a chain: if no model and no person did.
+    pub fn is_of_engine(&self) -> bool {
+        match self.by {
+            Caller::Model | Caller::Router | Caller::Person => false,
+            Caller::Chain(_)
+            | Caller::Before(_)
+            | Caller::Extract(_)
+            | Caller::Judge(_)
+            | Caller::More(_)
+            | Caller::Hook(_)
+            | Caller::State(_)
+            | Caller::Schedule(_) => true,
+        }
+    }
+
+    /// Returns the call that began the chain, if this call follows in one.
+    pub fn chain(&self) -> Option<Id> {
+        match self.by {
+            Caller::Chain(first) => Some(first),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the engine made the call before a turn.
+    pub fn is_ahead(&self) -> bool {
+        matches!(self.by, Caller::Before(_))
+    }
+
+    /// Returns true if the call fills state from what was said.
+    pub fn is_extraction(&self) -> bool {
+        matches!(self.by, Caller::Extract(_))
+    }
+
+    /// Returns true if the call asks a person for more of a limit.
+    pub fn is_for_more(&self) -> bool {
+        matches!(self.by, Caller::More(_))
+    }
+
+    /// Returns the subject that the call must judge. `None` means that the call is no judgement.
+    pub fn judged(&self) -> Option<&Judged> {
+        match &self.by {
+            Caller::Judge(of) => Some(of),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the call asks the agent's own model to judge: a judgement that no agent serves.
+    pub fn asks_itself(&self) -> bool {
+        self.judged().is_some() && matches!(self.target, Target::Tool(_))
+    }
 }
 
 /// The policy of `keep_exchanges` in watermarks.

@@ -2,7 +2,7 @@
 //!
 //! Stored forms contain names and never indexes, so a log can be read without its definition.
 
-use crate::stored::engine::{is_ahead, is_extraction, is_more, is_review};
+use crate::stored::engine::Caller;
 use crate::stored::ids::{Body, Id, Line, Name};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -141,7 +141,9 @@ pub struct Call {
     pub id: Id,
     /// Name of the tool or agent in the definition, or the name that the model invented.
     pub name: Name,
-    /// The name under which the model saw it, if it has another (`as`).
+    /// The one that made the call, and for what.
+    pub by: Caller,
+    /// The name under which the model saw it, if it has another (`as`); for a router, the member that runs the tool.
     pub seen: Option<Name>,
     /// The target that the name was resolved to.
     pub target: Target,
@@ -149,8 +151,6 @@ pub struct Call {
     pub label: Option<Name>,
     /// JSON object, as the model gave it or the engine made it.
     pub args: Body,
-    /// The call that began the chain (`then:`, the follow-up of a wait), if this call follows in one.
-    pub chain: Option<Id>,
     /// Number of the call among its agent's calls.
     pub number: Number,
 }
@@ -195,16 +195,10 @@ impl Call {
         format!("call.{}", self.number)
     }
 
-    /// Returns true if the engine made the call for itself: a judgement, an extraction, a tool ahead of a turn, a question at a
-    /// limit, or a call that follows in a chain.
-    pub fn is_of_engine(&self) -> bool {
-        let beside = is_review(self)
-            || is_extraction(&self.name)
-            || is_ahead(self)
-            || is_more(&self.name)
-            || self.chain.is_some();
-        // A call with a provider's id was made by a model, whatever its name.
-        beside && self.label.is_none()
+    /// Returns the name under which its model, its router or the engine made the call.
+    pub fn called(&self) -> Name {
+        let seen = self.seen.clone().or_else(|| self.by.name());
+        seen.unwrap_or_else(|| self.name.clone())
     }
 }
 

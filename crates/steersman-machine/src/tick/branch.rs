@@ -637,7 +637,7 @@ fn fork_use<'n>(
     open: &OpenCall,
 ) -> Option<&'n ToolUse> {
     let agent = cx.network.in_force(snapshot.agent(owner))?;
-    let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
+    let seen = &open.call.called();
     agent
         .tools
         .iter()

@@ -18,6 +18,7 @@ use crate::stored::bounds;
 use crate::stored::built_in::BuiltIn;
 use crate::stored::codes::MISFIT;
 use crate::stored::commit::{Change, Kind, Made};
+use crate::stored::engine::Caller;
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{
     Artifact, Call, CallResult, Class, How, Interaction, Number, Target,
@@ -48,12 +49,27 @@ enum To {
     Agent(Name, Option<String>),
 }
 
-/// The call that another call follows in its chain.
-#[derive(Copy, Clone)]
-pub(crate) struct Behind {
-    /// The call that began the chain.
-    pub(crate) chain: Id,
-    pub(crate) number: Number,
+/// A call that no model made with its answer.
+pub(crate) struct NewCall<'a> {
+    pub(crate) name: &'a Name,
+    pub(crate) by: Caller,
+    /// The member that runs the tool, for a router.
+    pub(crate) member: Option<&'a Name>,
+    /// The call right before it, if it follows in a chain.
+    pub(crate) behind: Option<Number>,
+    pub(crate) args: &'a Json,
+}
+
+impl<'a> NewCall<'a> {
+    pub(crate) fn new(name: &'a Name, by: Caller, args: &'a Json) -> Self {
+        Self {
+            name,
+            by,
+            member: None,
+            behind: None,
+            args,
+        }
+    }
 }
 
 pub(crate) fn refuse(code: &str, text: impl Into<String>) -> Mapped {
@@ -168,11 +184,11 @@ impl Tick<'_> {
                 Interaction::Call(Call {
                     id,
                     name: found.name,
+                    by: Caller::Model,
                     seen: found.seen,
                     target,
                     label: label.map(Name::from),
                     args,
-                    chain: None,
                     number,
                 }),
             );
@@ -188,9 +204,9 @@ impl Tick<'_> {
 
     /// Returns the number of an agent's next call. A call that follows in a chain is opened in an order that depends on the speed
     /// of the other calls, so it is numbered after the call that began the chain.
-    pub(crate) fn number(&self, owner: Id, behind: Option<Behind>) -> Number {
+    pub(crate) fn number(&self, owner: Id, behind: Option<Number>) -> Number {
         match behind {
-            Some(behind) => behind.number.next_step(),
+            Some(behind) => behind.next_step(),
             None => Number {
                 call: self.agent(owner).calls + 1,
                 step: 0,
@@ -198,17 +214,11 @@ impl Tick<'_> {
         }
     }
 
-    /// Opens a call that the engine makes: a `then:`, a router's plain tool, a tool that runs ahead of a turn.
-    pub(crate) fn open_call(
-        &mut self,
-        owner: Id,
-        tool: &Name,
-        seen: Option<Name>,
-        args: &Json,
-        behind: Option<Behind>,
-    ) -> Id {
+    /// Opens a call of a tool that no model made: a `then:`, a router's plain tool, a tool that runs ahead of a turn.
+    pub(crate) fn open_call(&mut self, owner: Id, call: NewCall<'_>) -> Id {
+        let tool = call.name;
         let def = self.network.tools.get(tool);
-        let misfit = match (def, args.as_object()) {
+        let misfit = match (def, call.args.as_object()) {
             (None, _) => Some(refuse(UNKNOWN_TOOL, format!("there is no tool `{tool}`"))),
             (Some(def), Some(args)) => arguments_misfit(
                 &shown(&def.parameters, |_, ty| ty.kind != TypeKind::Secret),
@@ -218,36 +228,36 @@ impl Tick<'_> {
             (Some(_), None) => Some(refuse(MISFIT, "misfit: `args` must be an object")),
         };
         let target = def.map_or(Target::Unknown, target);
-        let id = self.engine_call(owner, tool, seen, target, args, behind);
+        let id = self.push_call(owner, call, target);
         if let Some(mapped) = misfit.or_else(|| self.judge(owner, id)) {
             self.close_call(owner, id, mapped);
         }
         id
     }
 
-    /// Pushes a call that the engine makes. The call is not judged.
-    pub(crate) fn engine_call(
-        &mut self,
-        owner: Id,
-        name: &Name,
-        seen: Option<Name>,
-        target: Target,
-        args: &Json,
-        behind: Option<Behind>,
-    ) -> Id {
+    /// Pushes a call that the engine makes for itself: it has the name of its purpose.
+    pub(crate) fn engine_call(&mut self, owner: Id, by: Caller, args: &Json, target: Target) {
+        let name = by
+            .name()
+            .expect("what the engine asks for itself has a name");
+        self.push_call(owner, NewCall::new(&name, by, args), target);
+    }
+
+    /// Pushes a call that no model made. The call is not judged.
+    pub(crate) fn push_call(&mut self, owner: Id, call: NewCall<'_>, target: Target) -> Id {
         let id = self.id();
-        let number = self.number(owner, behind);
-        let args = self.body(args.to_string());
+        let number = self.number(owner, call.behind);
+        let args = self.body(call.args.to_string());
         self.push(
             owner,
             Interaction::Call(Call {
                 id,
-                name: name.clone(),
-                seen: seen.filter(|s| s != name),
+                name: call.name.clone(),
+                by: call.by,
+                seen: call.member.filter(|member| *member != call.name).cloned(),
                 target,
                 label: None,
                 args,
-                chain: behind.map(|behind| behind.chain),
                 number,
             }),
         );
@@ -462,10 +472,7 @@ impl Tick<'_> {
         else {
             return;
         };
-        let behind = Behind {
-            chain: open.call.chain.unwrap_or(call),
-            number: open.call.number,
-        };
+        let (first, behind) = (open.call.chain().unwrap_or(call), open.call.number);
         let mode = self.mode_said(owner, mapped.mode.as_deref());
         let writes = mode.and_then(|mode| {
             Ok((
@@ -511,7 +518,12 @@ impl Tick<'_> {
             && failed.is_none()
             && self.cancelling == 0
         {
-            self.open_call(owner, &tool.into(), None, &args, Some(behind));
+            let tool = tool.into();
+            let follows = NewCall {
+                behind: Some(behind),
+                ..NewCall::new(&tool, Caller::Chain(first), &args)
+            };
+            self.open_call(owner, follows);
         }
     }
 
@@ -542,11 +554,10 @@ impl Tick<'_> {
             return;
         };
         let effect = open.effect;
-        let review = crate::stored::engine::is_review(&open.call).then(|| open.call.clone());
+        let review = open.call.judged().is_some().then(|| open.call.clone());
         let branches = crate::tick::branch::opened(&open.call).to_vec();
         // The engine makes these calls for itself: their failure does not fail the agent.
-        let asked = crate::stored::engine::is_more(&open.call.name)
-            || crate::stored::engine::is_extraction(&open.call.name);
+        let asked = open.call.is_for_more() || open.call.is_extraction();
         if let Some(effect) = effect {
             self.stop(effect);
         }

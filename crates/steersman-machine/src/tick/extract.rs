@@ -2,7 +2,7 @@
 
 use crate::network::{Does, Route, RouteBy, Speaker};
 use crate::questions::extract::mapped;
-use crate::stored::engine::{MESSAGE, TURN};
+use crate::stored::engine::{Caller, Extracted};
 use crate::stored::ids::Id;
 use crate::stored::interaction::{Call, Class, Target};
 use crate::stored::outcome::{Answer, NewWrite};
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 impl Tick<'_> {
     /// Opens a call that fills state from what was said since the last one, ahead of everything else. Returns true if it did.
     pub(crate) fn extracts(&mut self, agent: Id) -> bool {
-        let (name, entries) = {
+        let (of, entries) = {
             let state = self.agent(agent);
             let def = self.def(agent);
             // After the last call only an answer is wanted.
@@ -21,12 +21,12 @@ impl Tick<'_> {
                 return false;
             }
             if !state.unread.is_empty() && !def.extract.is_empty() {
-                (MESSAGE, def.extract.clone())
+                (Extracted::Message, def.extract.clone())
             } else if state.routing.unread
                 && let Some(speaker) = spoke(self, agent)
                 && !speaker.extract.is_empty()
             {
-                (TURN, speaker.extract.clone())
+                (Extracted::Turn, speaker.extract.clone())
             } else {
                 return false;
             }
@@ -34,7 +34,7 @@ impl Tick<'_> {
         let entries: Vec<&str> = entries.iter().map(|name| &**name).collect();
         let args = json!({ "entries": entries });
         let target = Target::Tool(Class::Read);
-        self.engine_call(agent, &name.into(), None, target, &args, None);
+        self.engine_call(agent, Caller::Extract(of), &args, target);
         true
     }
 

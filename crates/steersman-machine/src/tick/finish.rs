@@ -10,11 +10,11 @@ use crate::routers::floor;
 use crate::snapshot::Phase;
 use crate::stored::bounds::{self, CALLS};
 use crate::stored::commit::{Change, Kind};
-use crate::stored::engine::AHEAD;
+use crate::stored::engine::Caller;
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{Cause, End, How, Interaction, Origin, Target, Write};
 use crate::stored::outcome::Answer;
-use crate::tick::call::Said;
+use crate::tick::call::{NewCall, Said};
 use crate::tick::limits::{self, Key, Reached};
 use crate::tick::reflect::{After, Reviewed};
 use crate::tick::take::cancel::Cut;
@@ -219,14 +219,14 @@ impl Tick<'_> {
             return false;
         }
         for before in &model.before {
-            let seen = Some(format!("{AHEAD}{}", before.named).into());
+            let by = Caller::Before(before.named.clone());
             let args = match &before.args {
                 Some(args) => crate::values::expression::arguments(args, &self.view(agent)),
                 None => Ok(self.message_for(agent, &before.tool)),
             };
             match args {
                 Ok(args) => {
-                    self.open_call(agent, &before.tool, seen, &Json::Object(args), None);
+                    self.open_call(agent, NewCall::new(&before.tool, by, &Json::Object(args)));
                 }
                 Err(e) => {
                     let text = format!("arguments of `{}`: {e}", before.tool);
@@ -246,8 +246,8 @@ impl Tick<'_> {
         let newest = crate::context::newest(&self.snapshot, agent).map(|body| self.text(body));
         let query = newest.map_or_else(String::new, |text| crate::context::called(&text));
         let args = json!({ "query": query, "source": notes::TRANSCRIPT, "most": most });
-        let seen = Some(format!("{AHEAD}{}", notes::RELEVANT).into());
-        self.open_call(agent, &notes::SEARCH.into(), seen, &args, None);
+        let by = Caller::Before(notes::RELEVANT.into());
+        self.open_call(agent, NewCall::new(&notes::SEARCH.into(), by, &args));
     }
 
     /// Returns the newest message as the argument of a tool with exactly one text parameter; else no arguments.
@@ -311,7 +311,7 @@ impl Tick<'_> {
                 if self.declined.remove(&agent) {
                     self.reach(agent, reached, End::Task, None);
                 } else {
-                    self.engine_call(agent, &reached.question(), None, user, &args, None);
+                    self.engine_call(agent, Caller::More(reached.question()), &args, user);
                 }
                 false
             }

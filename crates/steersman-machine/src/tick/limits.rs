@@ -2,10 +2,10 @@
 //! outcome.
 
 use crate::network::{DEPTH, Limit, Limits, OnLimit};
-use crate::snapshot::{Agent, Counters, Per, Snapshot, Span};
-use crate::stored::commit::Kind;
-use crate::stored::engine::more;
-use crate::stored::ids::{Id, Name, Time};
+use crate::snapshot::{Agent, Counters, Snapshot, Span};
+use crate::stored::commit::{Kind, Period};
+use crate::stored::engine::Asked;
+use crate::stored::ids::{Id, Time};
 use crate::values::price::money;
 use crate::view::Cx;
 
@@ -16,7 +16,7 @@ pub(crate) struct Reached {
     max: u64,
     /// The amount that was counted at that moment.
     used: u64,
-    per: Per,
+    per: Period,
     /// The reaction to it.
     pub(crate) then: OnLimit,
 }
@@ -74,8 +74,8 @@ impl Reached {
         self.max
     }
 
-    /// Returns the name of the question for more.
-    pub(crate) fn question(&self) -> Name {
+    /// Returns the question for more.
+    pub(crate) fn question(&self) -> Asked {
         question(self.key, self.per)
     }
 
@@ -90,8 +90,12 @@ impl Reached {
     }
 }
 
-fn question(key: Key, per: Per) -> Name {
-    more(key.name, &per.to_string(), key.all)
+fn question(key: Key, per: Period) -> Asked {
+    Asked {
+        limit: key.name.into(),
+        per,
+        all: key.all,
+    }
 }
 
 /// Returns milliseconds as a definition writes them: `1h`, `90s`, `250ms`.
@@ -197,12 +201,12 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
         .or_else(|| {
             let limit = limits.tokens.as_ref();
             // The driver keeps the session's limits per session, in the ledger.
-            let limit = limit.filter(|l| !(all && l.per == Per::Session))?;
+            let limit = limit.filter(|l| !(all && l.per == Period::Session))?;
             over("tokens", limit, |s| s.tokens)
         })
         .or_else(|| {
             let limit = limits.cost.as_ref();
-            let limit = limit.filter(|l| !(all && l.per == Per::Session))?;
+            let limit = limit.filter(|l| !(all && l.per == Period::Session))?;
             over("cost", limit, |s| s.micros)
         })
 }
@@ -217,11 +221,11 @@ fn asked_for_agents(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached
     over.then(|| Reached::new(key, limit, used))
 }
 
-fn span(counters: &Counters, per: Per) -> &Span {
+fn span(counters: &Counters, per: Period) -> &Span {
     match per {
-        Per::Answer => &counters.answer,
-        Per::Task => &counters.task,
-        Per::Session => &counters.session,
+        Period::Answer => &counters.answer,
+        Period::Task => &counters.task,
+        Period::Session => &counters.session,
     }
 }
 
@@ -243,8 +247,8 @@ fn most(c: &Counters, key: Key, limit: &Limit) -> u64 {
     let Some(said) = &span(c, limit.per).more else {
         return limit.max;
     };
-    let question = question(key, limit.per);
-    let granted = said.iter().find(|(name, _)| *name == question);
+    let question = question(key, limit.per).to_string();
+    let granted = said.iter().find(|(name, _)| **name == *question);
     let granted = granted.map_or(0, |(_, granted)| *granted);
     limit.max.saturating_add(granted)
 }
@@ -288,7 +292,7 @@ fn time_left(agent: &Agent, limit: &Limit, all: bool, now: Time) -> i64 {
 
 /// Returns the moment at which the time limit is reached if the agent goes on. `None` while its clock does not run.
 pub(crate) fn deadline(agent: &Agent, limit: &Limit, all: bool, now: Time) -> Option<Time> {
-    if limit.per == Per::Answer && agent.counters.working == 0 {
+    if limit.per == Period::Answer && agent.counters.working == 0 {
         return None;
     }
     let left = time_left(agent, limit, all, now);

@@ -7,16 +7,18 @@ mod summary;
 use crate::network::{AgentDef, Does, Limit, OnFailed, OnLimit, Route, RouteBy};
 use crate::questions::ask::{About, Said as Meaning};
 use crate::routers::{Decision, decide, question, states, tasks};
+use crate::snapshot::Phase;
 use crate::snapshot::fold::choice_digest;
-use crate::snapshot::{Per, Phase};
 use crate::stored::codes::UNUSABLE;
+use crate::stored::commit::Period;
+use crate::stored::engine::Caller;
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{
     Call, Cause, Choice, How, Interaction, Origin, Route as Routed, Target, Write,
 };
 use crate::stored::outcome::{Answer, NewWrite};
 use crate::tick::Tick;
-use crate::tick::call::{Ending, Said, message_parameter};
+use crate::tick::call::{Ending, NewCall, Said, message_parameter};
 use crate::tick::finish::{Conclude, Finish};
 use crate::tick::limits::{self, Key, Reached};
 use crate::values::json::arguments;
@@ -365,7 +367,7 @@ impl Tick<'_> {
         } else {
             Limit {
                 max: SAME_CHOICE,
-                per: Per::Answer,
+                per: Period::Answer,
                 then: OnLimit::Fail,
                 written: false,
             }
@@ -468,7 +470,7 @@ impl Tick<'_> {
             }
             let args = Json::Object(args);
             let target = Target::Person(member.clone());
-            self.engine_call(agent, member, None, target, &args, None);
+            self.push_call(agent, NewCall::new(member, Caller::Router, &args), target);
             return;
         }
         let Some(next) = self.network.agents.get(member) else {
@@ -485,13 +487,12 @@ impl Tick<'_> {
                 };
                 match args {
                     Ok(args) => {
-                        self.open_call(
-                            agent,
-                            tool,
-                            Some(member.clone()),
-                            &Json::Object(args),
-                            None,
-                        );
+                        let args = Json::Object(args);
+                        let call = NewCall {
+                            member: Some(member),
+                            ..NewCall::new(tool, Caller::Router, &args)
+                        };
+                        self.open_call(agent, call);
                     }
                     Err(e) => self.fail(agent, "route", &format!("arguments of `{member}`: {e}")),
                 }
@@ -533,11 +534,11 @@ impl Tick<'_> {
             Interaction::Call(Call {
                 id,
                 name: next.name.clone(),
+                by: Caller::Router,
                 seen: None,
                 target,
                 label: None,
                 args: body,
-                chain: None,
                 number,
             }),
         );

@@ -77,7 +77,7 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
 /// Returns true if a person was asked for more and has not answered.
 fn is_asking(snapshot: &Snapshot, agent: Id) -> bool {
     let mut open = snapshot.exchange(agent);
-    open.any(|c| c.closed.is_none() && crate::stored::engine::is_more(&c.call.name))
+    open.any(|c| c.closed.is_none() && c.call.is_for_more())
 }
 
 /// Meaning of an event or of a due time for a waiting effect.

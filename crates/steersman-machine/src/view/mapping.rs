@@ -172,7 +172,7 @@ pub fn arguments(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Map<Strin
     let text = cx.bodies.text(open.edited.unwrap_or(open.call.args));
     let mut args = crate::values::json::read::<Map<String, Json>>(&text).unwrap_or_default();
     if open.edited.is_none() {
-        let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
+        let seen = &open.call.called();
         for (name, value) in fixed(cx, snapshot, open.owner, seen, &args) {
             args.insert(name, value);
         }

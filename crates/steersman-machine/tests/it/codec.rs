@@ -43,7 +43,7 @@ fn every_line_comes_back() {
     }
 }
 
-/// What is neither text nor name nor hash takes at most 110 bytes, all beside texts at most 220.
+/// What is neither text nor name nor hash takes at most 120 bytes, all beside texts at most 260.
 #[test]
 fn lines_of_a_tool_loop_are_small() {
     for at in [100, 10_000, 100_000_000] {
@@ -58,11 +58,11 @@ fn lines_of_a_tool_loop_are_small() {
                 .sum();
             let beside = encoded(&line).len() - texts;
             assert!(
-                beside <= fixed + 110,
+                beside <= fixed + 120,
                 "{name} at {at}: {} bytes",
                 beside - fixed
             );
-            assert!(beside <= 220, "{name} at {at}: {beside} bytes");
+            assert!(beside <= 260, "{name} at {at}: {beside} bytes");
         }
     }
 }

@@ -7,7 +7,6 @@ use steersman_definition::{Compiled, Files, compile_with_tests};
 use steersman_machine::context::{Content, RenderCache, Request, request};
 use steersman_machine::questions::Purpose;
 use steersman_machine::stored::commit::Want;
-use steersman_machine::stored::engine::is_extraction;
 use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::outcome::{Answer, Outcome};
 use steersman_machine::tick::effect::Cancelled;
@@ -41,7 +40,7 @@ fn asked(name: &str, text: &str, test: &str) -> Vec<(Name, Request)> {
                 .and_then(|c| snapshot.call(wished.agent, c));
             let is_model = match wished.what {
                 Want::Step => true,
-                Want::Call(_) => call.is_some_and(|c| is_extraction(&c.call.name)),
+                Want::Call(_) => call.is_some_and(|c| c.call.is_extraction()),
             };
             if !is_model {
                 continue;

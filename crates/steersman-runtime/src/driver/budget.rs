@@ -16,7 +16,7 @@ use std::fmt;
 use steersman_machine::context::{self, Request};
 use steersman_machine::network::{Limit, OnLimit};
 use steersman_machine::search::Why as Stops;
-use steersman_machine::snapshot::Per;
+use steersman_machine::stored::commit::Period;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Usage, Why};
 use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_machine::stored::outcome::{Answer, Failure};
@@ -71,8 +71,8 @@ pub(super) fn may_be_paid(failure: &Failure, out: &Out) -> bool {
 }
 
 /// Cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report nothing would
-/// never draw on the budget. `written`: tokens that the provider wrote to its cache on request.
-pub(super) fn spent(answer: &Answer, out: &Out, written: u64) -> (u64, Option<u64>) {
+/// never draw on the budget.
+pub(super) fn spent(answer: &Answer, out: &Out) -> (u64, Option<u64>) {
     let usage = &answer.usage;
     let input = match usage.input {
         0 => out.sent,
@@ -90,7 +90,7 @@ pub(super) fn spent(answer: &Answer, out: &Out, written: u64) -> (u64, Option<u6
     let paid = Tokens {
         input,
         cached: usage.cached,
-        cache_write: written,
+        cache_write: usage.cache_write,
         output,
     };
     // The model's own statement of its cost counts only if no price is known.
@@ -217,7 +217,7 @@ impl Driver {
             Budget::Tokens => limits.tokens,
             Budget::Cost => limits.cost,
         };
-        limit.filter(|limit| limit.per == Per::Session)
+        limit.filter(|limit| limit.per == Period::Session)
     }
 
     /// The most that the session may spend: its limits and the amounts that people granted above them; the maximum number for a
@@ -497,10 +497,12 @@ impl Driver {
         };
         if is_believable(told, longest) {
             usage.cached = usage.cached.min(usage.input);
+            usage.cache_write = usage.cache_write.min(usage.input);
+            usage.reasoning = usage.reasoning.min(usage.output);
             return None;
         }
-        (usage.input, usage.cached) = (out.sent, 0);
-        usage.output = longest.unwrap_or(ANSWER);
+        (usage.input, usage.cached, usage.cache_write) = (out.sent, 0, 0);
+        (usage.output, usage.reasoning) = (longest.unwrap_or(ANSWER), 0);
         usage.micros = None;
         Some(told)
     }

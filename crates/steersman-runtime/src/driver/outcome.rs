@@ -7,7 +7,7 @@ use crate::engine::EngineError;
 use crate::feed::FeedItem;
 use crate::ledger::Amount;
 use crate::limiter::Ended;
-use crate::model::{BoundModel, Delta, Report};
+use crate::model::{BoundModel, Delta};
 use crate::options::Judge;
 use crate::retry::{self, Next};
 use crate::toolset::Progress;
@@ -36,8 +36,8 @@ impl Driver {
                 self.progress(effect, attempt, progress);
                 Ok(())
             }
-            FromTask::Model(effect, attempt, result, report) => {
-                self.model_ended(effect, attempt, result, report).await
+            FromTask::Model(effect, attempt, result) => {
+                self.model_ended(effect, attempt, result).await
             }
             FromTask::Tool(effect, attempt, raw) => self.tool_ended(effect, attempt, raw).await,
             FromTask::Probe(effect, of, attempt, raw) => {
@@ -123,7 +123,6 @@ impl Driver {
         effect: Id,
         attempt: u32,
         result: Result<Answer, Failure>,
-        report: Report,
     ) -> Result<(), EngineError> {
         let Some(out) = self.outs.get(&effect) else {
             return Ok(());
@@ -147,8 +146,7 @@ impl Driver {
                     (usage.request, usage.prefix, usage.broke) = (Some(digest), prefix, broke);
                 }
                 let claim = self.disbelieve(effect, &mut answer.usage);
-                let written = report.cache_write.min(answer.usage.input);
-                let (tokens, micros) = super::budget::spent(&answer, &self.outs[&effect], written);
+                let (tokens, micros) = super::budget::spent(&answer, &self.outs[&effect]);
                 answer.usage.micros = micros;
                 let spent = Amount::new(tokens, micros.unwrap_or_default());
                 let mut notes = vec![Note::Spend(effect, spent.tokens, spent.micros)];

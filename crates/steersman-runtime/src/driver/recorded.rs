@@ -17,7 +17,7 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{LogLine, Push, Release, Why};
 use steersman_machine::stored::ids::{Body, Id, Line, Name};
-use steersman_machine::stored::interaction::{Artifact, Call, CallResult, How, Interaction};
+use steersman_machine::stored::interaction::{Artifact, CallResult, How, Interaction};
 use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite, Outcome};
 use steersman_machine::tick;
 use steersman_machine::tick::effect::{Fact, Known, Offered, ToolWork, Wish};
@@ -484,7 +484,7 @@ impl Past {
         let Some(Interaction::Call(next)) = next.map(|push| &push.what) else {
             return Ok(None);
         };
-        let Some(chain) = next.chain else {
+        let Some(chain) = next.chain() else {
             return Ok(None);
         };
         if chain != call && self.chain_of(call)? != Some(chain) {
@@ -500,7 +500,7 @@ impl Past {
         let line = self.line(call.line())?;
         let mut pushes = line.commit.iter().flat_map(|c| &c.pushes);
         Ok(pushes.find_map(|push| match &push.what {
-            Interaction::Call(Call { id, chain, .. }) if *id == call => *chain,
+            Interaction::Call(made) if made.id == call => made.chain(),
             _ => None,
         }))
     }

@@ -8,6 +8,7 @@ use crate::toolset::Toolset;
 use std::sync::Arc;
 use steersman_machine::network::{Source, notes};
 use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::engine::Caller;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::tick::effect::ToolWork;
 
@@ -46,7 +47,7 @@ impl Driver {
         let call = out.wish.call()?;
         let open = snapshot.call(agent, call)?;
         // Passages found by the engine are shown next to the history, so the search leaves out what the history shows.
-        let unseen = open.call.seen.as_deref() == Some(notes::AHEAD_RELEVANT);
+        let unseen = open.call.by == Caller::Before(notes::RELEVANT.into());
         Some(Arc::new(Search {
             engine: self.engine.clone(),
             past: self.past.clone(),

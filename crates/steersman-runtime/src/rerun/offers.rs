@@ -9,7 +9,6 @@ use std::sync::Arc;
 use steersman_machine::questions::verdict::said_again;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Admitted, Binding, Commit, LogLine, Want};
-use steersman_machine::stored::engine::{asks_itself, is_extraction};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Name};
 use steersman_machine::stored::interaction::{
     Call, CallResult, Choice, How, Interaction, Origin, Route, calls_of_answer,
@@ -134,10 +133,10 @@ impl Told<'_> {
             // A model answered: its text has to be parsed again, the stored result is not enough.
             let texts = match open.map(|open| &open.call) {
                 // An answer that was no JSON failed for that reason; any other text that is no JSON fails likewise.
-                Some(call) if is_extraction(&call.name) => {
+                Some(call) if call.is_extraction() => {
                     vec![Some(extracted(&mapped)), None, Some("?".to_owned())]
                 }
-                Some(call) if asks_itself(call) => self.judgements(&mapped),
+                Some(call) if call.asks_itself() => self.judgements(&mapped),
                 _ => Vec::new(),
             };
             found.extend(texts.into_iter().map(|text| {
@@ -228,7 +227,7 @@ impl Told<'_> {
 
     fn asked(&self, call: &Call) -> Ask {
         Ask {
-            name: call.seen.as_ref().unwrap_or(&call.name).to_string(),
+            name: call.called().to_string(),
             label: call.label.as_ref().map(ToString::to_string),
             args: self.text(call.args),
             misfit: None,

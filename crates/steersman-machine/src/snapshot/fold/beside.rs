@@ -4,7 +4,7 @@ use super::{routing, weight};
 use crate::snapshot::{Agent, Snapshot, Stands};
 use crate::stored::codes::{MISFIT, REVISE, UNUSABLE};
 use crate::stored::commit::Kind;
-use crate::stored::engine::{Judged, TURN, asks_itself, judged};
+use crate::stored::engine::{Extracted, Judged};
 use crate::stored::ids::{Body, Id, Name, Time};
 use crate::stored::interaction::{Call, CallResult, How, Summary};
 
@@ -18,7 +18,7 @@ pub(super) fn sent_back(agent: &mut Agent, tool: &Name) {
 
 impl Snapshot {
     /// Records the end of an extraction, so that it is not tried again.
-    pub(super) fn extracted(&mut self, owner: Id, name: &str, result: &CallResult) {
+    pub(super) fn extracted(&mut self, owner: Id, of: Extracted, result: &CallResult) {
         // A cancelled extraction got no answer and may be tried again.
         if matches!(result.how, How::Cancelled | How::NotInThisBranch) {
             return;
@@ -30,10 +30,9 @@ impl Snapshot {
         if answered && agent.kind == Kind::Routed {
             agent.counters.model_calls += 1;
         }
-        if name == TURN {
-            routing(agent).unread = false;
-        } else {
-            agent.unread.clear();
+        match of {
+            Extracted::Turn => routing(agent).unread = false,
+            Extracted::Message => agent.unread.clear(),
         }
         if answered {
             self.count_model_call_above(owner);
@@ -54,19 +53,19 @@ impl Snapshot {
 
     /// Counts a round of reflection if the call asks a reviewer to judge a draft.
     pub(super) fn asks_to_judge(&mut self, owner: Id, call: &Call) {
-        if let Some(Judged::Draft(_)) = judged(call) {
+        if let Some(Judged::Draft(_)) = call.judged() {
             self.agent_mut(owner).counters.rounds += 1;
         }
     }
 
     /// Records the result of a judgement.
     pub(super) fn judged(&mut self, owner: Id, call: &Call, result: &CallResult) {
-        if asks_itself(call) {
+        if call.asks_itself() {
             self.judged_itself(owner, result);
         }
         let revise = result.code.as_deref() == Some(REVISE);
         let agent = self.agent_mut(owner);
-        match judged(call) {
+        match call.judged() {
             Some(Judged::Draft(_)) => {
                 if let Some(draft) = &mut agent.draft {
                     draft.stands = if revise {
@@ -81,10 +80,10 @@ impl Snapshot {
                 }
             }
             Some(Judged::Result(_, tool) | Judged::Args(_, tool)) if revise => {
-                sent_back(agent, &tool);
+                sent_back(agent, tool);
             }
             Some(Judged::Result(_, tool) | Judged::Args(_, tool)) => {
-                agent.sent_back.retain(|(name, _)| *name != tool);
+                agent.sent_back.retain(|(name, _)| name != tool);
             }
             None => {}
         }

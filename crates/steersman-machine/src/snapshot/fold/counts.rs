@@ -1,20 +1,12 @@
 //! Counts for limits: of an agent and everything it started, and of the time for which it works.
 
-use crate::snapshot::{Counters, Effect, Per, Snapshot, Span};
+use crate::snapshot::{Counters, Effect, Snapshot, Span};
 use crate::stored::built_in::BuiltIn;
-use crate::stored::commit::{Kind, Usage, Want};
-use crate::stored::engine::{is_ahead, is_extraction, is_review, more_of};
-use crate::stored::ids::{Digest, Id, Line, Name, Time};
+use crate::stored::commit::{Kind, Period, Usage, Want};
+use crate::stored::engine::Asked;
+use crate::stored::ids::{Digest, Id, Line, Time};
 use crate::stored::interaction::{Call, Choice, How, Target};
 use std::sync::Arc;
-
-/// Returns the key and the period of the limit that a question is about.
-fn asks_for(question: &str) -> Option<(&str, Per)> {
-    let (key, per) = more_of(question)?;
-    let all = [Per::Answer, Per::Task, Per::Session];
-    let per = all.into_iter().find(|one| one.to_string() == per)?;
-    Some((key, per))
-}
 
 /// Returns true if a call is to get something done: the engine did not make it for itself, it takes no notes, and it does not end
 /// a turn or task.
@@ -24,7 +16,7 @@ pub(super) fn acts(call: &Call) -> bool {
         Target::Person(_) | Target::Wait | Target::Branches(_) => false,
     };
     let notes_or_ends = |tool: BuiltIn| tool.takes_notes() || tool.ends();
-    let beside = is_ahead(call) || is_extraction(&call.name) || is_review(call);
+    let beside = call.is_ahead() || call.is_extraction() || call.judged().is_some();
     target && !beside && !BuiltIn::named(&call.name).is_some_and(notes_or_ends)
 }
 
@@ -183,29 +175,26 @@ impl Counters {
 
     /// Applies a person's consent to more: the limit counts again in full from here, because the amount used so far is granted
     /// above it. To add the limit once would be too little if one step used several times the limit.
-    pub(super) fn allow(&mut self, question: &Name, now: Time) {
-        let Some((key, per)) = asks_for(question) else {
-            return;
+    pub(super) fn allow(&mut self, asked: &Asked, now: Time) {
+        let used = self.used(&asked.limit, asked.per, now);
+        let span = match asked.per {
+            Period::Session => &mut self.session,
+            Period::Task => &mut self.task,
+            Period::Answer => &mut self.answer,
         };
-        let used = self.used(key, per, now);
-        let span = match per {
-            Per::Session => &mut self.session,
-            Per::Task => &mut self.task,
-            Per::Answer => &mut self.answer,
-        };
-        let more = span.allowed();
-        match more.iter_mut().find(|(name, _)| name == question) {
+        let (more, question) = (span.allowed(), asked.to_string());
+        match more.iter_mut().find(|(name, _)| **name == *question) {
             Some((_, granted)) => *granted = used,
-            None => more.push((question.clone(), used)),
+            None => more.push((question.into(), used)),
         }
     }
 
     /// Returns the amount that counts against the limit of this key, in the unit of the limit.
-    pub(crate) fn used(&self, key: &str, per: Per, now: Time) -> u64 {
+    pub(crate) fn used(&self, key: &str, per: Period, now: Time) -> u64 {
         let span = match per {
-            Per::Session => &self.session,
-            Per::Task => &self.task,
-            Per::Answer => &self.answer,
+            Period::Session => &self.session,
+            Period::Task => &self.task,
+            Period::Answer => &self.answer,
         };
         match key {
             "model_calls" => span.model_calls.into(),
@@ -219,8 +208,8 @@ impl Counters {
             "wall_time" => {
                 let past = now.0.saturating_sub(span.began.0);
                 let stood = match per {
-                    Per::Answer => self.stood(now),
-                    Per::Task | Per::Session => 0,
+                    Period::Answer => self.stood(now),
+                    Period::Task | Period::Session => 0,
                 };
                 u64::try_from(past.saturating_sub(stood)).unwrap_or(0)
             }

@@ -8,6 +8,7 @@ use super::{Kind, Watermark};
 use crate::stored::ids::{Body, Digest, Id, Line, Name, Path, Time};
 use crate::stored::interaction::{Artifact, Call, Cause, End, How, Write};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The agents, calls and data that an adopting commit took over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -217,15 +218,25 @@ pub enum Counter {
     Compacted,
 }
 
-/// Period over which something is counted.
+/// Period over which something is counted, and for which a limit holds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Period {
     /// Since the message that the agent answers.
     Answer,
     /// Since the call that the agent serves.
     Task,
-    /// Since the agent was started.
+    /// Since the agent was started; for the root this is the session. Only commits on the path of its branch count.
     Session,
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Answer => "answer",
+            Self::Task => "task",
+            Self::Session => "session",
+        })
+    }
 }
 
 /// An open call of an adopted branch, or a closed one whose exchange is open.

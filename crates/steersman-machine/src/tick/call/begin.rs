@@ -6,7 +6,6 @@ use crate::routers::floor;
 use crate::snapshot::{OpenCall, Phase};
 use crate::stored::built_in::BuiltIn;
 use crate::stored::commit::{Want, Wished};
-use crate::stored::engine::{asks_itself, is_extraction, is_more};
 use crate::stored::ids::{Body, Id, Time};
 use crate::stored::interaction::{Cause, How, Interaction, Origin, Target};
 use crate::stored::outcome::Mapped;
@@ -64,7 +63,7 @@ impl Tick<'_> {
         if used.parallel > self.agent(owner).running {
             return true;
         }
-        let seen = |c: &OpenCall| c.call.seen.as_ref().unwrap_or(&c.call.name) == &used.seen;
+        let seen = |c: &OpenCall| &c.call.called() == &used.seen;
         let running = self.snapshot.exchange(owner);
         let running = running
             .filter(|c| c.closed.is_none() && c.begun && seen(c))
@@ -142,9 +141,7 @@ impl Tick<'_> {
                 let timeout = self.network.people.get(person).and_then(|p| p.timeout);
                 self.wish_call(open, timeout.map(|ms| self.now.plus(ms)));
             }
-            (Target::Tool(_), None)
-                if is_extraction(&open.call.name) || asks_itself(&open.call) =>
-            {
+            (Target::Tool(_), None) if open.call.is_extraction() || open.call.asks_itself() => {
                 self.wish_call(open, None);
             }
             // The branches of a person's join are open already; calls to unknown targets were refused.
@@ -325,7 +322,7 @@ impl Tick<'_> {
             return self.may_leave(owner, &open, text);
         }
         let mut mapped = mapping::answer(&self.cx(), &self.snapshot, owner, call, text, by);
-        if is_more(&open.call.name) && limits::declines(text) {
+        if open.call.is_for_more() && limits::declines(text) {
             mapped = Mapped {
                 by: mapped.by,
                 ..Mapped::plain(How::Refused, Some("rejected"), text)

@@ -4,6 +4,7 @@ use crate::network::{Approve, Requires, ToolDef, ToolUse};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::bounds::WAIT;
 use crate::stored::codes::MISFIT;
+use crate::stored::engine::Caller;
 use crate::stored::ids::Id;
 use crate::stored::interaction::{Class, Target};
 use crate::stored::outcome::Mapped;
@@ -131,10 +132,10 @@ fn told(requires: &Requires, view: &View<'_>) -> String {
 
 /// Returns the use under which the model was offered the called tool. `None` if the engine made the call.
 pub(crate) fn use_of<'n>(cx: &Cx<'n>, snapshot: &Snapshot, open: &OpenCall) -> Option<&'n ToolUse> {
-    if open.call.chain.is_some() {
+    if open.call.by != Caller::Model {
         return None;
     }
     let model = cx.network.in_force(snapshot.agent(open.owner))?;
-    let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
+    let seen = &open.call.called();
     model.tools.iter().find(|u| u.seen == *seen)
 }

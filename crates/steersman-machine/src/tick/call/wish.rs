@@ -8,7 +8,6 @@ use crate::routers::floor;
 use crate::snapshot::{Agent, Effect, OpenCall, Phase, Snapshot};
 use crate::stored::built_in::BuiltIn;
 use crate::stored::commit::Want;
-use crate::stored::engine::{asks_itself, is_extraction};
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::Target;
 use crate::tick::effect::{Approval, ToolWork, Wish, Work};
@@ -68,7 +67,7 @@ fn of_call(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
         Target::Person(person) => ask(person, &args()),
         Target::Wait => crate::tick::wait::work(cx, snapshot, open),
         Target::Agent(_) | Target::Unknown => Work::Timer,
-        Target::Tool(_) if is_extraction(&open.call.name) || asks_itself(&open.call) => Work::Model,
+        Target::Tool(_) if open.call.is_extraction() || open.call.asks_itself() => Work::Model,
         Target::Tool(_) => {
             let tool = cx.network.tool(&open.call.name);
             match &tool.source {
@@ -217,7 +216,7 @@ pub(crate) fn effective(
         arguments(&cx.bodies.text(open.edited.unwrap_or(open.call.args))).unwrap_or_default();
     let mut args = given.clone();
     if fixed && open.edited.is_none() {
-        let seen = open.call.seen.as_ref().unwrap_or(&open.call.name);
+        let seen = &open.call.called();
         for (name, value) in mapping::fixed(cx, snapshot, open.owner, seen, &given) {
             args.insert(name, value);
         }

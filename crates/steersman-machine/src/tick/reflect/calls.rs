@@ -5,7 +5,7 @@ use crate::questions::judgement::with_form;
 use crate::snapshot::OpenCall;
 use crate::stored::codes::ROUNDS;
 use crate::stored::commit::Kind;
-use crate::stored::engine::{Judged, asks_itself, is_ahead, is_review, judged};
+use crate::stored::engine::{Caller, Judged};
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{Class, How, Interaction, Number, Origin, Target};
 use crate::stored::outcome::Mapped;
@@ -53,7 +53,7 @@ impl Tick<'_> {
         for open in self.snapshot.exchange(owner) {
             let tool = self.network.tools.get(&open.call.name);
             let judges = tool.is_some_and(|t| t.effect != Class::Unsafe && t.reflect.is_some());
-            if !judges || is_review(&open.call) || is_ahead(&open.call) {
+            if !judges || open.call.judged().is_some() || open.call.is_ahead() {
                 continue;
             }
             let (how, gave) = match &open.closed {
@@ -155,12 +155,12 @@ impl Tick<'_> {
             return Begins::Now;
         };
         let unsafe_call = open.call.target == Target::Tool(Class::Unsafe);
-        if !unsafe_call || is_review(&open.call) {
+        if !unsafe_call || open.call.judged().is_some() {
             return Begins::Now;
         }
         let call = open.call.id;
         let about = Judged::Args(call, tool.name.clone());
-        let of = |c: &&Arc<OpenCall>| judged(&c.call).as_ref() == Some(&about);
+        let of = |c: &&Arc<OpenCall>| c.call.judged() == Some(&about);
         let review = self.snapshot.exchange(owner).find(of);
         match review.map(|review| review.closed.is_some()) {
             Some(false) => return Begins::Later,
@@ -203,10 +203,14 @@ impl Tick<'_> {
             return Begins::Later;
         }
         // One after the other, because each is a model call of the agent itself.
-        let busy = |c: &OpenCall| c.closed.is_none() && asks_itself(&c.call);
+        let busy = |c: &OpenCall| c.closed.is_none() && c.call.asks_itself();
         if !self.snapshot.exchange(owner).any(|c| busy(c)) {
-            let target = Target::Tool(Class::Read);
-            self.engine_call(owner, &about.name(), None, target, &json!({}), None);
+            self.engine_call(
+                owner,
+                Caller::Judge(about),
+                &json!({}),
+                Target::Tool(Class::Read),
+            );
         }
         Begins::Later
     }
@@ -218,8 +222,8 @@ impl Tick<'_> {
 
     /// Refuses a call if the judgement of its arguments was cancelled: arguments that nobody judged do not run.
     pub(crate) fn unjudged(&mut self, review: &OpenCall) {
-        if let Some(Judged::Args(of, _)) = judged(&review.call) {
-            self.send_back(review.owner, of, "Its judgement was cancelled.");
+        if let Some(Judged::Args(of, _)) = review.call.judged() {
+            self.send_back(review.owner, *of, "Its judgement was cancelled.");
         }
     }
 

@@ -4,12 +4,12 @@ use super::Reviewed;
 use crate::network::texts;
 use crate::questions::verdict::{Verdict, judge_verdict};
 use crate::stored::codes::MISFIT;
-use crate::stored::engine::{Judged, judged};
+use crate::stored::engine::{Caller, Judged};
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Call, How, Target};
 use crate::stored::outcome::Mapped;
 use crate::tick::Tick;
-use crate::tick::call::{Ending, Said};
+use crate::tick::call::{Ending, NewCall, Said};
 use crate::values::types::{Parameters, TypeKind, arguments_misfit};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
@@ -78,8 +78,9 @@ impl Tick<'_> {
             // One reviewer instance judges everything of an agent, so it knows its earlier verdicts.
             None => Target::Agent(self.instance(owner, by, Some(by))),
         };
-        let seen = Some(about.name());
-        let call = self.engine_call(owner, by, seen, target, &Json::Object(args), None);
+        let args = Json::Object(args);
+        let call = NewCall::new(by, Caller::Judge(about.clone()), &args);
+        let call = self.push_call(owner, call, target);
         if let Some(refused) = refused {
             self.close_call(owner, call, refused);
         }
@@ -154,16 +155,16 @@ impl Tick<'_> {
             Said::Body(body) => said.filter(|said| **said == *shown).map(|_| *body),
             Said::Text(_) | Said::Nothing => None,
         };
-        let about = judged(call);
+        let about = call.judged();
         // An unsafe call runs only after an explicit acceptance; a judgement that cannot be used is none.
         let accepts = matches!(verdict, Some(Verdict::Accept));
-        let revise = match &about {
+        let revise = match about {
             Some(Judged::Args(..)) => {
                 !accepts && !matches!(how, How::Cancelled | How::NotInThisBranch)
             }
             _ => matches!(verdict, Some(Verdict::Revise(_))),
         };
-        if let Some(tool) = about.as_ref().and_then(Judged::tool) {
+        if let Some(tool) = about.and_then(Judged::tool) {
             let stands = self.reviewed.entry(owner);
             let stands = stands.or_insert_with(|| Reviewed::Stands(tool.clone()));
             if revise {
@@ -178,7 +179,7 @@ impl Tick<'_> {
         let ending = self.fitted(owner, call.id, ending);
         self.push_end(owner, call.id, how, ending);
         if let (Some(Judged::Args(of, _)), true) = (about, revise) {
-            self.send_back(owner, of, &shown);
+            self.send_back(owner, *of, &shown);
         }
     }
 }

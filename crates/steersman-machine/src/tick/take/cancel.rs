@@ -3,7 +3,6 @@
 use crate::network::texts;
 use crate::snapshot::{OpenCall, Phase};
 use crate::stored::commit::{Admission, Admitted};
-use crate::stored::engine::{asks_itself, is_extraction};
 use crate::stored::ids::{Digest, Id, Name};
 use crate::stored::interaction::{Cause, How, Target};
 use crate::stored::outcome::{Mapped, Outcome};
@@ -41,7 +40,7 @@ impl Tick<'_> {
                 };
                 self.admit_cancel(Some(*call), by);
                 self.cancelling += 1;
-                if is_extraction(&open.call.name) || asks_itself(&open.call) {
+                if open.call.is_extraction() || open.call.asks_itself() {
                     // `Refused` and not `Cancelled`, so that it is not asked again.
                     let refused = Mapped::plain(How::Refused, Some("cancelled"), "cancelled");
                     self.close_call(*owner, *call, refused);

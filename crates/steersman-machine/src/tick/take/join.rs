@@ -3,6 +3,7 @@
 use crate::network::Then;
 use crate::network::join::JoinOn;
 use crate::stored::commit::{Admitted, Branched};
+use crate::stored::engine::Caller;
 use crate::stored::ids::Id;
 use crate::stored::interaction::{Call, Interaction, Target};
 use crate::tick::Tick;
@@ -58,11 +59,11 @@ impl Tick<'_> {
             Interaction::Call(Call {
                 id,
                 name: JOIN.into(),
+                by: Caller::Person,
                 seen: None,
                 target: Target::Branches(branches.to_vec()),
                 label: None,
                 args,
-                chain: None,
                 number,
             }),
         );

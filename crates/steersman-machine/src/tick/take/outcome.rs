@@ -3,8 +3,8 @@
 use crate::network::nets::Event;
 use crate::routers::floor;
 use crate::snapshot::Effect;
+use crate::stored::bounds;
 use crate::stored::commit::{Admitted, Kind, Want};
-use crate::stored::engine::{asks_itself, is_extraction};
 use crate::stored::ids::Id;
 use crate::stored::interaction::{How, Interaction, Target};
 use crate::stored::outcome::{Answer, Came, Mapped, Outcome};
@@ -108,6 +108,9 @@ impl Tick<'_> {
 
     fn spend(&mut self, effect: Id, answer: &Answer) {
         let mut usage = answer.usage.clone();
+        for said in [&mut usage.served, &mut usage.finish] {
+            *said = said.take().map(|said| bounds::name(&said));
+        }
         usage.effect = Some(effect);
         self.snapshot.spend(&usage);
         self.commit.usage.push(usage);
@@ -141,7 +144,7 @@ impl Tick<'_> {
                     let text = mapped.shown.as_deref().unwrap_or_default();
                     return self.may_leave(owner, &open, text);
                 }
-                let declined = crate::stored::engine::is_more(&open.call.name)
+                let declined = open.call.is_for_more()
                     && mapped
                         .shown
                         .as_deref()
@@ -161,12 +164,12 @@ impl Tick<'_> {
                     Mapped::plain(How::Failed, Some(&failure.code), text),
                 );
             }
-            Outcome::Answer(answer) if is_extraction(&open.call.name) => {
+            Outcome::Answer(answer) if open.call.is_extraction() => {
                 self.spend(effect, answer);
                 self.extracted(owner, &open.call, answer);
             }
             Outcome::Answer(answer) => {
-                if asks_itself(&open.call) {
+                if open.call.asks_itself() {
                     self.spend(effect, answer);
                 }
                 let text = answer.text.clone().unwrap_or_default();
