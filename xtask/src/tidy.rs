@@ -63,6 +63,11 @@ const BANNED: &[(&str, &[&str], &str)] = &[
         "the runtime knows traits, no vendor, no SQL, no TLS, one clock library",
     ),
     (
+        "steersman-views",
+        &["axum", "hyper", "reqwest", "rusqlite", "clap", "anstream"],
+        "views are data: no server, no SQL, no terminal",
+    ),
+    (
         "steersman-adapters",
         &["clap", "axum"],
         "adapters know vendors, not terminals or servers",

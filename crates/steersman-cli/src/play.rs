@@ -4,12 +4,10 @@ mod stay;
 
 use crate::asked;
 use crate::error::{CommandError, Exit};
-use crate::log::bound_by;
 use crate::place::{Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::step::Keys;
-use crate::story::Story;
-use crate::texts::Texts;
+use crate::tell::row::print;
 use crate::words::{count, line as one_line};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +23,8 @@ use steersman::runtime::pending::Pending;
 use steersman::runtime::session::{Fate, Session, Settled};
 use steersman::runtime::step::{Go, Stood};
 use steersman::runtime::toolset::Progress;
+use steersman::views::reader::{Reader as _, Stored};
+use steersman::views::story::Story;
 use steersman_machine::commit::{Admission, Admitted, Binding, LogLine, Want};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line};
@@ -49,7 +49,7 @@ pub(crate) struct Play<'a> {
     pub(crate) short: String,
     feed: Feed,
     story: Story,
-    texts: Texts,
+    reader: Stored,
     status: Status,
     /// Effects whose outcome was printed; streamed pieces of them are stale.
     over: BTreeSet<Id>,
@@ -141,6 +141,7 @@ impl<'a> Play<'a> {
     ) -> Result<Self, CommandError> {
         let short = place.short(session.id()).await?;
         let feed = session.feed(Line::NONE);
+        let reader = Stored::plain(place.engine(), session.id());
         let mut play = Self {
             place,
             printer,
@@ -148,7 +149,7 @@ impl<'a> Play<'a> {
             short,
             feed,
             story: Story::told(verbose),
-            texts: Texts::default(),
+            reader,
             status: Status::new(printer),
             over: BTreeSet::new(),
             silent: BTreeMap::new(),
@@ -160,7 +161,7 @@ impl<'a> Play<'a> {
         let mut lines = play.feed.lines().await?;
         let new = lines.split_off(lines.partition_point(|line| line.n <= told));
         for line in &lines {
-            play.tell(line, false).await?;
+            play.tell(line.clone(), false).await?;
         }
         if let Some(began) = began {
             printer.talk(dim(&format!(
@@ -170,7 +171,7 @@ impl<'a> Play<'a> {
             )));
         }
         for line in &new {
-            play.tell(line, true).await?;
+            play.tell(line.clone(), true).await?;
         }
         for error in unread(&place.store().inbox(play.session.id()).await?) {
             printer.complain(yellow(&error.to_string()));
@@ -292,14 +293,14 @@ impl<'a> Play<'a> {
     async fn rest(&mut self) -> Result<(), CommandError> {
         self.status.clear();
         for line in self.feed.lines().await? {
-            self.tell(&line, true).await?;
+            self.tell(line, true).await?;
         }
         Ok(())
     }
 
     async fn item(&mut self, item: FeedItem) -> Result<(), CommandError> {
         match item {
-            FeedItem::Line(line) => self.tell(&line, true).await?,
+            FeedItem::Line(line) => self.tell(line, true).await?,
             FeedItem::Delta {
                 effect,
                 agent,
@@ -330,8 +331,8 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    async fn tell(&mut self, line: &LogLine, aloud: bool) -> Result<(), CommandError> {
-        self.texts.learn(line, &**self.place.store()).await?;
+    async fn tell(&mut self, line: Arc<LogLine>, aloud: bool) -> Result<(), CommandError> {
+        let line = &*self.reader.arrived(line).await?;
         let admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
         self.over.extend(
             admitted
@@ -349,10 +350,7 @@ impl<'a> Play<'a> {
         {
             self.head(binding);
         }
-        if let Some(network) = bound_by(line, &self.texts, self.place, self.session.id()).await {
-            self.story.bound(network);
-        }
-        let mut rows = self.story.tell(line, &self.texts);
+        let mut rows = self.story.line(line, &self.reader).await?;
         rows.retain(|row| !(self.typed_here && row.who == "you"));
         let wished = line.commit.iter().flat_map(|commit| &commit.wished);
         for wished in wished.filter(|wished| wished.what == Want::Step) {
@@ -361,7 +359,7 @@ impl<'a> Play<'a> {
         }
         if aloud {
             self.status.clear();
-            for row in rows.iter().flat_map(|row| row.print(true)) {
+            for row in rows.iter().flat_map(|row| print(row, true)) {
                 self.printer.talk(row);
             }
             if let Some(told) = self.story.searching() {
@@ -373,7 +371,7 @@ impl<'a> Play<'a> {
 
     /// Prints one line on what runs: network, session, models.
     fn head(&self, binding: &Binding) {
-        let values = self.texts.text(binding.values);
+        let values = self.reader.text(binding.values);
         let models = match Values::read(&values) {
             Ok(values) => models(&values),
             Err(why) => why,

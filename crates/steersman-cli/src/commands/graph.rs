@@ -4,14 +4,15 @@ use crate::address::{Address, SessionName};
 use crate::cli::{Format, Global, Graph as Args};
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
-use crate::graph::{self, Graph, mermaid, svg, terminal};
 use crate::locate;
-use crate::log::{Log, read};
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, bold, dim};
+use crate::tell::graph::{mermaid, svg, terminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman::runtime::engine::{BranchView, Inspection};
+use steersman::views::graph::{self, Graph};
+use steersman::views::log::Log;
 use steersman_machine::commit::LogLine;
 use steersman_machine::effect::Bodies;
 use steersman_machine::fold::fold;
@@ -178,7 +179,7 @@ async fn session(
 async fn of_session(place: &Place, address: &Address) -> Result<Graph, CommandError> {
     let (inspection, at) = place.inspect(address).await?;
     let short = place.short(&inspection.info.id).await?;
-    let log = read(place, &inspection.info.id).await?;
+    let log = place.log(&inspection.info.id).await?;
     let branch = &inspection.branches[at];
     let path = log.path(branch, &inspection.branches);
     let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();

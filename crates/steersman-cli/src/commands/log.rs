@@ -2,15 +2,14 @@
 
 use crate::cli::{Global, Log};
 use crate::error::{CommandError, Exit};
-use crate::log::read;
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, dim};
-use serde_json::{Value as Json, json};
-use std::sync::Arc;
+use serde_json::Value as Json;
 use steersman::runtime::feed::FeedItem;
+use steersman::views::line::{LineView, Lines};
+use steersman::views::reader::Reader as _;
 use steersman_machine::commit::LogLine;
 use steersman_machine::ids::Line;
-use steersman_machine::trace::Trace;
 
 pub(crate) async fn run(
     args: Log,
@@ -26,36 +25,30 @@ pub(crate) async fn run(
     })?
     .unwrap_or(Line::NONE);
     let (head, name) = (sight.branch().head, branch_name(sight.branch()));
-    let (id, mut log) = (sight.inspection.info.id, sight.log);
     let wanted = |line: &LogLine| line.n >= from && only.is_none_or(|b| line.branch == b);
-    let mut trace = Trace::default();
-    for line in &log.lines {
+    let mut views = Lines::default();
+    for line in &sight.log.lines {
         if wanted(line) {
-            show(printer, &mut trace, line, &log.texts)?;
+            show(printer, &views.line(line, &sight.log.texts))?;
         } else {
-            trace.learn(line);
+            views.learn(line);
         }
     }
     if !args.follow {
         printer.talk(dim(&format!("{head} on {name}, {} in all", lines.len())));
         return Ok(Exit::Answered);
     }
-    let mut feed = place
-        .engine()
-        .feed(&id, lines.last().copied().unwrap_or(Line::NONE));
+    let last = lines.last().copied().unwrap_or(Line::NONE);
+    let mut feed = place.engine().feed(&sight.inspection.info.id, last);
     loop {
         tokio::select! {
             item = feed.next() => {
-                if let FeedItem::Line(mut line) = item? {
-                    let known = Arc::make_mut(&mut log.known);
-                    known.learn_line(&line, place.engine()).await?;
-                    log.texts.learn(&line, &**place.store()).await?;
-                    log.texts.veil(&line, known);
-                    known.veil_line(&mut line);
+                if let FeedItem::Line(line) = item? {
+                    let line = sight.reader.arrived(line).await?;
                     if wanted(&line) {
-                        show(printer, &mut trace, &line, &log.texts)?;
+                        show(printer, &views.line(&line, &sight.reader))?;
                     } else {
-                        trace.learn(&line);
+                        views.learn(&line);
                     }
                 }
             }
@@ -67,43 +60,21 @@ pub(crate) async fn run(
     }
 }
 
-fn show(
-    printer: &Printer,
-    trace: &mut Trace,
-    line: &LogLine,
-    texts: &crate::texts::Texts,
-) -> Result<(), CommandError> {
-    let told = trace.line(line, texts, None);
+fn show(printer: &Printer, line: &LineView) -> Result<(), CommandError> {
     if printer.is_json() {
-        return printer.json(&document(line, &told));
+        return printer.view(line);
     }
-    for row in told.lines() {
+    for row in line.text.lines() {
         printer.data(row)?;
     }
     Ok(())
 }
 
-/// Returns a line as a document; `told` is its trace.
-fn document(line: &LogLine, told: &str) -> Json {
-    let mut rows = told.lines();
-    let head = rows.next().unwrap_or_default();
-    let rows: Vec<&str> = rows.map(str::trim).collect();
-    json!({
-        "line": line.n.0,
-        "branch": line.branch.to_string(),
-        "at": line.commit.as_ref().map_or(Json::Null, |c| crate::asked::time(c.now.0)),
-        "tokens": line.commit.as_ref().map_or(0, |c| c.usage.iter().fold(0_u64, |sum, u| sum.saturating_add(u.tokens()))),
-        "head": head,
-        "rows": rows,
-    })
-}
-
 /// Returns all lines of a session as documents.
 pub(crate) async fn documents(place: &Place, session: &str) -> Result<Vec<Json>, CommandError> {
-    let log = read(place, session).await?;
-    let mut trace = Trace::default();
-    let lines = log.lines.iter();
-    Ok(lines
-        .map(|line| document(line, &trace.line(line, &log.texts, None)))
-        .collect())
+    let log = place.log(session).await?;
+    let mut views = Lines::default();
+    let lines = log.lines.iter().map(|line| views.line(line, &log.texts));
+    let documents = lines.map(|line| serde_json::to_value(line).unwrap_or_default());
+    Ok(documents.collect())
 }

@@ -6,7 +6,6 @@ use crate::address::Address;
 use crate::cli::{Global, Rerun as Args};
 use crate::commands::{check, diff};
 use crate::error::{CommandError, Exit};
-use crate::log::{Log, read};
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, typed, yellow};
 use crate::step;
@@ -15,6 +14,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use steersman::runtime::session::Settled;
+use steersman::views::log::Log;
 use steersman::{Diff, Network, People, Rerun, Rerunned};
 use steersman_machine::ids::{Id, Line};
 
@@ -95,7 +95,7 @@ impl Spot {
         let line = match &address.line {
             None => None,
             Some(line) => {
-                let log = read(place, &seen.info.id).await?;
+                let log = place.log(&seen.info.id).await?;
                 let path = log.path(branch, &seen.branches);
                 let numbers: Vec<Line> = path
                     .iter()

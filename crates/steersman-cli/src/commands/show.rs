@@ -6,13 +6,11 @@ use crate::asked;
 use crate::cli::{Global, Look};
 use crate::commands::branching::not_adoptable;
 use crate::commands::sessions;
-use crate::deeds::Deeds;
 use crate::error::{CommandError, Exit};
-use crate::log::Log;
 use crate::place::{Place, Sight, branch_name};
 use crate::play;
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
-use crate::story::{Row, Story, Tone};
+use crate::tell::row::print;
 use crate::words::{ago, count, digits, money};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +19,9 @@ use steersman::runtime::branches::path;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::Settled;
+use steersman::views::effects::Effects;
+use steersman::views::log::Log;
+use steersman::views::story::{Row, Story, Tone};
 use steersman_machine::commit::Admitted;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::interaction::Cause;
@@ -42,12 +43,12 @@ pub(crate) async fn run(
     let page = seen.page(&place);
     if printer.is_json() {
         let mut document = page.document();
-        seen.sight.log.known.mask(&mut document);
+        seen.sight.known.mask(&mut document);
         printer.json(&document)?;
         return Ok(Exit::Answered);
     }
     for row in page.rows() {
-        printer.data(seen.sight.log.known.masked(&row))?;
+        printer.data(seen.sight.known.masked(&row))?;
     }
     page.next(printer);
     Ok(Exit::Answered)
@@ -57,7 +58,7 @@ pub(crate) async fn run(
 pub(crate) async fn document(place: &Place, address: &str) -> Result<Json, CommandError> {
     let seen = Seen::of(place, address).await?;
     let mut document = seen.page(place).document();
-    seen.sight.log.known.mask(&mut document);
+    seen.sight.known.mask(&mut document);
     Ok(document)
 }
 
@@ -73,13 +74,13 @@ impl Seen {
     async fn of(place: &Place, address: &str) -> Result<Self, CommandError> {
         let mut sight = place.look(address).await?;
         let line = sight.line()?;
-        sight.inspection = sight.inspection.veiled(&sight.log.known);
+        sight.inspection = sight.inspection.veiled(&sight.known);
         let settled = match sight.named() {
             Some(branch) => sight.inspection.settled_on(branch),
             None => sight.inspection.settled.clone(),
         };
         Ok(Self {
-            bound: sight.log.bound(place, &sight.inspection.info.id).await,
+            bound: sight.log.bound(&sight.reader).await,
             sight,
             line,
             settled,
@@ -90,7 +91,7 @@ impl Seen {
         let (sight, branch) = (&self.sight, self.sight.branch());
         let at_line = |line: Line| {
             let mut snapshot = sight.log.snapshot(line);
-            sight.log.known.veil(&mut snapshot);
+            sight.known.veil(&mut snapshot);
             snapshot
         };
         Page {
@@ -441,7 +442,7 @@ impl Page<'_> {
                 )));
             }
             if i < head || i >= tail {
-                rows.extend(row.print(true).into_iter().map(|r| format!("{margin}{r}")));
+                rows.extend(print(row, true).into_iter().map(|r| format!("{margin}{r}")));
             }
         }
         for child in children {
@@ -463,7 +464,7 @@ impl Page<'_> {
         Some(above)
     }
 
-    fn deeds(&self) -> Deeds {
+    fn effects(&self) -> Effects {
         let lines = self.log.lines.iter();
         let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
         let shows = |branch, line| self.shows(branch, line);
@@ -471,15 +472,16 @@ impl Page<'_> {
             .way
             .as_ref()
             .map(|_| &shows as &dyn Fn(Id, Line) -> bool);
-        let mut deeds = Deeds::of(lines, &self.log.texts, way);
+        let mut effects = Effects::of(lines, &self.log.texts, way);
         if self.line.is_none() {
-            deeds.driven(self.inspection.info.owner.is_some());
+            effects.driven(self.inspection.info.owner.is_some());
         }
         let pending = self.pending().into_iter();
         for held in pending.filter(|p| p.kind == PendingKind::Hold) {
-            deeds.held(held.effect);
+            effects.held(held.effect);
         }
-        deeds
+        effects.under(self.inspection.network.as_deref());
+        effects
     }
 
     /// Returns the `outcome:` of the named branch, else that of the session.
@@ -542,7 +544,7 @@ impl Page<'_> {
                 "goes on where it stopped",
             ));
         }
-        let called = self.deeds().all().last().map(|d| d.tool.to_string());
+        let called = self.effects().all().last().map(|d| d.tool.to_string());
         rows.push(match called {
             Some(tool) => (
                 format!("steersman context {name}@{tool}"),
@@ -655,9 +657,9 @@ impl Page<'_> {
             })
             .collect();
         document["effects"] = self
-            .deeds()
+            .effects()
             .all()
-            .map(|deed| deed.json(self.inspection.network.as_deref()))
+            .map(|effect| serde_json::to_value(effect).unwrap_or_default())
             .collect();
         document["holds"] = self.pending().into_iter().map(asked::json).collect();
         document["orders"] = ledger_orders(self.inspection).collect();

@@ -1,13 +1,14 @@
 //! The part of `show` below the branches: state, effects, agents, labels, outcome, inbox.
 
 use super::{Page, ledger_orders};
+use crate::commands::effects::summed;
 use crate::commands::sessions;
-use crate::deeds::Deeds;
 use crate::place::branch_name;
-use crate::printer::{dim, green, red, yellow};
+use crate::printer::{dim, yellow};
 use crate::words::{WIDTH, count, entries, line as one_line};
 use std::collections::BTreeMap;
 use steersman::runtime::branches::path;
+use steersman::views::effects::Effects;
 use steersman_machine::artifact;
 use steersman_machine::rating::{self, BEST, is_rating};
 use steersman_machine::snapshot::{Agent, Phase};
@@ -36,14 +37,8 @@ impl Page<'_> {
         for entries in told(&state.collect::<Vec<_>>(), ", ") {
             row("state", entries);
         }
-        for (tool, (intended, done, repeated)) in Deeds::sums(self.deeds().all()) {
-            let sum = format!("{intended} intended, {done} done, {repeated} repeated");
-            let sum = if repeated == 0 {
-                green(&sum)
-            } else {
-                red(&sum)
-            };
-            row("effects", format!("{tool}: {sum}"));
+        for (tool, sum) in Effects::sums(self.effects().all()) {
+            row("effects", format!("{tool}: {}", summed("", sum)));
         }
         for agent in self.agents() {
             row("agents", agent);

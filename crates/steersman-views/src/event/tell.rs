@@ -1,0 +1,537 @@
+//! Converts the lines of a log, and what streams between them, into events.
+
+use super::Cursor;
+use super::kind::{Called, Event, EventKind, How, Searching};
+use crate::reader::{PAGE, Reader};
+use crate::turn::Turn;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use steersman_machine::commit::{
+    Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Release, Searching as Log, Turned, Why,
+};
+use steersman_machine::extract::is_extraction;
+use steersman_machine::ids::{Body, Id, Line, Name};
+use steersman_machine::interaction::{
+    Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,
+};
+use steersman_runtime::engine::EngineError;
+use steersman_runtime::feed::FeedItem;
+use steersman_runtime::model::Delta;
+use steersman_runtime::pending::{PendingId, PendingKind};
+
+/// Number of ended model calls that are remembered.
+const OVER: usize = 256;
+
+/// An event and the agent that it belongs to.
+type Told = (Option<Name>, EventKind);
+
+/// Converts lines into events. A line that names something from an earlier line is completed by reading that line, so the
+/// events are the same from wherever the reader begins.
+pub struct Teller {
+    reader: Arc<dyn Reader>,
+    agents: BTreeMap<Id, Name>,
+    over: VecDeque<Id>,
+}
+
+impl Teller {
+    /// Creates a converter over a session.
+    pub fn new(reader: Arc<dyn Reader>) -> Self {
+        Self {
+            reader,
+            agents: BTreeMap::new(),
+            over: VecDeque::new(),
+        }
+    }
+
+    /// Returns the events of a line, in order. `line` is a line of the reader, or one that [`Reader::arrived`] returned.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn line(&mut self, line: &LogLine) -> Result<Vec<Event>, EngineError> {
+        let told = self.tell(line).await?;
+        if let Some(fault) = self.reader.fault() {
+            return Err(fault);
+        }
+        let at = line.commit.as_ref().map(|commit| commit.now);
+        let events = told.into_iter().enumerate();
+        let events = events.map(|(k, (agent, kind))| Event {
+            cursor: Cursor {
+                line: line.n,
+                given: k as u32 + 1,
+            },
+            line: Some(line.n),
+            at,
+            branch: line.branch,
+            agent,
+            kind,
+        });
+        Ok(events.collect())
+    }
+
+    /// Returns the event of something that is not in the log: a streamed piece, progress, the settled state. `after` is the cursor
+    /// of the last event. `None` if there is nothing to say: the piece belongs to a call that has ended, or is part of a call that
+    /// is reported once it is on disk. Lines have no event here ([`Teller::line`]).
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn piece(
+        &mut self,
+        item: FeedItem,
+        after: Cursor,
+    ) -> Result<Option<Event>, EngineError> {
+        let (whose, kind) = match item {
+            FeedItem::Line(_) | FeedItem::Closed => return Ok(None),
+            FeedItem::Delta { effect, .. } | FeedItem::Progress { effect, .. }
+                if self.over.contains(&effect) =>
+            {
+                return Ok(None);
+            }
+            FeedItem::Delta {
+                agent,
+                branch,
+                delta,
+                ..
+            } => {
+                let kind = match delta {
+                    Delta::Text(text) => EventKind::Piece { text },
+                    Delta::Reasoning(text) => EventKind::Reasoning { text },
+                    // A call is reported once it is on disk.
+                    Delta::Call(..) => return Ok(None),
+                };
+                (Some((branch, self.agent(agent).await?)), kind)
+            }
+            FeedItem::Progress {
+                effect,
+                agent,
+                branch,
+                progress,
+                ..
+            } => {
+                let kind = EventKind::Progress {
+                    effect,
+                    done: progress.done,
+                    total: progress.total,
+                    message: progress.message,
+                };
+                (Some((branch, self.agent(agent).await?)), kind)
+            }
+            FeedItem::Withdrawn { .. } => (None, EventKind::Withdrawn),
+            FeedItem::Settled(settled) => (None, EventKind::Settled(Turn::from(&*settled))),
+            FeedItem::Skipped(count) => (None, EventKind::Skipped { count }),
+        };
+        let (branch, agent) = match whose {
+            Some((branch, agent)) => (branch, Some(agent)),
+            None => (Id::MAIN, None),
+        };
+        Ok(Some(Event {
+            cursor: after,
+            line: None,
+            at: None,
+            branch,
+            agent,
+            kind,
+        }))
+    }
+
+    /// Returns the events on disk after a position: those of the next lines, until there are at least `most`. Empty at the end of
+    /// the log.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn after(&mut self, from: Cursor, most: usize) -> Result<Vec<Event>, EngineError> {
+        let (mut events, mut at) = (Vec::new(), from.resume());
+        while events.len() < most {
+            let lines = self.reader.lines(at, PAGE.min(most)).await?;
+            if lines.is_empty() {
+                break;
+            }
+            for line in &lines {
+                at = line.n;
+                let told = self.line(line).await?;
+                events.extend(told.into_iter().filter(|event| event.cursor > from));
+                if events.len() >= most {
+                    break;
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    async fn read(&mut self, n: Line) -> Result<Arc<LogLine>, EngineError> {
+        self.reader.line(n).await
+    }
+
+    /// Returns a text. Its line is read first, so that the thread does not wait for the store.
+    async fn text(&mut self, body: Body) -> Result<Arc<str>, EngineError> {
+        self.reader.line(body.line()).await?;
+        Ok(self.reader.text(body))
+    }
+
+    async fn text_or_none(&mut self, body: Option<Body>) -> Result<Arc<str>, EngineError> {
+        match body {
+            Some(body) => self.text(body).await,
+            None => Ok("".into()),
+        }
+    }
+
+    /// Returns the name of an agent in the definition, read from the line in which it was made.
+    async fn agent(&mut self, id: Id) -> Result<Name, EngineError> {
+        if let Some(name) = self.agents.get(&id) {
+            return Ok(name.clone());
+        }
+        let line = self.read(id.line()).await?;
+        let made = line.commit.iter().flat_map(|commit| &commit.made);
+        let name = made
+            .filter(|made| made.agent == id)
+            .map(|made| made.def.clone())
+            .next()
+            .unwrap_or_else(|| "?".into());
+        self.agents.insert(id, name.clone());
+        Ok(name)
+    }
+
+    /// Returns the agent and call that an effect belongs to.
+    async fn called(&mut self, effect: Id) -> Result<Option<(Id, Call)>, EngineError> {
+        let line = self.read(effect.line()).await?;
+        let Some(commit) = &line.commit else {
+            return Ok(None);
+        };
+        let wished = commit.wished.iter().find(|wished| wished.id == effect);
+        let call = wished.and_then(|w| w.what.call()).unwrap_or(effect);
+        if call.line() == line.n {
+            return Ok(opened(commit, call));
+        }
+        let line = self.read(call.line()).await?;
+        Ok(line.commit.as_ref().and_then(|c| opened(c, call)))
+    }
+
+    async fn tell(&mut self, line: &LogLine) -> Result<Vec<Told>, EngineError> {
+        let mut told = Vec::new();
+        // A decision precedes what follows from it.
+        for entry in &line.ledger {
+            if matches!(entry, LedgerEntry::Released { .. }) {
+                told.extend(self.entry(line.n, entry).await?);
+            }
+        }
+        if let Some(commit) = &line.commit {
+            self.commit(line, commit, &mut told).await?;
+        }
+        for entry in &line.ledger {
+            if !matches!(entry, LedgerEntry::Released { .. }) {
+                told.extend(self.entry(line.n, entry).await?);
+            }
+        }
+        Ok(told)
+    }
+
+    async fn commit(
+        &mut self,
+        line: &LogLine,
+        commit: &Commit,
+        told: &mut Vec<Told>,
+    ) -> Result<(), EngineError> {
+        for made in &commit.made {
+            self.agents.insert(made.agent, made.def.clone());
+        }
+        for admitted in &commit.admitted {
+            if admitted.kind == Admitted::Outcome {
+                self.over.extend(admitted.id);
+            }
+        }
+        while self.over.len() > OVER {
+            self.over.pop_front();
+        }
+        if let Some(opening) = &commit.opening
+            && line.branch != Id::MAIN
+        {
+            let kind = EventKind::Branch {
+                label: opening.label.clone(),
+                from: commit.parent,
+                dry: opening.dry,
+            };
+            told.push((None, kind));
+        }
+        let mut entered: Vec<(Id, &Name)> = commit.states().collect();
+        let state = |state: &Name| EventKind::Entered {
+            state: state.clone(),
+        };
+        for push in &commit.pushes {
+            let who = self.agent(push.agent).await?;
+            for kind in self.push(push).await? {
+                told.push((Some(who.clone()), kind));
+            }
+            // The agent spoke in the previous state; the calls that it made there belong to the next state.
+            let said = matches!(push.what, Interaction::AssistantMessage { .. });
+            let first = entered.iter().position(|(agent, _)| *agent == push.agent);
+            if let Some(first) = first.filter(|_| said) {
+                told.push((Some(who), state(entered.remove(first).1)));
+            }
+        }
+        for (agent, entered) in entered {
+            let who = self.agent(agent).await?;
+            told.push((Some(who), state(entered)));
+        }
+        for (agent, mode, why) in commit.turns() {
+            let who = self.agent(agent).await?;
+            let why = match why {
+                Some(why) => self.why(why).await?,
+                None => String::new(),
+            };
+            let mode = mode.clone();
+            told.push((Some(who), EventKind::Mode { mode, why }));
+        }
+        Ok(())
+    }
+
+    /// Returns the cause of a mode change, with the name of the tool that was called.
+    async fn why(&mut self, why: &Turned) -> Result<String, EngineError> {
+        let call = match why {
+            Turned::Exit(_, Fired::Call(call))
+            | Turned::Everywhere(_, Fired::Call(call))
+            | Turned::Said(call) => call,
+            Turned::Exit(_, Fired::Calls(calls)) | Turned::Everywhere(_, Fired::Calls(calls)) => {
+                return Ok(format!("after {calls} model calls"));
+            }
+            Turned::Exit(n, Fired::Held) => return Ok(format!("exit {n}")),
+            Turned::Everywhere(n, Fired::Held) => return Ok(format!("exit {n} of all modes")),
+            Turned::Anew => return Ok("anew".to_owned()),
+        };
+        let named = self.called(*call).await?;
+        let name = named.map_or_else(|| call.to_string(), |(_, call)| call.name.to_string());
+        Ok(match why {
+            Turned::Said(_) => format!("said by {name}"),
+            _ => format!("after {name}"),
+        })
+    }
+
+    async fn push(&mut self, push: &Push) -> Result<Vec<EventKind>, EngineError> {
+        let kind = match &push.what {
+            Interaction::UserMessage { from, body } => {
+                let by = match from {
+                    Origin::Outside(role) => role.clone(),
+                    Origin::Agent(agent) => Some(self.agent(*agent).await?),
+                    // The caller's call was reported already; other origins are internal to the engine.
+                    _ => return Ok(Vec::new()),
+                };
+                let text = self.text(*body).await?;
+                EventKind::Heard { by, text }
+            }
+            Interaction::AssistantMessage {
+                text: Some(text),
+                partial,
+                ..
+            } => EventKind::Said {
+                text: self.text(*text).await?,
+                partial: *partial,
+            },
+            // An extraction is internal to the engine; its result is in the state.
+            Interaction::Call(call) if is_extraction(&call.name) => return Ok(Vec::new()),
+            Interaction::Call(call) => self.call(call).await?,
+            Interaction::Result(result) => return self.result(result).await,
+            Interaction::Finished {
+                end,
+                cause,
+                body,
+                code,
+                ..
+            } => {
+                if *end == End::Draft {
+                    let text = self.text_or_none(*body).await?;
+                    return Ok(vec![EventKind::Draft { text }]);
+                }
+                EventKind::Finished {
+                    task: *end == End::Task,
+                    ok: matches!(
+                        cause,
+                        Cause::Answer
+                            | Cause::Tool
+                            | Cause::Released
+                            | Cause::Routed
+                            | Cause::Rounds
+                    ),
+                    code: code.clone(),
+                    text: self.text_or_none(*body).await?,
+                }
+            }
+            Interaction::AssistantMessage { text: None, .. }
+            | Interaction::Route(_)
+            | Interaction::Summary(_) => return Ok(Vec::new()),
+        };
+        Ok(vec![kind])
+    }
+
+    async fn call(&mut self, call: &Call) -> Result<EventKind, EngineError> {
+        let text = self.text(call.args).await?;
+        let arguments = serde_json::from_str(&text).unwrap_or(Json::Null);
+        let target = match &call.target {
+            Target::Person(person) => {
+                let question = arguments["question"].as_str().unwrap_or_default();
+                return Ok(EventKind::Asked {
+                    question: PendingId {
+                        effect: call.id,
+                        hold: None,
+                    },
+                    kind: PendingKind::Question,
+                    by: vec![person.clone()],
+                    text: question.into(),
+                });
+            }
+            Target::Tool(_) => Called::Tool,
+            Target::Agent(_) => Called::Agent,
+            Target::Wait => Called::Wait,
+            Target::Branches(_) => Called::Branches,
+            Target::Unknown => Called::Unknown,
+        };
+        Ok(EventKind::Called {
+            call: call.id,
+            name: call.name.clone(),
+            target,
+            arguments,
+        })
+    }
+
+    async fn result(&mut self, result: &CallResult) -> Result<Vec<EventKind>, EngineError> {
+        let called = self.called(result.call).await?;
+        let name: Name = called.map_or_else(|| "?".into(), |(_, call)| call.name);
+        if is_extraction(&name) {
+            return Ok(Vec::new());
+        }
+        let how = match result.how {
+            Ended::Done | Ended::Finished | Ended::Released | Ended::DoneBefore => How::Done,
+            Ended::Simulated => How::Simulated,
+            Ended::Failed | Ended::NotInThisBranch => How::Failed,
+            Ended::Refused => How::Refused,
+            Ended::Cancelled => How::Cancelled,
+            Ended::Unknown => How::Unknown,
+            Ended::Limit => How::Limit,
+            Ended::Expired => How::Expired,
+        };
+        let mut kinds = vec![EventKind::Ended {
+            call: result.call,
+            name,
+            how,
+            code: result.code.clone(),
+            text: self.text_or_none(result.body).await?,
+            by: result.by.clone(),
+        }];
+        kinds.extend(result.artifacts.iter().map(|made| EventKind::Artifact {
+            call: made.call,
+            name: made.name.clone(),
+            media: made.media.clone(),
+            len: made.len,
+        }));
+        Ok(kinds)
+    }
+
+    async fn entry(&mut self, at: Line, entry: &LedgerEntry) -> Result<Option<Told>, EngineError> {
+        let (effect, kind) = match entry {
+            LedgerEntry::Hold(hold) => {
+                let kind = EventKind::Asked {
+                    question: PendingId {
+                        effect: hold.effect,
+                        hold: Some(at),
+                    },
+                    kind: asked(hold.why),
+                    // Only the place itself can end an outage.
+                    by: match hold.why {
+                        Why::Outage => Vec::new(),
+                        _ => hold.by.clone(),
+                    },
+                    text: self.text_or_none(hold.ask).await?,
+                };
+                (hold.effect, kind)
+            }
+            LedgerEntry::Released {
+                effect,
+                why,
+                how,
+                by,
+                ..
+            } => {
+                let kind = EventKind::Decided {
+                    effect: *effect,
+                    kind: asked(*why),
+                    go: matches!(how, Release::Go | Release::Edited | Release::Outcome),
+                    by: by.clone(),
+                };
+                (*effect, kind)
+            }
+            LedgerEntry::Started {
+                effect, attempt, ..
+            } => {
+                let kind = EventKind::Began {
+                    effect: *effect,
+                    attempt: *attempt,
+                };
+                (*effect, kind)
+            }
+            LedgerEntry::Current(branch) => {
+                return Ok(Some((None, EventKind::Current { current: *branch })));
+            }
+            LedgerEntry::Paused(paused) => {
+                return Ok(Some((None, EventKind::Paused { paused: *paused })));
+            }
+            LedgerEntry::Search { search, what } => {
+                let kind = self.searched(*search, what).await?;
+                return Ok(kind.map(|kind| (None, kind)));
+            }
+            _ => return Ok(None),
+        };
+        let called = self.called(effect).await?;
+        let who = match called {
+            Some((agent, _)) => Some(self.agent(agent).await?),
+            None => None,
+        };
+        Ok(Some((who, kind)))
+    }
+
+    async fn searched(&mut self, search: Id, what: &Log) -> Result<Option<EventKind>, EngineError> {
+        let (step, of, value, why) = match what {
+            Log::Began { .. } => (Searching::Began, None, None, None),
+            // These branches are reported where they begin.
+            Log::Tried { .. } | Log::Judged { .. } => return Ok(None),
+            Log::Stood { branch, .. } => (Searching::Stood, Some(*branch), None, None),
+            Log::Scored {
+                branch, value, why, ..
+            } => {
+                let value = value.as_ref().and_then(|value| value.parse().ok());
+                let why = match why {
+                    Some(why) => Some(self.text(*why).await?),
+                    None => None,
+                };
+                (Searching::Judged, Some(*branch), value, why)
+            }
+            Log::Over { winner, why } => {
+                let of = winner.map(|(branch, _)| branch);
+                (Searching::Over, of, None, Some(why.clone()))
+            }
+            Log::Without(why) => (Searching::Without, None, None, Some(self.text(*why).await?)),
+        };
+        Ok(Some(EventKind::Searched {
+            search,
+            step,
+            of,
+            value,
+            why,
+        }))
+    }
+}
+
+fn opened(commit: &Commit, id: Id) -> Option<(Id, Call)> {
+    commit.pushes.iter().find_map(|push| match &push.what {
+        Interaction::Call(call) if call.id == id => Some((push.agent, call.clone())),
+        _ => None,
+    })
+}
+
+fn asked(why: Why) -> PendingKind {
+    match why {
+        Why::Approval => PendingKind::Approval,
+        Why::Input => PendingKind::Input,
+        Why::Doubt => PendingKind::Doubt,
+        Why::Budget => PendingKind::Budget,
+        Why::Repeat => PendingKind::Repeat,
+        Why::Outage => PendingKind::Outage,
+    }
+}
