@@ -262,7 +262,7 @@ pub(crate) struct Sight {
     pub(crate) address: Address,
     pub(crate) inspection: Inspection,
     pub(crate) log: Log,
-    pub(crate) reader: Stored,
+    pub(crate) reader: Arc<Stored>,
     /// The secrets that the session knows.
     pub(crate) known: Arc<Known>,
     /// The index of the branch.
@@ -276,9 +276,9 @@ impl Place {
     pub(crate) async fn look(&self, text: &str) -> Result<Sight, CommandError> {
         let address = Address::parse(text)?;
         let (inspection, at) = self.inspect(&address).await?;
-        let reader = self.reader(&inspection.info.id);
-        let log = Log::read(&reader).await?;
-        let known = reader.known().expect("it read the log with masks");
+        let reader = Arc::new(self.reader(&inspection.info.id));
+        let log = Log::read(&*reader).await?;
+        let known = reader.masks().await?;
         let short = self.short(&inspection.info.id).await?;
         Ok(Sight {
             address,

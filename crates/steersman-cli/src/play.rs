@@ -23,6 +23,7 @@ use steersman::runtime::pending::Pending;
 use steersman::runtime::session::{Fate, Session, Settled};
 use steersman::runtime::step::{Go, Stood};
 use steersman::runtime::toolset::Progress;
+use steersman::views::event::Teller;
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
 use steersman_machine::commit::{Admission, Admitted, Binding, LogLine, Want};
@@ -49,7 +50,9 @@ pub(crate) struct Play<'a> {
     pub(crate) short: String,
     feed: Feed,
     story: Story,
-    reader: Stored,
+    /// With `--json`, lines are printed as events.
+    events: Teller,
+    reader: Arc<Stored>,
     status: Status,
     /// Effects whose outcome was printed; streamed pieces of them are stale.
     over: BTreeSet<Id>,
@@ -141,7 +144,7 @@ impl<'a> Play<'a> {
     ) -> Result<Self, CommandError> {
         let short = place.short(session.id()).await?;
         let feed = session.feed(Line::NONE);
-        let reader = Stored::plain(place.engine(), session.id());
+        let reader = Arc::new(Stored::plain(place.engine(), session.id()));
         let mut play = Self {
             place,
             printer,
@@ -149,6 +152,7 @@ impl<'a> Play<'a> {
             short,
             feed,
             story: Story::told(verbose),
+            events: Teller::new(reader.clone()),
             reader,
             status: Status::new(printer),
             over: BTreeSet::new(),
@@ -350,12 +354,17 @@ impl<'a> Play<'a> {
         {
             self.head(binding);
         }
-        let mut rows = self.story.line(line, &self.reader).await?;
+        let mut rows = self.story.line(line, &*self.reader).await?;
         rows.retain(|row| !(self.typed_here && row.who == "you"));
         let wished = line.commit.iter().flat_map(|commit| &commit.wished);
         for wished in wished.filter(|wished| wished.what == Want::Step) {
             let name = self.story.agent(wished.agent).to_owned();
             self.silent.insert(wished.id, (name, Instant::now()));
+        }
+        if aloud && self.printer.is_json() {
+            for event in self.events.line(line).await? {
+                self.printer.view(&event)?;
+            }
         }
         if aloud {
             self.status.clear();
@@ -401,6 +410,7 @@ impl<'a> Play<'a> {
             Ended::Interrupted => {
                 if self.printer.is_json() {
                     self.printer.json(&json!({
+                        "event": "interrupted",
                         "session": self.session.id(),
                         "line": self.line().0,
                         "status": "interrupted",
@@ -549,9 +559,10 @@ pub(crate) fn exit(settled: &Settled) -> Exit {
     }
 }
 
-/// Returns the status as one document.
+/// Returns the status as one document: the last event of a command with `--json`.
 pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_json::Value {
     let mut document = json!({
+        "event": "settled",
         "session": session,
         "line": line.0,
         "status": settled.word(),

@@ -28,12 +28,17 @@
 #![warn(missing_docs)]
 
 pub mod context;
+pub mod diff;
 pub mod effects;
+pub mod essence;
 pub mod event;
 pub mod graph;
 pub mod line;
+pub mod list;
 pub mod log;
+pub mod page;
 pub mod reader;
+pub mod record;
 mod shown;
 pub mod story;
 pub mod texts;

@@ -165,8 +165,19 @@ impl Stored {
         Ok(lines)
     }
 
+    /// Returns the secrets that are masked, as far as the lines on disk say. Reads the session if it was not read.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn masks(&self) -> Result<Arc<Known>, EngineError> {
+        match &self.opened().await?.secrets {
+            Some(secrets) => Ok(lock(secrets).known.clone()),
+            None => Ok(Arc::new(self.engine.secrets_of(&self.session).await?)),
+        }
+    }
+
     /// Returns the secrets that are masked. `None` if nothing is masked, or nothing was read yet.
-    pub fn known(&self) -> Option<Arc<Known>> {
+    fn known(&self) -> Option<Arc<Known>> {
         let secrets = self.opened.get()?.secrets.as_ref()?;
         Some(lock(secrets).known.clone())
     }

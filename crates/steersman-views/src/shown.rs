@@ -20,6 +20,11 @@ pub(crate) fn optional_time<S: Serializer>(at: &Option<Time>, to: S) -> Result<S
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+pub(crate) fn time<S: Serializer>(at: &Time, to: S) -> Result<S::Ok, S::Error> {
+    optional_time(&Some(*at), to)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
 pub(crate) fn line<S: Serializer>(line: &Line, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u64(line.0)
 }

@@ -37,7 +37,7 @@ const LOOK: u64 = 50;
 /// let mut shown = String::new();
 /// while let Some(event) = events.next().await {
 ///     match event?.kind {
-///         EventKind::Piece { text } => print!("{text}"),          // as it appears
+///         EventKind::Piece { text, .. } => print!("{text}"),          // as it appears
 ///         EventKind::Said { text, .. } => shown = text.to_string(),
 ///         _ => {}
 ///     }

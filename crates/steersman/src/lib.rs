@@ -74,7 +74,6 @@
 
 #![warn(missing_docs)]
 
-mod diff;
 mod error;
 mod event;
 mod files;
@@ -90,7 +89,6 @@ mod steersman;
 pub mod testing;
 mod tool;
 
-pub use diff::{Both, Deed, Diff, First};
 pub use error::{DefinitionError, Error, ErrorKind};
 pub use event::{EventMessage, Sent, event_message};
 pub use files::media as media_of_file;
@@ -120,5 +118,7 @@ pub use steersman_runtime::rerun::{Diverged, People, Rerunned};
 pub use steersman_runtime::session::{Fork, Search};
 pub use steersman_runtime::step::{Go, Step, Steps, Stood};
 pub use steersman_runtime::store::{SessionInfo, SessionQuery};
+pub use steersman_views::diff::{Both, Deed, Diff, First};
 pub use steersman_views::event::{Called, Cursor, CursorError, Event, EventKind, How, Searching};
+pub use steersman_views::record::Block;
 pub use steersman_views::turn::{Answer, AnswerError, Question, Stop, StopKind, Turn};

@@ -1,4 +1,4 @@
-//! `log`: prints a session line by line; `-f` follows new lines.
+//! `log`: prints a session line by line, or with `--json` its events; `-f` follows new lines.
 
 use crate::cli::{Global, Log};
 use crate::error::{CommandError, Exit};
@@ -6,9 +6,11 @@ use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, dim};
 use serde_json::Value as Json;
 use steersman::runtime::feed::FeedItem;
-use steersman::views::line::{LineView, Lines};
+use steersman::views::event::Teller;
+use steersman::views::line::Lines;
 use steersman::views::reader::Reader as _;
 use steersman_machine::commit::LogLine;
+use steersman_machine::effect::Bodies;
 use steersman_machine::ids::Line;
 
 pub(crate) async fn run(
@@ -26,13 +28,13 @@ pub(crate) async fn run(
     .unwrap_or(Line::NONE);
     let (head, name) = (sight.branch().head, branch_name(sight.branch()));
     let wanted = |line: &LogLine| line.n >= from && only.is_none_or(|b| line.branch == b);
-    let mut views = Lines::default();
+    let mut told = Told {
+        printer,
+        views: Lines::default(),
+        events: Teller::new(sight.reader.clone()),
+    };
     for line in &sight.log.lines {
-        if wanted(line) {
-            show(printer, &views.line(line, &sight.log.texts))?;
-        } else {
-            views.learn(line);
-        }
+        told.line(line, wanted(line), &sight.log.texts).await?;
     }
     if !args.follow {
         printer.talk(dim(&format!("{head} on {name}, {} in all", lines.len())));
@@ -45,11 +47,7 @@ pub(crate) async fn run(
             item = feed.next() => {
                 if let FeedItem::Line(line) = item? {
                     let line = sight.reader.arrived(line).await?;
-                    if wanted(&line) {
-                        show(printer, &views.line(&line, &sight.reader))?;
-                    } else {
-                        views.learn(&line);
-                    }
+                    told.line(&line, wanted(&line), &*sight.reader).await?;
                 }
             }
             stop = tokio::signal::ctrl_c() => {
@@ -60,14 +58,35 @@ pub(crate) async fn run(
     }
 }
 
-fn show(printer: &Printer, line: &LineView) -> Result<(), CommandError> {
-    if printer.is_json() {
-        return printer.view(line);
+/// Prints lines: for people with everything that they hold, with `--json` as events.
+struct Told<'a> {
+    printer: &'a Printer,
+    views: Lines,
+    events: Teller,
+}
+
+impl Told<'_> {
+    async fn line(
+        &mut self,
+        line: &LogLine,
+        wanted: bool,
+        texts: &dyn Bodies,
+    ) -> Result<(), CommandError> {
+        if !wanted {
+            self.views.learn(line);
+            return Ok(());
+        }
+        if self.printer.is_json() {
+            for event in self.events.line(line).await? {
+                self.printer.view(&event)?;
+            }
+            return Ok(());
+        }
+        for row in self.views.line(line, texts).text.lines() {
+            self.printer.data(row)?;
+        }
+        Ok(())
     }
-    for row in line.text.lines() {
-        printer.data(row)?;
-    }
-    Ok(())
 }
 
 /// Returns all lines of a session as documents.

@@ -270,7 +270,7 @@ fn document(ran: &Rerunned, found: &Diff, of: &str, at: Option<Line>) -> Json {
         "tokens": ran.tokens,
         "cost": ran.micros as f64 / 1e6,
         "result": verdict(ran, found),
-        "diff": diff::document(found),
+        "diff": found.to_json(),
     })
 }
 

@@ -1,20 +1,21 @@
 //! Converts the lines of a log, and what streams between them, into events.
 
 use super::Cursor;
-use super::kind::{Called, Event, EventKind, How, Searching};
+use super::entry::is_first;
+use super::kind::{Called, Event, EventKind, How, Wrote};
 use crate::reader::{PAGE, Reader};
 use crate::turn::Turn;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use steersman_machine::commit::{
-    Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Release, Searching as Log, Turned, Why,
-};
+use steersman_machine::commit::{Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Turned};
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::interaction::{
-    Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,
+    Artifact, Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,
 };
+use steersman_machine::json::read;
+use steersman_machine::trace::chosen;
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::feed::FeedItem;
 use steersman_runtime::model::Delta;
@@ -24,7 +25,7 @@ use steersman_runtime::pending::{PendingId, PendingKind};
 const OVER: usize = 256;
 
 /// An event and the agent that it belongs to.
-type Told = (Option<Name>, EventKind);
+pub(super) type Told = (Option<(Id, Name)>, EventKind);
 
 /// Converts lines into events. A line that names something from an earlier line is completed by reading that line, so the
 /// events are the same from wherever the reader begins.
@@ -55,16 +56,20 @@ impl Teller {
         }
         let at = line.commit.as_ref().map(|commit| commit.now);
         let events = told.into_iter().enumerate();
-        let events = events.map(|(k, (agent, kind))| Event {
-            cursor: Cursor {
-                line: line.n,
-                given: k as u32 + 1,
-            },
-            line: Some(line.n),
-            at,
-            branch: line.branch,
-            agent,
-            kind,
+        let events = events.map(|(k, (agent, kind))| {
+            let (agent_id, agent) = agent.unzip();
+            Event {
+                cursor: Cursor {
+                    line: line.n,
+                    given: k as u32 + 1,
+                },
+                line: Some(line.n),
+                at,
+                branch: line.branch,
+                agent,
+                agent_id,
+                kind,
+            }
         });
         Ok(events.collect())
     }
@@ -88,18 +93,27 @@ impl Teller {
                 return Ok(None);
             }
             FeedItem::Delta {
+                effect,
+                attempt,
                 agent,
                 branch,
                 delta,
-                ..
             } => {
                 let kind = match delta {
-                    Delta::Text(text) => EventKind::Piece { text },
-                    Delta::Reasoning(text) => EventKind::Reasoning { text },
+                    Delta::Text(text) => EventKind::Piece {
+                        effect,
+                        attempt,
+                        text,
+                    },
+                    Delta::Reasoning(text) => EventKind::Reasoning {
+                        effect,
+                        attempt,
+                        text,
+                    },
                     // A call is reported once it is on disk.
                     Delta::Call(..) => return Ok(None),
                 };
-                (Some((branch, self.agent(agent).await?)), kind)
+                (Some((branch, self.who(agent).await?)), kind)
             }
             FeedItem::Progress {
                 effect,
@@ -114,9 +128,11 @@ impl Teller {
                     total: progress.total,
                     message: progress.message,
                 };
-                (Some((branch, self.agent(agent).await?)), kind)
+                (Some((branch, self.who(agent).await?)), kind)
             }
-            FeedItem::Withdrawn { .. } => (None, EventKind::Withdrawn),
+            FeedItem::Withdrawn { effect, attempt } => {
+                (None, EventKind::Withdrawn { effect, attempt })
+            }
             FeedItem::Settled(settled) => (None, EventKind::Settled(Turn::from(&*settled))),
             FeedItem::Skipped(count) => (None, EventKind::Skipped { count }),
         };
@@ -124,12 +140,14 @@ impl Teller {
             Some((branch, agent)) => (branch, Some(agent)),
             None => (Id::MAIN, None),
         };
+        let (agent_id, agent) = agent.unzip();
         Ok(Some(Event {
             cursor: after,
             line: None,
             at: None,
             branch,
             agent,
+            agent_id,
             kind,
         }))
     }
@@ -163,16 +181,23 @@ impl Teller {
     }
 
     /// Returns a text. Its line is read first, so that the thread does not wait for the store.
-    async fn text(&mut self, body: Body) -> Result<Arc<str>, EngineError> {
+    pub(super) async fn text(&mut self, body: Body) -> Result<Arc<str>, EngineError> {
         self.reader.line(body.line()).await?;
         Ok(self.reader.text(body))
     }
 
-    async fn text_or_none(&mut self, body: Option<Body>) -> Result<Arc<str>, EngineError> {
+    pub(super) async fn text_or_none(
+        &mut self,
+        body: Option<Body>,
+    ) -> Result<Arc<str>, EngineError> {
         match body {
             Some(body) => self.text(body).await,
             None => Ok("".into()),
         }
+    }
+
+    pub(super) async fn who(&mut self, id: Id) -> Result<(Id, Name), EngineError> {
+        Ok((id, self.agent(id).await?))
     }
 
     /// Returns the name of an agent in the definition, read from the line in which it was made.
@@ -192,7 +217,7 @@ impl Teller {
     }
 
     /// Returns the agent and call that an effect belongs to.
-    async fn called(&mut self, effect: Id) -> Result<Option<(Id, Call)>, EngineError> {
+    pub(super) async fn called(&mut self, effect: Id) -> Result<Option<(Id, Call)>, EngineError> {
         let line = self.read(effect.line()).await?;
         let Some(commit) = &line.commit else {
             return Ok(None);
@@ -208,19 +233,17 @@ impl Teller {
 
     async fn tell(&mut self, line: &LogLine) -> Result<Vec<Told>, EngineError> {
         let mut told = Vec::new();
-        // A decision precedes what follows from it.
-        for entry in &line.ledger {
-            if matches!(entry, LedgerEntry::Released { .. }) {
-                told.extend(self.entry(line.n, entry).await?);
-            }
+        // The owner, messages and decisions precede what follows from them.
+        let (first, rest): (Vec<&LedgerEntry>, Vec<&LedgerEntry>) =
+            line.ledger.iter().partition(|entry| is_first(entry));
+        for entry in first {
+            told.extend(self.entry(line.n, entry).await?);
         }
         if let Some(commit) = &line.commit {
             self.commit(line, commit, &mut told).await?;
         }
-        for entry in &line.ledger {
-            if !matches!(entry, LedgerEntry::Released { .. }) {
-                told.extend(self.entry(line.n, entry).await?);
-            }
+        for entry in rest {
+            told.extend(self.entry(line.n, entry).await?);
         }
         Ok(told)
     }
@@ -242,6 +265,13 @@ impl Teller {
         while self.over.len() > OVER {
             self.over.pop_front();
         }
+        if let Some(binding) = &commit.binding {
+            let kind = EventKind::Bound {
+                network: binding.network.clone(),
+                digest: binding.digest.to_string(),
+            };
+            told.push((None, kind));
+        }
         if let Some(opening) = &commit.opening
             && line.branch != Id::MAIN
         {
@@ -252,12 +282,36 @@ impl Teller {
             };
             told.push((None, kind));
         }
+        if !commit.edits.is_empty() {
+            let mut writes = Vec::with_capacity(commit.edits.len());
+            for edit in &commit.edits {
+                let value = self.text_or_none(edit.value).await?;
+                writes.push(Wrote {
+                    name: edit.name.clone(),
+                    value: read(&value).unwrap_or_default(),
+                });
+            }
+            told.push((None, EventKind::State { writes }));
+        }
+        for used in &commit.usage {
+            let kind = EventKind::Used {
+                effect: used.effect,
+                model: used.model.clone(),
+                input: used.input,
+                cached: used.cached,
+                output: used.output,
+                micros: used.micros,
+                prefix: used.prefix,
+                broke: used.broke.clone(),
+            };
+            told.push((None, kind));
+        }
         let mut entered: Vec<(Id, &Name)> = commit.states().collect();
         let state = |state: &Name| EventKind::Entered {
             state: state.clone(),
         };
         for push in &commit.pushes {
-            let who = self.agent(push.agent).await?;
+            let who = self.who(push.agent).await?;
             for kind in self.push(push).await? {
                 told.push((Some(who.clone()), kind));
             }
@@ -269,17 +323,28 @@ impl Teller {
             }
         }
         for (agent, entered) in entered {
-            let who = self.agent(agent).await?;
+            let who = self.who(agent).await?;
             told.push((Some(who), state(entered)));
         }
         for (agent, mode, why) in commit.turns() {
-            let who = self.agent(agent).await?;
+            let who = self.who(agent).await?;
             let why = match why {
                 Some(why) => self.why(why).await?,
                 None => String::new(),
             };
             let mode = mode.clone();
             told.push((Some(who), EventKind::Mode { mode, why }));
+        }
+        for (name, value) in commit.labels() {
+            let value = match value {
+                Some(body) => Some(self.text(body).await?),
+                None => None,
+            };
+            let name = name.clone();
+            told.push((None, EventKind::Label { name, value }));
+        }
+        for came in commit.came() {
+            told.push((None, artifact(came)));
         }
         Ok(())
     }
@@ -318,10 +383,12 @@ impl Teller {
                 EventKind::Heard { by, text }
             }
             Interaction::AssistantMessage {
+                effect,
                 text: Some(text),
                 partial,
                 ..
             } => EventKind::Said {
+                effect: *effect,
                 text: self.text(*text).await?,
                 partial: *partial,
             },
@@ -354,9 +421,24 @@ impl Teller {
                     text: self.text_or_none(*body).await?,
                 }
             }
-            Interaction::AssistantMessage { text: None, .. }
-            | Interaction::Route(_)
-            | Interaction::Summary(_) => return Ok(Vec::new()),
+            Interaction::Route(route) => {
+                // The texts of a decision are in its own line or before it, which were read.
+                let read = self.text_or_none(route.read).await?;
+                EventKind::Routed {
+                    chosen: chosen(&route.chosen, &*self.reader),
+                    refused: match route.refused {
+                        Some(why) => Some(self.text(why).await?),
+                        None => None,
+                    },
+                    read: serde_json::from_str(&read).unwrap_or_default(),
+                }
+            }
+            Interaction::Summary(summary) => EventKind::Summary {
+                policy: summary.policy.clone(),
+                text: self.text(summary.body).await?,
+                ok: !summary.covers.is_nothing(),
+            },
+            Interaction::AssistantMessage { text: None, .. } => return Ok(Vec::new()),
         };
         Ok(vec![kind])
     }
@@ -415,106 +497,8 @@ impl Teller {
             text: self.text_or_none(result.body).await?,
             by: result.by.clone(),
         }];
-        kinds.extend(result.artifacts.iter().map(|made| EventKind::Artifact {
-            call: made.call,
-            name: made.name.clone(),
-            media: made.media.clone(),
-            len: made.len,
-        }));
+        kinds.extend(result.artifacts.iter().map(artifact));
         Ok(kinds)
-    }
-
-    async fn entry(&mut self, at: Line, entry: &LedgerEntry) -> Result<Option<Told>, EngineError> {
-        let (effect, kind) = match entry {
-            LedgerEntry::Hold(hold) => {
-                let kind = EventKind::Asked {
-                    question: PendingId {
-                        effect: hold.effect,
-                        hold: Some(at),
-                    },
-                    kind: asked(hold.why),
-                    // Only the place itself can end an outage.
-                    by: match hold.why {
-                        Why::Outage => Vec::new(),
-                        _ => hold.by.clone(),
-                    },
-                    text: self.text_or_none(hold.ask).await?,
-                };
-                (hold.effect, kind)
-            }
-            LedgerEntry::Released {
-                effect,
-                why,
-                how,
-                by,
-                ..
-            } => {
-                let kind = EventKind::Decided {
-                    effect: *effect,
-                    kind: asked(*why),
-                    go: matches!(how, Release::Go | Release::Edited | Release::Outcome),
-                    by: by.clone(),
-                };
-                (*effect, kind)
-            }
-            LedgerEntry::Started {
-                effect, attempt, ..
-            } => {
-                let kind = EventKind::Began {
-                    effect: *effect,
-                    attempt: *attempt,
-                };
-                (*effect, kind)
-            }
-            LedgerEntry::Current(branch) => {
-                return Ok(Some((None, EventKind::Current { current: *branch })));
-            }
-            LedgerEntry::Paused(paused) => {
-                return Ok(Some((None, EventKind::Paused { paused: *paused })));
-            }
-            LedgerEntry::Search { search, what } => {
-                let kind = self.searched(*search, what).await?;
-                return Ok(kind.map(|kind| (None, kind)));
-            }
-            _ => return Ok(None),
-        };
-        let called = self.called(effect).await?;
-        let who = match called {
-            Some((agent, _)) => Some(self.agent(agent).await?),
-            None => None,
-        };
-        Ok(Some((who, kind)))
-    }
-
-    async fn searched(&mut self, search: Id, what: &Log) -> Result<Option<EventKind>, EngineError> {
-        let (step, of, value, why) = match what {
-            Log::Began { .. } => (Searching::Began, None, None, None),
-            // These branches are reported where they begin.
-            Log::Tried { .. } | Log::Judged { .. } => return Ok(None),
-            Log::Stood { branch, .. } => (Searching::Stood, Some(*branch), None, None),
-            Log::Scored {
-                branch, value, why, ..
-            } => {
-                let value = value.as_ref().and_then(|value| value.parse().ok());
-                let why = match why {
-                    Some(why) => Some(self.text(*why).await?),
-                    None => None,
-                };
-                (Searching::Judged, Some(*branch), value, why)
-            }
-            Log::Over { winner, why } => {
-                let of = winner.map(|(branch, _)| branch);
-                (Searching::Over, of, None, Some(why.clone()))
-            }
-            Log::Without(why) => (Searching::Without, None, None, Some(self.text(*why).await?)),
-        };
-        Ok(Some(EventKind::Searched {
-            search,
-            step,
-            of,
-            value,
-            why,
-        }))
     }
 }
 
@@ -525,13 +509,11 @@ fn opened(commit: &Commit, id: Id) -> Option<(Id, Call)> {
     })
 }
 
-fn asked(why: Why) -> PendingKind {
-    match why {
-        Why::Approval => PendingKind::Approval,
-        Why::Input => PendingKind::Input,
-        Why::Doubt => PendingKind::Doubt,
-        Why::Budget => PendingKind::Budget,
-        Why::Repeat => PendingKind::Repeat,
-        Why::Outage => PendingKind::Outage,
+fn artifact(made: &Artifact) -> EventKind {
+    EventKind::Artifact {
+        call: made.call,
+        name: made.name.clone(),
+        media: made.media.clone(),
+        len: made.len,
     }
 }

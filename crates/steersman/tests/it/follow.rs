@@ -150,7 +150,7 @@ async fn an_answer_streams_until_it_has_settled() {
         let (mut pieces, mut last) = (String::new(), None);
         while let Some(event) = events.next().await {
             match event.unwrap().kind {
-                EventKind::Piece { text } => pieces.push_str(&text),
+                EventKind::Piece { text, .. } => pieces.push_str(&text),
                 EventKind::Settled(turn) => last = Some(turn),
                 _ => {}
             }

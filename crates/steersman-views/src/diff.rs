@@ -1,7 +1,7 @@
 //! The differences between two branches or two sessions; what they have in common is left out.
 
-use crate::testing::{essential, in_call_order};
-use crate::{Error, Steersman};
+use crate::essence::{essential, in_call_order};
+use crate::reader::{Reader as _, Stored};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use steersman_machine::network::{Does, RouteBy};
 use steersman_machine::rating;
 use steersman_machine::trace::cause_word;
 use steersman_runtime::branches;
-use steersman_runtime::engine::{BranchView, Inspection};
+use steersman_runtime::engine::{BranchView, Engine, EngineError, Inspection};
 use steersman_runtime::known::Known;
 use steersman_runtime::ledger::Amount;
 use steersman_runtime::session::Settled;
@@ -105,6 +105,14 @@ impl Diff {
         came || self.ended.differs()
     }
 
+    /// Returns the differences as JSON, with the keys `differs` (the results differ) and `empty` (nothing differs).
+    pub fn to_json(&self) -> Json {
+        let mut document = serde_json::to_value(self).unwrap_or_default();
+        document["differs"] = self.outcome_differs().into();
+        document["empty"] = self.is_empty().into();
+        document
+    }
+
     /// Masks the values of secrets in all texts.
     fn mask(&mut self, known: &Known) {
         let text = |text: &mut String| *text = known.masked(text);
@@ -143,51 +151,25 @@ impl Diff {
     }
 }
 
-impl Steersman {
-    /// Compares two branches of one session or of two. `None` means the current branch. The comparison uses the stored
-    /// texts; in the result, values of secrets that either session knows read `(secret)`.
-    ///
-    /// # Errors
-    /// Of kind [`NotFound`](crate::ErrorKind::NotFound); [`Error::Refused`] if there is no such branch.
-    pub async fn diff(&self, a: (&str, Option<Id>), b: (&str, Option<Id>)) -> Result<Diff, Error> {
-        let a = Subject::of(self, a.0, a.1).await?;
-        let b = Subject::of(self, b.0, b.1).await?;
-        let mut diff = compare(&a, &b);
-        let mut known = a.known;
-        known.and(&b.known);
-        diff.mask(&known);
-        Ok(diff)
-    }
+/// Compares two branches, of one session or of two. The comparison uses the stored texts; in the result, values of secrets that
+/// either session knows read `(secret)`.
+pub fn compare(a: &Side, b: &Side) -> Diff {
+    let mut diff = compared(a, b);
+    let mut known = (*a.known).clone();
+    known.and(&b.known);
+    diff.mask(&known);
+    diff
 }
 
-/// Returns all lines that led to a line, oldest first: those on its path, and where a line adopted a branch, the lines of
-/// that branch too.
-fn history(lines: &[Arc<LogLine>], line: Line) -> Vec<Arc<LogLine>> {
-    let by_number: BTreeMap<Line, &Arc<LogLine>> = lines.iter().map(|l| (l.n, l)).collect();
-    let (mut found, mut todo) = (BTreeMap::new(), vec![line]);
-    while let Some(n) = todo.pop() {
-        let Some(line) = by_number.get(&n) else {
-            continue;
-        };
-        if found.insert(line.n, (*line).clone()).is_some() {
-            continue;
-        }
-        todo.push(line.prev);
-        let commit = line.commit.as_ref();
-        todo.extend(commit.and_then(|c| Some(c.adoption.as_ref()?.at)));
-    }
-    found.into_values().collect()
-}
-
-/// A branch with its lines.
-struct Subject {
+/// A branch with the lines that led to its head.
+pub struct Side {
     seen: Inspection,
     at: usize,
     path: Vec<Arc<LogLine>>,
-    known: Known,
+    known: Arc<Known>,
 }
 
-impl Bodies for Subject {
+impl Bodies for Side {
     fn text(&self, body: Body) -> Arc<str> {
         self.seen.history.text(body)
     }
@@ -202,25 +184,41 @@ struct Stood {
     stack: Stack,
 }
 
-impl Subject {
-    async fn of(steersman: &Steersman, id: &str, branch: Option<Id>) -> Result<Self, Error> {
-        let seen = steersman.engine().inspect(id).await?;
+impl Side {
+    /// Reads a branch: all lines that led to its head, and where a line adopted a branch, the lines of that branch too. `None` means
+    /// the current branch. Returns `None` if the session has no such branch.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn read(
+        engine: &Engine,
+        id: &str,
+        branch: Option<Id>,
+    ) -> Result<Option<Self>, EngineError> {
+        let seen = engine.inspect(id).await?;
         let branch = branch.unwrap_or(seen.current);
-        let at = seen.branches.iter().position(|b| b.id == branch);
-        let Some(at) = at else {
-            return Err(Error::Refused(format!(
-                "session `{id}` has no branch {branch}"
-            )));
+        let Some(at) = seen.branches.iter().position(|b| b.id == branch) else {
+            return Ok(None);
         };
-        let lines = steersman.engine().feed(id, Line::NONE).lines().await?;
-        let known = steersman.engine().secrets_in(&seen, &lines).await?;
-        let path = history(&lines, seen.branches[at].snapshot.line);
-        Ok(Self {
+        let reader = Stored::masked(engine, id);
+        let (mut found, mut todo) = (BTreeMap::new(), vec![seen.branches[at].snapshot.line]);
+        while let Some(n) = todo.pop() {
+            if !n.is_some() || found.contains_key(&n) {
+                continue;
+            }
+            let line = reader.line(n).await?;
+            todo.push(line.prev);
+            let commit = line.commit.as_ref();
+            todo.extend(commit.and_then(|c| Some(c.adoption.as_ref()?.at)));
+            found.insert(n, line);
+        }
+        let known = reader.masks().await?;
+        Ok(Some(Self {
             seen,
             at,
-            path,
+            path: found.into_values().collect(),
             known,
-        })
+        }))
     }
 
     fn branch(&self) -> &BranchView {
@@ -408,7 +406,7 @@ fn ended_as(how: How) -> &'static str {
 }
 
 /// Renders an interaction for people: branches by their labels, no word repeated.
-fn shown(interaction: &Interaction, of: &Subject) -> String {
+fn shown(interaction: &Interaction, of: &Side) -> String {
     match interaction {
         Interaction::Call(call) if matches!(call.target, Target::Branches(_)) => {
             let text = of.text(call.args);
@@ -458,7 +456,7 @@ fn in_words(what: &str, words: Vec<String>) -> String {
 }
 
 /// Renders an interaction for comparison, without what always differs between two sessions.
-fn told(interaction: &Interaction, texts: &Subject) -> String {
+fn told(interaction: &Interaction, texts: &Side) -> String {
     match interaction {
         Interaction::Result(result) if result.how == How::Simulated => {
             let mut result = result.clone();
@@ -469,8 +467,8 @@ fn told(interaction: &Interaction, texts: &Subject) -> String {
     }
 }
 
-fn compare(a: &Subject, b: &Subject) -> Diff {
-    let both = |of: &dyn Fn(&Subject) -> String| Both { a: of(a), b: of(b) };
+fn compared(a: &Side, b: &Side) -> Diff {
+    let both = |of: &dyn Fn(&Side) -> String| Both { a: of(a), b: of(b) };
     let (stacks_a, stacks_b) = (a.stacks(), b.stacks());
     let none = Stack::new();
     let matched = matched(&stacks_a, &stacks_b).into_iter();
@@ -490,7 +488,7 @@ fn compare(a: &Subject, b: &Subject) -> Diff {
         };
         both.differs().then(|| (path.clone(), both))
     });
-    let named = |of: &Subject| {
+    let named = |of: &Side| {
         of.seen
             .network
             .as_ref()
@@ -502,7 +500,7 @@ fn compare(a: &Subject, b: &Subject) -> Diff {
             a: a.seen.outcome_on(a.branch()),
             b: b.seen.outcome_on(b.branch()),
         },
-        ended: both(&Subject::ended),
+        ended: both(&Side::ended),
         answer: Both {
             a: a.answer(),
             b: b.answer(),
@@ -561,7 +559,7 @@ fn matched<'s>(a: &'s [Stood], b: &'s [Stood]) -> Vec<(Option<&'s Stood>, Option
 }
 
 /// Returns the first difference between the stacks of an agent; `None` if they are equal.
-fn diverge(agent: String, a: (&Subject, &Stack), b: (&Subject, &Stack)) -> Option<First> {
+fn diverge(agent: String, a: (&Side, &Stack), b: (&Side, &Stack)) -> Option<First> {
     // Results are compared in the order of their calls, and each entry keeps its line.
     let entries = [a, b].map(|(_, stack)| in_call_order(stack, |(_, i)| i));
     let row = |side: usize, n: usize| {

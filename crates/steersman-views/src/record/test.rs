@@ -1,8 +1,7 @@
 //! Converts a session into a test: the answers of its models, the outcomes of its tools and the acts of people, line by
 //! line, on all its branches.
 
-use super::Read;
-use crate::Error;
+use super::{NoTest, Recorded};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use steersman_runtime::session::Settled;
 
 /// The test as far as the lines were read.
 struct Recorder<'a> {
-    read: &'a Read,
+    read: &'a Recorded,
     script: BTreeMap<String, Vec<Json>>,
     tools: BTreeMap<String, Vec<Json>>,
     steps: Vec<Json>,
@@ -39,7 +38,7 @@ enum Said {
     WithFork,
 }
 
-pub(super) fn recorded(read: &Read) -> Result<Json, Error> {
+pub(super) fn recorded(read: &Recorded) -> Result<Json, NoTest> {
     let mut recorder = Recorder {
         read,
         script: BTreeMap::new(),
@@ -83,7 +82,7 @@ pub(super) fn recorded(read: &Read) -> Result<Json, Error> {
 }
 
 /// Returns the tools with outcomes in the test whose definition maps a raw answer to something else.
-pub(super) fn mapped(read: &Read, test: &Json) -> Vec<String> {
+pub(super) fn mapped(read: &Recorded, test: &Json) -> Vec<String> {
     let Some(network) = &read.seen.network else {
         return Vec::new();
     };
@@ -95,21 +94,21 @@ pub(super) fn mapped(read: &Read, test: &Json) -> Vec<String> {
 }
 
 /// Returns the agent that the user talked with, if the definition does not name it first.
-fn entry(read: &Read) -> Option<Name> {
+fn entry(read: &Recorded) -> Option<Name> {
     let snapshot = &read.current().ok()?.snapshot;
     let root = &snapshot.agents.get(&snapshot.root?)?.def;
     let first = read.seen.network.as_ref()?.entry.first();
     (first != Some(root)).then(|| root.clone())
 }
 
-fn cannot(n: Line, what: &str) -> Error {
-    Error::Refused(format!(
+fn cannot(n: Line, what: &str) -> NoTest {
+    NoTest(format!(
         "line {n}: {what}: a test cannot be made of that yet"
     ))
 }
 
 impl Recorder<'_> {
-    fn line(&mut self, line: &Arc<LogLine>) -> Result<(), Error> {
+    fn line(&mut self, line: &Arc<LogLine>) -> Result<(), NoTest> {
         people(self.read, line, &mut self.steps);
         if let Some(commit) = &line.commit {
             let said = self.admitted(line, commit)?;
@@ -138,7 +137,7 @@ impl Recorder<'_> {
     }
 
     /// Adds the steps that people took, and returns the step to which a message of the same commit belongs.
-    fn admitted(&mut self, line: &LogLine, commit: &Commit) -> Result<Said, Error> {
+    fn admitted(&mut self, line: &LogLine, commit: &Commit) -> Result<Said, NoTest> {
         let mut said = Said::Message;
         for admission in &commit.admitted {
             match admission.kind {
@@ -214,7 +213,13 @@ impl Recorder<'_> {
         })
     }
 
-    fn push(&mut self, line: &LogLine, commit: &Commit, k: usize, said: Said) -> Result<(), Error> {
+    fn push(
+        &mut self,
+        line: &LogLine,
+        commit: &Commit,
+        k: usize,
+        said: Said,
+    ) -> Result<(), NoTest> {
         match &commit.pushes[k].what {
             Interaction::UserMessage {
                 from: Origin::Outside(by),
@@ -292,7 +297,7 @@ impl Recorder<'_> {
         commit: &Commit,
         agent: Id,
         summary: &Summary,
-    ) -> Result<(), Error> {
+    ) -> Result<(), NoTest> {
         let mut usage = commit.usage.iter();
         let answered = usage.any(|usage| usage.effect == Some(summary.effect));
         if !answered || summary.covers.is_nothing() {
@@ -309,7 +314,7 @@ impl Recorder<'_> {
         line: &LogLine,
         agent: Id,
         result: &CallResult,
-    ) -> Result<(), Error> {
+    ) -> Result<(), NoTest> {
         let Some(call) = self.read.called(result.call) else {
             return Ok(());
         };
@@ -392,7 +397,7 @@ impl Recorder<'_> {
         admitted.any(|admission| admission.kind == Admitted::Join)
     }
 
-    fn result(&mut self, n: Line, result: &CallResult) -> Result<(), Error> {
+    fn result(&mut self, n: Line, result: &CallResult) -> Result<(), NoTest> {
         let Some((tool, true)) = self.calls.get(&result.call) else {
             return Ok(());
         };
@@ -420,7 +425,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Returns true if a tool reaches outside of the process. A tool that only writes state does so again in the test.
-fn outside(read: &Read, tool: &str) -> bool {
+fn outside(read: &Recorded, tool: &str) -> bool {
     use steersman_machine::network::Source;
     let def = read
         .seen
@@ -436,7 +441,7 @@ fn outside(read: &Read, tool: &str) -> bool {
 }
 
 /// Adds the decisions of people in a line.
-fn people(read: &Read, line: &LogLine, steps: &mut Vec<Json>) {
+fn people(read: &Recorded, line: &LogLine, steps: &mut Vec<Json>) {
     for entry in &line.ledger {
         // Typed input is sealed and cannot be read, so the test uses a placeholder.
         if let LedgerEntry::Released {
