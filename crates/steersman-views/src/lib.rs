@@ -39,6 +39,7 @@ pub mod log;
 pub mod page;
 pub mod reader;
 pub mod record;
+pub mod rerun;
 mod shown;
 pub mod story;
 pub mod texts;
