@@ -49,7 +49,7 @@ pub struct Page {
     /// Its row in lists.
     #[serde(flatten)]
     pub row: SessionRow,
-    /// How it settled, if nothing goes on by itself.
+    /// The result, if nothing goes on by itself.
     #[serde(flatten)]
     pub settled: Standing,
     /// Usage by the model that answered, which may be a fallback.
@@ -85,7 +85,7 @@ pub struct Page {
     pub unread: Vec<String>,
 }
 
-/// How a session stands, as far as a page says.
+/// The result of a session.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Standing {
     /// Texts that the user heard on the way to the answer.
@@ -301,8 +301,8 @@ impl<'a> Subject<'a> {
     pub fn made(&self) -> Option<Time> {
         let lines = self.log.lines.iter();
         let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
-        let commits = lines.filter_map(|line| line.commit.as_ref());
-        commits.last().map(|commit| commit.now)
+        let mut commits = lines.filter_map(|line| line.commit.as_ref());
+        commits.next_back().map(|commit| commit.now)
     }
 
     /// Returns true if the cost of every call is known.

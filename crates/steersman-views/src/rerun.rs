@@ -113,7 +113,7 @@ impl Reran {
             lines: ran.lines,
             diverged: ran.diverged.as_ref().map(|left| Left {
                 line: left.line,
-                why: left.why.to_string(),
+                why: left.why.clone(),
             }),
             not_repeated: ran.not_repeated.clone(),
             model_calls: Calls {

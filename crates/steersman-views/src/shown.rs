@@ -1,4 +1,4 @@
-//! How ids, lines and times appear in JSON: ids as people type them, lines as numbers.
+//! The forms of ids, lines and times in JSON: ids as people type them, lines as numbers, times in RFC 3339.
 
 use serde::Serializer;
 use std::fmt::Display;

@@ -2,83 +2,31 @@
 
 mod choices;
 mod holds;
+mod ledger;
 mod made;
 mod memory;
 pub(crate) mod modes;
 mod reflection;
+mod row;
 mod search;
 
+pub use row::{Row, Tone};
+
 use crate::reader::Reader;
-use crate::shown;
-use crate::words::{accepted_store, arguments, count, question, span};
-use holds::{hold_word, outage, released, unbelievable};
-use serde::Serialize;
+use crate::words::{arguments, count, span};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, Commit, Hold, LedgerEntry, LogLine, Probing, Push, Why};
+use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine, Probing, Push};
 use steersman_machine::effect::Bodies;
 use steersman_machine::extract::is_extraction;
 use steersman_machine::ids::{Body, Id, Line, Name, Time};
 use steersman_machine::interaction::{
-    Call, CallResult, Cause, Class, End, How, Interaction, Origin, Target,
+    Call, CallResult, Cause, End, How, Interaction, Origin, Target,
 };
 use steersman_machine::network::{BuiltIn, Network};
 use steersman_machine::reflect::{self, is_review};
 use steersman_runtime::engine::EngineError;
-
-/// One row of a story.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Row {
-    /// The line of the log that the row is about.
-    #[serde(serialize_with = "shown::line")]
-    pub line: Line,
-    /// The branch of that line.
-    #[serde(serialize_with = "shown::text")]
-    pub branch: Id,
-    /// The time of the line's commit; `None` if it has none.
-    #[serde(
-        serialize_with = "shown::optional_time",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub at: Option<Time>,
-    /// The actor: an agent, `you`, a role; empty for the result of a call.
-    pub who: String,
-    /// The text of the row.
-    pub text: String,
-    /// A note next to the text: a class, a duration, an end.
-    pub note: String,
-    /// The kind of row.
-    pub tone: Tone,
-}
-
-/// The kind of a row. It carries no information that the text lacks.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Tone {
-    /// A message of a person or an agent.
-    Said,
-    /// A call of a tool or an agent.
-    Called,
-    /// A choice of a router, with its reason.
-    Chose,
-    /// A result of a call.
-    Came,
-    /// An error or a failure.
-    Wrong,
-    /// A question to somebody.
-    Asked,
-    /// A decision.
-    Decided,
-    /// An effect that may have happened.
-    Doubt,
-    /// An act of the engine.
-    Engine,
-    /// The result of a search; may take two rows.
-    Found,
-    /// The beginning of a branch.
-    Begins,
-}
 
 /// The actor, the text, the note and the tone of a row.
 type Told = (String, String, String, Tone);
@@ -626,238 +574,6 @@ impl Story {
         let args: Json = serde_json::from_str(&texts.text(call.args)).unwrap_or_default();
         matches!(call.target, Target::Agent(_))
             && args == serde_json::json!({ "message": &*texts.text(*heard) })
-    }
-
-    fn entry(
-        &mut self,
-        line: &LogLine,
-        entry: &LedgerEntry,
-        texts: &dyn Bodies,
-        rows: &mut Vec<Row>,
-    ) {
-        let told = self
-            .of_effect(line, entry, texts)
-            .or_else(|| self.of_session(line, entry, texts));
-        if matches!(entry, LedgerEntry::Claimed { .. }) {
-            // Tools that ran when the process died are asked again, so their start time is not known.
-            let tool = |call: &Id| self.calls.get(call).map(|opened| &opened.target);
-            let ran = |call: &Id| matches!(tool(call), Some(Target::Tool(_)));
-            let gone: Vec<_> = self
-                .began
-                .keys()
-                .filter(|(_, call)| ran(call))
-                .copied()
-                .collect();
-            for key in gone {
-                self.began.remove(&key);
-            }
-        }
-        if let Some((who, text, note, tone)) = told {
-            rows.push(row(line, &who, text, note, tone));
-        }
-    }
-
-    /// Returns the row of a ledger entry about an effect.
-    fn of_effect(
-        &mut self,
-        line: &LogLine,
-        entry: &LedgerEntry,
-        texts: &dyn Bodies,
-    ) -> Option<Told> {
-        let tool = |story: &Self, effect: &Id| {
-            let target = story.target(*effect);
-            let target = target.or_else(|| story.probes.get(effect));
-            target.map_or_else(|| effect.to_string(), ToString::to_string)
-        };
-        Some(match entry {
-            // The row of the effect says that it is in doubt.
-            LedgerEntry::Hold(hold) if hold.why == Why::Doubt => {
-                return None;
-            }
-            LedgerEntry::Hold(hold) => self.hold(hold, texts),
-            LedgerEntry::Released {
-                why: Why::Outage,
-                how,
-                about,
-                ..
-            } => outage(about.as_deref(), *how),
-            LedgerEntry::Released {
-                effect,
-                why,
-                how,
-                by,
-                body,
-                ..
-            } => {
-                let call = *effects_call(&self.effects, effect);
-                if *why == Why::Doubt {
-                    self.settled.insert(call);
-                }
-                self.began.remove(&(line.branch, call));
-                let said = body.map(|body| texts.text(body).to_string());
-                let (word, tone) = released(*why, *how, by, said.as_deref());
-                (
-                    String::new(),
-                    format!("{} {word}", tool(self, effect)),
-                    hold_word(*why).into(),
-                    tone,
-                )
-            }
-            LedgerEntry::Started {
-                effect, attempt, ..
-            } => (
-                String::new(),
-                format!("{} started", tool(self, effect)),
-                format!("attempt {attempt}"),
-                Tone::Engine,
-            ),
-            LedgerEntry::Unknown { effect, attempt } => {
-                self.unknown(&tool(self, effect), *effect, *attempt)
-            }
-            LedgerEntry::NotPerformed { effect, attempt } => (
-                String::new(),
-                format!("{} did not happen", tool(self, effect)),
-                format!("attempt {attempt}"),
-                Tone::Wrong,
-            ),
-            LedgerEntry::Done { effect, .. } if line.commit.is_none() => (
-                String::new(),
-                format!("{} is done", tool(self, effect)),
-                "noted".into(),
-                Tone::Came,
-            ),
-            LedgerEntry::Late { effect, .. } => (
-                "!".into(),
-                format!("an outcome of {} came too late", tool(self, effect)),
-                "noted".into(),
-                Tone::Doubt,
-            ),
-            LedgerEntry::Again { effect, at } => (
-                String::new(),
-                format!("{} is tried again", tool(self, effect)),
-                format!("in {}", span(at.0.saturating_sub(self.now.0))),
-                Tone::Wrong,
-            ),
-            LedgerEntry::Listed(effect) => {
-                holds::listed(&tool(self, effect), self.done.contains(effect))
-            }
-            LedgerEntry::Refused { why, .. } => (
-                "!".into(),
-                format!("refused: {}", texts.text(*why)),
-                String::new(),
-                Tone::Wrong,
-            ),
-            LedgerEntry::Reach { by, what, .. } => holds::reached(by, what, texts),
-            LedgerEntry::Probe { effect, of, what } => {
-                if let Probing::Started { tool, .. } = what {
-                    self.probes.insert(*effect, tool.clone());
-                }
-                let probe = self.probes.get(effect).map_or("the probe", |name| name);
-                holds::probed(probe, &tool(self, of), what, self.now, texts)
-            }
-            LedgerEntry::WouldAsk(effect) => (
-                "?".into(),
-                format!("{} would be asked for", tool(self, effect)),
-                "dry".into(),
-                Tone::Engine,
-            ),
-            _ => return None,
-        })
-    }
-
-    /// Returns the row of an effect that may have happened. An idempotent one is retried, any other is in doubt.
-    fn unknown(&self, name: &str, effect: Id, attempt: u32) -> Told {
-        let call = self.calls.get(effects_call(&self.effects, &effect));
-        if call.is_some_and(|call| matches!(call.target, Target::Tool(Class::Idempotent))) {
-            let text = format!("{name} may have happened");
-            let note = format!("attempt {attempt}");
-            return (String::new(), text, note, Tone::Wrong);
-        }
-        let text = format!("{name} may have happened. It is not repeated.");
-        ("!".into(), text, "in doubt".into(), Tone::Doubt)
-    }
-
-    /// Returns the row of a ledger entry about a branch or the session.
-    fn of_session(&self, line: &LogLine, entry: &LedgerEntry, texts: &dyn Bodies) -> Option<Told> {
-        Some(match entry {
-            LedgerEntry::Search { search, what } => {
-                return self.of_search(*search, what, texts);
-            }
-            LedgerEntry::Superseded { branch, .. } if self.is_searched(*branch) => return None,
-            LedgerEntry::Superseded { branch, after } => (
-                String::new(),
-                format!("{} is left behind after @{after}", self.branch(*branch)),
-                "branch".into(),
-                Tone::Engine,
-            ),
-            LedgerEntry::Current(branch) => (
-                String::new(),
-                format!("{} is current", self.branch(*branch)),
-                "branch".into(),
-                Tone::Engine,
-            ),
-            LedgerEntry::Paused(paused) => (
-                String::new(),
-                if *paused { "paused" } else { "goes on" }.into(),
-                String::new(),
-                Tone::Engine,
-            ),
-            LedgerEntry::Barred { tool, barred, by } => {
-                let what = tool.as_deref().unwrap_or("all that changes the world");
-                let word = if *barred { "is held" } else { "is released" };
-                (
-                    String::new(),
-                    format!("{what} {word}"),
-                    format!("by {by}"),
-                    Tone::Engine,
-                )
-            }
-            LedgerEntry::StoreAccepted { was, .. } => (
-                String::new(),
-                accepted_store(*was).into(),
-                "store".into(),
-                Tone::Engine,
-            ),
-            LedgerEntry::Unbelievable { input, output, .. } => unbelievable(*input, *output),
-            LedgerEntry::Claimed { epoch, .. } if *epoch > 1 => (
-                String::new(),
-                format!("another owner goes on and numbers from {}", line.n),
-                format!("owner {epoch}"),
-                Tone::Engine,
-            ),
-            LedgerEntry::Claimed { .. }
-            | LedgerEntry::Accepted(_)
-            | LedgerEntry::Escrow { .. }
-            | LedgerEntry::Spend { .. }
-            | LedgerEntry::Settle { .. }
-            | LedgerEntry::Done { .. }
-            | LedgerEntry::Opened { .. }
-            | LedgerEntry::Ended(_)
-            | LedgerEntry::Adopted { .. }
-            | LedgerEntry::Hold(_)
-            | LedgerEntry::Released { .. }
-            | LedgerEntry::Started { .. }
-            | LedgerEntry::Unknown { .. }
-            | LedgerEntry::NotPerformed { .. }
-            | LedgerEntry::Late { .. }
-            | LedgerEntry::Again { .. }
-            | LedgerEntry::Outage { .. }
-            | LedgerEntry::Listed(_)
-            | LedgerEntry::WouldAsk(_)
-            | LedgerEntry::Reach { .. }
-            | LedgerEntry::Probe { .. }
-            | LedgerEntry::Recorded { .. }
-            | LedgerEntry::More { .. }
-            | LedgerEntry::Refused { .. } => return None,
-        })
-    }
-
-    fn hold(&mut self, hold: &Hold, texts: &dyn Bodies) -> Told {
-        let ask = hold.ask.map_or_else(
-            || format!("{} waits", self.target(hold.effect).map_or("a call", |n| n)),
-            |body| question(&texts.text(body)),
-        );
-        holds::held(hold, ask)
     }
 }
 

@@ -332,9 +332,7 @@ fn cache(printer: &Printer, caches: &Caches) -> Result<(), CommandError> {
             share(call.prefix, call.bytes),
             digits(call.input),
             digits(call.cached),
-            call.broke
-                .as_deref()
-                .map_or_else(String::new, |broke| yellow(broke))
+            call.broke.as_deref().map_or_else(String::new, yellow)
         ))?;
     }
     printer.data(dim(&format!(

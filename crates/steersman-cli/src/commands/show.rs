@@ -13,7 +13,7 @@ use crate::words::{ago, count, digits, money};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman::views::page::{self, BranchRow, Subject};
+use steersman::views::page::{BranchRow, Page, Subject};
 use steersman::views::story::Row;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::network::Network;
@@ -33,11 +33,11 @@ pub(crate) async fn run(
         printer.json(&seen.document())?;
         return Ok(Exit::Answered);
     }
-    let page = seen.page(&place);
-    for row in page.rows() {
+    let screen = seen.screen(&place);
+    for row in screen.rows() {
         printer.data(seen.sight.known.masked(&row))?;
     }
-    page.next(printer);
+    screen.next(printer);
     Ok(Exit::Answered)
 }
 
@@ -83,9 +83,9 @@ impl Seen {
         document
     }
 
-    fn page<'a>(&'a self, place: &'a Place) -> Page<'a> {
+    fn screen<'a>(&'a self, place: &'a Place) -> Screen<'a> {
         let subject = self.subject();
-        Page {
+        Screen {
             place,
             story: subject.story(),
             page: subject.page(),
@@ -96,17 +96,17 @@ impl Seen {
     }
 }
 
-struct Page<'a> {
+struct Screen<'a> {
     place: &'a Place,
     subject: Subject<'a>,
-    page: page::Page,
+    page: Page,
     story: BTreeMap<Id, Vec<Row>>,
     short: &'a str,
     /// The session as people type it, with the branch if one was named.
     name: String,
 }
 
-impl Page<'_> {
+impl Screen<'_> {
     /// Returns the cost, as far as it is known.
     fn cost(&self) -> String {
         let spent = self.subject.seen.ledger.spent.micros;

@@ -17,7 +17,41 @@ impl Teller {
         if let Some(kind) = of_session(entry) {
             return Ok(Some((None, kind)));
         }
-        let (effect, kind) = match entry {
+        match entry {
+            LedgerEntry::Refused { message, why } => {
+                let kind = EventKind::Refused {
+                    message: message.clone(),
+                    why: self.text(*why).await?,
+                };
+                return Ok(Some((None, kind)));
+            }
+            LedgerEntry::Search { search, what } => {
+                let kind = self.searched(*search, what).await?;
+                return Ok(kind.map(|kind| (None, kind)));
+            }
+            _ => {}
+        }
+        let told = match of_attempt(entry) {
+            Some(told) => Some(told),
+            None => self.of_question(at, entry).await?,
+        };
+        let Some((effect, kind)) = told else {
+            return Ok(None);
+        };
+        let who = match self.called(effect).await? {
+            Some((agent, _)) => Some(self.who(agent).await?),
+            None => None,
+        };
+        Ok(Some((who, kind)))
+    }
+
+    /// Returns the event of a hold, its end, a probe or a notification, and the effect that it is about.
+    async fn of_question(
+        &mut self,
+        at: Line,
+        entry: &LedgerEntry,
+    ) -> Result<Option<(Id, EventKind)>, EngineError> {
+        Ok(Some(match entry {
             LedgerEntry::Hold(hold) => {
                 let kind = EventKind::Asked {
                     question: PendingId {
@@ -49,38 +83,6 @@ impl Teller {
                 };
                 (*effect, kind)
             }
-            LedgerEntry::Started {
-                effect, attempt, ..
-            } => {
-                let kind = EventKind::Began {
-                    effect: *effect,
-                    attempt: *attempt,
-                };
-                (*effect, kind)
-            }
-            LedgerEntry::Done {
-                effect, attempt, ..
-            } => (*effect, ended(*effect, *attempt, Tried::Done)),
-            LedgerEntry::NotPerformed { effect, attempt } => {
-                (*effect, ended(*effect, *attempt, Tried::NotPerformed))
-            }
-            LedgerEntry::Unknown { effect, attempt } => {
-                (*effect, ended(*effect, *attempt, Tried::Unknown))
-            }
-            LedgerEntry::Late {
-                effect, attempt, ..
-            } => (*effect, ended(*effect, *attempt, Tried::Late)),
-            LedgerEntry::Again { effect, at } => {
-                let kind = EventKind::Attempt {
-                    effect: *effect,
-                    attempt: None,
-                    how: Tried::Again,
-                    again: Some(*at),
-                };
-                (*effect, kind)
-            }
-            LedgerEntry::Listed(effect) => (*effect, EventKind::Listed { effect: *effect }),
-            LedgerEntry::WouldAsk(effect) => (*effect, EventKind::WouldAsk { effect: *effect }),
             LedgerEntry::Probe { effect, of, what } => {
                 (*of, self.probed(*effect, *of, what).await?)
             }
@@ -104,19 +106,9 @@ impl Teller {
                 };
                 (*of, kind)
             }
-            LedgerEntry::Refused { message, why } => {
-                let kind = EventKind::Refused {
-                    message: message.clone(),
-                    why: self.text(*why).await?,
-                };
-                return Ok(Some((None, kind)));
-            }
-            LedgerEntry::Search { search, what } => {
-                let kind = self.searched(*search, what).await?;
-                return Ok(kind.map(|kind| (None, kind)));
-            }
             LedgerEntry::Claimed { .. }
             | LedgerEntry::Accepted(_)
+            | LedgerEntry::Refused { .. }
             | LedgerEntry::Ended(_)
             | LedgerEntry::Superseded { .. }
             | LedgerEntry::Current(_)
@@ -124,6 +116,15 @@ impl Teller {
             | LedgerEntry::Paused(_)
             | LedgerEntry::Barred { .. }
             | LedgerEntry::StoreAccepted { .. }
+            | LedgerEntry::Search { .. }
+            | LedgerEntry::Started { .. }
+            | LedgerEntry::Done { .. }
+            | LedgerEntry::NotPerformed { .. }
+            | LedgerEntry::Unknown { .. }
+            | LedgerEntry::Late { .. }
+            | LedgerEntry::Again { .. }
+            | LedgerEntry::Listed(_)
+            | LedgerEntry::WouldAsk(_)
             | LedgerEntry::Escrow { .. }
             | LedgerEntry::Spend { .. }
             | LedgerEntry::Settle { .. }
@@ -132,13 +133,7 @@ impl Teller {
             | LedgerEntry::Outage { .. }
             | LedgerEntry::Opened { .. }
             | LedgerEntry::Recorded { .. } => return Ok(None),
-        };
-        let called = self.called(effect).await?;
-        let who = match called {
-            Some((agent, _)) => Some(self.who(agent).await?),
-            None => None,
-        };
-        Ok(Some((who, kind)))
+        }))
     }
 
     async fn searched(&mut self, search: Id, what: &Log) -> Result<Option<EventKind>, EngineError> {
@@ -237,6 +232,45 @@ fn of_session(entry: &LedgerEntry) -> Option<EventKind> {
             by: by.clone(),
         },
         LedgerEntry::StoreAccepted { .. } => EventKind::StoreAccepted,
+        _ => return None,
+    })
+}
+
+/// Returns the event of an attempt, and its effect.
+fn of_attempt(entry: &LedgerEntry) -> Option<(Id, EventKind)> {
+    Some(match entry {
+        LedgerEntry::Started {
+            effect, attempt, ..
+        } => {
+            let kind = EventKind::Began {
+                effect: *effect,
+                attempt: *attempt,
+            };
+            (*effect, kind)
+        }
+        LedgerEntry::Done {
+            effect, attempt, ..
+        } => (*effect, ended(*effect, *attempt, Tried::Done)),
+        LedgerEntry::NotPerformed { effect, attempt } => {
+            (*effect, ended(*effect, *attempt, Tried::NotPerformed))
+        }
+        LedgerEntry::Unknown { effect, attempt } => {
+            (*effect, ended(*effect, *attempt, Tried::Unknown))
+        }
+        LedgerEntry::Late {
+            effect, attempt, ..
+        } => (*effect, ended(*effect, *attempt, Tried::Late)),
+        LedgerEntry::Again { effect, at } => {
+            let kind = EventKind::Attempt {
+                effect: *effect,
+                attempt: None,
+                how: Tried::Again,
+                again: Some(*at),
+            };
+            (*effect, kind)
+        }
+        LedgerEntry::Listed(effect) => (*effect, EventKind::Listed { effect: *effect }),
+        LedgerEntry::WouldAsk(effect) => (*effect, EventKind::WouldAsk { effect: *effect }),
         _ => return None,
     })
 }

@@ -1,6 +1,6 @@
 //! The part of `show` below the branches: state, effects, agents, labels, outcome, inbox.
 
-use super::Page;
+use super::Screen;
 use crate::commands::effects::summed;
 use crate::commands::sessions;
 use crate::printer::{dim, yellow};
@@ -12,7 +12,7 @@ use steersman_machine::rating::BEST;
 /// Width of the column for the names of the rows.
 const NAMES: usize = 9;
 
-impl Page<'_> {
+impl Screen<'_> {
     /// Returns rows for state, effects, ratings, labels, outcome, orders and agents.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut rows = Vec::new();
