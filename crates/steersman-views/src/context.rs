@@ -215,7 +215,6 @@ impl<'a> Contexts<'a> {
         path: &'a [&'a Arc<LogLine>],
     ) -> Result<Self, ContextError> {
         // The reader is opened here, because texts are read synchronously.
-        reader.row().await?;
         reader.lines(Line::NONE, 1).await?;
         let mut contexts = Self {
             reader,

@@ -33,6 +33,7 @@ pub mod effects;
 pub mod essence;
 pub mod event;
 pub mod graph;
+pub mod lanes;
 pub mod line;
 pub mod list;
 pub mod log;

@@ -18,9 +18,6 @@ use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery, StoreError}
 /// Texts and stacks are read through [`History`]: synchronously, from a bounded cache or the store. A text that cannot be read is shown as
 /// `[unreadable]` and reported by [`Reader::fault`].
 pub trait Reader: History + Send + Sync {
-    /// Returns the entry of the session in lists.
-    fn row(&self) -> Boxed<'_, Result<SessionInfo, EngineError>>;
-
     /// Returns the lines on disk after this one, oldest first, at most `most`. Empty at the end of the log.
     fn lines(&self, after: Line, most: usize) -> Boxed<'_, Result<Vec<Arc<LogLine>>, EngineError>>;
 
@@ -261,10 +258,6 @@ impl History for Stored {
 }
 
 impl Reader for Stored {
-    fn row(&self) -> Boxed<'_, Result<SessionInfo, EngineError>> {
-        Box::pin(self.info())
-    }
-
     fn lines(&self, after: Line, most: usize) -> Boxed<'_, Result<Vec<Arc<LogLine>>, EngineError>> {
         Box::pin(async move {
             let past = &self.opened().await?.past;

@@ -6,6 +6,7 @@ use steersman_runtime::engine::Engine;
 use steersman_views::context::Contexts;
 use steersman_views::diff::{Side, compare};
 use steersman_views::effects::Effects;
+use steersman_views::lanes::Lanes;
 use steersman_views::log::Log;
 use steersman_views::reader::{Reader as _, Stored};
 use steersman_views::story::Story;
@@ -97,4 +98,35 @@ async fn a_branch_differs_from_another_and_not_from_itself() {
             .unwrap()
             .is_none()
     );
+}
+
+#[tokio::test]
+async fn lanes_grow_with_each_line_and_hold_one_entry_an_interaction() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let reader = Stored::masked(&engine, session.id());
+    let log = Log::read(&reader).await.unwrap();
+    let mut lanes = Lanes::default();
+    let mut pushes = 0;
+    for line in &log.lines {
+        lanes.line(line);
+        pushes += line.commit.as_ref().map_or(0, |c| c.pushes.len());
+        let columns = [
+            lanes.lines.len(),
+            lanes.k.len(),
+            lanes.at.len(),
+            lanes.branch.len(),
+            lanes.agent.len(),
+            lanes.kind.len(),
+            lanes.flags.len(),
+        ];
+        assert!(columns.iter().all(|len| *len == columns[0]), "{columns:?}");
+        assert_eq!(lanes.k.iter().filter(|k| **k > 0).count(), pushes);
+        assert_eq!(lanes.lines.iter().sum::<u64>(), lanes.head);
+    }
+    let mut json = serde_json::to_value(&lanes).unwrap();
+    for random in ["base_ms", "at"] {
+        json[random] = "..".into();
+    }
+    insta::assert_snapshot!("lanes", format!("{json:#}"));
 }

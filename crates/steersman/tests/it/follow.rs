@@ -84,6 +84,15 @@ async fn what_happens_is_told_and_goes_on_from_any_place() {
     }
     let mut shown = all.clone();
     shown.retain(|event| event["turn"] != "asks");
+    for event in &mut shown {
+        let fields = event.as_object_mut().unwrap();
+        fields.shift_remove("at");
+        for random in ["digest", "message"] {
+            if let Some(value) = fields.get_mut(random).filter(|value| value.is_string()) {
+                *value = "..".into();
+            }
+        }
+    }
     insta::assert_json_snapshot!(shown);
     // From behind each event: exactly the rest.
     let lasting: Vec<&Json> = all.iter().filter(|e| e["event"] != "settled").collect();
