@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use steersman::Turn;
 use steersman::runtime::bind::Values;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::feed::{Feed, FeedItem};
@@ -565,30 +566,14 @@ pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_js
         "event": "settled",
         "session": session,
         "line": line.0,
-        "status": settled.word(),
     });
-    let pending = |all: &[Pending]| all.iter().map(asked::json).collect::<Vec<_>>();
-    match settled {
-        Settled::Answered { before, text, task } => {
-            if !before.is_empty() {
-                document["before"] = before.iter().map(|told| &**told).collect();
-            }
-            document["answer"] = (&**text).into();
-            document["task"] = (*task).into();
-        }
-        Settled::Asks(all) | Settled::Waits(all) | Settled::Doubt(all) => {
-            document["pending"] = pending(all).into();
-        }
-        Settled::Limit { code, text } => {
-            document["code"] = (&**code).into();
-            document["answer"] = text.as_deref().into();
-        }
-        Settled::Failed { code, message } => {
-            document["code"] = (&**code).into();
-            document["message"] = (&**message).into();
-        }
-        Settled::Cancelled | Settled::Paused | Settled::Empty => {}
+    if let (Some(document), serde_json::Value::Object(turn)) =
+        (document.as_object_mut(), Turn::from(settled).to_json())
+    {
+        document.extend(turn);
     }
+    // A turn does not tell a session that was never begun from one that waits.
+    document["status"] = settled.word().into();
     document
 }
 

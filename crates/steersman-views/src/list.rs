@@ -123,6 +123,8 @@ pub struct PendingRow {
     /// The roles that may end the wait.
     #[serde(rename = "for")]
     pub roles: Vec<Name>,
+    /// The people of whom any one may end the wait: `user`, people of the definition, `any`.
+    pub by: Vec<Name>,
     /// The tool, if a tool was called.
     pub tool: Option<Name>,
     /// The arguments of the call, without secret ones.
@@ -168,6 +170,7 @@ impl From<&Pending> for PendingRow {
             agent: pending.agent.1.clone(),
             kind: pending.kind,
             roles: pending.roles.clone(),
+            by: pending.by.clone(),
             tool: pending.tool.clone(),
             args: args.map(|args| read::<Json>(args).unwrap_or_else(|_| args.into())),
             text: pending.text.clone(),

@@ -1,5 +1,6 @@
 //! The state of a session, which callers branch on.
 
+use crate::list::PendingRow;
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
@@ -9,8 +10,8 @@ use steersman_machine::ids::{Id, Name, Time};
 use steersman_runtime::pending::{Pending, PendingId, PendingKind};
 use steersman_runtime::session::Settled;
 
-/// The state of a session when nothing goes on by itself. Everything in it is on disk. Serializes as an object whose `turn`
-/// is `answer`, `asks`, `waits` or `stopped`.
+/// The state of a session when nothing goes on by itself. Everything in it is on disk. Serializes as
+/// [`Turn::to_json`] says.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "a session may wait for an approval: look which way it went"]
 pub enum Turn {
@@ -41,25 +42,41 @@ impl Turn {
         }
     }
 
-    /// Returns the state as JSON.
+    /// Returns the state as JSON: its `status` (`answered`, `asks`, `doubt`, `waits`, `limit`, `failed`, `cancelled`, `paused`), and
+    /// the `answer`, everything `pending`, or the `code` and the `message`.
     pub fn to_json(&self) -> Json {
         match self {
             Self::Answer(answer) => {
-                let mut document =
-                    json!({ "turn": "answer", "text": answer.text(), "task": answer.task });
+                let mut document = json!({ "status": "answered" });
                 if !answer.before.is_empty() {
                     document["before"] = answer.before().collect();
                 }
+                document["answer"] = answer.text().into();
+                document["task"] = answer.task.into();
                 document
             }
-            Self::Asks(questions) => json!({ "turn": "asks", "questions": questions }),
-            Self::Waits(waits) => json!({ "turn": "waits", "for": waits }),
-            Self::Stopped(stop) => json!({
-                "turn": "stopped",
-                "kind": stop.kind.word(),
-                "code": &*stop.code,
-                "message": &*stop.message,
-            }),
+            Self::Asks(asked) => {
+                let doubt = asked.iter().any(|q| q.kind() == PendingKind::Doubt);
+                let status = if doubt { "doubt" } else { "asks" };
+                json!({ "status": status, "pending": asked })
+            }
+            Self::Waits(waits) => json!({ "status": "waits", "pending": waits }),
+            Self::Stopped(stop) => {
+                let mut document = json!({ "status": stop.kind.word() });
+                let message = Some(&*stop.message).filter(|message| !message.is_empty());
+                match stop.kind {
+                    StopKind::Limit => {
+                        document["code"] = (&*stop.code).into();
+                        document["answer"] = message.into();
+                    }
+                    StopKind::Failed => {
+                        document["code"] = (&*stop.code).into();
+                        document["message"] = (&*stop.message).into();
+                    }
+                    StopKind::Cancelled | StopKind::Paused => {}
+                }
+                document
+            }
         }
     }
 }
@@ -130,8 +147,8 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Something that waits: a question, an approval, a doubt, an event or a time. Displays as its question. Serializes with
-/// everything that a person needs to decide it.
+/// Something that waits: a question, an approval, a doubt, an event or a time. Displays as its question. Serializes as
+/// a [`PendingRow`]: everything that a person needs to decide it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question(Pending);
 
@@ -221,23 +238,7 @@ impl fmt::Display for Question {
 
 impl Serialize for Question {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        json!({
-            "id": self.id().to_string(),
-            "kind": self.kind().word(),
-            "text": self.text(),
-            "by": self.by(),
-            "branch": self.branch().to_string(),
-            "agent": self.agent(),
-            "tool": self.tool(),
-            "arguments": self.arguments(),
-            "editable": self.editable().collect::<Vec<_>>(),
-            "options": self.options(),
-            "show": self.show(),
-            "because": self.because(),
-            "due": self.due().map(|due| due.0),
-            "since": self.since().0,
-        })
-        .serialize(to)
+        PendingRow::from(&self.0).serialize(to)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::tell::graph::{mermaid, svg, terminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman::runtime::engine::{BranchView, Inspection};
-use steersman::views::graph::{self, Graph};
+use steersman::views::graph::{self, Graph, Layout};
 use steersman::views::log::Log;
 use steersman_machine::commit::LogLine;
 use steersman_machine::effect::Bodies;
@@ -55,8 +55,9 @@ pub(crate) async fn run(
         Meant::Session(place, address) => of_session(&place, &address).await?,
     };
     if printer.is_json() {
-        let document = serde_json::to_value(&graph)
-            .map_err(|e| CommandError::new(Exit::Failed, e.to_string()))?;
+        let mut document = serde_json::to_value(&graph).unwrap_or_default();
+        let shapes = Layout::of(&graph).shapes(0.0, 0.0);
+        document["shapes"] = serde_json::to_value(shapes).unwrap_or_default();
         printer.json(&document)?;
         return Ok(Exit::Answered);
     }

@@ -79,11 +79,11 @@ async fn what_happens_is_told_and_goes_on_from_any_place() {
     let turn = session.settled().await.unwrap();
     assert_eq!(turn.answer().map(steersman::Answer::text), Some("Paid."));
     let mut all = stored(&mut events).await;
-    if all.last().unwrap()["turn"] == "asks" {
+    if all.last().unwrap()["status"] == "asks" {
         all.extend(stored(&mut events).await);
     }
     let mut shown = all.clone();
-    shown.retain(|event| event["turn"] != "asks");
+    shown.retain(|event| event["status"] != "asks");
     for event in &mut shown {
         let fields = event.as_object_mut().unwrap();
         fields.shift_remove("at");
@@ -211,7 +211,7 @@ async fn who_comes_late_is_told_how_it_stands_and_owners_may_change() {
     assert_eq!(turn.answer().unwrap().text(), "Paid.");
     let told = loop {
         let told = stored(&mut events).await;
-        if told.last().unwrap()["turn"] == "answer" {
+        if told.last().unwrap()["status"] == "answered" {
             break told;
         }
     };
