@@ -428,7 +428,7 @@ impl<'a> Contexts<'a> {
 
     /// Returns the calls to choose from: all, the one with this id, those of the agent with this name or id, or those with
     /// this key as in scripts: `desk#compact`.
-    pub fn of_whom(&self, whose: Option<&str>) -> Vec<&ModelCall> {
+    fn of_whom(&self, whose: Option<&str>) -> Vec<&ModelCall> {
         let id = whose.and_then(|whose| whose.parse::<Id>().ok());
         let is_of = |call: &&ModelCall| match whose {
             None => true,

@@ -4,9 +4,17 @@
 //! only render; no other crate interprets lines. A new kind of interaction or ledger entry is explained here once.
 //!
 //! ```text
-//!   store --lines, snapshots, ledgers--> Reader --+--> event   typed events, of the past and as they happen
-//!                                                 +--> rows    the story, one row for each thing that happened
-//!                                                 +--> line    a line of the log with its ledger
+//!   store --lines, texts, stacks--> reader --+--> event    typed events, of the past and as they happen
+//!                                            +--> story    one row in words for each thing that happened
+//!                                            +--> line     a line with its ledger, as text
+//!                                            +--> lanes    columns of a timeline
+//!                                            +--> effects  effects on the world, with their sums
+//!                                            +--> why      the chain of reasons of an act
+//!                                            +--> context  what models saw, where it came from, what changed
+//!                                            +--> diff     the differences between two branches
+//!                                            +--> record   a session as a test, and as training data
+//!   runtime's inspection ------------------------> page, list, turn, rerun    the present, rows of lists, results
+//!   definition, snapshot ------------------------> graph    a picture with marks and coordinates
 //! ```
 //!
 //! **Views are plain data.** They serialize to JSON and hold no colours, no widths of terminals and no commands to type.

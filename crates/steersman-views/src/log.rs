@@ -161,7 +161,7 @@ impl Log {
     }
 
     /// Returns a line and all lines before it on its path, oldest first.
-    pub fn up_to(&self, line: Line) -> Vec<&Arc<LogLine>> {
+    fn up_to(&self, line: Line) -> Vec<&Arc<LogLine>> {
         let mut path = self.back_to(line, Line::NONE);
         path.reverse();
         path
@@ -174,7 +174,7 @@ impl Log {
     }
 
     /// Returns a line and the lines before it on its path, newest first, down to `until`, which is excluded.
-    pub fn back_to(&self, line: Line, until: Line) -> Vec<&Arc<LogLine>> {
+    pub(crate) fn back_to(&self, line: Line, until: Line) -> Vec<&Arc<LogLine>> {
         let (mut need, mut path) = (line, Vec::new());
         while need > until
             && let Some(line) = self.at(need)

@@ -10,7 +10,7 @@ use steersman_machine::network::Network;
 use steersman_runtime::Boxed;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::known::Known;
-use steersman_runtime::past::{ERASED, Past};
+use steersman_runtime::past::{DEFAULT_BOUND, ERASED, Past};
 use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery, StoreError};
 
 /// Reads one session, as far as it may be shown.
@@ -50,8 +50,9 @@ pub trait Reader: History + Send + Sync {
 const MISSING: &str = "[missing]";
 /// Shown in place of a text that cannot be read.
 const UNREADABLE: &str = "[unreadable]";
-/// Size of the older lines that a reader keeps in memory for their texts and names, in bytes.
-const KEPT: usize = 1 << 20;
+/// Size of the older lines that a plain reader keeps in memory for their texts and names, in bytes. A masked reader has read all
+/// lines before it shows the first, so it keeps more of them.
+const KEPT: usize = 256 << 10;
 /// Number of lines that are read at a time.
 pub const PAGE: usize = 256;
 
@@ -105,7 +106,8 @@ impl Stored {
         }
         let info = self.info().await?;
         let (store, session) = (self.engine.store().clone(), self.session.clone());
-        let past = Past::new(store, session, info.salt, Line::MAX, KEPT);
+        let bound = if self.masks { DEFAULT_BOUND } else { KEPT };
+        let past = Past::new(store, session, info.salt, Line::MAX, bound);
         let secrets = if self.masks {
             Some(Mutex::new(self.secrets(&past).await?))
         } else {

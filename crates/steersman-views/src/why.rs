@@ -7,12 +7,13 @@ mod walk;
 
 pub use past::Past;
 
+use crate::shown;
 use crate::words::{arguments, line as one_line};
 use past::Place;
 use serde::Serialize;
 use steersman_machine::commit::{LedgerEntry, LogLine, Want};
 use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::ids::{Id, Line, Time};
 use steersman_machine::interaction::{Call, Cause, Choice, End, How, Interaction, Origin, Target};
 use steersman_machine::reflect::{self, ROUNDS};
 
@@ -24,8 +25,9 @@ const TEXT: usize = 400;
 pub struct Step {
     /// The line of the step.
     pub line: u64,
-    /// The time of that line, in milliseconds since 1970.
-    pub at: i64,
+    /// The time of that line. A line without a commit has that of the next one.
+    #[serde(serialize_with = "shown::time")]
+    pub at: Time,
     /// The kind of step: `call`, `answer`, `asked`, `route`, `result`, `message`, `end`, `summary`, and `earlier` for
     /// decisions that are left out.
     pub kind: &'static str,
@@ -260,7 +262,7 @@ impl Past<'_> {
     fn blank(&self, line: Line, kind: &'static str, who: &str, text: String) -> Step {
         Step {
             line: line.0,
-            at: self.time(line),
+            at: Time(self.time(line)),
             kind,
             who: who.to_owned(),
             text,

@@ -131,7 +131,7 @@ pub fn search_ended(why: &str) -> &str {
 }
 
 /// Describes that a person accepted the store.
-pub fn accepted_store(was: Doubtful) -> &'static str {
+pub(crate) fn accepted_store(was: Doubtful) -> &'static str {
     match was {
         Doubtful::Copied => "a person accepted the store: it was a copy, moved or restored",
         Doubtful::Lost => "a person accepted the store: it had lost lines",

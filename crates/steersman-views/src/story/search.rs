@@ -75,7 +75,7 @@ impl Story {
     }
 
     /// Tells all lines of these branches, although a search may try them.
-    pub fn tells_all_of(&mut self, branches: impl Iterator<Item = Id>) {
+    pub(crate) fn tells_all_of(&mut self, branches: impl Iterator<Item = Id>) {
         self.whole.extend(branches);
     }
 

@@ -2,12 +2,18 @@
 
 use crate::world::{SECRET, engine, paid};
 use serde_json::Value as Json;
-use std::sync::Arc;
-use steersman_machine::ids::Line;
-use steersman_runtime::engine::Engine;
+use std::sync::{Arc, Mutex};
+use steersman_machine::commit::{Binding, LogLine};
+use steersman_machine::context::History;
+use steersman_machine::effect::Bodies;
+use steersman_machine::ids::{Body, Id, Line};
+use steersman_machine::interaction::Interaction;
+use steersman_machine::network::Network;
+use steersman_runtime::Boxed;
+use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::erase::What;
 use steersman_views::event::{Cursor, Event, Teller};
-use steersman_views::reader::{Reader as _, Stored};
+use steersman_views::reader::{Reader, Stored};
 
 async fn all(engine: &Engine, id: &str, from: Cursor) -> Vec<Event> {
     let mut teller = Teller::new(Arc::new(Stored::plain(engine, id)));
@@ -103,4 +109,64 @@ async fn a_masked_reader_shows_no_secret_and_an_erased_text_is_marked() {
     let erased = all(&engine, &id, Cursor::START).await;
     assert_eq!(heard(&erased), "[erased]");
     assert_eq!(plain.len(), erased.len());
+}
+
+/// A reader that records which pages were read.
+struct Watched {
+    reader: Stored,
+    pages: Mutex<Vec<(Line, usize)>>,
+}
+
+impl Bodies for Watched {
+    fn text(&self, body: Body) -> Arc<str> {
+        self.reader.text(body)
+    }
+}
+
+impl History for Watched {
+    fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
+        self.reader.pushes(agent, line)
+    }
+}
+
+impl Reader for Watched {
+    fn lines(&self, after: Line, most: usize) -> Boxed<'_, Result<Vec<Arc<LogLine>>, EngineError>> {
+        self.pages.lock().unwrap().push((after, most));
+        self.reader.lines(after, most)
+    }
+    fn line(&self, n: Line) -> Boxed<'_, Result<Arc<LogLine>, EngineError>> {
+        self.reader.line(n)
+    }
+    fn texts(&self, line: &LogLine) -> Vec<Arc<str>> {
+        self.reader.texts(line)
+    }
+    fn arrived(&self, line: Arc<LogLine>) -> Boxed<'_, Result<Arc<LogLine>, EngineError>> {
+        self.reader.arrived(line)
+    }
+    fn network<'a>(&'a self, binding: &'a Binding) -> Boxed<'a, Result<Arc<Network>, EngineError>> {
+        self.reader.network(binding)
+    }
+    fn fault(&self) -> Option<EngineError> {
+        self.reader.fault()
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_events_reads_no_line_before_it_but_those_that_it_names() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let whole = all(&engine, session.id(), Cursor::START).await;
+    let from = whole[whole.len() - 5].cursor;
+    let reader = Arc::new(Watched {
+        reader: Stored::plain(&engine, session.id()),
+        pages: Mutex::default(),
+    });
+    let mut teller = Teller::new(reader.clone());
+    let page = teller.after(from, 2).await.unwrap();
+    assert_eq!(page[..2], whole[whole.len() - 4..whole.len() - 2]);
+    let pages = reader.pages.lock().unwrap().clone();
+    assert!(!pages.is_empty());
+    for (after, most) in pages {
+        assert!(after >= from.resume() && most <= 2, "{after} {most}");
+    }
 }
