@@ -124,8 +124,8 @@ pub enum EventKind {
     Mode {
         /// The new mode; `finish` if the agent ends instead.
         mode: Name,
-        /// The cause of the change: `after approve_plan`, `after 3 model calls`, `exit 2`, `exit 1 of all modes`,
-        /// `said by approve_plan`, `anew`.
+        /// The cause of the change: `after approve_plan`, `after 3 model calls`, `exit 2 holds`,
+        /// `exit 1 of all modes holds`, `approve_plan says so`, `anew`.
         why: String,
     },
     /// The agent called a tool or another agent, or waits for something.

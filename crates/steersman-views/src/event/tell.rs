@@ -4,6 +4,7 @@ use super::Cursor;
 use super::entry::is_first;
 use super::kind::{Called, Event, EventKind, How, Wrote};
 use crate::reader::{PAGE, Reader};
+use crate::story::modes;
 use crate::turn::Turn;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
@@ -351,23 +352,13 @@ impl Teller {
 
     /// Returns the cause of a mode change, with the name of the tool that was called.
     async fn why(&mut self, why: &Turned) -> Result<String, EngineError> {
-        let call = match why {
+        let name = match why {
             Turned::Exit(_, Fired::Call(call))
             | Turned::Everywhere(_, Fired::Call(call))
-            | Turned::Said(call) => call,
-            Turned::Exit(_, Fired::Calls(calls)) | Turned::Everywhere(_, Fired::Calls(calls)) => {
-                return Ok(format!("after {calls} model calls"));
-            }
-            Turned::Exit(n, Fired::Held) => return Ok(format!("exit {n}")),
-            Turned::Everywhere(n, Fired::Held) => return Ok(format!("exit {n} of all modes")),
-            Turned::Anew => return Ok("anew".to_owned()),
+            | Turned::Said(call) => self.called(*call).await?.map(|(_, call)| call.name),
+            _ => None,
         };
-        let named = self.called(*call).await?;
-        let name = named.map_or_else(|| call.to_string(), |(_, call)| call.name.to_string());
-        Ok(match why {
-            Turned::Said(_) => format!("said by {name}"),
-            _ => format!("after {name}"),
-        })
+        Ok(modes::why(Some(why), |_| name.clone(), |_| None))
     }
 
     async fn push(&mut self, push: &Push) -> Result<Vec<EventKind>, EngineError> {

@@ -5,6 +5,7 @@ use crate::words::{digits, span};
 use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Time};
+use steersman_machine::trace::why_word;
 
 /// Returns the effects that happened, by the ledger entries of a line.
 pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {
@@ -31,17 +32,6 @@ pub(super) fn listed(tool: &str, is_done: bool) -> Told {
     ("!".into(), text, note.into(), Tone::Doubt)
 }
 
-pub(super) fn hold_word(why: Why) -> &'static str {
-    match why {
-        Why::Approval => "approval",
-        Why::Input => "input",
-        Why::Doubt => "doubt",
-        Why::Budget => "budget",
-        Why::Repeat => "repeat",
-        Why::Outage => "outage",
-    }
-}
-
 pub(super) fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> (String, Tone) {
     let said = said.map_or_else(String::new, |said| format!(": {said}"));
     match (why, how) {
@@ -66,7 +56,7 @@ pub(super) fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> 
 
 /// Describes a new hold: somebody is asked, or a place does not answer.
 pub(super) fn held(hold: &Hold, ask: String) -> Told {
-    let word = hold_word(hold.why);
+    let word = why_word(hold.why);
     match hold.why {
         Why::Outage => ("!".into(), ask, word.into(), Tone::Wrong),
         _ => (
@@ -90,7 +80,7 @@ pub(super) fn outage(place: Option<&str>, how: Release) -> Told {
         ),
         _ => ("", format!("{place} is waited for no longer"), Tone::Engine),
     };
-    (mark.into(), text, hold_word(Why::Outage).into(), tone)
+    (mark.into(), text, why_word(Why::Outage).into(), tone)
 }
 
 /// Describes a notification of a person about something that waits.

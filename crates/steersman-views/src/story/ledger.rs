@@ -1,12 +1,13 @@
 //! Rows of ledger entries: what happened in the world, and orders of people.
 
-use super::holds::{self, hold_word, outage, released, unbelievable};
+use super::holds::{self, outage, released, unbelievable};
 use super::{Row, Story, Told, Tone, effects_call, row};
 use crate::words::{accepted_store, question, span};
 use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Probing, Why};
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::Id;
 use steersman_machine::interaction::{Class, Target};
+use steersman_machine::trace::why_word;
 
 impl Story {
     pub(super) fn entry(
@@ -80,7 +81,7 @@ impl Story {
                 (
                     String::new(),
                     format!("{} {word}", tool(self, effect)),
-                    hold_word(*why).into(),
+                    why_word(*why).into(),
                     tone,
                 )
             }

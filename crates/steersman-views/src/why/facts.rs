@@ -12,6 +12,7 @@ use steersman_machine::interaction::{Call, Choice, Interaction, Route, Target};
 use steersman_machine::network::{
     AgentDef, Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode,
 };
+use steersman_machine::trace::why_word;
 
 impl Past<'_> {
     // ---- routers ---------------------------------------------------------------------------------------------
@@ -354,7 +355,7 @@ impl Past<'_> {
                         format!(": {}", one_line(&self.texts().text(body), TEXT))
                     });
                 Fact::new(
-                    word(*why),
+                    why_word(*why),
                     format!("{} {by}, @{line}, {}{said}", ended(*why, *how), when()),
                 )
             }
@@ -421,7 +422,7 @@ impl Past<'_> {
             .map_or_else(String::new, |about| format!(" ({about})"));
         format!(
             "for {}{about} by {}, @{line}{ask}",
-            word(hold.why),
+            why_word(hold.why),
             hold.askers()
         )
     }
@@ -436,17 +437,6 @@ fn time(millis: i64) -> String {
         |_| "?".to_owned(),
         |t| t.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
     )
-}
-
-fn word(why: Why) -> &'static str {
-    match why {
-        Why::Approval => "approval",
-        Why::Input => "input",
-        Why::Doubt => "doubt",
-        Why::Budget => "budget",
-        Why::Repeat => "repeat",
-        Why::Outage => "outage",
-    }
 }
 
 fn ended(why: Why, how: Release) -> &'static str {
