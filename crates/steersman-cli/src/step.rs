@@ -101,7 +101,7 @@ impl Told {
         let reader = Stored::plain(&self.engine, &at.session);
         for line in feed.lines().await? {
             let line = reader.arrived(line).await?;
-            let rows = self.story.tell(&line, &reader);
+            let rows = self.story.line(&line, &reader).await?;
             for row in rows.iter().flat_map(|row| print(row, true)) {
                 self.printer.talk(row);
             }

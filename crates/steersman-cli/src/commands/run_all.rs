@@ -179,7 +179,7 @@ impl Teller<'_> {
         let mut last = told;
         for line in lines {
             let line = reader.arrived(line).await?;
-            let rows = story.tell(&line, &reader);
+            let rows = story.line(&line, &reader).await?;
             last = last.max(line.n);
             if line.n <= told || self.printer.is_json() {
                 continue;
