@@ -109,7 +109,7 @@ impl Story {
     }
 
     /// Converts a line into rows, with the texts of a log that was read.
-    pub fn tell(&mut self, line: &LogLine, texts: &dyn Bodies) -> Vec<Row> {
+    pub(crate) fn tell(&mut self, line: &LogLine, texts: &dyn Bodies) -> Vec<Row> {
         let mut rows = Vec::new();
         self.learn_search(line, texts);
         self.done.extend(holds::done(line));
@@ -152,7 +152,7 @@ impl Story {
     }
 
     /// Returns the label of a branch, else its id.
-    pub fn branch(&self, id: Id) -> String {
+    fn branch(&self, id: Id) -> String {
         self.branches
             .get(&id)
             .cloned()

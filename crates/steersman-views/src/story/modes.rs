@@ -12,7 +12,7 @@ const WIDTH: usize = 40;
 
 impl Story {
     /// Sets the definition that a line binds; the lines from there on are told by it.
-    pub fn bound(&mut self, network: Arc<Network>) {
+    pub(crate) fn bound(&mut self, network: Arc<Network>) {
         self.network = Some(network);
     }
 

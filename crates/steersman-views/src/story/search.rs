@@ -134,7 +134,7 @@ impl Story {
     }
 
     /// Returns true if a branch belongs to a search.
-    pub fn is_searched(&self, branch: Id) -> bool {
+    pub(super) fn is_searched(&self, branch: Id) -> bool {
         self.searched.contains(&branch)
     }
 
