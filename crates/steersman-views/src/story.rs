@@ -78,6 +78,7 @@ pub struct Story {
 
 #[derive(Clone, Debug)]
 struct Opened {
+    agent: Id,
     name: Name,
     target: Target,
 }
@@ -231,6 +232,7 @@ impl Story {
     fn pushes(&mut self, line: &LogLine, pushes: &[Push], texts: &dyn Bodies, rows: &mut Vec<Row>) {
         let mut pushes = pushes.iter().peekable();
         while let Some(push) = pushes.next() {
+            let before = rows.len();
             match &push.what {
                 Interaction::UserMessage { from, body } => {
                     self.heard.insert(push.agent, *body);
@@ -320,6 +322,7 @@ impl Story {
                     }
                 }
             }
+            belong(&mut rows[before..], push);
         }
     }
 
@@ -407,6 +410,7 @@ impl Story {
         self.calls.insert(
             call.id,
             Opened {
+                agent,
                 name: call.name.clone(),
                 target: call.target.clone(),
             },
@@ -577,12 +581,24 @@ impl Story {
     }
 }
 
+/// Marks rows with the agent of a push; those of a result also with the line of its call.
+fn belong(rows: &mut [Row], push: &Push) {
+    for row in rows {
+        row.agent = Some(push.agent);
+        if let Interaction::Result(result) = &push.what {
+            row.of = Some(result.call.line());
+        }
+    }
+}
+
 /// Returns a row of this line.
 fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row {
     Row {
         line: line.n,
         branch: line.branch,
         at: line.commit.as_ref().map(|commit| commit.now),
+        agent: None,
+        of: None,
         who: who.to_owned(),
         text,
         note,

@@ -476,7 +476,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Returns the effect that a ledger entry is about.
-fn effect_of(entry: &LedgerEntry) -> Option<Id> {
+pub(crate) fn effect_of(entry: &LedgerEntry) -> Option<Id> {
     match entry {
         LedgerEntry::Hold(hold) => Some(hold.effect),
         LedgerEntry::Released { effect, .. }

@@ -2,6 +2,7 @@
 
 use super::holds::{self, outage, released, unbelievable};
 use super::{Row, Story, Told, Tone, effects_call, row};
+use crate::why::effect_of;
 use crate::words::{accepted_store, question, span};
 use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Probing, Why};
 use steersman_machine::effect::Bodies;
@@ -35,7 +36,13 @@ impl Story {
             }
         }
         if let Some((who, text, note, tone)) = told {
-            rows.push(row(line, &who, text, note, tone));
+            let call = effect_of(entry).map(|effect| *effects_call(&self.effects, &effect));
+            let opened = call.and_then(|call| self.calls.get(&call));
+            rows.push(Row {
+                agent: opened.map(|opened| opened.agent),
+                of: call.filter(|_| opened.is_some()).map(Id::line),
+                ..row(line, &who, text, note, tone)
+            });
         }
     }
 

@@ -19,6 +19,18 @@ pub struct Row {
         skip_serializing_if = "Option::is_none"
     )]
     pub at: Option<Time>,
+    /// The agent that the row belongs to.
+    #[serde(
+        serialize_with = "shown::optional_id",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub agent: Option<Id>,
+    /// The line of the call that the row is about, for rows about a result, an attempt or a question.
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub of: Option<Line>,
     /// The actor: an agent, `you`, a role; empty for the result of a call.
     pub who: String,
     /// The text of the row.

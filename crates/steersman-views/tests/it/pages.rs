@@ -23,8 +23,9 @@ async fn rows(engine: &Engine, id: &str) -> String {
             rows.extend(told.map(|row| {
                 let took = row.note.starts_with("done, ");
                 let note = if took { "done" } else { &row.note };
+                let of = row.of.map_or_else(String::new, |of| format!(" of @{of}"));
                 format!(
-                    "@{:<3} {:9} {:?}: {} [{note}]",
+                    "@{:<3} {:9} {:?}: {} [{note}]{of}",
                     row.line, row.who, row.tone, row.text
                 )
             }));
