@@ -42,6 +42,10 @@ pub trait Reader: History + Send + Sync {
         })
     }
 
+    /// Returns true if the reader masks secrets. What streams between the lines cannot be masked, because a secret may come in
+    /// several pieces: views leave it out.
+    fn is_masked(&self) -> bool;
+
     /// Returns and clears the first error of reading a text since the last call.
     fn fault(&self) -> Option<EngineError>;
 }
@@ -299,6 +303,10 @@ impl Reader for Stored {
             let network = self.engine.network_of(&self.session, binding, &values);
             network.await
         })
+    }
+
+    fn is_masked(&self) -> bool {
+        self.masks
     }
 
     fn fault(&self) -> Option<EngineError> {

@@ -77,7 +77,8 @@ impl Teller {
 
     /// Returns the event of something that is not in the log: a streamed piece, progress, the settled state. `after` is the cursor
     /// of the last event. `None` if there is nothing to say: the piece belongs to a call that has ended, or is part of a call that
-    /// is reported once it is on disk. Lines have no event here ([`Teller::line`]).
+    /// is reported once it is on disk. Lines have no event here ([`Teller::line`]), and neither has any text if the reader
+    /// [masks secrets](Reader::is_masked).
     ///
     /// # Errors
     /// Errors of the store.
@@ -88,6 +89,11 @@ impl Teller {
     ) -> Result<Option<Event>, EngineError> {
         let (whose, kind) = match item {
             FeedItem::Line(_) | FeedItem::Closed => return Ok(None),
+            FeedItem::Delta { .. } | FeedItem::Progress { .. } | FeedItem::Settled(_)
+                if self.reader.is_masked() =>
+            {
+                return Ok(None);
+            }
             FeedItem::Delta { effect, .. } | FeedItem::Progress { effect, .. }
                 if self.over.contains(&effect) =>
             {

@@ -12,6 +12,8 @@ use steersman_machine::network::Network;
 use steersman_runtime::Boxed;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::erase::What;
+use steersman_runtime::feed::FeedItem;
+use steersman_runtime::model::Delta;
 use steersman_views::event::{Cursor, Event, Teller};
 use steersman_views::reader::{Reader, Stored};
 
@@ -97,6 +99,18 @@ async fn a_masked_reader_shows_no_secret_and_an_erased_text_is_marked() {
     let shown: Vec<Json> = masked.iter().map(Event::to_json).collect();
     assert!(!Json::from(shown).to_string().contains(SECRET));
     assert_eq!(plain.len(), masked.len());
+    // A secret may stream in several pieces, so a masked reader is told none.
+    let piece = || FeedItem::Delta {
+        effect: Id::MAIN,
+        attempt: 1,
+        agent: "1.0".parse().unwrap(),
+        branch: Id::MAIN,
+        delta: Delta::Text(SECRET.to_owned()),
+    };
+    assert_eq!(teller.piece(piece(), Cursor::START).await.unwrap(), None);
+    let mut plainly = Teller::new(Arc::new(Stored::plain(&engine, session.id())));
+    let told = plainly.piece(piece(), Cursor::START).await.unwrap();
+    assert!(told.unwrap().is_provisional());
 
     let id = session.id().to_owned();
     let line = plain
@@ -145,6 +159,9 @@ impl Reader for Watched {
     }
     fn network<'a>(&'a self, binding: &'a Binding) -> Boxed<'a, Result<Arc<Network>, EngineError>> {
         self.reader.network(binding)
+    }
+    fn is_masked(&self) -> bool {
+        self.reader.is_masked()
     }
     fn fault(&self) -> Option<EngineError> {
         self.reader.fault()
