@@ -197,6 +197,16 @@ fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
         {
             faults.push(format!("{}: the machine has no async", at()));
         }
+        if path.starts_with("crates/steersman-cli/src")
+            && ["Interaction::", "LedgerEntry::"]
+                .iter()
+                .any(|entry| line.contains(entry))
+        {
+            faults.push(format!(
+                "{}: the program interprets no log: steersman-views does",
+                at()
+            ));
+        }
         // kill campaigns wait in real time, because real processes die at random moments
         let kills = ["tests/it/crash.rs", "tests/acts/process.rs"];
         if !here
