@@ -16,9 +16,11 @@ use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::Artifact;
 use steersman_machine::stored::outcome::NewWrite;
-use steersman_machine::view::artifact::{self, Content};
+use steersman_machine::view::artifact;
+use steersman_machine::view::artifact::Content;
 use steersman_machine::view::mapping::{Fault, Raw};
-use steersman_machine::view::rating::{self, BEST, Rater, Rating, WORST};
+use steersman_machine::view::rating;
+use steersman_machine::view::rating::{BEST, Rater, Rating, WORST};
 use tokio_util::sync::CancellationToken;
 
 /// Number of lines that a read returns if the caller gives no number.

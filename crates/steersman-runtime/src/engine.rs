@@ -32,7 +32,8 @@ use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Interaction;
 use steersman_machine::values::types::arguments_misfit;
-use steersman_machine::view::artifact::{self, Content};
+use steersman_machine::view::artifact;
+use steersman_machine::view::artifact::Content;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 

@@ -12,7 +12,8 @@ pub use search::{Search, Stood};
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::stored::codec::{self, Hash};
+use steersman_machine::stored::codec;
+use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::commit::{
     Admitted, Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why,
 };

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::snapshot::{Snapshot, checkpoint};
-use steersman_machine::stored::codec::{self, CodecError, Hash};
+use steersman_machine::stored::codec;
+use steersman_machine::stored::codec::{CodecError, Hash};
 use steersman_machine::stored::commit::{LogLine, Text};
 use steersman_machine::stored::ids::{Id, Line};
 

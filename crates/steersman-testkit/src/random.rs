@@ -24,7 +24,8 @@ use steersman_machine::tick::branch::awaited;
 use steersman_machine::tick::effect::{Cancelled, Offered, Work};
 use steersman_machine::values::expression::Data;
 use steersman_machine::values::types::{Parameters, TypeKind};
-use steersman_machine::view::mapping::{self, Raw};
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::Raw;
 
 /// A random number generator (SplitMix64): the same on every machine, and good enough to pick events.
 #[derive(Clone, Debug)]

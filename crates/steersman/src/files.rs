@@ -6,7 +6,8 @@ use serde_json::{Map, Value as Json};
 use steersman_machine::stored::bounds::ARTIFACT;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::types::{Misfit, Type, TypeKind};
-use steersman_machine::view::artifact::{self, Content, media_of};
+use steersman_machine::view::artifact;
+use steersman_machine::view::artifact::{Content, media_of};
 
 /// Returns the payload with each artifact replaced by its name, and the contents that were taken out.
 ///

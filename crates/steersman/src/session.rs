@@ -1,6 +1,6 @@
 //! Sessions as callers use them: send a message, and read the resulting state.
 
-use crate::follow::{Cursor, Events};
+use crate::{Cursor, Events};
 use crate::{Error, Turn};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -36,7 +36,6 @@ use steps::Run;
 
 use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
-pub use subject::{essential, in_call_order};
 
 /// The time at which tests begin: 2026-01-05, a Monday, 08:00 UTC.
 const BEGIN: Time = Time(1_767_600_000_000);

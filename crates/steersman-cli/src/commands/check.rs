@@ -13,8 +13,9 @@ use steersman::runtime::bind::{self, Values};
 use steersman::runtime::process_env;
 use steersman_definition::summary::Beside;
 use steersman_definition::{Diagnostic, Place, Severity, Shown};
+use steersman_machine::network;
 use steersman_machine::network::{
-    self, AgentDef, Approve, Does, Offer, OnLimit, Source, ToolDef, ToolUse,
+    AgentDef, Approve, Does, Offer, OnLimit, Source, ToolDef, ToolUse,
 };
 use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::commit::Period;

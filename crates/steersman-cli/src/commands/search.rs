@@ -4,7 +4,6 @@ use crate::cli::{Global, Search};
 use crate::commands::act::{Reached, Target};
 use crate::commands::branching::Spot;
 use crate::error::{CommandError, Exit};
-use crate::log::read;
 use crate::play::Ended;
 use crate::printer::{Printer, bold, dim, green, yellow};
 use crate::words::{self, count};
@@ -218,7 +217,7 @@ async fn declared(
     let snapshot = match spot.line {
         None => branch.map(|b| b.snapshot.clone()),
         Some(line) => {
-            let log = read(&spot.target.place, &inspection.info.id).await?;
+            let log = spot.target.place.log(&inspection.info.id).await?;
             Some(log.snapshot(line))
         }
     };

@@ -47,7 +47,7 @@ pub fn cause_word(cause: Cause) -> &'static str {
 }
 
 /// Returns the word for a kind of hold.
-pub(crate) fn why_word(why: Why) -> &'static str {
+pub fn why_word(why: Why) -> &'static str {
     match why {
         Why::Approval => "approval",
         Why::Input => "input",

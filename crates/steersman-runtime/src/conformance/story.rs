@@ -1,7 +1,8 @@
 //! An invented log of a session, for checks that need real lines.
 
 use std::collections::BTreeMap;
-use steersman_machine::stored::codec::{self, Hash};
+use steersman_machine::stored::codec;
+use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::commit::{
     Commit, Kind, LedgerEntry, LogLine, Made, Opening, Push, Text,
 };

@@ -9,7 +9,8 @@ use steersman_machine::stored::commit::{Release, Why};
 use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::outcome::Came;
 use steersman_machine::tick::effect::{Offered, Work};
-use steersman_machine::tick::wait::{self, Meets};
+use steersman_machine::tick::wait;
+use steersman_machine::tick::wait::Meets;
 use steersman_machine::view::mapping::{Fault, Raw};
 
 /// Something that waits for a time.

@@ -25,7 +25,8 @@ use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::ToolWork;
 use steersman_machine::values::expression::{Data, Expr};
 use steersman_machine::view::View;
-use steersman_machine::view::mapping::{self, Fault, Raw};
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
 
 impl Driver {

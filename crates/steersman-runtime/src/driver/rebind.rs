@@ -13,7 +13,8 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Admission, Admitted, Binding, Commit, LedgerEntry, Why};
 use steersman_machine::stored::ids::{Bodies, Body, Digest, Id, Name};
 use steersman_machine::stored::interaction::{Reduce, Write};
-use steersman_machine::tick::carry::{self, New};
+use steersman_machine::tick::carry;
+use steersman_machine::tick::carry::New;
 
 type Acted = Result<(), String>;
 

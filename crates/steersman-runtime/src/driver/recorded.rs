@@ -22,7 +22,8 @@ use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite, Outcome}
 use steersman_machine::tick;
 use steersman_machine::tick::effect::{Fact, Known, Offered, ToolWork, Wish};
 use steersman_machine::view::artifact;
-use steersman_machine::view::mapping::{self, Raw};
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::Raw;
 
 impl Driver {
     // ---- what the ledger knows

@@ -12,8 +12,9 @@ use steersman_machine::stored::commit::{Binding, LedgerEntry, Why};
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::stored::outcome::Outcome;
+use steersman_machine::tick;
 use steersman_machine::tick::effect::{Wish, Work};
-use steersman_machine::tick::{self, branch, wait};
+use steersman_machine::tick::{branch, wait};
 
 impl Driver {
     /// Loads a branch that has ticks into memory.

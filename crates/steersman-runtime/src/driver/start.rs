@@ -12,7 +12,8 @@ use crate::model::{BoundModel, Model, ModelCall, Transport};
 use crate::store::StoreError;
 use crate::toolset::ToolRun;
 use std::sync::Arc;
-use steersman_machine::context::{self, Request};
+use steersman_machine::context;
+use steersman_machine::context::Request;
 use steersman_machine::questions::Purpose;
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Id, Name};
@@ -20,7 +21,8 @@ use steersman_machine::stored::interaction::How;
 use steersman_machine::stored::outcome::{Failure, Mapped, Outcome, Retry};
 use steersman_machine::tick::effect::{Offered, ToolWork, Work};
 use steersman_machine::values::expression::Scope;
-use steersman_machine::view::mapping::{self, Fault, Raw};
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
 
 impl Driver {

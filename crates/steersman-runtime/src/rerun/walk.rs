@@ -14,7 +14,8 @@ use crate::store::StoreError;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::context::{self, RenderCache};
+use steersman_machine::context;
+use steersman_machine::context::RenderCache;
 use steersman_machine::network::{Network, ToolDef};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{

@@ -13,7 +13,8 @@ use steersman_machine::stored::outcome::{Answer, Ask, Failure, Mapped, Outcome, 
 use steersman_machine::tick::effect::{Offered, Said, Until, Wish, Work};
 use steersman_machine::values::expression::Names;
 use steersman_machine::values::price::Tokens;
-use steersman_machine::view::mapping::{self, Raw};
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::Raw;
 
 /// The thing that an effect that is out waits for.
 #[derive(Clone, Debug, PartialEq)]

@@ -13,8 +13,10 @@ use steersman_machine::tick::allowed;
 use steersman_machine::tick::effect::{
     Cancelled, Judge, Offered, Opened, Said, Start, ToolWork, Work,
 };
-use steersman_machine::tick::wait::{self, Meets, deadline};
-use steersman_machine::view::mapping::{self, Raw};
+use steersman_machine::tick::wait;
+use steersman_machine::tick::wait::{Meets, deadline};
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::Raw;
 
 impl World {
     /// Returns a message with the next message id.
