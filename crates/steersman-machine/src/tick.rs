@@ -207,7 +207,6 @@ impl<'a> Tick<'a> {
             },
             commit: Commit {
                 parent: snapshot.line,
-                now,
                 ..Commit::default()
             },
             snapshot,

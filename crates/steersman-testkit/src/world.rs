@@ -378,6 +378,7 @@ impl World {
         let branch = snapshot.branch;
         let mut line = LogLine {
             n,
+            at: self.now,
             prev,
             branch,
             commit,
@@ -451,6 +452,7 @@ impl World {
         let (prev, snapshot) = (at.head, at.snapshot.clone());
         let line = LogLine {
             n,
+            at: self.now,
             prev,
             branch,
             commit: None,

@@ -203,8 +203,8 @@ impl Lanes {
         self.branches[branch].head = line.n.0;
         if let Some(commit) = &line.commit {
             if self.lines.is_empty() && self.base_ms == 0 {
-                self.base_ms = commit.now.0;
-                self.last.1 = commit.now.0;
+                self.base_ms = line.at.0;
+                self.last.1 = line.at.0;
             }
             self.commit(line, branch, commit);
         }
@@ -253,7 +253,7 @@ impl Lanes {
         agent: Option<usize>,
         what: (Kind, u16),
     ) {
-        let at = line.commit.as_ref().map_or(self.last.1, |c| c.now.0);
+        let at = line.commit.as_ref().map_or(self.last.1, |_| line.at.0);
         self.lines.push(line.n.0 - self.last.0);
         self.k.push(k);
         self.at.push(at.saturating_sub(self.last.1));

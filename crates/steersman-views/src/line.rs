@@ -50,7 +50,7 @@ impl Lines {
         LineView {
             line: line.n,
             branch: line.branch,
-            at: line.commit.as_ref().map(|commit| commit.now),
+            at: line.commit.as_ref().map(|_| line.at),
             tokens: usage.fold(0, |sum, used| used.tokens().saturating_add(sum)),
             head,
             rows,

@@ -131,7 +131,7 @@ impl Story {
             self.entry(line, entry, texts, &mut rows);
         }
         if let Some(commit) = &line.commit {
-            self.now = commit.now;
+            self.now = line.at;
             self.commit(line, commit, texts, &mut rows);
             self.chosen(line, commit, &mut rows);
         }
@@ -596,7 +596,7 @@ fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row
     Row {
         line: line.n,
         branch: line.branch,
-        at: line.commit.as_ref().map(|commit| commit.now),
+        at: line.commit.as_ref().map(|_| line.at),
         agent: None,
         of: None,
         who: who.to_owned(),

@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// Applies one line to a snapshot. A line without a commit changes nothing.
 pub fn fold(mut snapshot: Snapshot, line: &LogLine) -> Snapshot {
     if let Some(commit) = &line.commit {
-        snapshot.apply(line.n, line.branch, commit, &line.bodies);
+        snapshot.apply(line, commit);
     }
     snapshot
 }
@@ -75,38 +75,40 @@ fn owes(kind: Kind) -> Phase {
 }
 
 impl Snapshot {
-    fn apply(&mut self, line: Line, branch: Id, commit: &Commit, bodies: &[Text]) {
+    fn apply(&mut self, line: &LogLine, commit: &Commit) {
+        let (at, branch, bodies) = (line.at, line.branch, &line.bodies[..]);
+        let line = line.n;
         if let Some(opening) = &commit.opening {
-            self.open(branch, commit.parent, commit.now, opening);
+            self.open(branch, commit.parent, at, opening);
         }
         if let Some(adoption) = &commit.adoption {
-            self.adopt(line, commit.now, adoption, bodies);
+            self.adopt(line, at, adoption, bodies);
         }
         if let Some(binding) = &commit.binding {
             self.binding = Some(Arc::new(binding.clone()));
         }
         for edit in &commit.edits {
-            self.edit(line, commit.now, edit, bodies);
+            self.edit(line, at, edit, bodies);
         }
         for usage in &commit.usage {
             self.spend(usage);
         }
         for made in &commit.made {
-            self.make(line, commit.now, made, bodies);
+            self.make(line, at, made, bodies);
         }
         for push in &commit.pushes {
-            self.push(line, commit.now, push, bodies);
+            self.push(line, at, push, bodies);
         }
         for branching in &commit.branching {
-            self.branching(commit.now, branching);
+            self.branching(at, branching);
         }
         for wished in &commit.wished {
-            self.wish(commit.now, wished);
+            self.wish(at, wished);
         }
         for change in &commit.changes {
             self.change(change);
         }
-        self.seal(line, commit.now);
+        self.seal(line, at);
     }
 
     /// Begins a branch. No effect is out on it: its first commit wishes those again that may be repeated. Its waits did not run

@@ -27,6 +27,8 @@ use std::sync::Arc;
 pub struct LogLine {
     /// Number of the line in the log.
     pub n: Line,
+    /// Time of the tick; for a line without a commit, the time at which it was made.
+    pub at: Time,
     /// The line before on its branch, which its hash covers. For the first line of a branch, the line that was forked.
     pub prev: Line,
     /// The branch that the line belongs to. For a line without a commit, the branch that it is about, else the current one.
@@ -67,8 +69,6 @@ pub struct Commit {
     pub opening: Option<Opening>,
     /// The second parent and what came from it; only in an adopting commit.
     pub adoption: Option<Adoption>,
-    /// The recorded time of this tick.
-    pub now: Time,
     /// The offers that were taken, in order.
     pub admitted: Vec<Admission>,
     /// State edits by a person, and entries that expired. They take effect before the pushes.

@@ -56,7 +56,7 @@ impl Teller {
         if let Some(fault) = self.reader.fault() {
             return Err(fault);
         }
-        let at = line.commit.as_ref().map(|commit| commit.now);
+        let at = line.commit.as_ref().map(|_| line.at);
         let events = told.into_iter().enumerate();
         let events = events.map(|(k, (agent, kind))| {
             let (agent_id, agent) = agent.unzip();

@@ -33,6 +33,7 @@ pub(super) fn digest(text: &str) -> Digest {
 fn line(n: u64, commit: Commit) -> LogLine {
     LogLine {
         n: Line(n),
+        at: Time(1_790_000_000_000),
         prev: Line(n - 1),
         branch: Id::MAIN,
         commit: Some(commit),
@@ -82,7 +83,6 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
         };
         let commit = Commit {
             parent: Line(at - 1),
-            now: Time(1_790_000_000_000),
             admitted: vec![Admission {
                 kind: Admitted::Outcome,
                 id: Some(id(at - 1, 0)),
@@ -151,7 +151,6 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
         at,
         Commit {
             parent: Line(at - 1),
-            now: Time(1_790_000_000_000),
             admitted: vec![Admission {
                 kind: Admitted::Outcome,
                 id: Some(id(at - 1, 0)),
@@ -222,7 +221,6 @@ fn start() -> LogLine {
     let mut line = line(
         1,
         Commit {
-            now: Time(1_790_000_000_000),
             admitted: vec![Admission {
                 kind: Admitted::Start,
                 id: None,
@@ -375,7 +373,6 @@ fn interactions() -> LogLine {
         9,
         Commit {
             parent: Line(8),
-            now: Time(-1),
             pushes: all.map(|what| push(agent, 8, what)).collect(),
             edits: vec![
                 write(1, 9, Reduce::Append),
@@ -393,6 +390,7 @@ fn interactions() -> LogLine {
             ..Commit::default()
         },
     );
+    line.at = Time(-1);
     line.bodies = vec![text("Grüße, 世界"), text("1"), text("{\"a\":1}")];
     line
 }
@@ -678,6 +676,7 @@ fn ledger() -> LogLine {
     let effect = id(20, 1);
     LogLine {
         n: Line(100),
+        at: Time(0),
         prev: Line(36),
         branch: id(20, 7),
         commit: None,
@@ -764,6 +763,7 @@ fn holds() -> LogLine {
     });
     LogLine {
         n: Line(61),
+        at: Time(0),
         prev: Line(60),
         branch: Id::MAIN,
         commit: None,
@@ -775,6 +775,7 @@ fn holds() -> LogLine {
 fn texts() -> LogLine {
     LogLine {
         n: Line::MAX,
+        at: Time(0),
         prev: Line(1),
         branch: Id::MAIN,
         commit: Some(Commit::default()),
