@@ -314,9 +314,8 @@ impl Trace {
                 let _ = writeln!(out, "  asks    {} {mode}, by {call}", self.agent(*agent));
             }
         }
-        for (agent, mode, why) in commit.turns() {
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            let _ = writeln!(out, "  mode    {} {mode}{why}", self.agent(agent));
+        for (agent, mode, why) in commit.modes() {
+            let _ = writeln!(out, "  mode    {} {mode}: {why}", self.agent(agent));
         }
         for (agent, state) in commit.states() {
             let _ = writeln!(out, "  state   {} {state}", self.agent(agent));
@@ -713,7 +712,6 @@ fn origin(from: &Origin) -> String {
         Origin::Correction => "correction ".to_owned(),
         Origin::Limit => "limit ".to_owned(),
         Origin::Conclude => "conclude ".to_owned(),
-        Origin::Review => "review ".to_owned(),
         Origin::Net => "net ".to_owned(),
         Origin::Reflect { of, tool: None } => format!("reflect {of} "),
         Origin::Reflect {

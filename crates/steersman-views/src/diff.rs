@@ -302,7 +302,7 @@ impl Side {
             for (agent, state) in commit.states() {
                 chosen.push(format!("{} in {state}", name(agent)));
             }
-            for (agent, mode) in commit.modes() {
+            for (agent, mode, _) in commit.modes() {
                 chosen.push(format!("{} in mode {mode}", name(agent)));
             }
         }

@@ -395,7 +395,6 @@ impl Story {
             Origin::Correction => ("engine".into(), "corrected".into(), Tone::Engine),
             Origin::Conclude => ("engine".into(), "answers now".into(), Tone::Engine),
             Origin::Limit => ("engine".into(), "limit".into(), Tone::Engine),
-            Origin::Review => ("engine".into(), "review".into(), Tone::Engine),
             Origin::Reflect { .. } => ("engine".into(), "reflects".into(), Tone::Engine),
             Origin::Net => {
                 let state = self.entered.get(&agent);

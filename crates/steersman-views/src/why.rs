@@ -354,10 +354,6 @@ impl Past<'_> {
                 "engine".to_owned(),
                 format!("told {to} that a limit is reached: {said}"),
             ),
-            Origin::Review => (
-                "engine".to_owned(),
-                format!("had {to} look at its draft again: {said}"),
-            ),
             Origin::Reflect { of, tool } => {
                 let what = match tool {
                     Some(tool) => format!("what {tool} gave (call {of})"),

@@ -476,7 +476,6 @@ impl At<'_> {
             | Origin::Continuation
             | Origin::Correction
             | Origin::Limit
-            | Origin::Review
             | Origin::Net
             | Origin::Reflect { .. }
             | Origin::Conclude => text.to_string(),

@@ -592,7 +592,8 @@ impl Snapshot {
     /// Applies a change other than one of stacks, calls or state.
     pub(crate) fn change(&mut self, change: &Change) {
         match change {
-            Change::Mode(agent, mode) => {
+            // Only people read the reason.
+            Change::Mode(agent, mode, _) => {
                 let agent = self.agent_mut(*agent);
                 agent.mode = Some(mode.clone());
                 agent.counters.mode_calls = 0;
@@ -600,8 +601,6 @@ impl Snapshot {
             Change::State(agent, state) => {
                 self.agent_mut(*agent).state = Some(state.clone());
             }
-            // Only people read the reason; the `Change::Mode` before it holds the change.
-            Change::Turned(..) => {}
             // The call is absent if its exchange closed in the same commit.
             Change::Asked(agent, call, mode) => {
                 if let Some(open) = self.calls.get_mut(&(*agent, *call)) {
@@ -687,7 +686,7 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
         }
         Origin::Conclude => agent.counters.last_call = true,
         Origin::Correction => agent.counters.corrections += 1,
-        Origin::Review | Origin::Reflect { tool: None, .. } => agent.counters.rounds += 1,
+        Origin::Reflect { tool: None, .. } => agent.counters.rounds += 1,
         Origin::Reflect {
             tool: Some(tool), ..
         } => beside::sent_back(agent, tool),
@@ -703,7 +702,6 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
         from,
         Origin::Correction
             | Origin::Limit
-            | Origin::Review
             | Origin::Conclude
             | Origin::Net
             | Origin::Reflect { .. }

@@ -90,21 +90,10 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Returns the modes that changed: agent and mode.
-    pub fn modes(&self) -> impl Iterator<Item = (Id, &Name)> {
-        self.changes.iter().filter_map(|change| match change {
-            Change::Mode(agent, mode) => Some((*agent, mode)),
-            _ => None,
-        })
-    }
     /// Returns the modes that changed, in order: agent, mode and reason.
-    pub fn turns(&self) -> impl Iterator<Item = (Id, &Name, Option<&Turned>)> {
-        let changes = self.changes.iter().enumerate();
-        changes.filter_map(|(at, change)| match (change, self.changes.get(at + 1)) {
-            (Change::Mode(agent, mode), Some(Change::Turned(same, why))) if same == agent => {
-                Some((*agent, mode, Some(why)))
-            }
-            (Change::Mode(agent, mode), _) => Some((*agent, mode, None)),
+    pub fn modes(&self) -> impl Iterator<Item = (Id, &Name, &Turned)> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Mode(agent, mode, why) => Some((*agent, mode, why)),
             _ => None,
         })
     }
@@ -188,8 +177,8 @@ impl Commit {
 /// A change other than one of stacks, calls or state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
-    /// The agent is in this mode now.
-    Mode(Id, Name),
+    /// The agent is in this mode now, for this reason.
+    Mode(Id, Name, Turned),
     /// A boundary of pruning, compaction or spilling moved.
     Watermark(Watermark),
     /// A label as rendered. `None` removes it.
@@ -198,8 +187,6 @@ pub enum Change {
     Artifact(Artifact),
     /// The net of the agent is in this state now.
     State(Id, Name),
-    /// The reason for a mode change. Follows its [`Change::Mode`].
-    Turned(Id, Turned),
     /// A call (the second id) of an agent (the first) succeeded. It wants the agent in this mode when the exchange closes.
     Asked(Id, Id, Name),
     /// This many bytes were pushed onto the stack of an agent whose context may be compacted. The number is stored because the

@@ -604,12 +604,19 @@ fn modes() -> LogLine {
     let commit = line.commit.as_mut().expect("it has one");
     let agent = Id::new(Line(4), 0);
     commit.changes = vec![
-        Change::Mode(agent, Name::from("plan")),
-        Change::Turned(agent, Turned::Everywhere(2, Fired::Call(agent))),
-        Change::Turned(agent, Turned::Exit(1, Fired::Calls(300))),
-        Change::Turned(agent, Turned::Exit(3, Fired::Held)),
-        Change::Turned(agent, Turned::Said(agent)),
-        Change::Turned(agent, Turned::Anew),
+        Change::Mode(
+            agent,
+            Name::from("plan"),
+            Turned::Everywhere(2, Fired::Call(agent)),
+        ),
+        Change::Mode(
+            agent,
+            Name::from("plan"),
+            Turned::Exit(1, Fired::Calls(300)),
+        ),
+        Change::Mode(agent, Name::from("plan"), Turned::Exit(3, Fired::Held)),
+        Change::Mode(agent, Name::from("plan"), Turned::Said(agent)),
+        Change::Mode(agent, Name::from("plan"), Turned::Anew),
         Change::Asked(agent, agent, Name::from("plan")),
     ];
     let adoption = commit.adoption.as_mut().expect("it adopts");

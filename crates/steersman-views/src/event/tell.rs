@@ -334,12 +334,9 @@ impl Teller {
             let who = self.who(agent).await?;
             told.push((Some(who), state(entered)));
         }
-        for (agent, mode, why) in commit.turns() {
+        for (agent, mode, why) in commit.modes() {
             let who = self.who(agent).await?;
-            let why = match why {
-                Some(why) => self.why(why).await?,
-                None => String::new(),
-            };
+            let why = self.why(why).await?;
             let mode = mode.clone();
             told.push((Some(who), EventKind::Mode { mode, why }));
         }
@@ -365,7 +362,7 @@ impl Teller {
             | Turned::Said(call) => self.called(*call).await?.map(|(_, call)| call.name),
             _ => None,
         };
-        Ok(modes::why(Some(why), |_| name.clone(), |_| None))
+        Ok(modes::why(why, |_| name.clone(), |_| None))
     }
 
     async fn push(&mut self, push: &Push) -> Result<Vec<EventKind>, EngineError> {

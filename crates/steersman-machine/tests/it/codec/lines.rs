@@ -3,7 +3,8 @@
 use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
     Branched, Branching, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
-    LogLine, Made, Opening, Period, Push, Release, Text, Usage, Want, Watermark, Why, Wished,
+    LogLine, Made, Opening, Period, Push, Release, Text, Turned, Usage, Want, Watermark, Why,
+    Wished,
 };
 use steersman_machine::stored::engine::{Asked, Caller, Extracted, Judged};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
@@ -311,7 +312,6 @@ fn interactions() -> LogLine {
         Origin::Continuation,
         Origin::Correction,
         Origin::Limit,
-        Origin::Review,
         Origin::Conclude,
     ];
     let said = origins.map(|from| Interaction::UserMessage { from, body });
@@ -380,7 +380,7 @@ fn interactions() -> LogLine {
                 write(1, 9, Reduce::Max),
             ],
             changes: vec![
-                Change::Mode(agent, name("plan")),
+                Change::Mode(agent, name("plan"), Turned::Anew),
                 Change::Watermark(Watermark {
                     agent,
                     policy: name("keep_exchanges"),
