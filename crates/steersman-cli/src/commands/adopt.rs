@@ -1,6 +1,6 @@
 //! `adopt`: continues the session with a branch.
 
-use crate::cli::{Adopt, Global};
+use crate::cli::{Global, Own};
 use crate::commands::act::Reached;
 use crate::commands::branching::Spot;
 use crate::error::{CommandError, Exit};
@@ -11,8 +11,19 @@ use steersman::runtime::engine::Inspection;
 use steersman::runtime::inbox::Message;
 use steersman_machine::interaction::Cause;
 
+pub(crate) const LISTED: &str = "Go on with what a branch came to";
+
+/// Go on with what a branch came to. Refused where something would be lost.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AdoptArgs {
+    /// SESSION:BRANCH[@LINE]: the branch, and up to which of its lines [default: all that was not simulated].
+    address: String,
+    #[command(flatten)]
+    own: Own,
+}
+
 pub(crate) async fn run(
-    args: Adopt,
+    args: AdoptArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

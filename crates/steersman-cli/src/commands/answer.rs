@@ -1,6 +1,6 @@
 //! `answer`: answers a question, or gives a secret that was asked for.
 
-use crate::cli::{Answer, Global};
+use crate::cli::{Act, Global};
 use crate::commands::act::{Target, role};
 use crate::commands::run::standard_input;
 use crate::error::{CommandError, Exit};
@@ -8,8 +8,22 @@ use crate::printer::Printer;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::PendingKind;
 
+pub(crate) const LISTED: &str = "Answer a question";
+
+/// Answer a question.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AnswerArgs {
+    /// The session.
+    session: String,
+    /// The question, if several are open, and the answer.
+    #[arg(required = true, num_args = 1..=2, value_name = "[QUESTION] TEXT")]
+    rest: Vec<String>,
+    #[command(flatten)]
+    act: Act,
+}
+
 pub(crate) async fn run(
-    args: Answer,
+    args: AnswerArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -1,6 +1,6 @@
 //! `artifacts`: lists, shows and saves the artifacts of a session.
 
-use crate::cli::{Artifacts as Args, Global};
+use crate::cli::{Act, Global};
 use crate::commands::act::{Reached, Target, role};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
@@ -17,8 +17,35 @@ use steersman_machine::artifact::is_from_outside;
 use steersman_machine::rating::{BEST, Rater, Rating};
 use steersman_machine::snapshot::Snapshot;
 
+pub(crate) const LISTED: &str = "List, show, save and rate what a session made";
+
+/// List, show, save and rate what a session made.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ArtifactsArgs {
+    /// SESSION[:BRANCH][@LINE]; with a line those that there were then.
+    #[arg(default_value = "last")]
+    address: String,
+    /// Print this one.
+    name: Option<String>,
+    /// This version of it, from 1 [default: the newest].
+    #[arg(long, value_name = "N")]
+    version: Option<usize>,
+    /// Write it into this file or folder; without a name all of them into this folder. Overwrites nothing.
+    #[arg(long, value_name = "PATH")]
+    save: Option<PathBuf>,
+    /// Rate it, from 1 to 5. What a person says outranks what agents say.
+    #[arg(long, value_name = "1-5", requires = "name", conflicts_with = "save",
+          value_parser = clap::value_parser!(u8).range(1..=5))]
+    rate: Option<u8>,
+    /// Why.
+    #[arg(long, value_name = "TEXT", requires = "rate")]
+    reason: Option<String>,
+    #[command(flatten)]
+    act: Act,
+}
+
 pub(crate) async fn run(
-    args: Args,
+    args: ArtifactsArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -47,7 +74,7 @@ pub(crate) async fn run(
 
 /// Rates a version as a person. This edits the session, which is driven for it if no process drives it.
 async fn rate(
-    args: &Args,
+    args: &ArtifactsArgs,
     name: &str,
     rating: u8,
     global: &Global,
@@ -81,7 +108,7 @@ async fn rate(
 
 async fn all(
     artifacts: &Artifacts,
-    args: &Args,
+    args: &ArtifactsArgs,
     short: &str,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -163,7 +190,7 @@ pub(crate) fn not_saved(failed: &[CommandError], all: usize, what: &str) -> Opti
 async fn one(
     artifacts: &Artifacts,
     name: &str,
-    args: &Args,
+    args: &ArtifactsArgs,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let version = artifacts.find(name, args.version).map_err(refused)?;

@@ -16,6 +16,7 @@ use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::inbox::Message;
 use steersman::runtime::session::Settled;
+use steersman::runtime::store::bounds;
 use steersman_machine::commit::LedgerEntry;
 use steersman_machine::ids::{Id, Line};
 
@@ -77,6 +78,11 @@ impl Spot {
         let simulated = found.is_none_or(|b| b.snapshot.first_simulated.is_some());
         !simulated && not_adoptable(inspection, self.branch).is_some()
     }
+}
+
+/// Parses a branch label. It must be distinct from ids and numbers, and fit between `:` and `@` of an address.
+pub(crate) fn branch_label(text: &str) -> Result<String, String> {
+    bounds::unfit_label(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 /// Refuses a label that is already given, before anything is asked or written to the log.

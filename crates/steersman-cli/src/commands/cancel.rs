@@ -1,7 +1,7 @@
 //! `cancel`: cancels a call, an agent, or everything in one session or in all that match.
 
 use crate::address::Address;
-use crate::cli::{Cancel, Global, Own};
+use crate::cli::{Act, Global, Own, Which};
 use crate::commands::act::{Reached, Target, role};
 use crate::commands::orders::Wanted;
 use crate::error::{CommandError, Exit};
@@ -17,8 +17,23 @@ use steersman_machine::commit::LedgerEntry;
 use steersman_machine::effect::Bodies;
 use steersman_machine::ids::{Id, Line, Name};
 
+pub(crate) const LISTED: &str =
+    "Cancel a call, an agent, or all of a session, or of all that match";
+
+/// Cancel a call, an agent, a branch (SESSION:BRANCH), or all that is open in a session, or in all that match.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CancelArgs {
+    #[command(flatten)]
+    which: Which,
+    /// A call or an agent by its id (`21.1`) or name [default: all that is open].
+    #[arg(conflicts_with = "filter")]
+    what: Option<String>,
+    #[command(flatten)]
+    act: Act,
+}
+
 pub(crate) async fn run(
-    args: Cancel,
+    args: CancelArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

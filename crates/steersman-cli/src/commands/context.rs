@@ -5,7 +5,7 @@ mod cache;
 mod diff;
 mod why;
 
-use crate::cli::{Context, Global};
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::log::Log;
 use crate::place::Place;
@@ -26,6 +26,29 @@ use steersman_machine::reflect::is_review;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
+pub(crate) const LISTED: &str = "Show what the model saw at a line";
+
+/// Show what the model saw at a line.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ContextArgs {
+    /// SESSION[:BRANCH][@LINE]: as in `show`; with a line the model call there, else the newest that was answered.
+    #[arg(default_value = "last")]
+    address: String,
+    /// Of the model calls this one, by its id `21.1`, or those of this agent, by its name; `AGENT#compact` and the like: what was
+    /// asked beside its own answers.
+    #[arg(value_name = "CALL|AGENT", conflicts_with = "cache")]
+    whose: Option<String>,
+    /// Say of each part where it comes from, and what is not there and why.
+    #[arg(long, conflicts_with_all = ["diff", "cache"])]
+    why: bool,
+    /// Say what changed since this agent's call before, how much stayed the same, and what broke that.
+    #[arg(long, conflicts_with = "cache")]
+    diff: bool,
+    /// Say of each model call how much of it was as in the call before, what its provider had cached, and what broke it.
+    #[arg(long)]
+    cache: bool,
+}
+
 /// A model call on a branch's path.
 struct Call {
     effect: Id,
@@ -40,7 +63,7 @@ struct Call {
 }
 
 pub(crate) async fn run(
-    args: Context,
+    args: ContextArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -12,13 +12,22 @@ use steersman_machine::commit::Why;
 use steersman_machine::ids::Id;
 use steersman_machine::network::Network;
 
+pub(crate) const LISTED: &str = "Show what a session did to the world, or may have done";
+
+/// Show what a session did to the world, or may have done.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EffectsArgs {
+    #[command(flatten)]
+    look: Look,
+}
+
 pub(crate) async fn run(
-    args: Look,
+    args: EffectsArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
-    let sight = place.look(&args.address).await?;
+    let sight = place.look(&args.look.address).await?;
     let only = sight.named().map(|branch| branch.id);
     let mut deeds = Deeds::of(&sight.log.lines, &sight.log.texts, None);
     deeds.driven(sight.inspection.info.owner.is_some());

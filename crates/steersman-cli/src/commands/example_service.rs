@@ -1,12 +1,41 @@
 //! `example-service NAME`: runs the service that an example calls, as a separate process, on a port or on standard input
 //! and output.
 
-use crate::cli::ExampleService;
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use crate::service;
+use std::path::PathBuf;
 
-pub(crate) async fn run(args: ExampleService, printer: &Printer) -> Result<Exit, CommandError> {
+/// Serve what an example calls, on loopback.
+#[derive(Debug, clap::Args)]
+#[command(hide = true)]
+pub(crate) struct ExampleServiceArgs {
+    /// Which example.
+    name: String,
+    /// Port on loopback; 0 takes a free one. The address is printed once it listens.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// The first refund is booked but never answered: what a slow bank looks like from here.
+    #[arg(long)]
+    stall: bool,
+    /// Break the connection on some postings of `invoice`: after booking those that end with 7, and once before booking those
+    /// that end with 8.
+    #[arg(long)]
+    faulty: bool,
+    /// Book what comes in in this file, so that it outlives the service.
+    #[arg(long, value_name = "FILE")]
+    book: Option<PathBuf>,
+    /// The folder of notes of `research`, which speaks MCP on standard input and output.
+    #[arg(long, value_name = "FOLDER", default_value = "notes")]
+    notes: PathBuf,
+}
+
+pub(crate) async fn run(
+    args: ExampleServiceArgs,
+    _global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
     // These services use standard input and output; this process does nothing else.
     let streams = || (std::io::stdin().lock(), std::io::stdout().lock());
     match args.name.as_str() {

@@ -1,6 +1,7 @@
-//! `cancel`, `pause`, `resume`, `hold`, `release`, `retry`, `migrate`: orders for one session, or for all that match.
+//! Shared by `cancel`, `pause`, `resume`, `hold`, `release`, `retry` and `migrate`: orders for one session, or for all that
+//! match.
 
-use crate::cli::{Drive, Global, Hold, Order, Own, Retry, Which};
+use crate::cli::{Act, Drive, Global, Own, Which};
 use crate::commands::act::{Reached, Target, elsewhere, role};
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
@@ -10,88 +11,38 @@ use crate::play;
 use crate::printer::{Printer, dim, red, typed};
 use crate::prompt::{Prompt, Typed};
 use crate::words::{count, filter};
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 use std::sync::Arc;
 use steersman::runtime::engine::EngineError;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::session::{Fate, Settled};
 use steersman::runtime::store::{SessionInfo, StoreError};
-use steersman_machine::ids::Id;
 
 /// Number of sessions that are driven concurrently for an order to many.
 const AT_ONCE: usize = 8;
 
-pub(crate) async fn pause(
-    args: Order,
-    global: &Global,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let begins = Wanted::order(Message::Pause(true), "paused", Some("resume"));
-    let (which, own) = (&args.which, &args.own);
-    begins.carry_out(which, own, global, printer).await
+/// The arguments of `hold` and `release`: sessions, and the tool whose effects are meant.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Held {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Only of this tool, whatever its class [default: all tools that are `idempotent` or `unsafe`].
+    #[arg(long, value_name = "TOOL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) tool: Option<String>,
+    #[command(flatten)]
+    pub(crate) act: Act,
 }
 
-pub(crate) async fn resume(
-    args: Order,
-    global: &Global,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let goes_on = Wanted::drives(Message::Pause(false), "goes on");
-    let (which, own) = (&args.which, &args.own);
-    goes_on.carry_out(which, own, global, printer).await
-}
-
-pub(crate) async fn hold(
-    args: Hold,
-    global: &Global,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let end = match &args.tool {
-        Some(tool) => format!("release --tool {tool}"),
-        None => "release".to_owned(),
-    };
-    let wanted = Wanted::order(holding(&args, true), "held", Some(&end));
-    let (which, own) = (&args.which, &args.act.own);
-    wanted.carry_out(which, own, global, printer).await
-}
-
-pub(crate) async fn release(
-    args: Hold,
-    global: &Global,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let wanted = Wanted::drives(holding(&args, false), "released");
-    let (which, own) = (&args.which, &args.act.own);
-    wanted.carry_out(which, own, global, printer).await
-}
-
-/// Returns the message that holds a tool or releases it.
-fn holding(args: &Hold, held: bool) -> Message {
-    Message::Hold {
-        tool: args.tool.as_deref().map(Into::into),
-        held,
-        by: role(&args.act),
+impl Held {
+    /// Returns the message that holds the tool or releases it.
+    pub(crate) fn message(&self, held: bool) -> Message {
+        Message::Hold {
+            tool: self.tool.as_deref().map(Into::into),
+            held,
+            by: role(&self.act),
+        }
     }
-}
-
-pub(crate) async fn retry(
-    args: Retry,
-    global: &Global,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let effect = args.effect.as_deref().map(|text| {
-        text.parse::<Id>().map_err(|()| {
-            CommandError::usage(format!("`{text}` is no effect"))
-                .hint("an effect is named as `steersman effects` shows it: 21.1")
-        })
-    });
-    let message = Message::Retry {
-        effect: effect.transpose()?,
-        by: "user".into(),
-    };
-    let wanted = Wanted::drives(message, "tried again");
-    let (which, own) = (&args.which, &args.own);
-    wanted.carry_out(which, own, global, printer).await
 }
 
 /// An order for sessions.

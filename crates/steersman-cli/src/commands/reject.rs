@@ -1,11 +1,27 @@
 //! `reject`: prevents a held call from running.
 
-use crate::cli::{Global, Reject};
+use crate::cli::{Act, Global};
 use crate::commands::act::{Target, role};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::PendingKind;
+
+pub(crate) const LISTED: &str = "Keep a held call from running";
+
+/// Keep a held call from running. The reason goes to the model.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RejectArgs {
+    /// The session.
+    session: String,
+    /// The held effect, if several are open.
+    effect: Option<String>,
+    /// Why; the model sees it.
+    #[arg(long, value_name = "TEXT")]
+    say: Option<String>,
+    #[command(flatten)]
+    act: Act,
+}
 
 /// Kinds of holds that a person can reject.
 const HELD: &[PendingKind] = &[
@@ -15,7 +31,7 @@ const HELD: &[PendingKind] = &[
 ];
 
 pub(crate) async fn run(
-    args: Reject,
+    args: RejectArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

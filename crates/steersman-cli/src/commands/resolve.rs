@@ -1,6 +1,6 @@
 //! `resolve`: reports the outcome of an effect in doubt.
 
-use crate::cli::{Global, Resolve};
+use crate::cli::{Act, Global};
 use crate::commands::act::{Target, role};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
@@ -10,8 +10,31 @@ use steersman::runtime::ledger::Record;
 use steersman::runtime::pending::{PendingId, PendingKind};
 use steersman_machine::ids::Id;
 
+pub(crate) const LISTED: &str = "Say what became of an effect that is in doubt";
+
+/// Say what became of an effect that is in doubt.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+pub(crate) struct ResolveArgs {
+    /// The session.
+    session: String,
+    /// The effect in doubt, if several are.
+    effect: Option<String>,
+    /// It happened; the tool's result as JSON or text, if it is known.
+    #[arg(long, group = "what", value_name = "RESULT", num_args = 0..=1, default_missing_value = "null", require_equals = true)]
+    done: Option<String>,
+    /// It did not happen; it may run again.
+    #[arg(long, group = "what")]
+    not_performed: bool,
+    /// Nobody will know; the model is told that it may have happened.
+    #[arg(long, group = "what")]
+    fail: bool,
+    #[command(flatten)]
+    act: Act,
+}
+
 pub(crate) async fn run(
-    args: Resolve,
+    args: ResolveArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -1,13 +1,30 @@
 //! `rewind`: goes back to a line and leaves the lines after it behind.
 
-use crate::cli::{Global, Rewind};
-use crate::commands::branching::{Begun, Spot};
+use crate::cli::{Global, Own};
+use crate::commands::branching::{Begun, Spot, branch_label};
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, typed, yellow};
 use steersman::runtime::inbox::Message;
 
+pub(crate) const LISTED: &str = "Go back to a line; what came after stays readable";
+
+/// Go back to a line. What came after is left behind, and stays readable.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RewindArgs {
+    /// SESSION[:BRANCH]@LINE: where to go back to.
+    address: String,
+    /// Say this there first.
+    #[arg(long, value_name = "TEXT")]
+    say: Option<String>,
+    /// A name for the branch that begins there.
+    #[arg(long, value_name = "NAME", value_parser = branch_label)]
+    label: Option<String>,
+    #[command(flatten)]
+    own: Own,
+}
+
 pub(crate) async fn run(
-    args: Rewind,
+    args: RewindArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -3,7 +3,7 @@
 use crate::address::Address;
 use crate::asked;
 use crate::attach;
-use crate::cli::{Global, Run};
+use crate::cli::{Drive, Global};
 use crate::commands::{changed, check};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
@@ -14,6 +14,7 @@ use crate::step::Keys;
 use crate::words;
 use serde_json::Value as Json;
 use std::io::Read;
+use std::path::PathBuf;
 use std::time::Instant;
 use steersman::StartOptions;
 use steersman::runtime::inbox::{Message, Resolution};
@@ -22,8 +23,47 @@ use steersman::runtime::session::{Fate, Receipt, Session, Settled};
 use steersman::runtime::store::MAX_VALUE;
 use steersman_machine::ids::Line;
 
+pub(crate) const LISTED: &str = "Talk to a definition, or go on with a session";
+
+/// Talk to a definition, or go on with a session.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// A definition, or a folder with a steersman.yaml [default: here].
+    definition: Option<PathBuf>,
+    /// Say this, drive the session until it rests or waits, and end. `-` reads it from standard input.
+    #[arg(long, short, value_name = "TEXT")]
+    input: Option<String>,
+    /// Attach a file to what is said with --input, under a name or under its own.
+    #[arg(long, value_name = "[NAME=]PATH", requires = "input")]
+    file: Vec<String>,
+    /// Go on with a session after a stop or a crash. With a definition beside it: only if it is bound to that one.
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["entry", "seed"])]
+    resume: Option<String>,
+    /// Go on under the definition as it is now, if that knows all that the session has and nothing of it is open.
+    #[arg(long, requires = "resume")]
+    rebind: bool,
+    /// Drive every session of the store, until Ctrl-C: messages, events, timers, and what a dead process left.
+    #[arg(long, conflicts_with_all = ["definition", "resume", "rebind", "input", "entry", "seed"])]
+    all: bool,
+    /// The agent to talk to, if the definition has several entries.
+    #[arg(long, value_name = "AGENT")]
+    entry: Option<String>,
+    /// Seed of what is drawn at random in the session.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Stop after each line: Enter goes to the next one, `c` goes on without stops, `q` leaves it paused, any other text is
+    /// said there. Reads standard input, a terminal or not; its end is a `q`.
+    #[arg(long, conflicts_with = "all")]
+    step: bool,
+    /// Tell all that routers read for each decision, too.
+    #[arg(long, short, conflicts_with = "quiet")]
+    verbose: bool,
+    #[command(flatten)]
+    pub(crate) drive: Drive,
+}
+
 pub(crate) async fn run(
-    args: Run,
+    args: RunArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -103,7 +143,7 @@ pub(crate) async fn run(
 async fn resume(
     name: &str,
     input: Option<String>,
-    args: &Run,
+    args: &RunArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -1,7 +1,7 @@
 //! `send`: sends a message to a session, or an event to a session or a network.
 
 use crate::attach;
-use crate::cli::{Global, Send};
+use crate::cli::{Act, Global};
 use crate::commands::act::{Target, is_plain};
 use crate::commands::run::standard_input;
 use crate::commands::{changed, check, pending};
@@ -14,9 +14,35 @@ use steersman::Sent;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::PendingKind;
 use steersman::runtime::store::SessionQuery;
+use steersman::runtime::store::bounds;
+
+pub(crate) const LISTED: &str = "Send a message to a session, or an event to a network";
+
+/// Send a message to a session, or an event to a network.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SendArgs {
+    /// The session, or one of its branches: SESSION:BRANCH; with --event a session, or a definition: a folder or a file.
+    to: String,
+    /// The message; `-` reads it from standard input. With --event the payload, a JSON object.
+    text: Option<String>,
+    /// Send an event of this name.
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
+    /// Cancel what is open and say this instead.
+    #[arg(long, conflicts_with = "event")]
+    interrupt: bool,
+    /// Attach a file under a name, or under its own; with --event it is the content of a field that is an artifact.
+    #[arg(long, value_name = "[NAME=]PATH")]
+    file: Vec<String>,
+    /// An id; the same id is accepted once [default: a random one, of an event the one that its definition says].
+    #[arg(long, value_parser = message_id)]
+    id: Option<String>,
+    #[command(flatten)]
+    act: Act,
+}
 
 pub(crate) async fn run(
-    args: Send,
+    args: SendArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -65,7 +91,7 @@ pub(crate) async fn run(
 async fn send_event(
     event: &str,
     payload: &str,
-    args: &Send,
+    args: &SendArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -176,4 +202,15 @@ async fn waiting(place: &Place, network: &str, event: &str) -> Result<Vec<String
         pending.any(|p| p.kind == PendingKind::Event && p.text.split(" or ").any(|e| e == event))
     });
     Ok(waits.map(|info| info.id.to_string()).collect())
+}
+
+/// Parses a message id. It is stored as long as the session and printed, so control characters are refused.
+fn message_id(text: &str) -> Result<String, String> {
+    if text.chars().any(char::is_control) {
+        return Err("an id has no control characters".into());
+    }
+    match bounds::id("message id", text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(why) => Err(why.to_string()),
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::world::World;
 use insta::assert_snapshot;
+use std::fmt::Write as _;
 
 /// The commands that a help page lists, in its order: rows that begin with two spaces and a name.
 fn listed(help: &str) -> Vec<String> {
@@ -28,9 +29,9 @@ fn add(world: &World, command: &[&str], page: &mut String) {
     };
     let (short, long) = (help("-h"), help("--help"));
     let name = command.join(" ");
-    page.push_str(&format!("$ steersman {name} -h\n{short}\n"));
+    writeln!(page, "$ steersman {name} -h\n{short}").unwrap();
     if long != short {
-        page.push_str(&format!("$ steersman {name} --help\n{long}\n"));
+        writeln!(page, "$ steersman {name} --help\n{long}").unwrap();
     }
     for below in commands_of(&short) {
         add(world, &[command, &[&below]].concat(), page);
