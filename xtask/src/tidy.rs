@@ -73,6 +73,17 @@ const BANNED: &[(&str, &[&str], &str)] = &[
         "who embeds the library does not pay for the program",
     ),
     (
+        "steersman-examples",
+        &[
+            "clap",
+            "rusqlite",
+            "reqwest",
+            "steersman",
+            "steersman-adapters",
+        ],
+        "a service of an example knows no engine, no vendor and no program",
+    ),
+    (
         "steersman-cli",
         &[
             "steersman-testkit",

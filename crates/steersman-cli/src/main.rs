@@ -16,7 +16,6 @@ mod place;
 mod play;
 mod printer;
 mod prompt;
-mod service;
 mod step;
 mod store;
 mod story;

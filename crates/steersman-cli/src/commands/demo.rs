@@ -2,6 +2,7 @@
 //! and the session are separate processes, and the session is killed with SIGKILL.
 
 use crate::cli::Global;
+use crate::commands::example_service::left_out;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, typed};
@@ -53,6 +54,9 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
+    if !cfg!(feature = "examples") {
+        return Err(left_out());
+    }
     let stage = Stage::set(global, printer)?;
     let outcome = stage.play();
     // The folder held a definition, a script and the shop's book; the session stays in the store.
