@@ -74,6 +74,7 @@
 
 #![warn(missing_docs)]
 
+mod act;
 mod diff;
 mod error;
 mod event;
@@ -91,6 +92,7 @@ pub mod testing;
 mod tool;
 mod turn;
 
+pub use act::Act;
 pub use diff::{Both, Deed, Diff, First};
 pub use error::{DefinitionError, Error, ErrorKind};
 pub use event::{EventMessage, Sent, event_message};
@@ -118,6 +120,6 @@ pub use steersman_runtime::limiter::Limiters;
 pub use steersman_runtime::load::{Damage, Report as Verified};
 pub use steersman_runtime::pending::{PendingId, PendingKind};
 pub use steersman_runtime::rerun::{Diverged, People, Rerunned};
-pub use steersman_runtime::session::{Fork, Search};
+pub use steersman_runtime::session::{Fate, Fork, Receipt, Search};
 pub use steersman_runtime::step::{Go, Step, Steps, Stood};
 pub use steersman_runtime::store::{SessionInfo, SessionQuery};

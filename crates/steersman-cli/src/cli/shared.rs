@@ -29,7 +29,7 @@ pub(crate) struct Which {
 
 /// The person who acts on a session, and the way in which the session is driven.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Act {
+pub(crate) struct Acting {
     /// The role in which you act.
     #[arg(long = "as", value_name = "ROLE", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) role: Option<String>,

@@ -6,9 +6,8 @@ use crate::commands::branching::Spot;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, yellow};
 use crate::words::line as one_line;
-use steersman::runtime::branches::refusal;
+use steersman::Act;
 use steersman::runtime::engine::Inspection;
-use steersman::runtime::inbox::Message;
 use steersman_machine::interaction::Cause;
 
 pub(crate) const LISTED: &str = "Go on with what a branch came to";
@@ -37,16 +36,9 @@ pub(crate) async fn run(
             error.hint(format!("SESSION:BRANCH; it has: {}", names.join(", ")))
         });
     }
-    let message = Message::Adopt {
-        branch: spot.branch,
-        at: spot.line,
-    };
+    let act = Act::adopt(spot.branch, spot.line);
     let (target, name) = (&spot.target, &spot.name);
-    let reached = match refusal(&target.inspection, &message) {
-        None => target.reach(message, None, &args.own, printer).await,
-        Some(why) => Err(CommandError::usage(why)),
-    };
-    match reached {
+    match target.reach(act, &args.own, printer).await {
         Ok(Reached::Driven(play, ended, _)) => {
             printer.talk("");
             let done = again(&spot);

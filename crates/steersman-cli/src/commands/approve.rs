@@ -1,12 +1,12 @@
 //! `approve`: lets a held call run once, with exactly its arguments or with edited ones.
 
 use crate::asked;
-use crate::cli::{Act, Global};
-use crate::commands::act::{Target, role};
+use crate::cli::{Acting, Global};
+use crate::commands::act::{Target, by};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use crate::words;
-use steersman::runtime::inbox::Message;
+use steersman::Act;
 use steersman::runtime::pending::PendingKind;
 
 pub(crate) const LISTED: &str = "Let a held call run, with exactly its arguments";
@@ -25,7 +25,7 @@ pub(crate) struct ApproveArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     edit: Vec<String>,
     #[command(flatten)]
-    act: Act,
+    act: Acting,
 }
 
 /// Kinds of holds that `approve` ends.
@@ -61,13 +61,12 @@ pub(crate) async fn run(
             asked::approval(&args.session, pending)
         )));
     }
-    let edited = edited(&args.edit, &pending.edit)?;
-    let message = Message::Approve {
-        of: pending.id(),
-        by: role(&args.act),
-        args: edited.map(|e| e.to_string()),
+    let (of, by) = (pending.id(), by(&args.act));
+    let act = match edited(&args.edit, &pending.edit)? {
+        Some(edited) => Act::approve_edited(of, &edited, by),
+        None => Act::approve(of, by),
     };
-    target.deliver(message, None, &args.act.own, printer).await
+    target.deliver(act, &args.act.own, printer).await
 }
 
 fn edited(

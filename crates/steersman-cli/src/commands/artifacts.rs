@@ -1,7 +1,7 @@
 //! `artifacts`: lists, shows and saves the artifacts of a session.
 
-use crate::cli::{Act, Global};
-use crate::commands::act::{Reached, Target, role};
+use crate::cli::{Acting, Global};
+use crate::commands::act::{Reached, Target, by};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::{Printer, bold, dim, red};
@@ -10,8 +10,8 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use steersman::Act;
 use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
-use steersman::runtime::inbox::Message;
 use steersman::runtime::load::Load;
 use steersman_machine::artifact::is_from_outside;
 use steersman_machine::rating::{BEST, Rater, Rating};
@@ -41,7 +41,7 @@ pub(crate) struct ArtifactsArgs {
     #[arg(long, value_name = "TEXT", requires = "rate")]
     reason: Option<String>,
     #[command(flatten)]
-    act: Act,
+    act: Acting,
 }
 
 pub(crate) async fn run(
@@ -85,10 +85,11 @@ async fn rate(
     let snapshot = snapshot.map_or_else(Snapshot::empty, |branch| branch.snapshot.clone());
     let artifacts = Artifacts::new(target.place.store().clone(), snapshot, None);
     let version = artifacts.find(name, args.version).map_err(refused)?;
-    let (by, reason) = (role(&args.act), args.reason.as_deref());
-    let write = artifacts.rated(name, args.version, rating, reason, &by);
-    let message = Message::rating(&write.map_err(refused)?, by);
-    match target.reach(message, None, &args.act.own, printer).await? {
+    let (by, reason) = (by(&args.act), args.reason.as_deref());
+    let meant = (name, args.version);
+    let act = Act::rate_artifact(&artifacts, meant, rating, reason, by);
+    let act = act.map_err(refused)?;
+    match target.reach(act, &args.act.own, printer).await? {
         Reached::Driven(mut play, ..) => {
             play.let_go().await?;
         }

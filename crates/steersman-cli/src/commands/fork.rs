@@ -4,7 +4,7 @@ use crate::cli::{Global, Own};
 use crate::commands::branching::{Begun, Spot, branch_label, free};
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, typed};
-use steersman::runtime::inbox::Message;
+use steersman::{Act, Fork};
 
 pub(crate) const LISTED: &str =
     "Try something else from a line on, beside the session; dry unless --live";
@@ -34,14 +34,14 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let spot = Spot::find(&args.address, global, &args.own.drive).await?;
     free(&spot.target.inspection, args.label.as_deref())?;
-    let message = Message::Fork {
+    let act = Act::fork(Fork {
         branch: Some(spot.branch),
         at: spot.line,
         label: args.label.as_deref().map(Into::into),
         say: args.say.clone(),
         live: args.live,
-    };
-    let Some(begun) = Begun::reach(&spot, message, &args.own, printer).await? else {
+    });
+    let Some(begun) = Begun::reach(&spot, act, &args.own, printer).await? else {
         return Ok(Exit::Answered);
     };
     let (name, short) = (begun.name(), begun.short());

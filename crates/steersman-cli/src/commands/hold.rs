@@ -24,7 +24,7 @@ pub(crate) async fn run(
         Some(tool) => format!("release --tool {tool}"),
         None => "release".to_owned(),
     };
-    let wanted = Wanted::order(args.held.message(true), "held", Some(&end));
+    let wanted = Wanted::order(args.held.hold(), "held", Some(&end));
     let (which, own) = (&args.held.which, &args.held.act.own);
     wanted.carry_out(which, own, global, printer).await
 }

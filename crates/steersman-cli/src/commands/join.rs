@@ -5,7 +5,7 @@ use crate::commands::act::Target;
 use crate::error::{CommandError, Exit};
 use crate::place::branch_at;
 use crate::printer::Printer;
-use steersman::runtime::inbox::Message;
+use steersman::Act;
 
 pub(crate) const LISTED: &str = "Let a session hear what its branches came to";
 
@@ -54,7 +54,8 @@ pub(crate) async fn run(
             branches.push(id);
         }
     }
-    let then = args.then.as_deref().map(Into::into);
-    let message = Message::join(branches, &args.on, then, args.args.clone());
-    target.deliver(message, None, &args.own, printer).await
+    let then = args.then.as_deref();
+    let then = then.map(|tool| (tool, args.args.as_deref()));
+    let act = Act::join(branches, &args.on, then);
+    target.deliver(act, &args.own, printer).await
 }

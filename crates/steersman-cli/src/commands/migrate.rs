@@ -12,8 +12,8 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use steersman::runtime::bind;
-use steersman::runtime::inbox::Message;
 use steersman::runtime::store::SessionInfo;
+use steersman::{Act, By};
 use steersman_machine::ids::Name;
 
 pub(crate) const LISTED: &str = "Bind values of `config` anew, in sessions that match";
@@ -51,13 +51,10 @@ pub(crate) async fn run(
     }
     place.close();
     let wanted = Wanted::order(
-        Message::Rebind {
-            config: config
-                .into_iter()
-                .map(|(name, value)| (name, value.to_string()))
-                .collect(),
-            by: args.role.as_deref().unwrap_or("user").into(),
-        },
+        Act::rebind(
+            config.iter().map(|(name, value)| (&**name, value)),
+            args.role.as_deref().map_or_else(By::user, By::role),
+        ),
         "rebound",
         None,
     );

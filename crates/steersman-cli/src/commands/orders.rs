@@ -1,8 +1,8 @@
 //! Shared by `cancel`, `pause`, `resume`, `hold`, `release`, `retry` and `migrate`: orders for one session, or for all that
 //! match.
 
-use crate::cli::{Act, Drive, Global, Own, Which};
-use crate::commands::act::{Reached, Target, elsewhere, role};
+use crate::cli::{Acting, Drive, Global, Own, Which};
+use crate::commands::act::{Reached, Target, by, elsewhere};
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
@@ -14,8 +14,8 @@ use crate::words::{count, filter};
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 use std::sync::Arc;
+use steersman::Act;
 use steersman::runtime::engine::EngineError;
-use steersman::runtime::inbox::Message;
 use steersman::runtime::session::{Fate, Settled};
 use steersman::runtime::store::{SessionInfo, StoreError};
 
@@ -31,23 +31,22 @@ pub(crate) struct Held {
     #[arg(long, value_name = "TOOL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) tool: Option<String>,
     #[command(flatten)]
-    pub(crate) act: Act,
+    pub(crate) act: Acting,
 }
 
 impl Held {
-    /// Returns the message that holds the tool or releases it.
-    pub(crate) fn message(&self, held: bool) -> Message {
-        Message::Hold {
-            tool: self.tool.as_deref().map(Into::into),
-            held,
-            by: role(&self.act),
-        }
+    pub(crate) fn hold(&self) -> Act {
+        Act::hold(self.tool.as_deref(), by(&self.act))
+    }
+
+    pub(crate) fn release(&self) -> Act {
+        Act::release(self.tool.as_deref(), by(&self.act))
     }
 }
 
 /// An order for sessions.
 pub(crate) struct Wanted {
-    message: Message,
+    act: Act,
     /// The word for a session that took the order, for lists.
     word: &'static str,
     /// True if the session is driven afterwards.
@@ -103,9 +102,9 @@ impl Outcome {
 
 impl Wanted {
     /// Creates an order that takes effect immediately and begins nothing.
-    pub(crate) fn order(message: Message, word: &'static str, end: Option<&str>) -> Self {
+    pub(crate) fn order(act: Act, word: &'static str, end: Option<&str>) -> Self {
         Self {
-            message,
+            act,
             word,
             goes_on: false,
             end: end.map(str::to_owned),
@@ -113,9 +112,9 @@ impl Wanted {
     }
 
     /// Creates an order after which the session is driven.
-    pub(crate) fn drives(message: Message, word: &'static str) -> Self {
+    pub(crate) fn drives(act: Act, word: &'static str) -> Self {
         Self {
-            message,
+            act,
             word,
             goes_on: true,
             end: None,
@@ -143,9 +142,7 @@ impl Wanted {
         printer: &Printer,
     ) -> Result<Exit, CommandError> {
         if self.goes_on {
-            return target
-                .deliver(self.message.clone(), None, own, printer)
-                .await;
+            return target.deliver(self.act.clone(), own, printer).await;
         }
         let (place, info) = (&target.place, &target.inspection.info);
         let outcome = self.ordered(place, info, own).await?;
@@ -172,12 +169,12 @@ impl Wanted {
         info: &SessionInfo,
         own: &Own,
     ) -> Result<Outcome, CommandError> {
-        let message = self.message.clone();
+        let act = self.act.clone();
         if own.no_run {
-            place.engine().deliver(&info.id, message).await?;
+            place.steersman.deliver(&info.id, act).await?;
             return Ok(Outcome::in_inbox());
         }
-        let receipt = place.engine().order(&info.id, message).await?;
+        let receipt = place.steersman.order(&info.id, act).await?;
         Ok(match receipt.fate {
             Fate::Taken(_) | Fate::Known => Outcome::new("taken", self.word),
             Fate::Refused(why) => Outcome::refused(why),
@@ -281,8 +278,8 @@ impl Wanted {
         info: &SessionInfo,
         own: &Own,
     ) -> Result<Outcome, CommandError> {
-        let message = self.message.clone();
-        let receipt = place.engine().deliver(&info.id, message).await?;
+        let act = self.act.clone();
+        let receipt = place.steersman.deliver(&info.id, act).await?;
         if own.no_run {
             return Ok(Outcome::in_inbox());
         }

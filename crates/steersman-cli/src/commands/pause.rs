@@ -4,7 +4,7 @@ use crate::cli::{Global, Own, Which};
 use crate::commands::orders::Wanted;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
-use steersman::runtime::inbox::Message;
+use steersman::Act;
 
 pub(crate) const LISTED: &str = "Let nothing new begin in a session, or in all that match";
 
@@ -22,7 +22,7 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let begins = Wanted::order(Message::Pause(true), "paused", Some("resume"));
+    let begins = Wanted::order(Act::pause(), "paused", Some("resume"));
     let (which, own) = (&args.which, &args.own);
     begins.carry_out(which, own, global, printer).await
 }

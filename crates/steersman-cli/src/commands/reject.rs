@@ -1,10 +1,10 @@
 //! `reject`: prevents a held call from running.
 
-use crate::cli::{Act, Global};
-use crate::commands::act::{Target, role};
+use crate::cli::{Acting, Global};
+use crate::commands::act::{Target, by};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
-use steersman::runtime::inbox::Message;
+use steersman::Act;
 use steersman::runtime::pending::PendingKind;
 
 pub(crate) const LISTED: &str = "Keep a held call from running";
@@ -20,7 +20,7 @@ pub(crate) struct RejectArgs {
     #[arg(long, value_name = "TEXT")]
     say: Option<String>,
     #[command(flatten)]
-    act: Act,
+    act: Acting,
 }
 
 /// Kinds of holds that a person can reject.
@@ -37,10 +37,6 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target.pending(args.effect.as_deref(), HELD, "approval", &args.act)?;
-    let message = Message::Reject {
-        of: pending.id(),
-        by: role(&args.act),
-        reason: args.say,
-    };
-    target.deliver(message, None, &args.act.own, printer).await
+    let act = Act::reject(pending.id(), args.say.as_deref(), by(&args.act));
+    target.deliver(act, &args.act.own, printer).await
 }

@@ -19,7 +19,7 @@ pub(crate) async fn run(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let wanted = Wanted::drives(args.held.message(false), "released");
+    let wanted = Wanted::drives(args.held.release(), "released");
     let (which, own) = (&args.held.which, &args.held.act.own);
     wanted.carry_out(which, own, global, printer).await
 }

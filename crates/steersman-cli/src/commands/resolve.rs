@@ -1,13 +1,13 @@
 //! `resolve`: reports the outcome of an effect in doubt.
 
-use crate::cli::{Act, Global};
-use crate::commands::act::{Target, role};
+use crate::cli::{Acting, Global};
+use crate::commands::act::{Target, by};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use crate::words;
-use steersman::runtime::inbox::{Message, Resolution};
 use steersman::runtime::ledger::Record;
 use steersman::runtime::pending::{PendingId, PendingKind};
+use steersman::{Act, Resolution};
 use steersman_machine::ids::Id;
 
 pub(crate) const LISTED: &str = "Say what became of an effect that is in doubt";
@@ -30,7 +30,7 @@ pub(crate) struct ResolveArgs {
     #[arg(long, group = "what")]
     fail: bool,
     #[command(flatten)]
-    act: Act,
+    act: Acting,
 }
 
 pub(crate) async fn run(
@@ -70,19 +70,9 @@ pub(crate) async fn run(
     };
     let as_role = args.act.role.as_deref();
     let as_role = as_role.map_or_else(String::new, |role| format!(" --as {}", words::quoted(role)));
-    let message = Message::Resolve {
-        of: meant,
-        by: role(&args.act),
-        how,
-    };
-    let said = matches!(
-        message,
-        Message::Resolve {
-            how: Resolution::Done { .. },
-            ..
-        }
-    );
-    let delivered = target.deliver(message, None, &args.act.own, printer).await;
+    let said = matches!(how, Resolution::Done { .. });
+    let act = Act::resolve(meant, how, by(&args.act));
+    let delivered = target.deliver(act, &args.act.own, printer).await;
     delivered.map_err(|error| match error.exit {
         Exit::Usage if said => error.hint(format!(
             "say what the tool would have answered, as JSON: steersman resolve {} {meant}{as_role} --done='{{\"id\": \"4711\"}}'",

@@ -4,7 +4,7 @@ use crate::cli::{Global, Own, Which};
 use crate::commands::orders::Wanted;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
-use steersman::runtime::inbox::Message;
+use steersman::{Act, By};
 use steersman_machine::ids::Id;
 
 pub(crate) const LISTED: &str = "Try again what failed";
@@ -32,11 +32,8 @@ pub(crate) async fn run(
                 .hint("an effect is named as `steersman effects` shows it: 21.1")
         })
     });
-    let message = Message::Retry {
-        effect: effect.transpose()?,
-        by: "user".into(),
-    };
-    let wanted = Wanted::drives(message, "tried again");
+    let act = Act::retry(effect.transpose()?, By::user());
+    let wanted = Wanted::drives(act, "tried again");
     let (which, own) = (&args.which, &args.own);
     wanted.carry_out(which, own, global, printer).await
 }

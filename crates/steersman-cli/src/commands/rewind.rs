@@ -4,7 +4,7 @@ use crate::cli::{Global, Own};
 use crate::commands::branching::{Begun, Spot, branch_label};
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, typed, yellow};
-use steersman::runtime::inbox::Message;
+use steersman::Act;
 
 pub(crate) const LISTED: &str = "Go back to a line; what came after stays readable";
 
@@ -37,13 +37,9 @@ pub(crate) async fn run(
             )),
         );
     };
-    let message = Message::Rewind {
-        branch: Some(spot.branch),
-        at: line,
-        label: args.label.as_deref().map(Into::into),
-        say: args.say.clone(),
-    };
-    let Some(begun) = Begun::reach(&spot, message, &args.own, printer).await? else {
+    let (label, say) = (args.label.as_deref(), args.say.as_deref());
+    let act = Act::rewind(Some(spot.branch), line, label, say);
+    let Some(begun) = Begun::reach(&spot, act, &args.own, printer).await? else {
         return Ok(Exit::Answered);
     };
     let (name, short) = (begun.name(), begun.short());

@@ -16,11 +16,10 @@ use serde_json::Value as Json;
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::Instant;
-use steersman::StartOptions;
-use steersman::runtime::inbox::{Message, Resolution};
 use steersman::runtime::pending::{Pending, PendingKind};
-use steersman::runtime::session::{Fate, Receipt, Session, Settled};
+use steersman::runtime::session::Settled;
 use steersman::runtime::store::MAX_VALUE;
+use steersman::{Act, By, Error, Resolution, Session, StartOptions};
 use steersman_machine::ids::Line;
 
 pub(crate) const LISTED: &str = "Talk to a definition, or go on with a session";
@@ -117,11 +116,10 @@ pub(crate) async fn run(
     } else {
         place.steersman.start_with(&network, options).await?
     };
-    let session = session.driven().clone();
     let mut play = Play::new(
         &place,
         printer,
-        session,
+        session.driven(),
         leaving,
         Line::NONE,
         None,
@@ -132,7 +130,7 @@ pub(crate) async fn run(
     converse(
         &place,
         printer,
-        &mut play,
+        (&mut play, &session),
         input.is_some() || !printer.can_ask(),
     )
     .await?
@@ -169,11 +167,10 @@ async fn resume(
     } else {
         place.steersman.session(&info.id).await?
     };
-    let session = session.driven().clone();
     let mut play = Play::new(
         &place,
         printer,
-        session,
+        session.driven(),
         leaving,
         info.head,
         Some(began),
@@ -184,22 +181,16 @@ async fn resume(
         play.keys = Some(Keys::new(printer));
         // A person who steps through the lines sees everything that begins, so the pause can end.
         if is_paused {
-            taken(play.session.resume().await?)?;
+            session.resume().await?;
         }
     }
     if let Some(input) = &input {
-        let said = Message::Say {
-            text: input.clone(),
-            to: None,
-            by: None,
-            branch: None,
-        };
-        taken(play.session.send_with(said, &contents).await?)?;
+        session.say_with(input, &contents).await?;
     }
     converse(
         &place,
         printer,
-        &mut play,
+        (&mut play, &session),
         input.is_some() || !printer.can_ask(),
     )
     .await?
@@ -246,7 +237,7 @@ impl Over {
 async fn converse(
     place: &Place,
     printer: &Printer,
-    play: &mut Play<'_>,
+    (play, session): (&mut Play<'_>, &Session),
     once: bool,
 ) -> Result<Over, CommandError> {
     let mut prompt = Prompt::default();
@@ -271,7 +262,7 @@ async fn converse(
                 };
                 match typed {
                     Typed::Line(text) if text.trim().is_empty() => {}
-                    Typed::Line(text) => taken(play.session.say(&text).await?)?,
+                    Typed::Line(text) => session.say(&text).await?,
                     Typed::Left => return Ok(Over::Left),
                 }
             }
@@ -285,14 +276,13 @@ async fn converse(
                     for row in asked::frame(pending, place.now()) {
                         printer.talk(row);
                     }
-                    let session = play.session.clone();
                     acted |= tokio::select! {
                         biased;
                         () = play.told_to_leave() => {
                             prompt.give_back(printer);
                             return Ok(Over::Left);
                         }
-                        acted = ask(&mut prompt, printer, &session, pending) => acted?,
+                        acted = ask(&mut prompt, printer, session, pending) => acted?,
                     };
                 }
                 if !acted {
@@ -318,8 +308,7 @@ async fn ask(
     session: &Session,
     pending: &Pending,
 ) -> Result<bool, CommandError> {
-    let by = "user";
-    let of = pending.id();
+    let (of, by) = (pending.id(), By::user());
     let question = match pending.kind {
         PendingKind::Approval if !pending.edit.is_empty() => {
             "  [a]pprove  [r]eject  [e]dit  [l]ater > "
@@ -341,7 +330,7 @@ async fn ask(
     if pending.kind == PendingKind::Input {
         return match prompt.hidden(question).await? {
             Typed::Line(text) if !text.is_empty() => {
-                taken(session.answer(of, &text, by).await?)?;
+                session.answer(of, &text, by).await?;
                 Ok(true)
             }
             Typed::Line(_) | Typed::Left => Ok(false),
@@ -352,45 +341,45 @@ async fn ask(
             return Ok(false);
         };
         let typed = typed.trim();
-        let receipt = match (pending.kind, typed) {
+        let by = by.clone();
+        let acted = match (pending.kind, typed) {
             (PendingKind::Question, "") => return Ok(false),
-            (PendingKind::Question, text) => session.answer(of, text, by).await?,
+            (PendingKind::Question, text) => session.answer(of, text, by).await,
             (_, "l" | "later" | "") => return Ok(false),
             (PendingKind::Doubt, "d") => {
                 let Some(result) = gave(prompt, pending).await? else {
                     return Ok(false);
                 };
-                session.resolve(of, Resolution::Done { result }, by).await?
+                session.resolve(of, Resolution::Done { result }, by).await
             }
-            (PendingKind::Doubt, "n") => session.resolve(of, Resolution::NotPerformed, by).await?,
-            (PendingKind::Doubt, "k") => session.resolve(of, Resolution::Fail, by).await?,
+            (PendingKind::Doubt, "n") => session.resolve(of, Resolution::NotPerformed, by).await,
+            (PendingKind::Doubt, "k") => session.resolve(of, Resolution::Fail, by).await,
             (
                 PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget,
                 "a" | "approve",
-            ) => session.approve(of, by).await?,
+            ) => session.approve(of, by).await,
             (PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget, "r" | "reject") => {
                 let Typed::Line(reason) = prompt.line("  why > ").await? else {
                     return Ok(false);
                 };
                 let reason = Some(reason.trim()).filter(|r| !r.is_empty());
-                session.reject(of, reason, by).await?
+                session.act(Act::reject(of, reason, by)).await
             }
             (PendingKind::Approval, "e" | "edit") if !pending.edit.is_empty() => {
                 let Some(args) = edited(prompt, pending).await? else {
                     return Ok(false);
                 };
-                session.approve_edited(of, &args, by).await?
+                session.approve_edited(of, &args, by).await
             }
             _ => {
                 printer.talk(yellow("  one of the letters, please"));
                 continue;
             }
         };
-        if let Fate::Refused(why) = &receipt.fate {
-            printer.talk(yellow(&format!("  refused: {why}")));
-            continue;
+        match acted {
+            Err(Error::Refused(why)) => printer.talk(yellow(&format!("  refused: {why}"))),
+            acted => return Ok(acted.map(|()| true)?),
         }
-        return Ok(true);
     }
 }
 
@@ -429,14 +418,6 @@ async fn edited(prompt: &mut Prompt, pending: &Pending) -> Result<Option<Json>, 
         }
     }
     Ok(Some(Json::Object(new)))
-}
-
-/// Converts a refusal into an error.
-pub(crate) fn taken(receipt: Receipt) -> Result<(), CommandError> {
-    match receipt.fate {
-        Fate::Refused(why) => Err(CommandError::usage(why)),
-        Fate::Taken(_) | Fate::Waits(_) | Fate::Known | Fate::Lies => Ok(()),
-    }
 }
 
 impl Play<'_> {

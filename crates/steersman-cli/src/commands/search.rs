@@ -10,10 +10,9 @@ use crate::printer::{Printer, bold, dim, green, yellow};
 use crate::words::{self, count};
 use serde_json::{Map, Value as Json, json};
 use steersman::machine::search::{MOST, Method, Node, Plan, Score, Scorer, Seen, Tree, seen};
-use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::Inspection;
-use steersman::runtime::inbox::Message;
 use steersman::runtime::ledger;
+use steersman::{Act, Search};
 use steersman_machine::commit::Want;
 use steersman_machine::effect::{Offered, Opened, Said};
 use steersman_machine::ids::{Id, Line};
@@ -102,8 +101,8 @@ pub(crate) async fn run(
         if searches.all(|(_, search)| search.over.is_some()) {
             return Err(CommandError::usage("nothing is being searched"));
         }
-        let message = Message::StopSearch(None);
-        return match target.reach(message, None, &args.own, printer).await? {
+        let act = Act::stop_search(None);
+        return match target.reach(act, &args.own, printer).await? {
             Reached::Driven(mut play, _, _) => {
                 play.let_go().await?;
                 let id = &target.inspection.info.id;
@@ -115,13 +114,13 @@ pub(crate) async fn run(
     let network = target.inspection.network.as_ref();
     let network = network.ok_or_else(|| CommandError::usage("this session has not begun"))?;
     let plan = plan(&args, network, &spot).await?;
-    let message = Message::Search {
+    let act = Act::search(Search {
         branch: Some(spot.branch),
         at: spot.line,
         say: args.say.clone(),
-        plan: plan.to_json().to_string(),
-    };
-    let (line, interrupted) = match target.reach(message, None, &args.own, printer).await? {
+        plan,
+    });
+    let (line, interrupted) = match target.reach(act, &args.own, printer).await? {
         Reached::Driven(mut play, ended, Some(line)) => {
             let is_over = play.let_go().await?;
             (line, !is_over || matches!(ended, Ended::Interrupted))
@@ -206,15 +205,8 @@ async fn adopt(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let target = Target::find(short, global, &args.own.drive).await?;
-    let message = Message::Adopt {
-        branch,
-        at: Some(at),
-    };
-    let reached = match refusal(&target.inspection, &message) {
-        None => target.reach(message, None, &args.own, printer).await,
-        Some(why) => Err(CommandError::usage(why)),
-    };
-    match reached {
+    let act = Act::adopt(branch, Some(at));
+    match target.reach(act, &args.own, printer).await {
         Ok(Reached::Driven(play, ended, _)) => play.report(ended).await,
         Ok(other) => target.noted(&other, printer).await,
         Err(error) if error.exit == Exit::Usage => Err(error.hint(format!(

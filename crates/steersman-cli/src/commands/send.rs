@@ -1,8 +1,8 @@
 //! `send`: sends a message to a session, or an event to a session or a network.
 
 use crate::attach;
-use crate::cli::{Act, Global};
-use crate::commands::act::{Target, is_plain};
+use crate::cli::{Acting, Global};
+use crate::commands::act::{Reached, Target, is_plain};
 use crate::commands::run::standard_input;
 use crate::commands::{changed, check, pending};
 use crate::error::{CommandError, Exit};
@@ -10,11 +10,9 @@ use crate::place::Place;
 use crate::printer::{Printer, here};
 use serde_json::{Value as Json, json};
 use std::path::Path;
-use steersman::Sent;
-use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::PendingKind;
-use steersman::runtime::store::SessionQuery;
-use steersman::runtime::store::bounds;
+use steersman::runtime::store::{SessionQuery, bounds};
+use steersman::{Act, By, Sent};
 
 pub(crate) const LISTED: &str = "Send a message to a session, or an event to a network";
 
@@ -38,7 +36,7 @@ pub(crate) struct SendArgs {
     #[arg(long, value_parser = message_id)]
     id: Option<String>,
     #[command(flatten)]
-    act: Act,
+    act: Acting,
 }
 
 pub(crate) async fn run(
@@ -71,21 +69,27 @@ pub(crate) async fn run(
     let rebind = format!("`steersman run --resume {short} --rebind`");
     changed::tell(&target.place, &target.inspection, &here(&rebind), printer);
     let branch = target.branch().map(|branch| branch.id);
-    let by = args.act.role.as_deref().map(Into::into);
-    let message = if args.interrupt {
-        Message::Interrupt { text, by, branch }
+    let by = args.act.role.as_deref().map(By::role);
+    let mut act = if args.interrupt {
+        Act::interrupt(&text, by, branch)
     } else {
-        Message::Say {
-            text,
-            to: None,
-            by,
-            branch,
-        }
+        Act::say(&text, by, branch)
     };
-    let id = args.id.as_deref().map(Into::into);
-    target.place.engine().keep(&contents).await?;
-    let message = message.with(&contents);
-    target.deliver(message, id, &args.act.own, printer).await
+    if let Some(id) = &args.id {
+        act = act.with_id(id);
+    }
+    let act = act.with_files(&contents);
+    let reached = target.reach(act, &args.act.own, printer).await?;
+    let waits = matches!(reached, Reached::Waits(_));
+    let exit = target.report(reached, printer).await?;
+    if waits && !args.interrupt && contents.is_empty() {
+        let name = target.name().await?;
+        printer.next(
+            format!("steersman send {name} --interrupt \"...\""),
+            "is heard at once, and cancels what is open",
+        );
+    }
+    Ok(exit)
 }
 
 async fn send_event(
@@ -129,11 +133,11 @@ async fn send_event(
         CommandError::usage("this session was never begun: no definition says what its events are")
     })?;
     let event = steersman::event_message(network, event, &fields)?;
-    let id = args.id.as_deref().map_or(event.id, Into::into);
-    target.place.engine().keep(&event.contents).await?;
-    target
-        .deliver(event.message, Some(id), &args.act.own, printer)
-        .await
+    let mut act = Act::event(event);
+    if let Some(id) = &args.id {
+        act = act.with_id(id);
+    }
+    target.deliver(act, &args.act.own, printer).await
 }
 
 async fn to_network(
