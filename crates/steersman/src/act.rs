@@ -3,9 +3,9 @@
 use crate::session::By;
 use crate::{Error, EventMessage, Steersman};
 use std::fmt;
-use steersman_machine::artifact::Content;
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::join::JoinOn;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::view::artifact::Content;
 use steersman_runtime::artifact::{ArtifactError, Artifacts};
 use steersman_runtime::engine::{Engine, Inspection};
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution, random_id};

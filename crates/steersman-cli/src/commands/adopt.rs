@@ -8,7 +8,7 @@ use crate::printer::{Printer, yellow};
 use crate::words::line as one_line;
 use steersman::Act;
 use steersman::runtime::engine::Inspection;
-use steersman_machine::interaction::Cause;
+use steersman_machine::stored::interaction::Cause;
 
 pub(crate) const LISTED: &str = "Go on with what a branch came to";
 

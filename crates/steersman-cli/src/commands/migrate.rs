@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use steersman::runtime::bind;
 use steersman::runtime::store::SessionInfo;
 use steersman::{Act, By};
-use steersman_machine::ids::Name;
+use steersman_machine::stored::ids::Name;
 
 pub(crate) const LISTED: &str = "Bind values of `config` anew, in sessions that match";
 

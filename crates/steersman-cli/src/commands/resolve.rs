@@ -8,7 +8,7 @@ use crate::words;
 use steersman::runtime::ledger::Record;
 use steersman::runtime::pending::{PendingId, PendingKind};
 use steersman::{Act, Resolution};
-use steersman_machine::ids::Id;
+use steersman_machine::stored::ids::Id;
 
 pub(crate) const LISTED: &str = "Say what became of an effect that is in doubt";
 

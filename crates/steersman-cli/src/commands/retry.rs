@@ -5,7 +5,7 @@ use crate::commands::orders::Wanted;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use steersman::{Act, By};
-use steersman_machine::ids::Id;
+use steersman_machine::stored::ids::Id;
 
 pub(crate) const LISTED: &str = "Try again what failed";
 

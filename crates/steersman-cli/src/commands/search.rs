@@ -4,21 +4,22 @@ use crate::cli::{Global, Own};
 use crate::commands::act::{Reached, Target};
 use crate::commands::branching::Spot;
 use crate::error::{CommandError, Exit};
-use crate::log::read;
 use crate::play::Ended;
 use crate::printer::{Printer, bold, dim, green, yellow};
 use crate::words::{self, count};
 use serde_json::{Map, Value as Json, json};
-use steersman::machine::search::{MOST, Method, Node, Plan, Score, Scorer, Seen, Tree, seen};
+use steersman::machine::network::search::{MOST, Method, Plan, Scorer};
+use steersman::machine::search::{Node, Score, Seen, Tree, seen};
 use steersman::runtime::engine::Inspection;
 use steersman::runtime::ledger;
 use steersman::{Act, Search};
-use steersman_machine::commit::Want;
-use steersman_machine::effect::{Offered, Opened, Said};
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Cause;
 use steersman_machine::network::Network;
-use steersman_machine::tick::{Cx, tick};
+use steersman_machine::stored::commit::Want;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::Cause;
+use steersman_machine::tick::effect::{Offered, Opened, Said};
+use steersman_machine::tick::tick;
+use steersman_machine::view::Cx;
 
 pub(crate) const LISTED: &str =
     "Try branches from a line on, judge them, and show the tree; dry unless --live";
@@ -268,7 +269,7 @@ async fn declared(
     let snapshot = match spot.line {
         None => branch.map(|b| b.snapshot.clone()),
         Some(line) => {
-            let log = read(&spot.target.place, &inspection.info.id).await?;
+            let log = spot.target.place.log(&inspection.info.id).await?;
             Some(log.snapshot(line))
         }
     };
