@@ -23,8 +23,9 @@ use super::lower::Lowered;
 use super::source::{Sources, Span};
 use above::Above;
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::ids::Name;
-use steersman_machine::network::{Does, Type};
+use steersman_machine::network::Does;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::types::Type;
 
 /// Maps each name to the names that it leads to directly.
 pub(crate) fn leads(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {

@@ -34,7 +34,7 @@ pub(crate) mod tool;
 
 use super::source::{Kind, Node, Span, Value};
 use kinds::{Any, Flag, List, Map, Millis, Path, Read, Real, Template, Text, Type, Word, words};
-use steersman_machine::interaction::{Class, Reduce};
+use steersman_machine::stored::interaction::{Class, Reduce};
 
 /// The keys of a section.
 #[derive(Debug)]

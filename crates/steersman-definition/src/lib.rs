@@ -36,9 +36,9 @@ pub use source::{Files, Node};
 use source::Sources;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::ids::Digest;
 use steersman_machine::network::Network;
-use steersman_machine::search::{Plan, Scorer};
+use steersman_machine::network::search::{Plan, Scorer};
+use steersman_machine::stored::ids::Digest;
 
 /// Compiles a definition. Returns the network if there is no error, and all diagnostics.
 pub fn compile(files: &Files) -> (Option<Network>, Vec<Diagnostic>) {

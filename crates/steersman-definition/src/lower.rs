@@ -29,9 +29,10 @@ use super::source::{Files, Kind, Node, Scalar, Sources, Span, Style, Value};
 use super::test::Test;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::Name;
-use steersman_machine::network::{BuiltIn, Network};
+use steersman_machine::network::Network;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::{Expr, Template};
 
 /// Result of lowering.
 pub(crate) struct Lowered {
@@ -462,5 +463,6 @@ fn always() -> Expr {
 fn is_meant(node: &Node, key: &str) -> bool {
     let mut written = node.entries().iter();
     node.get(key).is_some()
-        || written.any(|(name, _)| steersman_machine::near::near(&name.name, [key]).is_some())
+        || written
+            .any(|(name, _)| steersman_machine::values::near::near(&name.name, [key]).is_some())
 }

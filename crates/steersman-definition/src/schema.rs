@@ -157,7 +157,7 @@ pub fn reference() -> String {
     text.push_str(
         "\n## Sentences\n\nKeys of `texts`. What stands in `{{ }}` is filled in, and nothing else can be.\n\n| key | built in | who reads it |\n|---|---|---|\n",
     );
-    for sentence in steersman_machine::texts::ALL {
+    for sentence in steersman_machine::network::texts::ALL {
         let _ = writeln!(
             text,
             "| `{}` | {} | {} |",

@@ -5,7 +5,7 @@ use super::diagnostic::Diagnostic;
 use super::keys::kinds::{Millis, Money, Read, Size, Valued, Words};
 use super::keys::{LongType, Section, ShortType, Table, Ty, is_name};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
-use steersman_machine::rate::Rate;
+use steersman_machine::values::rate::Rate;
 
 /// Number of faults of one file after which its values are no longer checked.
 const MOST: usize = 200;

@@ -7,10 +7,11 @@ use super::super::lower::{Sort, constant_misfit};
 use super::super::source::{Key, Span};
 use super::Check;
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::{Class, Reduce};
-use steersman_machine::network::{AgentDef, Does, Offer, OnDoubt, Parameters, Provider, Source};
-use steersman_machine::price::Price;
+use steersman_machine::network::{AgentDef, Does, Offer, OnDoubt, Provider, Source};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::{Class, Reduce};
+use steersman_machine::values::price::Price;
+use steersman_machine::values::types::Parameters;
 
 impl Check<'_> {
     pub(super) fn effects(&mut self, whole: bool) {

@@ -6,8 +6,8 @@ use super::super::site::Scope;
 use super::super::source::Span;
 use super::Check;
 use super::names::Root;
-use steersman_machine::ids::Name;
-use steersman_machine::network::{Parameters, Type, TypeKind};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::types::{Parameters, Type, TypeKind};
 
 impl Check<'_> {
     pub(super) fn filled(&mut self) {

@@ -6,11 +6,11 @@ use super::super::keys::kinds::each;
 use super::super::source::{Key, Span};
 use super::Check;
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::ids::Name;
 use steersman_machine::network::{
     AgentDef, ExitsWhen, FINISH, Mode, ModeExit, ModelAgent, Modes, Network, Offer, Source,
     ToolChoice,
 };
+use steersman_machine::stored::ids::Name;
 
 /// The modes that a model's tools may switch to.
 enum Said {

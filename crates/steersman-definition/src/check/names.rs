@@ -6,8 +6,8 @@ use super::super::site::{Args, Scope};
 use super::super::source::Span;
 use super::Check;
 use super::kind::{Kind, Known};
-use steersman_machine::ids::Name;
-use steersman_machine::network::Parameters;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::types::Parameters;
 
 /// Root names that can be used at every site of a session.
 const EVERYWHERE: [&str; 8] = [

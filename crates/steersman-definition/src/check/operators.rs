@@ -4,7 +4,8 @@ use super::super::diagnostic::Diagnostic;
 use super::super::shape::{list_of, with_article};
 use super::kind::{Family, Kind, Known};
 use super::types::{Facts, Walker};
-use steersman_machine::expression::ast::{self, BinaryOp, CompareOp, Node, NodeKind};
+use steersman_machine::values::expression::ast;
+use steersman_machine::values::expression::ast::{BinaryOp, CompareOp, Node, NodeKind};
 
 /// The reason given when values of unlike kinds are compared for equality.
 const NEVER_EQUAL: &str = "unlike kinds are never equal";

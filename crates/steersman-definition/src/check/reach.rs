@@ -7,9 +7,9 @@ use super::super::source::Span;
 use super::Check;
 use super::above::Circles;
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::ids::Name;
+use steersman_machine::network::search::Scorer;
 use steersman_machine::network::{Approve, Offer, OnDoubt, Source, Then, ToolDef};
-use steersman_machine::search::Scorer;
+use steersman_machine::stored::ids::Name;
 
 /// Returns the tools, agents and people that a tool leads to.
 fn led_to(tool: &ToolDef) -> Vec<&Name> {

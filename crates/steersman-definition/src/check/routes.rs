@@ -6,10 +6,10 @@ use super::super::keys::route;
 use super::Check;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
-use steersman_machine::expression::ast::{Node as Ast, NodeKind};
-use steersman_machine::expression::{Expr, Names};
-use steersman_machine::ids::Name;
 use steersman_machine::network::{Desk, Does, ExitCause, ExitTo, Graph, RouteBy};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::ast::{Node as Ast, NodeKind};
+use steersman_machine::values::expression::{Expr, Names};
 
 impl Check<'_> {
     pub(super) fn routes(&mut self) {

@@ -2,9 +2,9 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::Check;
-use steersman_machine::interaction::Class;
+use steersman_machine::network::search::answers;
 use steersman_machine::network::{Does, Offer};
-use steersman_machine::search::answers;
+use steersman_machine::stored::interaction::Class;
 
 impl Check<'_> {
     /// Reports judges that change the world, give no answer of their own, or have no model.

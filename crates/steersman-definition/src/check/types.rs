@@ -11,9 +11,12 @@ use super::Check;
 use super::kind::{Family, Kind, Known};
 use super::names::Root;
 use std::collections::BTreeSet;
-use steersman_machine::expression::ast::{self, CompareOp, Node, NodeKind, Stmt, StmtKind, Target};
-use steersman_machine::ids::Name;
-use steersman_machine::network::Type;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::ast;
+use steersman_machine::values::expression::ast::{
+    CompareOp, Node, NodeKind, Stmt, StmtKind, Target,
+};
+use steersman_machine::values::types::Type;
 
 /// Paths that are known not to be none.
 pub(super) type Facts = BTreeSet<String>;

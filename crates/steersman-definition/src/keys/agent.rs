@@ -8,8 +8,10 @@ use super::route::Route;
 use super::section;
 use super::tool::{Approve, Requires};
 use crate::source::Node;
-use steersman_machine::network::{self, Limits as Usual, OnLimit, Part, Per, Turns};
-use steersman_machine::search::{BRANCHES, DEPTH, Method};
+use steersman_machine::network;
+use steersman_machine::network::search::{BRANCHES, DEPTH, Method};
+use steersman_machine::network::{Limits as Usual, OnLimit, Part, Turns};
+use steersman_machine::stored::commit::Period;
 
 words! {
     /// Scope of an agent that is called again.
@@ -29,7 +31,7 @@ words! {
     Turns: Dialogue = "dialogue", Task = "task", Once = "once";
     Method: BestOf = Self::BestOf.word(), Beam = Self::Beam.word(), Rollouts = Self::Rollouts.word(), Mcts = Self::Mcts.word();
     Part: System = "system", Tools = "tools", History = "history", Now = "now";
-    Per: Answer = "answer", Task = "task", Session = "session";
+    Period: Answer = "answer", Task = "task", Session = "session";
     OnLimit: Answer = "answer", Fail = "fail", Finish = "finish", Ask = "ask";
 }
 
@@ -249,7 +251,7 @@ section! {
     /// A limit.
     Limit<'a>: "Limit", "a limit", short [Whole<'a, 1>, Long<Self>] max {
         max: Whole<'a, 1>, required "At most.";
-        per: Word<'a, Per> | "as in Limits",
+        per: Word<'a, Period> | "as in Limits",
             "Counted since the message that is being answered, the call that is being served (at the root: as `session`), or the agent's start.";
         on_limit: Word<'a, OnLimit> | "as in Limits",
             "`answer`: one last model call with tools off (a routed root fails); `fail`; `finish`: ends with what it has; `ask`: a person may allow as much again from there.";
@@ -271,7 +273,7 @@ section! {
     /// A limit whose maximum is a duration.
     TimeLimit<'a>: "TimeLimit", "a limit", short [Millis<'a>, Long<Self>] max {
         max: Millis<'a>, required "At most.";
-        per: Word<'a, Per> | "as in Limits",
+        per: Word<'a, Period> | "as in Limits",
             "Counted since the message that is being answered, the call that is being served (at the root: as `session`), or the agent's start.";
         on_limit: Word<'a, OnLimit> | "as in Limits",
             "`answer`: one last model call with tools off (a routed root fails); `fail`; `finish`: ends with what it has; `ask`: a person may allow as much again from there.";
@@ -280,7 +282,7 @@ section! {
     /// A limit whose maximum is an amount of money.
     MoneyLimit<'a>: "MoneyLimit", "a limit", short [Money<'a>, Long<Self>] max {
         max: Money<'a>, required "At most.";
-        per: Word<'a, Per> | "as in Limits",
+        per: Word<'a, Period> | "as in Limits",
             "Counted since the message that is being answered, the call that is being served (at the root: as `session`), or the agent's start.";
         on_limit: Word<'a, OnLimit> | "as in Limits",
             "`answer`: one last model call with tools off (a routed root fails); `fail`; `finish`: ends with what it has; `ask`: a person may allow as much again from there.";

@@ -9,8 +9,8 @@ use super::section;
 use super::test::Test;
 use super::tool::{Render, Tool};
 use crate::source::Key;
-use steersman_machine::interaction::Class;
 use steersman_machine::network::{CallStyle, ModelRetry as Retry, Provider};
+use steersman_machine::stored::interaction::Class;
 
 words! {
     /// Data that is stored in addition to the log.

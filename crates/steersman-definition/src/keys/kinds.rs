@@ -5,7 +5,7 @@ use crate::source::{self, Kind, Node, Scalar};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
-use steersman_machine::{price, rate};
+use steersman_machine::values::{price, rate};
 
 /// A view of a value as one type. A value of another type, which `shape` reports, has no value and no parts.
 pub(crate) trait Read<'a>: Copy {
@@ -514,7 +514,7 @@ fn size(text: &str) -> Option<usize> {
         .parse::<usize>()
         .ok()?
         .checked_mul(factor)
-        .filter(|bytes| (1..=steersman_machine::bounds::ARTIFACT).contains(bytes))
+        .filter(|bytes| (1..=steersman_machine::stored::bounds::ARTIFACT).contains(bytes))
 }
 
 /// Parses an amount of money into millionths. At most four decimal places are allowed: no price needs more, and JSON writes

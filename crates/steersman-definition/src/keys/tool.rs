@@ -6,9 +6,9 @@ use super::kinds::{
     Template, Text, Type, Whole, Word, words,
 };
 use super::section;
-use steersman_machine::bounds::SPILL;
-use steersman_machine::interaction::Class;
 use steersman_machine::network::{Beyond, HttpOutcome, ProbeElse};
+use steersman_machine::stored::bounds::SPILL;
+use steersman_machine::stored::interaction::Class;
 
 words! {
     /// Way out of doubt in one word.

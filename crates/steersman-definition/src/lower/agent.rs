@@ -12,14 +12,16 @@ use super::builtin;
 use super::file::params;
 use super::values::{At, plain_text};
 use super::{Lower, Sort};
-use steersman_machine::bounds::SEEN_MAX;
-use steersman_machine::branch::FORKS;
-use steersman_machine::ids::Name;
-use steersman_machine::join::JoinOn;
+use steersman_machine::network::join::JoinOn;
 use steersman_machine::network::{
-    AgentDef, Before, BuiltIn, Chooser, Does, FINISH, ModelAgent, Offer, Output, Parameters,
-    ServerUse, ToolChoice, ToolUse, Type, wire_name,
+    AgentDef, Before, Chooser, Does, FINISH, ModelAgent, Offer, Output, ServerUse, ToolChoice,
+    ToolUse, wire_name,
 };
+use steersman_machine::stored::bounds::SEEN_MAX;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::tick::branch::FORKS;
+use steersman_machine::values::types::{Parameters, Type};
 
 /// Name of a net that is reserved. Nets that are not built in are registered in Rust.
 const RESERVED_NET: &str = "plan_execute";

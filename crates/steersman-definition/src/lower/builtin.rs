@@ -6,12 +6,14 @@ use super::Lower;
 use super::values::{of_kind, plain_text};
 use serde_json::json;
 use std::collections::BTreeMap;
-use steersman_machine::bounds::{QUOTED, SPILL};
-use steersman_machine::expression::Data;
-use steersman_machine::ids::Name;
-use steersman_machine::network::{BuiltIn, Parameters, Render, Source, ToolDef, Type, TypeKind};
-use steersman_machine::notes::{DOCUMENTS, MOST, TRANSCRIPT};
-use steersman_machine::rating::{BEST, WORST};
+use steersman_machine::network::notes::{DOCUMENTS, MOST, TRANSCRIPT};
+use steersman_machine::network::{Render, Source, ToolDef};
+use steersman_machine::stored::bounds::{QUOTED, SPILL};
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::Data;
+use steersman_machine::values::types::{Parameters, Type, TypeKind};
+use steersman_machine::view::rating::{BEST, WORST};
 
 fn optional(mut ty: Type) -> Type {
     ty.optional = true;

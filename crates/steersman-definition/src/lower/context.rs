@@ -6,9 +6,10 @@ use super::super::keys::{Section as _, agent as keys, tool};
 use super::super::site::Scope;
 use super::super::source::{Key, Node, Span, Value};
 use super::Lower;
-use steersman_machine::ids::Name;
-use steersman_machine::network::{Aging, Beyond, Compact, Context, Parameters, Render};
-use steersman_machine::price;
+use steersman_machine::network::{Aging, Beyond, Compact, Context, Render};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::price;
+use steersman_machine::values::types::Parameters;
 
 impl Lower<'_> {
     /// Lowers the context of an agent or mode. `layers` are the contexts that apply to it, the nearest first; the file's comes last.

@@ -11,14 +11,16 @@ use super::super::source::{Key, Node, Span};
 use super::values::{At, of_kind};
 use super::{Lower, Sort};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::{Digest, Name};
+use steersman_machine::network::texts;
+use steersman_machine::network::texts::{Sentence, Texts, Words};
 use steersman_machine::network::{
     AgentDef, Config, EventDef, ModelDef, ModelRetry, Network, PersonDef, Record, Secret,
-    SecretSource, Silence, StartDef, TypeKind,
+    SecretSource, Silence, StartDef,
 };
-use steersman_machine::price::Price;
-use steersman_machine::texts::{self, Sentence, Texts, Words};
+use steersman_machine::stored::ids::{Digest, Name};
+use steersman_machine::values::expression::{Expr, Template};
+use steersman_machine::values::price::Price;
+use steersman_machine::values::types::TypeKind;
 
 impl Lower<'_> {
     /// Builds the whole network.
@@ -75,7 +77,7 @@ impl Lower<'_> {
             leads: BTreeMap::new(),
             limits,
             record,
-            natives: steersman_machine::nets::Natives::default(),
+            natives: steersman_machine::network::nets::Natives::default(),
         }
     }
 

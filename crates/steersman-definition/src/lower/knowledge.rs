@@ -10,9 +10,9 @@ use super::super::source::Node;
 use super::Lower;
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::ids::Name;
-use steersman_machine::network::{Before, BuiltIn, ModelAgent};
-use steersman_machine::notes;
+use steersman_machine::network::{Before, ModelAgent, notes};
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
 
 /// Returns the number of passages that a view asks for; 0 for none.
 pub(super) fn relevant(view: View<'_>) -> u32 {

@@ -5,7 +5,8 @@ use super::super::keys::Section as _;
 use super::super::keys::agent as keys;
 use super::super::keys::kinds::{Valued, Word, Words};
 use super::Lower;
-use steersman_machine::network::{Limit, Limits, OnLimit, Per};
+use steersman_machine::network::{Limit, Limits, OnLimit};
+use steersman_machine::stored::commit::Period;
 
 impl Lower<'_> {
     /// Lowers the limits of the session.
@@ -21,7 +22,7 @@ impl Lower<'_> {
         ];
         for (written, limit, of, are) in drawn {
             if let (Some((written, outcome)), Some(limit)) = (written, limit)
-                && limit.per == Per::Session
+                && limit.per == Period::Session
                 && matches!(limit.then, OnLimit::Answer | OnLimit::Finish)
             {
                 // the budget is taken before a call, which is then held or fails, so there can be no last call
@@ -128,7 +129,7 @@ fn limits(
     let bound = |written: Option<keys::Bound<'_>>| written?.max()?.value();
     let none = |then| Limit {
         max: u64::MAX,
-        per: Per::Session,
+        per: Period::Session,
         then,
         written: false,
     };
@@ -175,13 +176,17 @@ fn of_answer(of: keys::AnswerLimit<'_>, standard: Limit) -> Limit {
     let per = of.per().and_then(Valued::value);
     Limit {
         max: of.max().and_then(Valued::value).unwrap_or(standard.max),
-        per: per.map_or(standard.per, |keys::PerAnswer::Answer| Per::Answer),
+        per: per.map_or(standard.per, |keys::PerAnswer::Answer| Period::Answer),
         ..written(None, of.on_limit(), standard)
     }
 }
 
 /// Returns a limit with the written period and outcome, where these are written.
-fn written(per: Option<Word<'_, Per>>, then: Option<Word<'_, OnLimit>>, standard: Limit) -> Limit {
+fn written(
+    per: Option<Word<'_, Period>>,
+    then: Option<Word<'_, OnLimit>>,
+    standard: Limit,
+) -> Limit {
     Limit {
         max: standard.max,
         per: per.and_then(Valued::value).unwrap_or(standard.per),

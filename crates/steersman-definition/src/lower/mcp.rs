@@ -10,11 +10,11 @@ use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node};
 use super::{Declared, Lower, Sort};
 use std::collections::BTreeMap;
-use steersman_machine::expression::Template;
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Class;
-use steersman_machine::manifest;
+use steersman_machine::network::manifest;
 use steersman_machine::network::{McpAt, McpDef, McpEffect, Offer, Render, ServerUse, ToolDef};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::values::expression::Template;
 
 impl Lower<'_> {
     pub(super) fn mcp(&mut self) -> BTreeMap<Name, McpDef> {

@@ -6,11 +6,11 @@ use super::super::keys::agent::{self as keys, Sees};
 use super::super::keys::kinds::{self, List, Valued, Words, each};
 use super::super::site::{Scope, Wants};
 use super::Lower;
-use steersman_machine::expression::Template;
-use steersman_machine::expression::ast::{Stmt, StmtKind};
-use steersman_machine::ids::Name;
-use steersman_machine::memory::unfit_scope;
 use steersman_machine::network::{MemoryDef, Seen, SummaryDef, ViewDef};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::Template;
+use steersman_machine::values::expression::ast::{Stmt, StmtKind};
+use steersman_machine::view::memory::unfit_scope;
 
 impl Lower<'_> {
     /// Lowers `memory`: the scope that is saved to and searched, and how long memories are kept.

@@ -6,9 +6,9 @@ use super::super::keys::kinds::{List, Valued, each};
 use super::super::site::Scope;
 use super::super::source::{Key, MAX_NODES, Node};
 use super::{Lower, RESERVED, file::params, knowledge};
-use steersman_machine::ids::Name;
+use steersman_machine::network::notes;
 use steersman_machine::network::{ExitsWhen, FINISH, Limits, Mode, ModeExit, ModelAgent, Modes};
-use steersman_machine::notes;
+use steersman_machine::stored::ids::Name;
 
 /// Returns the entries of `tools` of an agent and of all its modes.
 pub(super) fn all_tools(agent: keys::Agent<'_>) -> impl Iterator<Item = keys::ToolUse<'_>> {

@@ -4,8 +4,8 @@ use super::super::keys::agent as keys;
 use super::super::keys::kinds::{Flag, Valued};
 use super::super::site::Scope;
 use super::{Lower, Sort, always};
-use steersman_machine::ids::Name;
 use steersman_machine::network::Reflect;
+use steersman_machine::stored::ids::Name;
 
 impl Lower<'_> {
     /// Lowers `reflect`: `true`, or the reviewer, number of rounds, condition and prompt.

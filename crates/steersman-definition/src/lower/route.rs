@@ -8,12 +8,13 @@ use super::super::site::{Args, Scope};
 use super::super::source::{Key, Node, Span};
 use super::Lower;
 use std::collections::BTreeSet;
-use steersman_machine::ids::Name;
 use steersman_machine::network::{
-    Asks, Begin, BuiltIn, Choosable, Desk, Exit, ExitCause, ExitTo, FINISH, Fallback, Graph,
-    Handoff, OnFailed, Orchestrator, Route, RouteBy, RouterKind, Rule, RuleTo, Speaker, StateNode,
-    Task, Unusable, ViewDef,
+    Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, FINISH, Fallback, Graph, Handoff,
+    OnFailed, Orchestrator, Route, RouteBy, RouterKind, Rule, RuleTo, Speaker, StateNode, Task,
+    Unusable, ViewDef,
 };
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
 
 impl Lower<'_> {
     pub(super) fn route(&mut self, agent: &Name, route: keys::Route<'_>, scope: &Scope) -> Route {

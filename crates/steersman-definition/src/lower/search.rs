@@ -7,8 +7,9 @@ use super::super::keys::kinds::{self, Given, Valued};
 use super::super::site::{Scope, Wants};
 use super::super::source::Node;
 use super::{Lower, Sort};
-use steersman_machine::ids::Name;
-use steersman_machine::search::{BRANCHES, DEPTH, MOST, Plan, Scorer};
+use steersman_machine::network::search::MOST;
+use steersman_machine::network::search::{BRANCHES, DEPTH, Plan, Scorer};
+use steersman_machine::stored::ids::Name;
 
 impl Lower<'_> {
     pub(super) fn search(

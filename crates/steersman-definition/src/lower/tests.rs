@@ -12,10 +12,10 @@ use super::super::test::{
 use super::super::{shape, source};
 use super::{Lower, Sort};
 use std::collections::BTreeMap;
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Class;
-use steersman_machine::network::BuiltIn;
-use steersman_machine::rating::BEST;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::view::rating::BEST;
 
 impl Lower<'_> {
     pub(super) fn tests(&mut self) -> BTreeMap<String, Test> {

@@ -10,13 +10,14 @@ use super::values::plain_text;
 use super::{Lower, Sort};
 use crate::shape;
 use std::collections::BTreeMap;
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Class;
 use steersman_machine::network::{
-    ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Parameters, Requires, Source,
-    Then, ToolDef, Wait, WaitOn,
+    ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Requires, Source, Then,
+    ToolDef, Wait, WaitOn,
 };
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::values::expression::{Expr, Template};
+use steersman_machine::values::types::Parameters;
 
 /// Codes of `on_error`, in addition to `http_NNN` and `http_Nxx`.
 const CODES: [&str; 16] = [

@@ -7,13 +7,14 @@ use super::super::source::{Key, Kind, Node, Span, Value};
 use super::super::{diagnostic::Diagnostic, shape};
 use super::Lower;
 use serde_json::Value as Json;
-use steersman_machine::bounds::{self, DEFAULTS};
-use steersman_machine::expression::Data;
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Reduce;
-use steersman_machine::network::{Parameters, Type, TypeKind};
-use steersman_machine::schemas::Bounded;
-use steersman_machine::types::{Misfit, misfit};
+use steersman_machine::stored::bounds;
+use steersman_machine::stored::bounds::DEFAULTS;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Reduce;
+use steersman_machine::values::expression::Data;
+use steersman_machine::values::schemas::Bounded;
+use steersman_machine::values::types::{Misfit, misfit};
+use steersman_machine::values::types::{Parameters, Type, TypeKind};
 
 /// The place of a type in a definition. Some keys have a meaning at one place only.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -163,7 +164,7 @@ impl Lower<'_> {
     fn pattern(&mut self, of: LongType<'_>) -> Option<String> {
         let written = of.pattern()?;
         let pattern = written.value()?;
-        if let Err(why) = steersman_machine::schemas::pattern(&pattern) {
+        if let Err(why) = steersman_machine::values::schemas::pattern(&pattern) {
             let at = self.place(written.span);
             self.say(Diagnostic::pattern(at, &why));
         }

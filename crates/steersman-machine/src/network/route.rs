@@ -1,8 +1,8 @@
 //! Routed agents: their routers and the settings of these.
 
 use super::Requires;
-use crate::expression::{Expr, Template};
-use crate::ids::Name;
+use crate::stored::ids::Name;
+use crate::values::expression::{Expr, Template};
 use std::collections::BTreeMap;
 
 /// Settings of a routed agent.
@@ -473,13 +473,13 @@ impl RouteBy {
     }
 
     /// Returns true if the router's members talk with the user over several turns.
-    pub fn has_dialogues(&self) -> bool {
+    pub(crate) fn has_dialogues(&self) -> bool {
         matches!(self, Self::Tasks(_) | Self::Handoff(_))
     }
 
     /// Returns true if this member talks with the user over several turns. Such a member ends its
     /// task only when it says so or when the task is done.
-    pub fn talks_with(&self, member: &str) -> bool {
+    pub(crate) fn talks_with(&self, member: &str) -> bool {
         match self {
             Self::Tasks(desk) => desk.tasks.iter().any(|task| *task.agent == *member),
             Self::Handoff(handoff) => handoff.to.contains_key(member),
