@@ -127,6 +127,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
     }
     promises(root, &named, &mut faults);
     machine_manifest(root, &mut faults);
+    crate::rooms::check(root, &mut faults);
     trees(root, &mut faults);
     examples(root, &mut faults);
     if faults.is_empty() {

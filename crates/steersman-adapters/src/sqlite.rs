@@ -41,7 +41,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{
     Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,

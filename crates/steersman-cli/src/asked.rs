@@ -8,9 +8,9 @@ use serde_json::Value as Json;
 use std::fmt::Write;
 use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind, ProbeState};
 use steersman::views::list::PendingRow;
-use steersman_machine::json::read;
-use steersman_machine::mapping::WHOLE;
-use steersman_machine::network::BuiltIn;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::values::json::read;
+use steersman_machine::view::mapping::WHOLE;
 
 /// Width of a box in columns.
 const BOX: usize = WIDTH - 4;

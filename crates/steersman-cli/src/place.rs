@@ -16,8 +16,8 @@ use steersman::runtime::known::Known;
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
 use steersman::views::log::Log;
 use steersman::views::reader::Stored;
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Line;
 
 /// Minimum length of a shown session id.
 const SHORT: usize = 4;

@@ -27,10 +27,10 @@ use steersman::runtime::toolset::Progress;
 use steersman::views::event::Teller;
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
-use steersman_machine::commit::{Admission, Admitted, Binding, LogLine, Want};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Target;
+use steersman_machine::stored::commit::{Admission, Admitted, Binding, LogLine, Want};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::Target;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Grace period before leaving prints a message.

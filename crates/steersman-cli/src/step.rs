@@ -11,7 +11,7 @@ use steersman::runtime::step::{Go, Step, Steps};
 use steersman::runtime::store::MAX_VALUE;
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 
 /// The keys and texts that a stop accepts.
 const KEYS: &str = "Enter: next line   c: go on   q: leave it paused   other text: say it here";

@@ -5,7 +5,7 @@ pub(crate) use steersman::views::words::{
     arguments, bytes, count, digits, entries, fold, line, money, question, search_ended, span,
     turns, wrap, written_out,
 };
-use steersman_machine::json::read;
+use steersman_machine::values::json::read;
 
 /// Width of the layout in columns.
 pub(crate) const WIDTH: usize = 90;

@@ -10,14 +10,17 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use steersman_machine::artifact::{self, Content};
-use steersman_machine::effect::NewWrite;
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::Artifact;
-use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{BuiltIn, Network, Source};
-use steersman_machine::rating::{self, BEST, Rater, Rating, WORST};
+use steersman_machine::network::{Network, Source};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::Artifact;
+use steersman_machine::stored::outcome::NewWrite;
+use steersman_machine::view::artifact;
+use steersman_machine::view::artifact::Content;
+use steersman_machine::view::mapping::{Fault, Raw};
+use steersman_machine::view::rating;
+use steersman_machine::view::rating::{BEST, Rater, Rating, WORST};
 use tokio_util::sync::CancellationToken;
 
 /// Number of lines that a read returns if the caller gives no number.

@@ -8,10 +8,10 @@ use crate::pending::PendingId;
 use crate::store::InboxMessage;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use steersman_machine::artifact::Content;
-use steersman_machine::effect::{NewArtifact, NewWrite};
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::join::JoinOn;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
+use steersman_machine::view::artifact::Content;
 
 /// Version of the encoding. It is the first byte of a stored message.
 const VERSION: u8 = 1;
@@ -197,7 +197,7 @@ pub enum Message {
         at: Option<Line>,
         /// First message on the root branch of the search.
         say: Option<String>,
-        /// JSON of the plan ([`steersman_machine::search::Plan`]).
+        /// JSON of the plan ([`steersman_machine::network::search::Plan`]).
         plan: String,
     },
     /// Ends a search with the best result so far. `None` means all open searches.
@@ -206,7 +206,7 @@ pub enum Message {
     JoinOn {
         /// The branches to wait for.
         branches: Vec<Id>,
-        /// The condition, in the form that [`steersman_machine::join::JoinOn`] parses.
+        /// The condition, in the form that [`steersman_machine::network::join::JoinOn`] parses.
         on: String,
         /// A tool that is called next.
         then: Option<Name>,
@@ -262,7 +262,7 @@ impl Message {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redefinition {
     /// The new binding, except for its `values`.
-    pub binding: steersman_machine::commit::Binding,
+    pub binding: steersman_machine::stored::commit::Binding,
     /// JSON of the bound values ([`crate::bind`]).
     pub values: String,
     /// The person who binds it.
@@ -299,7 +299,7 @@ impl File {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begin {
     /// The binding, except for its `values`.
-    pub binding: steersman_machine::commit::Binding,
+    pub binding: steersman_machine::stored::commit::Binding,
     /// JSON of the bound values ([`crate::bind`]).
     pub values: String,
     /// The root agent. `None` means the first agent of `entry`.

@@ -4,9 +4,9 @@ use crate::bind::{BindError, Values};
 use crate::engine::{Engine, NetworkKey};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use steersman_machine::ids::Name;
-use steersman_machine::nets::{Natives, Net, Router};
+use steersman_machine::network::nets::{Natives, Net, Router};
 use steersman_machine::network::{Network, Source};
+use steersman_machine::stored::ids::Name;
 
 /// All registered nets and routers, by name and version.
 #[derive(Default)]

@@ -7,13 +7,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use steersman_machine::commit::{Hold, Why};
-use steersman_machine::effect::{Wish, Work};
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::mapping;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use steersman_machine::stored::commit::{Hold, Why};
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::tick::effect::{Wish, Work};
+use steersman_machine::view::{Cx, mapping};
 
 /// The address of something that waits: the effect, and the line that opened its hold. An answer contains the address, so it can
 /// never end a later hold that the person did not see. Written as `12.1@13`, or as `12.1` for a question, which has no hold.

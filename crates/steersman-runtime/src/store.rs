@@ -1,6 +1,6 @@
 //! The store port: the operations that sessions need from a database. Every store passes the same conformance suite.
 //!
-//! Rows are opaque to a store: [`steersman_machine::codec`] encodes and checks them. A session has one owner with one epoch.
+//! Rows are opaque to a store: [`steersman_machine::stored::codec`] encodes and checks them. A session has one owner with one epoch.
 //! An append under any other epoch never succeeds.
 
 pub mod awkward;
@@ -15,13 +15,13 @@ use crate::Boxed;
 pub use memories::{Memory, MemoryQuery, NewMemory, Rated};
 use std::sync::Arc;
 use std::time::Duration;
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::interaction::Doubtful;
-use steersman_machine::wait;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::interaction::Doubtful;
+use steersman_machine::tick::wait;
 
 /// Most bytes of a row, inbox message, event or label. Blobs and checkpoints may be longer: a store whose values are small
 /// splits them.
-pub const MAX_VALUE: usize = steersman_machine::bounds::MAX_LINE;
+pub const MAX_VALUE: usize = steersman_machine::stored::bounds::MAX_LINE;
 
 /// Most lines that a session may be ahead of the disk. At this number its owner waits.
 pub const AHEAD_LINES: u64 = 64;
@@ -304,7 +304,7 @@ pub enum CheckpointOf {
 pub struct Checkpoint {
     /// The last line that the checkpoint contains.
     pub at: Line,
-    /// Bytes that [`steersman_machine::codec`] encodes and checks.
+    /// Bytes that [`steersman_machine::stored::codec`] encodes and checks.
     pub bytes: Arc<[u8]>,
 }
 

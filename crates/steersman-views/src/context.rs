@@ -10,19 +10,18 @@ use crate::log::Log;
 use crate::reader::Reader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::commit::{
+use steersman_machine::context::{RenderCache, Request, explain, purpose, request};
+use steersman_machine::network::Network;
+use steersman_machine::questions::Purpose;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::commit::{
     Admitted, Binding, Commit, LogLine, Made as MadeAgent, Usage, Want, Wished,
 };
-use steersman_machine::context::{Purpose, RenderCache, Request, explain, purpose, request};
-use steersman_machine::expression::EvalError;
-use steersman_machine::extract::is_extraction;
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::{Interaction, Target};
-use steersman_machine::network::Network;
-use steersman_machine::reflect::is_review;
-use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::interaction::{Interaction, Target};
+use steersman_machine::values::expression::EvalError;
+use steersman_machine::view::Cx;
 use steersman_runtime::engine::EngineError;
 
 /// Error of rendering a context again.
@@ -85,8 +84,8 @@ fn calls(path: &[&Arc<LogLine>]) -> Vec<ModelCall> {
         }
         let asks = commit.pushes.iter().filter_map(|push| match &push.what {
             Interaction::Call(call)
-                if is_extraction(&call.name)
-                    || (is_review(call) && matches!(call.target, Target::Tool(_))) =>
+                if call.is_extraction()
+                    || (call.judged().is_some() && matches!(call.target, Target::Tool(_))) =>
             {
                 Some(call.id)
             }
@@ -127,7 +126,7 @@ fn reviewers(path: &[&Arc<LogLine>]) -> BTreeSet<Id> {
         .filter_map(|line| line.commit.as_ref())
         .flat_map(|commit| &commit.pushes);
     let judges = pushes.filter_map(|push| match &push.what {
-        Interaction::Call(call) if is_review(call) => match call.target {
+        Interaction::Call(call) if call.judged().is_some() => match call.target {
             Target::Agent(reviewer) => Some(reviewer),
             _ => None,
         },

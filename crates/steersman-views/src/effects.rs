@@ -4,17 +4,15 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::{
+use steersman_machine::network::Network;
+use steersman_machine::stored::commit::{
     LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why, Wished,
 };
-use steersman_machine::effect::Bodies;
-use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Digest, Id, Line, Name};
-use steersman_machine::interaction::{Class, How, Interaction, Target};
-use steersman_machine::json::read;
-use steersman_machine::network::Network;
-use steersman_machine::reflect::is_review;
-use steersman_machine::trace::how_word;
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Digest, Id, Line, Name};
+use steersman_machine::stored::interaction::{Class, How, Interaction, Target};
+use steersman_machine::stored::words::how_word;
+use steersman_machine::values::json::read;
 use steersman_runtime::ledger::{Ledger, Progress};
 
 /// An effect of a tool, with its attempts and its status.
@@ -272,8 +270,8 @@ impl Effects {
                 match &push.what {
                     Interaction::Call(call) => {
                         if let Target::Tool(class) = &call.target
-                            && !is_extraction(&call.name)
-                            && !is_review(call)
+                            && !call.is_extraction()
+                            && call.judged().is_none()
                         {
                             let args = texts.text(call.args).to_string();
                             self.calls

@@ -1,9 +1,9 @@
 //! Interactions as texts that are equal for equal sessions: without ids, lines and times.
 
 use serde_json::Value as Json;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id};
-use steersman_machine::interaction::{Interaction, Target};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Body, Id};
+use steersman_machine::stored::interaction::{Interaction, Target};
 
 /// Returns the entries of a stack with results in the order of their calls, whichever closed first. `of` gives the interaction of
 /// an entry, which may have its line next to it.

@@ -18,7 +18,7 @@ pub use of::{Drawn, draw};
 pub use stand::stand;
 
 use serde::Serialize;
-use steersman_machine::ids::Name;
+use steersman_machine::stored::ids::Name;
 
 /// The picture. Everything is listed in the order in which it is drawn.
 #[derive(Clone, Debug, Default, Serialize)]

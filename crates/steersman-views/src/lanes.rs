@@ -6,10 +6,12 @@
 use crate::shown;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
-use steersman_machine::commit::{Admitted, Commit, Hold, LedgerEntry, LogLine, Release, Why};
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::{Cause, Class, How, Interaction, Origin, Target};
-use steersman_machine::trace::why_word;
+use steersman_machine::stored::commit::{
+    Admitted, Commit, Hold, LedgerEntry, LogLine, Release, Why,
+};
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::interaction::{Cause, Class, How, Interaction, Origin, Target};
+use steersman_machine::stored::words::why_word;
 
 /// A call, a result or an end that failed.
 pub const FAILED: u16 = 1;

@@ -2,9 +2,9 @@
 
 use crate::shown;
 use serde::Serialize;
-use steersman_machine::commit::LogLine;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_machine::trace::Trace;
 
 /// A line of the log as text.

@@ -4,8 +4,8 @@ use crate::shown::{self, rfc3339};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::json::read;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::values::json::read;
 use steersman_runtime::pending::{self, Pending, PendingKind, ProbeState};
 use steersman_runtime::store::SessionInfo;
 

@@ -4,13 +4,13 @@ use crate::reader::{PAGE, Reader};
 use crate::texts::Texts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::{Commit, LedgerEntry, LogLine};
-use steersman_machine::effect::Bodies as _;
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Interaction;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine};
+use steersman_machine::stored::ids::Bodies as _;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::Interaction;
 use steersman_runtime::engine::{BranchView, EngineError};
 
 /// The fate of a message, as the log says.

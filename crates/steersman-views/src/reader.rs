@@ -1,12 +1,12 @@
 //! Reading one session for its views.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use steersman_machine::commit::{Binding, LogLine, Text};
 use steersman_machine::context::History;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::Interaction;
 use steersman_machine::network::Network;
+use steersman_machine::stored::commit::{Binding, LogLine, Text};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Body, Id, Line};
+use steersman_machine::stored::interaction::Interaction;
 use steersman_runtime::Boxed;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::known::Known;

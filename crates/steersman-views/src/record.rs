@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::{Call, Interaction, calls_of_answer};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Body, Id, Line};
+use steersman_machine::stored::interaction::{Call, Interaction, calls_of_answer};
 use steersman_runtime::branches;
 use steersman_runtime::engine::{BranchView, Engine, EngineError, Inspection};
 use steersman_runtime::known::Known;
@@ -216,7 +216,7 @@ impl Recorded {
         json!({
             "id": call.label.as_deref().map_or_else(|| call.id.to_string(), str::to_owned),
             "type": "function",
-            "function": { "name": call.seen.as_ref().unwrap_or(&call.name), "arguments": self.text(call.args) },
+            "function": { "name": call.called(), "arguments": self.text(call.args) },
         })
     }
 
@@ -229,11 +229,11 @@ impl Recorded {
                 let content = result.body.map(|body| self.text(body)).unwrap_or_default();
                 match self.called(result.call) {
                     // The engine made this call, not a model.
-                    Some(call) if call.chain.is_none() && call.is_of_engine() => {
+                    Some(call) if call.chain().is_none() && call.is_of_engine() => {
                         json!({ "role": "user", "content": content })
                     }
                     call => {
-                        let first = call.and_then(|call| call.chain).unwrap_or(result.call);
+                        let first = call.and_then(Call::chain).unwrap_or(result.call);
                         json!({ "role": "tool", "tool_call_id": self.label_of(first), "content": content })
                     }
                 }

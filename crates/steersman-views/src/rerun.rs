@@ -3,7 +3,7 @@
 use crate::diff::Diff;
 use crate::shown;
 use serde::{Serialize, Serializer};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::rerun::Rerunned;
 
 /// A rerun and its differences from the recorded session.

@@ -2,7 +2,7 @@
 
 use serde::Serializer;
 use std::fmt::Display;
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_runtime::pending::PendingKind;
 
 /// Returns a time in RFC 3339, as far as a calendar reaches.

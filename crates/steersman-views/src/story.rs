@@ -17,15 +17,15 @@ use crate::words::{arguments, count, span};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine, Probing, Push};
-use steersman_machine::effect::Bodies;
-use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Body, Id, Line, Name, Time};
-use steersman_machine::interaction::{
+use steersman_machine::network::Network;
+use steersman_machine::questions::judgement;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine, Probing, Push};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Body, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, End, How, Interaction, Origin, Target,
 };
-use steersman_machine::network::{BuiltIn, Network};
-use steersman_machine::reflect::{self, is_review};
 use steersman_runtime::engine::EngineError;
 
 /// The actor, the text, the note and the tone of a row.
@@ -248,10 +248,10 @@ impl Story {
                     }
                 }
                 // The result of the extraction is told instead.
-                Interaction::Call(call) if is_extraction(&call.name) => {
+                Interaction::Call(call) if call.is_extraction() => {
                     self.extractions.insert(call.id, push.agent);
                 }
-                Interaction::Call(call) if is_review(call) => {
+                Interaction::Call(call) if call.judged().is_some() => {
                     self.call(line, push.agent, call, texts);
                     self.reviews
                         .insert(call.id, (push.agent, reflection::of_arguments(call)));
@@ -362,7 +362,7 @@ impl Story {
             _ => note,
         };
         let text = texts.text(body);
-        let judges = reflect::in_words(&text);
+        let judges = judgement::in_words(&text);
         let tone = judges.as_ref().map_or(Tone::Said, |_| Tone::Engine);
         let text = judges.unwrap_or_else(|| text.to_string());
         let told = matches!(
@@ -425,7 +425,7 @@ impl Story {
             Target::Branches(branches) => count(branches.len() as u64, "branch"),
             Target::Unknown => "not offered, or used wrongly".into(),
         };
-        let name = call.seen.as_ref().unwrap_or(&call.name);
+        let name = call.called();
         let mut args = texts.text(call.args).to_string();
         if matches!(call.target, Target::Branches(_)) {
             args = made::labelled(&args, &self.branches);
@@ -495,7 +495,7 @@ impl Story {
         &self,
         line: &LogLine,
         agent: Id,
-        route: &steersman_machine::interaction::Route,
+        route: &steersman_machine::stored::interaction::Route,
         texts: &dyn Bodies,
     ) -> Row {
         let text = choices::told(route, texts);

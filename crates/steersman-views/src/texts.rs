@@ -3,9 +3,9 @@
 use crate::reader::Reader;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::LogLine;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::Body;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::Body;
 
 /// Texts by the line that brought them, as a reader shows them.
 #[derive(Clone, Debug, Default)]

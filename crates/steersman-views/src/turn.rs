@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 use std::fmt;
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_runtime::pending::{Pending, PendingId, PendingKind};
 use steersman_runtime::session::Settled;
 

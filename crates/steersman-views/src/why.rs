@@ -11,11 +11,13 @@ use crate::shown;
 use crate::words::{arguments, line as one_line};
 use past::Place;
 use serde::Serialize;
-use steersman_machine::commit::{LedgerEntry, LogLine, Want};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line, Time};
-use steersman_machine::interaction::{Call, Cause, Choice, End, How, Interaction, Origin, Target};
-use steersman_machine::reflect::{self, ROUNDS};
+use steersman_machine::stored::codes::ROUNDS;
+use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Id, Line, Time};
+use steersman_machine::stored::interaction::{
+    Call, Cause, Choice, End, How, Interaction, Origin, Target,
+};
 
 /// Maximum number of characters of a text; `show` and `log` have all of it.
 const TEXT: usize = 400;
@@ -290,7 +292,7 @@ impl Past<'_> {
 
     fn called(&self, place: Place, agent: Id, call: &Call) -> Step {
         let args = self.texts().text(call.args);
-        let judged = reflect::judged(call).map(|judged| judged.words());
+        let judged = call.judged().map(|judged| judged.words());
         if let Some(what) = judged {
             let text = match call.target {
                 Target::Tool(_) => format!("judged {what}"),
@@ -300,12 +302,12 @@ impl Past<'_> {
             step.id = Some(call.id.to_string());
             return step;
         }
-        let name = call.seen.as_ref().unwrap_or(&call.name);
+        let name = call.called();
         let what = format!("{name}({})", one_line(&arguments(&args), TEXT));
         let text = match &call.target {
             Target::Agent(child) => {
                 let child = self.agent(*child);
-                let named = if *child == **name {
+                let named = if *child == *name {
                     String::new()
                 } else {
                     format!(" as {child}")
@@ -393,7 +395,11 @@ impl Past<'_> {
         None
     }
 
-    fn chose(&self, choice: &Choice, refused: Option<steersman_machine::ids::Body>) -> String {
+    fn chose(
+        &self,
+        choice: &Choice,
+        refused: Option<steersman_machine::stored::ids::Body>,
+    ) -> String {
         if refused.is_some() {
             return "was given an answer that it could not use".to_owned();
         }
@@ -428,11 +434,11 @@ impl Past<'_> {
         }
     }
 
-    fn came(&self, result: &steersman_machine::interaction::CallResult) -> String {
+    fn came(&self, result: &steersman_machine::stored::interaction::CallResult) -> String {
         let call = self.call(result.call).and_then(|place| self.push(place));
         let (name, is_agent) = match call.map(|push| &push.what) {
             Some(Interaction::Call(call)) => (
-                call.seen.as_ref().unwrap_or(&call.name).to_string(),
+                call.called().to_string(),
                 matches!(call.target, Target::Agent(_)),
             ),
             _ => ("a call".to_owned(), false),
@@ -445,7 +451,7 @@ impl Past<'_> {
             None => String::new(),
         };
         if let Some(Interaction::Call(call)) = call.map(|push| &push.what)
-            && let Some(judged) = reflect::judged(call)
+            && let Some(judged) = call.judged()
         {
             let by = match call.target {
                 Target::Tool(_) => "its own judgement".to_owned(),
@@ -459,7 +465,7 @@ impl Past<'_> {
             How::Finished => format!("saw that {name} ended{said}"),
             How::Released => format!("got the floor back from {name}{said}"),
             how => {
-                let word = steersman_machine::trace::how_word(how).replace('_', " ");
+                let word = steersman_machine::stored::words::how_word(how).replace('_', " ");
                 let code = if code == format!(" ({word})") {
                     ""
                 } else {

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
-use steersman_machine::interaction::Doubtful;
-use steersman_machine::json::read;
-pub use steersman_machine::price::digits;
+use steersman_machine::stored::interaction::Doubtful;
+use steersman_machine::values::json::read;
+pub use steersman_machine::values::price::digits;
 
 /// Renders a span of milliseconds: `41 ms`, `12 s`, `3 min`, `4 h`, `2 d`.
 pub fn span(millis: i64) -> String {

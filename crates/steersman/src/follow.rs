@@ -6,7 +6,7 @@ use futures::stream::{BoxStream, StreamExt as _};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Engine;
 use steersman_runtime::feed::{Feed, FeedItem};
 use steersman_runtime::session::Session as Driven;

@@ -105,9 +105,9 @@ pub use steersman_machine as machine;
 pub use steersman_runtime as runtime;
 pub use steersman_views as views;
 
-pub use steersman_machine::artifact::Content;
-pub use steersman_machine::join::JoinOn;
-pub use steersman_machine::search::{Method as SearchMethod, Plan as SearchPlan, Scorer};
+pub use steersman_machine::network::join::JoinOn;
+pub use steersman_machine::network::search::{Method as SearchMethod, Plan as SearchPlan, Scorer};
+pub use steersman_machine::view::artifact::Content;
 pub use steersman_runtime::engine::{Durability, StartOptions};
 pub use steersman_runtime::erase::{Erased, What};
 pub use steersman_runtime::inbox::{CancelWhat, Resolution};

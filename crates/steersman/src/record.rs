@@ -5,7 +5,7 @@ mod yaml;
 use crate::testing::Report;
 use crate::{Error, Network, Steersman};
 use serde_json::{Value as Json, json};
-use steersman_machine::ids::Id;
+use steersman_machine::stored::ids::Id;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_views::diff::{Diff, Side, compare};
 use steersman_views::record::{Block, Recorded};

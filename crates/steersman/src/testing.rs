@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steersman_definition::test::{Answer, Script, Test};
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use steersman_runtime::clock::{Clock as _, Virtual};
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel};
 use steersman_runtime::seal::Sealer;

@@ -1,23 +1,19 @@
 //! Maintenance of a store: copies, removal of blobs without references, and traces of missing data.
 
-use super::SqliteStore;
 use super::append::{effect_of, find, key, name};
 use super::error::{io, sql};
-use super::lists;
 use super::open::{For, alone, open};
 use super::part::Part;
-use super::schema;
-use super::seen;
+use super::{SqliteStore, lists, schema, seen};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::ids::{Line, Name, Time, hex};
-use steersman_runtime::Boxed;
+use steersman_machine::stored::ids::{Line, Name, Time, hex};
 use steersman_runtime::beside::Kept;
-use steersman_runtime::seal;
 use steersman_runtime::store::{SessionId, StoreError};
+use steersman_runtime::{Boxed, seal};
 
 /// Blobs without references.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What was stored before there were bounds.
 
 use crate::sqlite::{Folder, batch, message, session};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::store::{NewSession, SessionQuery, Store};
 
 /// A session whose name leads out of the folder of locks is read and driven as before, and its lock lies in the folder.

@@ -3,7 +3,7 @@
 use crate::sqlite::{Folder, Other, batch, session};
 use std::path::{Path, PathBuf};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::store::{Store, StoreError};
 
 fn beside(folder: &Folder, ending: &str) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use crate::sqlite::{Folder, event, flipped, page, waiting};
 use steersman_adapters::sqlite::SqliteStore;
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use steersman_runtime::store::{BoxedEvent, Store, StoreError, bounds};
 
 /// Whatever bit is flipped: an event that comes again is known, or the store says that it does not know.

@@ -16,7 +16,7 @@ use steersman::runtime::session::Fate;
 use steersman::runtime::store::StoreError;
 use steersman::views::log::{self, Became};
 use steersman::views::reader::Stored;
-use steersman_machine::ids::{Line, Name};
+use steersman_machine::stored::ids::{Line, Name};
 
 /// Interval at which another owner is checked, and the total time to wait for it.
 const LOOK: Duration = Duration::from_millis(50);

@@ -16,7 +16,7 @@ use steersman::runtime::inbox::Message;
 use steersman::runtime::session::Settled;
 use steersman::views::effects::Effects;
 use steersman::views::log::Log;
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line};
 
 /// A branch of a session, and a line of it.
 pub(crate) struct Spot {

@@ -12,7 +12,7 @@ use crate::words::count;
 use serde_json::json;
 use steersman::runtime::inbox::{CancelWhat, Message};
 use steersman::runtime::session::Settled;
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::stored::ids::{Id, Line, Name};
 
 pub(crate) async fn run(
     args: Cancel,

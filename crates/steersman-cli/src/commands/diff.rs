@@ -8,8 +8,8 @@ use crate::printer::{Printer, bold, dim, green, red};
 use crate::words::{arguments, digits, line, money};
 use serde_json::Value as Json;
 use steersman::{Both, Deed, Diff, First};
-use steersman_machine::ids::Id;
-use steersman_machine::rating;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::view::rating;
 
 /// Maximum width of a quoted text.
 const WIDTH: usize = 100;

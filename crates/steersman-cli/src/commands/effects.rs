@@ -8,7 +8,7 @@ use crate::printer::{Printer, dim, green, red};
 use crate::words::{arguments, table};
 use steersman::runtime::pending::PendingKind;
 use steersman::views::effects::{Effect, Effects, Sum};
-use steersman_machine::ids::Id;
+use steersman_machine::stored::ids::Id;
 
 pub(crate) async fn run(
     args: Look,

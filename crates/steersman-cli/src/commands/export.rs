@@ -19,7 +19,7 @@ use steersman::runtime::artifact::{Artifacts, Version};
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::known::Known;
 use steersman::runtime::store::SessionInfo;
-use steersman_machine::reward::Reward;
+use steersman_machine::search::reward::Reward;
 use steersman_machine::snapshot::Snapshot;
 
 pub(crate) async fn run(

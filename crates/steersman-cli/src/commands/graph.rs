@@ -13,12 +13,12 @@ use std::sync::Arc;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::views::graph::{self, Graph, Layout};
 use steersman::views::log::Log;
-use steersman_machine::commit::LogLine;
-use steersman_machine::effect::Bodies;
-use steersman_machine::fold::fold;
-use steersman_machine::ids::Line;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::files;
 
 /// Number of bytes that are read to recognise a file that this command drew.

@@ -9,9 +9,9 @@ use steersman::runtime::feed::FeedItem;
 use steersman::views::event::Teller;
 use steersman::views::line::Lines;
 use steersman::views::reader::Reader as _;
-use steersman_machine::commit::LogLine;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::Line;
 
 pub(crate) async fn run(
     args: Log,

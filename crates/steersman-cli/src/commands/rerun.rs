@@ -17,7 +17,7 @@ use steersman::runtime::session::Settled;
 use steersman::views::log::Log;
 use steersman::views::rerun::{Reran, differs};
 use steersman::{Diff, Network, People, Rerun, Rerunned};
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) async fn run(
     args: Args,

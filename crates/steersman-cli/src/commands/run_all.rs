@@ -15,7 +15,7 @@ use steersman::runtime::session::{Session, Settled};
 use steersman::runtime::store::{SessionId, SessionQuery};
 use steersman::views::reader::{Reader as _, Stored};
 use steersman::views::story::Story;
-use steersman_machine::ids::{Line, Name};
+use steersman_machine::stored::ids::{Line, Name};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio_util::sync::CancellationToken;
 

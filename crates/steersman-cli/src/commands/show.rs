@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman::views::page::{BranchRow, Page, Subject};
 use steersman::views::story::Row;
-use steersman_machine::ids::{Id, Line};
 use steersman_machine::network::Network;
+use steersman_machine::stored::ids::{Id, Line};
 
 /// Number of rows that are shown from the beginning and the end of a branch; rows between are only counted.
 const HEAD: usize = 20;

@@ -10,8 +10,8 @@ use serde_json::json;
 use std::sync::Arc;
 use steersman::views::log::Log;
 use steersman::views::why::{Act, Past, Step};
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Id, Line};
 
 /// Widths of the columns for the line, the actor, and the word before a fact.
 const NUMBER: usize = 6;

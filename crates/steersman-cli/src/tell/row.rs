@@ -3,7 +3,7 @@
 use crate::printer::{bold, cyan, dim, green, red, yellow};
 use crate::words::{WIDTH, fold, line as one_line, wrap};
 use steersman::views::story::{Row, Tone};
-use steersman_machine::interaction::Class;
+use steersman_machine::stored::interaction::Class;
 
 /// Width of the columns for lines and for actors.
 const NUMBER: usize = 5;

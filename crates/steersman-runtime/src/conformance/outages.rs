@@ -2,7 +2,7 @@
 
 use super::{Place, claimed, open, row, rows};
 use crate::store::{Batch, PlaceWait};
-use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
 
 pub(super) async fn who_waits_for_a_place_comes_oldest_first(place: &impl Place) {
     let store = open(place);

@@ -5,7 +5,7 @@ use crate::session::{Session, Settled, Standing};
 use crate::store::{SessionId, SessionQuery, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::stored::ids::{Id, Name, Time};
 use tokio_util::sync::CancellationToken;
 
 /// Interval between two looks at all sessions of a store, in milliseconds.

@@ -1,24 +1,22 @@
 //! Names that transport fields read: everything that templates read, with secrets, sealed state and current config values opened.
 //! Lives for one attempt; never stored, never logged.
 
-use crate::Env;
 use crate::engine::Engine;
 use crate::past::Past;
 use crate::seal::Sealer;
-use crate::secrets;
+use crate::{Env, secrets};
 use minijinja::Value;
 use serde_json::Value as Json;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::artifact::Content;
-use steersman_machine::effect::{Mapped, NewArtifact};
-use steersman_machine::expression::Scope;
-use steersman_machine::ids::Id;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
-use steersman_machine::view::{Transport, View};
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::outcome::{Mapped, NewArtifact};
+use steersman_machine::values::expression::Scope;
+use steersman_machine::view::artifact::Content;
+use steersman_machine::view::{Cx, Transport, View};
 
 pub(crate) struct TransportScope {
     network: Arc<Network>,

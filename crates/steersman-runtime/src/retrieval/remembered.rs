@@ -7,7 +7,7 @@ use crate::memory::{Found, MemoryError};
 use crate::store::{Memory, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use steersman_machine::rating::Rating;
+use steersman_machine::view::rating::Rating;
 
 /// Characters of a query that are used; more do not improve the result.
 const QUERY: usize = 4_000;

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::Boxed;
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::stored::ids::{Id, Line, Time};
 
 /// Intercepts appends to the store below, to count, delay or refuse them. All other operations go to that store directly. A type
 /// that implements this trait is a [`Store`].

@@ -2,7 +2,7 @@
 
 use super::SessionId;
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::stored::ids::{Id, Name, Time};
 
 /// A memory that is to be stored.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use crate::Boxed;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::stored::ids::{Id, Line, Time};
 use tokio::sync::oneshot;
 
 /// A store in memory. Clones share the same sessions. A session is free again when all clones of its [`Claim`] are dropped.

@@ -6,10 +6,9 @@ use crate::words::arguments;
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
-use steersman_machine::context::{
-    Content, Explained, Origin, Purpose, Request, Segment as Rendered,
-};
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::context::{Content, Explained, Origin, Request, Segment as Rendered};
+use steersman_machine::questions::Purpose;
+use steersman_machine::stored::ids::{Id, Line, Name};
 
 /// Number of characters of a segment that its excerpt has.
 const EXCERPT: usize = 44;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 
 /// Position of a reader in a session's events, after an event that is on disk. Displays as `12.3` (after the third event of
 /// line 12) and parses from that text, so that it can be the id of a server-sent event. A reader in any process that opens

@@ -2,8 +2,10 @@
 
 use super::kind::{Asking, EventKind, Searching, Tried};
 use super::tell::{Teller, Told};
-use steersman_machine::commit::{LedgerEntry, Probing, Reaching, Release, Searching as Log, Why};
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::commit::{
+    LedgerEntry, Probing, Reaching, Release, Searching as Log, Why,
+};
+use steersman_machine::stored::ids::{Id, Line};
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::pending::{PendingId, PendingKind};
 

@@ -6,7 +6,7 @@ use crate::turn::Turn;
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_runtime::pending::{PendingId, PendingKind};
 
 /// An event of a session. Serializes as a flat JSON object: `cursor`, `line`, `at`, `branch`, `agent`, `agent_id`,

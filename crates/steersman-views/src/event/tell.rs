@@ -9,14 +9,15 @@ use crate::turn::Turn;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Turned};
-use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Body, Id, Line, Name};
-use steersman_machine::interaction::{
+use steersman_machine::stored::commit::{
+    Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Turned,
+};
+use steersman_machine::stored::ids::{Body, Id, Line, Name};
+use steersman_machine::stored::interaction::{
     Artifact, Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,
 };
-use steersman_machine::json::read;
 use steersman_machine::trace::chosen;
+use steersman_machine::values::json::read;
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::feed::FeedItem;
 use steersman_runtime::model::Delta;
@@ -390,7 +391,7 @@ impl Teller {
                 partial: *partial,
             },
             // An extraction is internal to the engine; its result is in the state.
-            Interaction::Call(call) if is_extraction(&call.name) => return Ok(Vec::new()),
+            Interaction::Call(call) if call.is_extraction() => return Ok(Vec::new()),
             Interaction::Call(call) => self.call(call).await?,
             Interaction::Result(result) => return self.result(result).await,
             Interaction::Finished {
@@ -472,10 +473,13 @@ impl Teller {
 
     async fn result(&mut self, result: &CallResult) -> Result<Vec<EventKind>, EngineError> {
         let called = self.called(result.call).await?;
-        let name: Name = called.map_or_else(|| "?".into(), |(_, call)| call.name);
-        if is_extraction(&name) {
+        if called
+            .as_ref()
+            .is_some_and(|(_, call)| call.is_extraction())
+        {
             return Ok(Vec::new());
         }
+        let name: Name = called.map_or_else(|| "?".into(), |(_, call)| call.name);
         let how = match result.how {
             Ended::Done | Ended::Finished | Ended::Released | Ended::DoneBefore => How::Done,
             Ended::Simulated => How::Simulated,

@@ -3,13 +3,15 @@
 use super::Fact;
 use crate::words::{count, money, span};
 use std::fmt::Write as _;
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::Name;
+use steersman_machine::network::search::{Method, Plan, Scorer};
 use steersman_machine::network::{
-    AgentDef, Approve, BuiltIn, Does, ModelAgent, Network, OnTimeout, Parameters, PersonDef,
-    Reflect, Requires, Silence, Source, ToolDef, ToolUse, Turns, TypeKind, Wait, WaitOn,
+    AgentDef, Approve, Does, ModelAgent, Network, OnTimeout, PersonDef, Reflect, Requires, Silence,
+    Source, ToolDef, ToolUse, Turns, Wait, WaitOn,
 };
-use steersman_machine::search::{Method, Plan, Scorer};
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::{Expr, Template};
+use steersman_machine::values::types::{Parameters, TypeKind};
 
 /// Returns a text in one line.
 pub(super) fn flat(text: &str) -> String {

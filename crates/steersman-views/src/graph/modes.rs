@@ -3,8 +3,8 @@
 use super::facts::{self, flat};
 use super::of::{Drawing, started_as};
 use super::{At, Cluster, Kind, Mark, What};
-use steersman_machine::ids::Name;
 use steersman_machine::network::{AgentDef, FINISH, ModeExit, Modes, Offer};
+use steersman_machine::stored::ids::Name;
 
 /// The text next to the name of a cluster of modes.
 pub(super) const MODES: &str = "modes";

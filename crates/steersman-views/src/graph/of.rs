@@ -5,13 +5,13 @@ use super::{At, Cluster, Edge, Fact, Graph, Kind, Mark, Node, What};
 use crate::words::count;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use steersman_machine::expression::Expr;
-use steersman_machine::ids::Name;
 use steersman_machine::network::{
     AgentDef, Choosable, Desk, Does, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph as States,
     Handoff, Network, Offer, OnChange, OnFailed, Order, Route, RouteBy, Rule, RuleTo, Speaker,
     StateNode, Task, ToolUse,
 };
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::Expr;
 
 /// A picture, with indices by which the acts of a session are found in it.
 pub struct Drawn {

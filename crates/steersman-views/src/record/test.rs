@@ -5,14 +5,13 @@ use super::{NoTest, Recorded};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine, Release, Why};
-use steersman_machine::context::Purpose;
-use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::{
+use steersman_machine::questions::Purpose;
+use steersman_machine::questions::verdict::said_again;
+use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine, Release, Why};
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, How, Interaction, Origin, Summary, Target, calls_of_answer,
 };
-use steersman_machine::reflect::{asks_itself, said_again};
 use steersman_runtime::branches;
 use steersman_runtime::known::PLACEHOLDER;
 use steersman_runtime::session::Settled;
@@ -318,7 +317,7 @@ impl Recorder<'_> {
         let Some(call) = self.read.called(result.call) else {
             return Ok(());
         };
-        let (extracts, judges) = (is_extraction(&call.name), asks_itself(call));
+        let (extracts, judges) = (call.is_extraction(), call.asks_itself());
         if !extracts && !judges {
             return Ok(());
         }
@@ -353,7 +352,7 @@ impl Recorder<'_> {
         let behind = commit.pushes[k + 1..].iter();
         let behind = behind.filter(|push| push.agent == agent);
         let mut asked: Vec<Json> = calls_of_answer(behind.map(|push| &push.what))
-            .map(|call| json!({ &**call.seen.as_ref().unwrap_or(&call.name): self.read.json(call.args) }))
+            .map(|call| json!({ &*call.called(): self.read.json(call.args) }))
             .collect();
         let said = text.map(|text| Json::from(plain(&text)));
         let mut answer = Map::new();

@@ -2,8 +2,8 @@
 
 use crate::words::{leaves, line};
 use serde_json::{Map, Value as Json};
-use steersman_machine::effect::Bodies;
-use steersman_machine::interaction::{Choice, Route};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::interaction::{Choice, Route};
 
 /// Maximum number of characters of a reason; `steersman why` shows all of it.
 const REASON: usize = 120;

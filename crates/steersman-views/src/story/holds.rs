@@ -2,10 +2,12 @@
 
 use super::{Told, Tone};
 use crate::words::{digits, span};
-use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Time};
-use steersman_machine::trace::why_word;
+use steersman_machine::stored::commit::{
+    Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why,
+};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Id, Time};
+use steersman_machine::stored::words::why_word;
 
 /// Returns the effects that happened, by the ledger entries of a line.
 pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {

@@ -4,11 +4,11 @@ use super::holds::{self, outage, released, unbelievable};
 use super::{Row, Story, Told, Tone, effects_call, row};
 use crate::why::effect_of;
 use crate::words::{accepted_store, question, span};
-use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Probing, Why};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::{Class, Target};
-use steersman_machine::trace::why_word;
+use steersman_machine::stored::commit::{Hold, LedgerEntry, LogLine, Probing, Why};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::{Class, Target};
+use steersman_machine::stored::words::why_word;
 
 impl Story {
     pub(super) fn entry(

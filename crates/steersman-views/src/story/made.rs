@@ -4,10 +4,10 @@ use super::{Row, Tone, row};
 use crate::words::bytes;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use steersman_machine::commit::{Commit, LedgerEntry, LogLine};
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::Artifact;
-use steersman_machine::json::read;
+use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine};
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::interaction::Artifact;
+use steersman_machine::values::json::read;
 
 /// For each branch, the lines that made versions of an artifact, by scope and name.
 #[derive(Clone, Debug, Default)]

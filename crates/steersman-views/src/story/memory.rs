@@ -1,9 +1,10 @@
 //! Describes extractions of state, and summaries.
 
 use super::Tone;
-use steersman_machine::effect::Bodies;
-use steersman_machine::interaction::{CallResult, Summary};
-use steersman_machine::rating::{self, is_rating, told_entry};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::interaction::{CallResult, Summary};
+use steersman_machine::view::rating;
+use steersman_machine::view::rating::{is_rating, told_entry};
 
 /// Returns the name of a state entry; for a rating, the rated artifact.
 fn told_of(entry: &str) -> String {

@@ -3,9 +3,9 @@
 use super::{Row, Story, Tone, row};
 use crate::words::line as one_line;
 use std::sync::Arc;
-use steersman_machine::commit::{Commit, Fired, LogLine, Turned};
-use steersman_machine::ids::{Id, Name};
 use steersman_machine::network::{ExitsWhen, FINISH, ModeExit, Modes, Network};
+use steersman_machine::stored::commit::{Commit, Fired, LogLine, Turned};
+use steersman_machine::stored::ids::{Id, Name};
 
 /// Maximum width of an expression in a note.
 const WIDTH: usize = 40;

@@ -1,15 +1,16 @@
 //! Describes drafts and judgements.
 
 use super::{Row, Story, Tone, row};
-use steersman_machine::commit::LogLine;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::{Call, CallResult, Target};
-use steersman_machine::reflect::{ACCEPT, Judged, REVISE, ROUNDS, judged};
+use steersman_machine::stored::codes::{ACCEPT, REVISE, ROUNDS};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::engine::Judged;
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::{Call, CallResult, Target};
 
 /// Describes a judgement that is requested.
 pub(super) fn asks(call: &Call) -> Option<String> {
-    let what = judged(call)?.words();
+    let what = call.judged()?.words();
     Some(match call.target {
         Target::Tool(_) => format!("judges {what}"),
         _ => format!("asks {} to judge {what}", call.name),
@@ -18,7 +19,7 @@ pub(super) fn asks(call: &Call) -> Option<String> {
 
 /// Returns true if the arguments of a call are judged, before the call begins.
 pub(super) fn of_arguments(call: &Call) -> bool {
-    matches!(judged(call), Some(Judged::Args(..)))
+    matches!(call.judged(), Some(Judged::Args(..)))
 }
 
 /// Describes the result of a judgement beyond the reviewer's text, which is in the row above. A missing judgement counts as

@@ -2,7 +2,7 @@
 
 use crate::shown;
 use serde::Serialize;
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::stored::ids::{Id, Line, Time};
 
 /// One row of a story.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -4,9 +4,8 @@ use super::{Row, Story, Told, Tone, row};
 use crate::words::{count, search_ended};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Searching};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Searching};
+use steersman_machine::stored::ids::{Bodies, Id, Line};
 
 /// The state of a search so far.
 #[derive(Clone, Debug, Default)]

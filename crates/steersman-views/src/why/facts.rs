@@ -5,14 +5,14 @@ use super::{Fact, TEXT};
 use crate::story::modes;
 use crate::words::{count, digits, leaves, line as one_line, question};
 use serde_json::{Map, Value as Json};
-use steersman_machine::commit::{Hold, LedgerEntry, Probing, Release, Why};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Call, Choice, Interaction, Route, Target};
 use steersman_machine::network::{
     AgentDef, Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode,
 };
-use steersman_machine::trace::why_word;
+use steersman_machine::stored::commit::{Hold, LedgerEntry, Probing, Release, Why};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::{Call, Choice, Interaction, Route, Target};
+use steersman_machine::stored::words::why_word;
 
 impl Past<'_> {
     // ---- routers ---------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ impl Past<'_> {
     /// Returns the preconditions of a call, who decided on it, its attempts and its result.
     pub(super) fn of_call(&self, place: Place, agent: Id, call: &Call) -> Vec<Fact> {
         let mut facts = Vec::new();
-        if let Some(first) = call.chain {
+        if let Some(first) = call.chain() {
             let name = self.call(first).and_then(|place| self.push(place));
             let name = match name.map(|push| &push.what) {
                 Some(Interaction::Call(call)) => format!(" {}", call.name),
@@ -304,7 +304,7 @@ impl Past<'_> {
         facts.extend(self.world(effects));
         match result {
             Some((line, result)) => {
-                let how = steersman_machine::trace::how_word(result.how).replace('_', " ");
+                let how = steersman_machine::stored::words::how_word(result.how).replace('_', " ");
                 let said = result.body.map_or_else(String::new, |body| {
                     format!(": {}", one_line(&self.texts().text(body), TEXT))
                 });
@@ -322,10 +322,10 @@ impl Past<'_> {
     fn guards<'n>(&self, network: &'n Network, agent: Id, call: &Call) -> Vec<&'n Requires> {
         let of_tool = network.tools.get(&call.name).map(|tool| &tool.requires);
         let def = self.def(agent).and_then(|def| network.agents.get(def));
-        let seen = call.seen.as_ref().unwrap_or(&call.name);
+        let seen = call.called();
         let mut uses = def.into_iter().flat_map(AgentDef::offers);
         let used = uses.find(|used| {
-            used.seen == *seen && matches!(&used.of, Offer::Tool(name) if *name == call.name)
+            used.seen == seen && matches!(&used.of, Offer::Tool(name) if *name == call.name)
         });
         let own = used.map(|used| &used.requires);
         of_tool.into_iter().chain(own).flatten().collect()

@@ -4,10 +4,10 @@ use crate::log::Log;
 use crate::texts::Texts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, LedgerEntry, LogLine, Push, Want};
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::{Call, CallResult, Interaction, Origin};
 use steersman_machine::network::Network;
+use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine, Push, Want};
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::interaction::{Call, CallResult, Interaction, Origin};
 
 /// The position of a push: its line, and its index in the line.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,9 +3,8 @@
 use super::past::{Past, Place};
 use super::{Act, Step};
 use std::collections::BTreeSet;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Cause, End, Interaction, Origin, Target};
-use steersman_machine::reflect::judged;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::{Cause, End, Interaction, Origin, Target};
 
 /// Maximum number of steps. A chain is as long as agents are nested, so this is rarely reached.
 const STEPS: usize = 200;
@@ -139,7 +138,7 @@ impl Way<'_, '_> {
                 Some(Interaction::Result(result)) => {
                     let call = self.past.call(result.call);
                     let made = call.and_then(|call| self.past.call_at(call));
-                    if made.is_some_and(|made| judged(made).is_some()) {
+                    if made.is_some_and(|made| made.judged().is_some()) {
                         self.tell(place);
                     } else if let Some(call) = call.filter(|_| gave(place)) {
                         self.tell(call);
@@ -147,7 +146,7 @@ impl Way<'_, '_> {
                         break;
                     }
                 }
-                Some(Interaction::Call(call)) if judged(call).is_some() => {}
+                Some(Interaction::Call(call)) if call.judged().is_some() => {}
                 Some(Interaction::Finished {
                     end: End::Draft, ..
                 }) => {}
@@ -198,7 +197,7 @@ impl Way<'_, '_> {
                     }
                     // A judgement further down is about an earlier answer.
                     let made = call.and_then(|call| self.past.call_at(call));
-                    let is_old = stage == Stage::Saw && made.is_some_and(|m| judged(m).is_some());
+                    let is_old = stage == Stage::Saw && made.is_some_and(|m| m.judged().is_some());
                     if !is_old {
                         results += 1;
                     }

@@ -1,7 +1,7 @@
 //! Rows, lines, effects and contexts of one session.
 
 use crate::world::{SECRET, engine, last, paid};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Engine;
 use steersman_views::context::Contexts;
 use steersman_views::diff::{Side, compare};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 use steersman_definition::expect::Subject;
-use steersman_machine::commit::{Commit, LogLine};
 use steersman_machine::context::History;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::Interaction;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{Commit, LogLine};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Body, Id, Line};
+use steersman_machine::stored::interaction::Interaction;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::pending::PendingKind;
 use steersman_views::essence::{essential, in_call_order};

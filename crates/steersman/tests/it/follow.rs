@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use steersman::machine::ids::Line;
+use steersman::machine::stored::ids::Line;
 use steersman::runtime::inbox::{Message, random_id};
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::memory::MemoryStore;

@@ -7,7 +7,7 @@ use crate::printer::{dim, yellow};
 use crate::words::{WIDTH, count, entries, line as one_line};
 use serde_json::Value as Json;
 use steersman::views::page::AgentRow;
-use steersman_machine::rating::BEST;
+use steersman_machine::view::rating::BEST;
 
 /// Width of the column for the names of the rows.
 const NAMES: usize = 9;
