@@ -583,11 +583,10 @@ impl World {
         let mut at = self.branch(on).head;
         while at.is_some() {
             let line = self.line(at);
-            let began = line.commit.as_ref().is_some_and(|c| {
-                c.branching
-                    .iter()
-                    .any(|b| (b.agent, b.call) == (owner, call))
-            });
+            let began = line
+                .commit
+                .as_ref()
+                .is_some_and(|c| c.calls.iter().any(|b| (b.agent, b.call) == (owner, call)));
             if began {
                 return Some(at);
             }

@@ -99,8 +99,8 @@ impl Snapshot {
         for push in &commit.pushes {
             self.push(line, at, push, bodies);
         }
-        for branching in &commit.branching {
-            self.branching(at, branching);
+        for changed in &commit.calls {
+            self.call_changed(at, changed);
         }
         for wished in &commit.wished {
             self.wish(at, wished);

@@ -78,7 +78,7 @@ pub struct Commit {
     /// Interactions that were pushed, in the order in which they were made.
     pub pushes: Vec<Push>,
     /// Changes of calls that stay open: forks that began, branches that were chosen, parts of waits that are over.
-    pub branching: Vec<Branching>,
+    pub calls: Vec<CallChange>,
     /// Effects that are wanted from the outside.
     pub wished: Vec<Wished>,
     /// Other changes, in this order.
@@ -254,18 +254,18 @@ pub struct Opening {
 
 /// A change of a call that stays open. For example, the branches of a fork are known only when the fork begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Branching {
+pub struct CallChange {
     /// The agent that made the call.
     pub agent: Id,
     /// The call that changed.
     pub call: Id,
     /// The change of the call.
-    pub what: Branched,
+    pub what: CallChanged,
 }
 
-/// The change that a [`Branching`] records.
+/// The change that a [`CallChange`] records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Branched {
+pub enum CallChanged {
     /// The fork begins: these branches are to be opened.
     Began(Vec<Id>),
     /// The branches ended, and the chooser is asked. The body is JSON: the end of each branch, with its last line.

@@ -455,7 +455,7 @@ impl<'a> Walk<'a> {
             let why = step.left.first().map(|(_, until)| until);
             return Ok(Err(not_taken(commit, why)));
         };
-        if made.branching != commit.branching {
+        if made.calls != commit.calls {
             return Ok(Err("branches begin otherwise".to_owned()));
         }
         self.contents.extend(step.contents);
@@ -672,5 +672,5 @@ fn alike(made: &Commit, was: &Commit) -> bool {
         && made.wished == was.wished
         && made.made == was.made
         && made.edits == was.edits
-        && made.branching == was.branching
+        && made.calls == was.calls
 }

@@ -2,7 +2,7 @@
 
 use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
-    Branched, Branching, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
+    CallChange, CallChanged, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
     LogLine, Made, Opening, Period, Push, Release, Text, Turned, Usage, Want, Watermark, Why,
     Wished,
 };
@@ -529,31 +529,31 @@ pub(super) fn branches() -> LogLine {
             }),
             adoption: Some(adoption()),
             admitted: admitted.to_vec(),
-            branching: vec![
-                Branching {
+            calls: vec![
+                CallChange {
                     agent: id(4, 0),
                     call: id(29, 0),
-                    what: Branched::Began(vec![id(30, 1), id(30, 2)]),
+                    what: CallChanged::Began(vec![id(30, 1), id(30, 2)]),
                 },
-                Branching {
+                CallChange {
                     agent: id(4, 0),
                     call: id(29, 0),
-                    what: Branched::Ended(Body::new(Line(50), 1)),
+                    what: CallChanged::Ended(Body::new(Line(50), 1)),
                 },
-                Branching {
+                CallChange {
                     agent: id(4, 0),
                     call: id(29, 0),
-                    what: Branched::Chose(id(30, 1), Line(31)),
+                    what: CallChanged::Chose(id(30, 1), Line(31)),
                 },
-                Branching {
+                CallChange {
                     agent: id(4, 0),
                     call: id(29, 1),
-                    what: Branched::Met(2, Some(Body::new(Line(50), 1))),
+                    what: CallChanged::Met(2, Some(Body::new(Line(50), 1))),
                 },
-                Branching {
+                CallChange {
                     agent: id(4, 0),
                     call: id(29, 2),
-                    what: Branched::Edited(name("boss")),
+                    what: CallChanged::Edited(name("boss")),
                 },
             ],
             made: vec![Made {
