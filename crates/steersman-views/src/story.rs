@@ -595,7 +595,7 @@ fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row
     Row {
         line: line.n,
         branch: line.branch,
-        at: line.commit.as_ref().map(|_| line.at),
+        at: line.at,
         agent: None,
         of: None,
         who: who.to_owned(),

@@ -56,7 +56,6 @@ impl Teller {
         if let Some(fault) = self.reader.fault() {
             return Err(fault);
         }
-        let at = line.commit.as_ref().map(|_| line.at);
         let events = told.into_iter().enumerate();
         let events = events.map(|(k, (agent, kind))| {
             let (agent_id, agent) = agent.unzip();
@@ -66,7 +65,7 @@ impl Teller {
                     given: k as u32 + 1,
                 },
                 line: Some(line.n),
-                at,
+                at: Some(line.at),
                 branch: line.branch,
                 agent,
                 agent_id,
