@@ -15,31 +15,35 @@ mod finish;
 pub mod join;
 mod limits;
 mod modes;
+mod moves;
 mod nets;
 mod reflect;
+mod results;
 mod route;
 mod state;
 pub mod table;
 mod take;
+mod texts;
 pub mod wait;
 
 use crate::network::{AgentDef, Network};
 use crate::snapshot::{Agent, Phase, Snapshot};
-use crate::stored::bounds::{self, LABEL, MOVES, PUSH, TICK, VALUES};
+use crate::stored::bounds::{self, LABEL, PUSH, TICK};
 use crate::stored::codes::MISFIT;
-use crate::stored::commit::{Admission, Admitted, Change, Commit, Made, Push, Text, Want, Wished};
-use crate::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Path, Time};
+use crate::stored::commit::{Admission, Admitted, Change, Commit, Made, Push, Want, Wished};
+use crate::stored::ids::{Bodies, Body, Digest, Id, Line, Time};
 use crate::stored::interaction::{Cause, End, Interaction, Write};
 use crate::stored::outcome::Outcome;
 use crate::tick::effect::{BranchEnd, Offered, Request, Step, Until, Wish};
 use crate::values::types::Parameters;
-use crate::view::artifact::Content;
 use crate::view::{Cx, View, complete};
-use reflect::{JudgedResult, Reviewed};
+use moves::{Moves, Place};
+use results::Results;
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 pub use take::floor;
+use texts::Texts;
 
 /// Takes or leaves each offer, lets the agents move until they rest, and returns the step with everything wanted from outside.
 ///
@@ -47,12 +51,12 @@ pub use take::floor;
 /// the snapshot unchanged.
 pub fn tick(cx: &Cx<'_>, snapshot: Snapshot, line: Line, now: Time, offered: &[Offered]) -> Step {
     let mut tick = Tick::new(cx, snapshot, line, now);
-    tick.take_all(offered);
+    let left = tick.take_all(offered);
     if tick.commit.admitted.is_empty() {
-        return tick.nothing();
+        return tick.nothing(left);
     }
     tick.run();
-    tick.close()
+    tick.close(left)
 }
 
 /// Rebuilds the wishes of all effects that are out, for an owner that takes a session over.
@@ -104,45 +108,6 @@ pub fn allowed(
     }
 }
 
-/// The texts of this tick, together with those of the log.
-pub(crate) struct Texts<'a> {
-    below: &'a dyn Bodies,
-    line: Line,
-    new: Vec<Text>,
-}
-
-impl Texts<'_> {
-    /// Returns the texts that this tick has made so far.
-    pub(crate) fn came_in(&self) -> &[Text] {
-        &self.new
-    }
-
-    /// Removes the newest text, which was needed only for a comparison.
-    pub(crate) fn forget(&mut self, newest: Body) {
-        debug_assert_eq!(newest.k() as usize + 1, self.new.len());
-        self.new.pop();
-    }
-
-    /// Removes all texts after the first `n`, which nothing names.
-    pub(crate) fn forget_behind(&mut self, n: usize) {
-        self.new.truncate(n);
-    }
-}
-
-impl Bodies for Texts<'_> {
-    fn text(&self, body: Body) -> Arc<str> {
-        if body.line() != self.line {
-            return self.below.text(body);
-        }
-        match &self.new[body.k() as usize] {
-            Text::Here(text) => text.clone(),
-            Text::Blob { .. } | Text::Erased { .. } => {
-                unreachable!("a tick makes plain texts only")
-            }
-        }
-    }
-}
-
 /// A tick at work.
 pub(crate) struct Tick<'a> {
     pub(crate) network: &'a Network,
@@ -151,88 +116,57 @@ pub(crate) struct Tick<'a> {
     pub(crate) line: Line,
     pub(crate) now: Time,
     pub(crate) commit: Commit,
+    /// Number of ids that this line has given.
+    next: u32,
     /// Effects that are no longer wanted.
-    pub(crate) stop: Vec<Id>,
+    stop: Vec<Id>,
     /// Requests to the driver about branches.
     pub(crate) requests: Vec<Request>,
-    /// Contents of artifacts that this tick made.
-    pub(crate) contents: Vec<Content>,
-    /// Offers that were left.
-    pub(crate) left: Vec<(usize, Until)>,
-    /// While this is above zero, something is being cancelled and no call begins.
-    pub(crate) cancelling: u32,
-    /// For each caller, the text of its newest result in this tick, and whether that result is a failure for which the definition
-    /// sets no reaction.
-    pub(crate) closed: BTreeMap<Id, (Option<Body>, bool)>,
-    /// Agents whose mode changed in this tick. A mode changes at most once in a tick.
-    pub(crate) turned: BTreeSet<Id>,
-    /// For each caller, the results of its exchange that are to be judged.
-    pub(crate) reflecting: BTreeMap<Id, Vec<JudgedResult>>,
-    /// For each agent, the judgements on its calls in this tick.
-    pub(crate) reviewed: BTreeMap<Id, Reviewed>,
-    /// Agents whose limit asked a person for more, and the person refused.
-    pub(crate) declined: BTreeSet<Id>,
-    /// Bytes that were pushed onto stacks of agents whose context may be compacted.
-    grown: BTreeMap<Id, usize>,
-    /// Agents whose own context was summarized in this tick, or could not be. They owe the step that they owed before.
-    pub(crate) summed: BTreeSet<Id>,
-    /// Agents that owe a model call at the end of this tick.
-    pub(crate) thinkers: BTreeSet<(Path, Id)>,
-    /// Bytes of state values that this tick writes.
-    pub(crate) values: usize,
-    /// The texts of the definitions' defaults in this line, by agent definition and state entry.
-    pub(crate) defaults: BTreeMap<(Name, Name), Body>,
-    woken: BTreeSet<(Path, Id)>,
-    moves: u32,
-    pub(crate) next: u32,
+    moves: Moves,
+    /// For each caller, the results of its calls in this tick.
+    results: BTreeMap<Id, Results>,
+    /// True while something is being cancelled: no call begins, and no call follows another.
+    cancelling: bool,
+    before: Before,
+}
+
+/// What a tick must know of the snapshot before it.
+struct Before {
+    /// Time of the last commit.
+    now: Time,
+    /// True if the top agent of the branch's scope rested, or there was none.
     top_rested: bool,
-    /// Time of the commit before.
-    was: Time,
-    /// True if a branch begins here that has no id yet; it gets the next id of this line.
-    pub(crate) names_branch: bool,
+}
+
+impl Before {
+    fn of(snapshot: &Snapshot) -> Self {
+        let top = snapshot.top();
+        Self {
+            now: snapshot.now,
+            top_rested: top.is_none_or(|top| snapshot.agent(top).phase == Phase::Resting),
+        }
+    }
 }
 
 impl<'a> Tick<'a> {
     pub(crate) fn new(cx: &Cx<'a>, snapshot: Snapshot, line: Line, now: Time) -> Self {
-        let snapshot_now = snapshot.now;
-        let top_rested = snapshot
-            .top()
-            .is_none_or(|top| snapshot.agent(top).phase == Phase::Resting);
         Self {
             network: cx.network,
-            texts: Texts {
-                below: cx.bodies,
-                line,
-                new: Vec::new(),
-            },
+            texts: Texts::new(cx.bodies, line),
             commit: Commit {
                 parent: snapshot.line,
                 ..Commit::default()
             },
+            before: Before::of(&snapshot),
             snapshot,
             line,
             now,
+            next: 0,
             stop: Vec::new(),
             requests: Vec::new(),
-            contents: Vec::new(),
-            left: Vec::new(),
-            cancelling: 0,
-            closed: BTreeMap::new(),
-            turned: BTreeSet::new(),
-            reflecting: BTreeMap::new(),
-            reviewed: BTreeMap::new(),
-            declined: BTreeSet::new(),
-            grown: BTreeMap::new(),
-            summed: BTreeSet::new(),
-            thinkers: BTreeSet::new(),
-            values: 0,
-            defaults: BTreeMap::new(),
-            woken: BTreeSet::new(),
-            moves: 0,
-            was: snapshot_now,
-            next: 0,
-            top_rested,
-            names_branch: false,
+            moves: Moves::default(),
+            results: BTreeMap::new(),
+            cancelling: false,
         }
     }
 
@@ -262,16 +196,26 @@ impl<'a> Tick<'a> {
 
     /// Returns the id for the next thing that this line makes.
     pub(crate) fn id(&mut self) -> Id {
-        let id = Id::new(self.line, self.next);
+        let id = self.next_id();
         self.next += 1;
         id
     }
 
+    /// Returns the id that [`Self::id`] returns next.
+    pub(crate) fn next_id(&self) -> Id {
+        Id::new(self.line, self.next)
+    }
+
+    /// Does work that cancels something: no call begins meanwhile, and no call follows another.
+    pub(crate) fn while_cancelling(&mut self, work: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.cancelling, true);
+        work(self);
+        self.cancelling = before;
+    }
+
     /// Adds a text to this line.
     pub(crate) fn body(&mut self, text: impl Into<Arc<str>>) -> Body {
-        let body = Body::new(self.line, self.texts.new.len() as u32);
-        self.texts.new.push(Text::Here(text.into()));
-        body
+        self.texts.add(text.into())
     }
 
     /// Records an offer that was taken.
@@ -297,23 +241,22 @@ impl<'a> Tick<'a> {
             prev: self.snapshot.agent(agent).last,
             what,
         };
-        self.weigh(agent, &push.what);
         self.snapshot
-            .push(self.line, self.now, &push, &self.texts.new);
+            .push(self.line, self.now, &push, self.texts.came_in());
         self.commit.pushes.push(push);
     }
 
     /// Makes an agent instance.
     pub(crate) fn make(&mut self, made: Made) {
         self.snapshot
-            .make(self.line, self.now, &made, &self.texts.new);
+            .make(self.line, self.now, &made, self.texts.came_in());
         self.commit.made.push(made);
     }
 
     /// Edits state. Allowed only before anything is pushed, or if no push of this tick wrote the same scope.
     pub(crate) fn edit(&mut self, write: Write) {
         self.snapshot
-            .edit(self.line, self.now, &write, &self.texts.new);
+            .edit(self.line, self.now, &write, self.texts.came_in());
         self.commit.edits.push(write);
     }
 
@@ -332,11 +275,22 @@ impl<'a> Tick<'a> {
     /// Marks an agent that has something new to deal with. It moves before the tick ends.
     pub(crate) fn wake(&mut self, agent: Id) {
         let place = self.place(agent);
-        self.woken.insert(place);
+        self.moves.wake(place);
+    }
+
+    /// Notes that an agent owes a model call, which is wished at the end of the tick.
+    pub(crate) fn will_think(&mut self, agent: Id) {
+        let place = self.place(agent);
+        self.moves.think(place);
+    }
+
+    /// Returns true if an agent is noted to owe a model call.
+    pub(crate) fn thinks(&self, agent: Id) -> bool {
+        self.moves.thinks(&self.place(agent))
     }
 
     /// Returns the place of an agent in the order of moves.
-    pub(crate) fn place(&self, agent: Id) -> (Path, Id) {
+    fn place(&self, agent: Id) -> Place {
         (self.snapshot.agent(agent).path.clone(), agent)
     }
 
@@ -368,14 +322,16 @@ impl<'a> Tick<'a> {
             .sum();
         let made = self.commit.pushes.len() + self.commit.edits.len() + self.next as usize;
         self.commit.admitted.is_empty()
-            || (made * PUSH < TICK && (values == 0 || self.values + values <= VALUES))
+            || (made * PUSH < TICK && self.texts.have_room(values))
     }
 
     // ---- the three parts of a tick ---------------------------------------------------------------------------
 
     /// Takes or leaves all offers before any agent moves. Edits and expired entries come first, because the fold applies them
-    /// before all pushes. In a tick that opens or adopts a branch they are left for the next tick.
-    fn take_all(&mut self, offered: &[Offered]) {
+    /// before all pushes. In a tick that opens or adopts a branch they are left for the next tick. Returns the offers that were
+    /// left, by index.
+    fn take_all(&mut self, offered: &[Offered]) -> Vec<(usize, Until)> {
+        let mut left = Vec::new();
         let opens = offered.iter().any(|o| {
             matches!(
                 o,
@@ -405,7 +361,7 @@ impl<'a> Tick<'a> {
                 | Offered::Message(_) => continue,
             };
             if let Err(until) = early {
-                self.left.push((index, until));
+                left.push((index, until));
             }
         }
         for (index, offer) in offered.iter().enumerate() {
@@ -459,18 +415,18 @@ impl<'a> Tick<'a> {
                 Offered::Message(said) => self.take_message(said),
             };
             if let Err(until) = taken {
-                self.left.push((index, until));
+                left.push((index, until));
             }
         }
         self.snapshot.now = self.now;
+        left
     }
 
     /// Lets every woken agent move, in path order, until no agent can move.
     pub(crate) fn run(&mut self) {
         loop {
-            while let Some((_, agent)) = self.woken.pop_first() {
-                self.moves += 1;
-                if self.moves > MOVES {
+            while let Some(agent) = self.moves.next() {
+                if self.moves.are_too_many() {
                     self.end_of_moves(agent);
                 } else {
                     self.step(agent);
@@ -513,7 +469,7 @@ impl<'a> Tick<'a> {
         };
         !self.snapshot.effects.values().any(|e| self.may_end(e))
             && self.agent(top).phase != Phase::Resting
-            && !self.thinkers.iter().any(|(_, id)| self.owes_thought(*id))
+            && !self.moves.thinkers().any(|id| self.owes_thought(id))
             // A person's next message would go to the agent that has the floor. On the branches of an agent's fork no person
             // speaks.
             && (self.snapshot.of.is_some() || self.agent(self.floor(top)).phase != Phase::Resting)
@@ -530,22 +486,31 @@ impl<'a> Tick<'a> {
         matches!(agent.phase, Phase::Thinking | Phase::Routing) && agent.owed.is_none()
     }
 
-    /// Counts the bytes that are pushed onto the stack of an agent whose context may be compacted.
-    fn weigh(&mut self, agent: Id, what: &Interaction) {
-        // All modes count: another mode than the one of the push may have to render it.
-        let mut models = self.def(agent).models();
-        if models.any(|model| model.context.compact.is_some()) {
-            let bytes = what
-                .shown()
-                .map(|body| self.text(body).len())
-                .sum::<usize>();
-            *self.grown.entry(agent).or_default() += bytes;
+    /// Returns the bytes that were pushed in this tick onto the stacks of agents whose context may be compacted.
+    fn grown(&self) -> BTreeMap<Id, u32> {
+        let mut grown = BTreeMap::new();
+        for push in &self.commit.pushes {
+            // An adoption may have replaced the agents of the branch.
+            let Some(agent) = self.snapshot.agents.get(&push.agent) else {
+                continue;
+            };
+            // All modes count: another mode than the one of the push may have to render it.
+            let mut models = self.network.agent(&agent.def).models();
+            if models.any(|model| model.context.compact.is_some()) {
+                let texts = push.what.shown();
+                let bytes: usize = texts.map(|body| self.text(body).len()).sum();
+                if bytes > 0 {
+                    let sum: &mut u32 = grown.entry(push.agent).or_default();
+                    *sum = sum.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+                }
+            }
         }
+        grown
     }
 
     /// Wishes a model call for each agent that owes one, in path order.
     fn wish_models(&mut self) {
-        for (_, agent) in std::mem::take(&mut self.thinkers) {
+        for agent in self.moves.take_thinkers() {
             if self.owes_thought(agent) {
                 for mark in crate::context::due_watermarks(&self.cx(), &self.snapshot, agent) {
                     self.change(Change::Watermark(mark));
@@ -583,30 +548,27 @@ impl<'a> Tick<'a> {
     }
 
     /// Returns the step of a tick that took nothing.
-    fn nothing(self) -> Step {
+    fn nothing(self, left: Vec<(usize, Until)>) -> Step {
         Step {
             commit: None,
             bodies: Vec::new(),
             snapshot: Snapshot {
-                now: self.was,
+                now: self.before.now,
                 ..self.snapshot
             },
             wishes: Vec::new(),
             stop: Vec::new(),
             requests: Vec::new(),
             contents: Vec::new(),
-            left: self.left,
+            left,
             ended: None,
             made: 0,
         }
     }
 
-    fn close(mut self) -> Step {
-        for (agent, bytes) in std::mem::take(&mut self.grown) {
-            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            if bytes > 0 && self.snapshot.agents.contains_key(&agent) {
-                self.change(Change::Grew(agent, bytes));
-            }
+    fn close(mut self, left: Vec<(usize, Until)>) -> Step {
+        for (agent, bytes) in self.grown() {
+            self.change(Change::Grew(agent, bytes));
         }
         self.wish_models();
         self.render_labels();
@@ -617,7 +579,7 @@ impl<'a> Tick<'a> {
             .calls
             .retain(|b| calls.contains_key(&(b.agent, b.call)));
         self.stop.retain(|id| id.line() != self.line);
-        if self.names_branch {
+        if self.opens_for_person() {
             self.snapshot.branch = self.id();
         }
         self.snapshot.seal(self.line, self.now);
@@ -632,24 +594,33 @@ impl<'a> Tick<'a> {
             .map(|w| call::wish(&cx, &self.snapshot, w.id, &self.snapshot.effects[&w.id]))
             .collect();
         let ended = self.branch_end();
+        let (bodies, contents) = self.texts.into_stored();
         Step {
             commit: Some(self.commit),
-            bodies: self.texts.new,
+            bodies,
             snapshot: self.snapshot,
             wishes,
             stop: self.stop,
             requests: self.requests,
-            contents: self.contents,
-            left: self.left,
+            contents,
+            left,
             ended,
             made: self.next,
         }
     }
 
+    /// Returns true if this is the first line of a person's branch. Such a branch gets the next id of the line; a branch of an
+    /// agent's fork has its id from the fork.
+    fn opens_for_person(&self) -> bool {
+        self.commit.admitted.iter().any(|admission| {
+            matches!(admission.kind, Admitted::Opened | Admitted::Rewound) && admission.id.is_none()
+        })
+    }
+
     /// Returns the end of the branch, if the top agent of its scope has come to rest in this tick.
     fn branch_end(&self) -> Option<BranchEnd> {
         let top = self.agent(self.snapshot.top()?);
-        if top.phase != Phase::Resting || (self.top_rested && top.last != self.line) {
+        if top.phase != Phase::Resting || (self.before.top_rested && top.last != self.line) {
             return None;
         }
         let (end, cause) = top.ended.unwrap_or((End::Turn, Cause::Answer));

@@ -516,7 +516,7 @@ impl Tick<'_> {
         self.end_call(owner, call, how, ending);
         if let Some((tool, args)) = mapped.then
             && failed.is_none()
-            && self.cancelling == 0
+            && !self.cancelling
         {
             let tool = tool.into();
             let follows = NewCall {
@@ -573,11 +573,12 @@ impl Tick<'_> {
             Said::Text(_) | Said::Nothing => None,
         };
         let ending = self.fitted(owner, call, ending);
-        self.note_results(owner, call, how, ending.body);
+        let to_judge = self.results_to_judge(owner, call, how, ending.body);
         let failed = !asked
             && matches!(how, How::Failed | How::Limit | How::Refused | How::Unknown)
             && !self.is_handled(owner, call, ending.code);
-        self.closed.insert(owner, (whole.or(ending.body), failed));
+        let results = self.results.entry(owner).or_default();
+        results.came(whole.or(ending.body), failed, to_judge);
         self.push_end(owner, call, how, ending);
     }
 

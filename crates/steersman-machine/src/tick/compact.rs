@@ -4,7 +4,7 @@ use crate::context::policies::{self, BEFORE_SUMMARY};
 use crate::questions::summary::text_of;
 use crate::stored::engine::COMPACT;
 use crate::stored::ids::{Id, Name};
-use crate::stored::interaction::Covers;
+use crate::stored::interaction::{Covers, Interaction};
 use crate::stored::outcome::{Answer, Failure};
 use crate::tick::Tick;
 
@@ -28,7 +28,7 @@ impl Tick<'_> {
                 return self.not_compacted(agent, effect, policy, &why);
             }
         }
-        self.push_sum(agent, effect, policy, Covers::Exchanges(0, mark), &text);
+        self.push_summary(agent, effect, policy, Covers::Exchanges(0, mark), &text);
     }
 
     /// Records the failure of a summary of the agent's own context, if the failed model call was for one. Nothing else fails
@@ -61,11 +61,13 @@ impl Tick<'_> {
     /// Records a failed summary, which covers nothing: the agent continues with its whole context.
     fn not_compacted(&mut self, agent: Id, effect: Id, policy: Name, why: &str) {
         let mark = policies::mark(&self.snapshot, agent, &policy);
-        self.push_sum(agent, effect, policy, Covers::Exchanges(mark, mark), why);
+        self.push_summary(agent, effect, policy, Covers::Exchanges(mark, mark), why);
     }
 
-    fn push_sum(&mut self, agent: Id, effect: Id, policy: Name, covers: Covers, text: &str) {
-        self.summed.insert(agent);
-        self.push_summary(agent, effect, policy, covers, text);
+    /// Returns true if the context of a model-driven agent was summarized in this tick, or could not be. The agent owes the step
+    /// that it owed before.
+    pub(crate) fn was_summed(&self, agent: Id) -> bool {
+        let mut pushes = self.commit.pushes.iter();
+        pushes.any(|push| push.agent == agent && matches!(push.what, Interaction::Summary(_)))
     }
 }

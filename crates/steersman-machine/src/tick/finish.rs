@@ -17,6 +17,7 @@ use crate::stored::outcome::Answer;
 use crate::tick::call::{NewCall, Said};
 use crate::tick::limits::{self, Key, Reached};
 use crate::tick::reflect::{After, Reviewed};
+use crate::tick::results::Results;
 use crate::tick::take::cancel::Cut;
 use crate::tick::{Tick, nets};
 use crate::values::types::{Parameters, Type, TypeKind, misfit};
@@ -95,10 +96,10 @@ impl Tick<'_> {
 
     /// Handles a model-driven agent that owes a step: a model call, unless a limit is reached or its net decides otherwise.
     fn think(&mut self, agent: Id) {
-        if self.agent(agent).owed.is_some() || self.thinkers.contains(&self.place(agent)) {
+        if self.agent(agent).owed.is_some() || self.thinks(agent) {
             return;
         }
-        if self.summed.contains(&agent) {
+        if self.was_summed(agent) {
             return self.thinks_on(agent);
         }
         if self.accepted(agent) {
@@ -107,8 +108,7 @@ impl Tick<'_> {
         if self.judges_results(agent) {
             // The results are judged. If the agent judges them itself, the judgement is its next model call.
             if self.agent(agent).phase == Phase::Thinking {
-                let place = self.place(agent);
-                self.thinkers.insert(place);
+                self.will_think(agent);
             }
             return;
         }
@@ -157,8 +157,7 @@ impl Tick<'_> {
             | Step::Enter(..)
             | Step::Conclude
             | Step::Custom(..) => {
-                let place = self.place(agent);
-                self.thinkers.insert(place);
+                self.will_think(agent);
             }
         }
     }
@@ -187,17 +186,17 @@ impl Tick<'_> {
         let reached = limits::reached(&self.cx(), &self.snapshot, agent, self.now);
         let reached = reached.filter(|_| !last);
         if reached.is_none_or(|reached| self.limit(agent, &reached)) {
-            let place = self.place(agent);
-            self.thinkers.insert(place);
+            self.will_think(agent);
         }
     }
 
     /// Returns true if the tools of an agent with `turns: once` have run, together with their result.
     fn gave_once(&self, agent: Id) -> (bool, Option<Body>) {
-        if let Some((body, _)) = self.closed.get(&agent) {
-            return (true, *body);
+        let results = self.results.get(&agent);
+        if let Some(body) = results.and_then(Results::newest) {
+            return (true, body);
         }
-        match self.reviewed.get(&agent) {
+        match results.and_then(Results::reviewed) {
             None | Some(Reviewed::Revise) => (false, None),
             Some(Reviewed::Stands(tool)) => {
                 let count = self.agent(agent).counts.get(tool);
@@ -308,7 +307,8 @@ impl Tick<'_> {
                 let args = json!({ "question": question, "options": ["yes", "no"] });
                 let user = Target::Person("user".into());
                 // After a refusal the agent comes to the same limit again, and the person is not asked again.
-                if self.declined.remove(&agent) {
+                let results = self.results.get_mut(&agent);
+                if results.is_some_and(Results::take_declined) {
                     self.reach(agent, reached, End::Task, None);
                 } else {
                     self.engine_call(agent, Caller::More(reached.question()), &args, user);
@@ -682,7 +682,7 @@ impl Tick<'_> {
         };
         if let Target::Branches(_) = open.call.target {
             let text = body.map_or_else(|| "".into(), |b| self.text(b));
-            if self.cancelling == 0 {
+            if !self.cancelling {
                 self.chosen(parent, call, &text);
             }
             return;

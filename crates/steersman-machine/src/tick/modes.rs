@@ -117,8 +117,13 @@ impl Tick<'_> {
     }
 
     fn turn(&mut self, agent: Id, to: Name, why: Turned) {
-        self.turned.insert(agent);
         self.change(Change::Mode(agent, to, why));
+    }
+
+    /// Returns true if the agent's mode changed in this tick.
+    fn has_turned(&self, agent: Id) -> bool {
+        let mut changes = self.commit.changes.iter();
+        changes.any(|change| matches!(change, Change::Mode(turned, ..) if *turned == agent))
     }
 
     /// Returns the first exit that fires: first the exits of all modes, then those of the mode in force.
@@ -128,7 +133,7 @@ impl Tick<'_> {
         let (Some(modes), Some(mode)) = (&def.modes, def.mode(state.mode.as_ref())) else {
             return Ok(None);
         };
-        if self.turned.contains(&agent) || self.is_leaving(agent) {
+        if self.has_turned(agent) || self.is_leaving(agent) {
             return Ok(None);
         }
         let everywhere = (1..).zip(&modes.exits).map(|(n, exit)| (n, exit, true));

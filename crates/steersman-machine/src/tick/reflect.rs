@@ -17,6 +17,6 @@ use crate::stored::ids::Name;
 pub(crate) enum Reviewed {
     /// At least one call must be made again.
     Revise,
-    /// No call has an objection. Names the tool whose call was judged last.
+    /// No call has an objection. Names the tool whose call was judged first.
     Stands(Name),
 }

@@ -21,6 +21,7 @@ use crate::tick::Tick;
 use crate::tick::call::{Ending, NewCall, Said, message_parameter};
 use crate::tick::finish::{Conclude, Finish};
 use crate::tick::limits::{self, Key, Reached};
+use crate::tick::results::Results;
 use crate::values::json::arguments;
 use crate::values::types::{Parameters, Type, TypeKind, arguments_misfit};
 use serde_json::{Map, Value as Json, json};
@@ -35,7 +36,8 @@ impl Tick<'_> {
         let Does::Route(route) = &def.does else {
             return;
         };
-        let failed = self.closed.remove(&agent).is_some_and(|(_, failed)| failed);
+        let results = self.results.get_mut(&agent);
+        let failed = results.is_some_and(Results::take_failure);
         if let Some((expired, instead)) = self.acts_instead(agent) {
             let read = Map::from_iter([("expired".to_owned(), json!(expired))]);
             return self.choose(agent, None, Choice::Agents(vec![instead]), &read);
@@ -101,8 +103,7 @@ impl Tick<'_> {
                 self.choose(agent, None, choice, &read);
             }
             Decision::Ask(_) => {
-                let place = self.place(agent);
-                self.thinkers.insert(place);
+                self.will_think(agent);
             }
             Decision::Over(read) => self.over(agent, None, &read),
             Decision::NoRule => self.end_route(agent, Cause::NoRule, None),

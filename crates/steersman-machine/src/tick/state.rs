@@ -2,7 +2,7 @@
 
 use crate::network::AgentDef;
 use crate::stored::bounds::{self, VALUE, VALUES};
-use crate::stored::ids::{Body, Id, Name};
+use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Reduce, Write};
 use crate::stored::outcome::NewWrite;
 use crate::tick::Tick;
@@ -25,7 +25,7 @@ impl Tick<'_> {
     /// fitted when they were mapped are checked again, because the writer's state may have changed since.
     pub(crate) fn writes(&mut self, writer: Id, new: &[NewWrite]) -> Result<Vec<Write>, Misfit> {
         let (fit, bytes) = self.all_fit(writer, new)?;
-        self.values = bytes;
+        self.texts.count_values(bytes);
         let write = |fits: Fits<'_>| Write {
             scope: fits.scope,
             name: fits.name,
@@ -41,20 +41,20 @@ impl Tick<'_> {
         self.all_fit(writer, new).map(|_| ())
     }
 
-    /// Returns the writes that fit, and the bytes of all values that this tick writes with them.
+    /// Returns the writes that fit, and the bytes of their values.
     fn all_fit<'w>(
         &self,
         writer: Id,
         new: &'w [NewWrite],
     ) -> Result<(Vec<Fits<'w>>, usize), Misfit> {
         let mut fit: Vec<Fits<'w>> = Vec::with_capacity(new.len());
-        let mut bytes = self.values;
+        let mut bytes = 0;
         for write in new {
             let path = format!("state.{}", write.name);
             let found = self.fits(writer, write, &fit);
             let found = found.map_err(|misfit| misfit.under(&path))?;
             bytes += found.value.as_ref().map_or(0, |(_, text)| text.len());
-            if bytes > VALUES {
+            if !self.texts.have_room(bytes) {
                 let why = format!("and what else is written have over {} KiB", VALUES >> 10);
                 return Err(Misfit { path, why });
             }
@@ -137,7 +137,7 @@ impl Tick<'_> {
                 writes.push(Write {
                     scope,
                     name: name.clone(),
-                    value: Some(self.default_text(&def.name, name, default)),
+                    value: Some(self.texts.default_of(&def.name, name, default)),
                     reduce: Reduce::Last,
                     // A default never expires; it replaces a value that expired.
                     expires: None,
@@ -145,17 +145,6 @@ impl Tick<'_> {
             }
         }
         writes
-    }
-
-    /// Returns the text of a default. All instances that this tick makes share one text.
-    pub(crate) fn default_text(&mut self, def: &Name, entry: &Name, default: &Json) -> Body {
-        let key = (def.clone(), entry.clone());
-        if let Some(body) = self.defaults.get(&key) {
-            return *body;
-        }
-        let body = self.body(default.to_string());
-        self.defaults.insert(key, body);
-        body
     }
 
     /// Returns the writes that reset an instance's scope: entries with a default get it, all others are unset.

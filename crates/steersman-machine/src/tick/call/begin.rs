@@ -290,7 +290,7 @@ impl Tick<'_> {
 
     /// Begins the next call of the agent's parent, if the agent is free.
     pub(crate) fn serve_next(&mut self, agent: Id) {
-        if self.cancelling > 0 || !self.is_free(agent) {
+        if !self.is_free(agent) {
             return;
         }
         // A branch takes only calls of agents that act on it.
@@ -335,7 +335,7 @@ impl Tick<'_> {
     /// Closes a person's refusal to allow more than a limit. If the limit is still reached, the agent ends with all its open
     /// calls.
     pub(crate) fn decline(&mut self, owner: Id, call: Id, mapped: Mapped) {
-        self.declined.insert(owner);
+        self.results.entry(owner).or_default().decline();
         self.close_call(owner, call, mapped);
         let reached = limits::reached(&self.cx(), &self.snapshot, owner, self.now);
         if let (Phase::Calling, Some(reached)) = (self.agent(owner).phase, reached) {

@@ -104,7 +104,7 @@ impl Tick<'_> {
             hash: *blake3::hash(&content.bytes).as_bytes(),
             len: content.bytes.len() as u64,
         });
-        self.contents.push(content);
+        self.texts.spill(content);
         Some(beginning)
     }
 }

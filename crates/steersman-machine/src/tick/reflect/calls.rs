@@ -10,6 +10,7 @@ use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{Class, How, Interaction, Number, Origin, Target};
 use crate::stored::outcome::Mapped;
 use crate::tick::call::refuse;
+use crate::tick::results::Results;
 use crate::tick::{Tick, limits};
 use crate::view::View;
 use serde_json::json;
@@ -43,11 +44,17 @@ enum Judges {
 }
 
 impl Tick<'_> {
-    /// Notes the results of an exchange that are to be judged, if this result is its last one.
-    pub(crate) fn note_results(&mut self, owner: Id, call: Id, how: How, body: Option<Body>) {
+    /// Returns the results of an exchange that are to be judged, if this result is its last one.
+    pub(crate) fn results_to_judge(
+        &self,
+        owner: Id,
+        call: Id,
+        how: How,
+        body: Option<Body>,
+    ) -> Vec<Result> {
         let agent = self.agent(owner);
-        if agent.open != 1 || agent.kind != Kind::Model || self.cancelling > 0 {
-            return;
+        if agent.open != 1 || agent.kind != Kind::Model || self.cancelling {
+            return Vec::new();
         }
         let mut found = Vec::new();
         for open in self.snapshot.exchange(owner) {
@@ -71,15 +78,14 @@ impl Tick<'_> {
                 });
             }
         }
-        if !found.is_empty() {
-            self.reflecting.insert(owner, found);
-        }
+        found
     }
 
     /// Has the results of the exchange that just closed judged. Returns true if a model is
     /// asked, a reviewer is called, or the agent failed.
     pub(crate) fn judges_results(&mut self, owner: Id) -> bool {
-        let found = self.reflecting.remove(&owner).unwrap_or_default();
+        let results = self.results.get_mut(&owner);
+        let found = results.map(Results::take_to_judge).unwrap_or_default();
         let state = self.agent(owner);
         // Nothing is judged while a draft is judged, or while only an answer is wanted.
         if found.is_empty() || state.draft_is_judged() || state.counters.limited {
@@ -229,7 +235,7 @@ impl Tick<'_> {
 
     /// Closes a call whose arguments are to be revised. It does not run; its result says what to change.
     pub(crate) fn send_back(&mut self, owner: Id, call: Id, why: &str) {
-        if self.cancelling == 0 {
+        if !self.cancelling {
             self.close_call(owner, call, refuse(crate::stored::codes::REVISE, why));
         }
     }

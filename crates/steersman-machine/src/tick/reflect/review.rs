@@ -1,6 +1,5 @@
 //! Reviewers: agents that the engine calls for judgements, and the verdicts they return.
 
-use super::Reviewed;
 use crate::network::texts;
 use crate::questions::verdict::{Verdict, judge_verdict};
 use crate::stored::codes::MISFIT;
@@ -165,11 +164,7 @@ impl Tick<'_> {
             _ => matches!(verdict, Some(Verdict::Revise(_))),
         };
         if let Some(tool) = about.and_then(Judged::tool) {
-            let stands = self.reviewed.entry(owner);
-            let stands = stands.or_insert_with(|| Reviewed::Stands(tool.clone()));
-            if revise {
-                *stands = Reviewed::Revise;
-            }
+            self.results.entry(owner).or_default().review(tool, revise);
         }
         let ending = Ending {
             code: mapped.code.as_deref(),

@@ -16,8 +16,7 @@ impl Tick<'_> {
             };
             match fits {
                 Ok(()) => {
-                    let place = self.place(agent);
-                    self.thinkers.insert(place);
+                    self.will_think(agent);
                     return true;
                 }
                 // No model is asked, and that is recorded.

@@ -1,7 +1,7 @@
 //! Adoption of a branch, the reverse of a fork.
 
 use crate::snapshot::{OpenCall, Snapshot};
-use crate::stored::bounds::{ADOPTED, VALUES};
+use crate::stored::bounds::ADOPTED;
 use crate::stored::codec::{self, in_row};
 use crate::stored::commit::{Admitted, Adoption};
 use crate::stored::ids::{Id, Line};
@@ -138,14 +138,14 @@ impl Tick<'_> {
         let adoption = self.adoption(branch, from);
         let values: usize = self.texts.came_in()[before..].iter().map(in_row).sum();
         let head = codec::size(&adoption, self.line);
-        if self.values + values > VALUES || head > ADOPTED {
+        if !self.texts.have_room(values) || head > ADOPTED {
             self.texts.forget_behind(before);
             let short = "the branch came to more than a line of the log may hold";
             let why =
                 format!("it came to {head} bytes and {values} bytes of state, which is too much");
             return Err((short, why));
         }
-        self.values += values;
+        self.texts.count_values(values);
         Ok(adoption)
     }
 }

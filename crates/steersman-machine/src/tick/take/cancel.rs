@@ -39,15 +39,15 @@ impl Tick<'_> {
                     return Err(Until::Refused("there is no such open call"));
                 };
                 self.admit_cancel(Some(*call), by);
-                self.cancelling += 1;
-                if open.call.is_extraction() || open.call.asks_itself() {
-                    // `Refused` and not `Cancelled`, so that it is not asked again.
-                    let refused = Mapped::plain(How::Refused, Some("cancelled"), "cancelled");
-                    self.close_call(*owner, *call, refused);
-                } else {
-                    self.cut_call(&open, &cut);
-                }
-                self.cancelling -= 1;
+                self.while_cancelling(|tick| {
+                    if open.call.is_extraction() || open.call.asks_itself() {
+                        // `Refused` and not `Cancelled`, so that it is not asked again.
+                        let refused = Mapped::plain(How::Refused, Some("cancelled"), "cancelled");
+                        tick.close_call(*owner, *call, refused);
+                    } else {
+                        tick.cut_call(&open, &cut);
+                    }
+                });
                 self.unjudged(&open);
             }
             Cancelled::Agent(agent) => {
@@ -111,17 +111,17 @@ impl Tick<'_> {
         if self.agent(agent).phase != Phase::Calling {
             return;
         }
-        self.cancelling += 1;
         let open: Vec<_> = self
             .snapshot
             .exchange(agent)
             .filter(|c| c.closed.is_none())
             .cloned()
             .collect();
-        for open in open {
-            self.cut_call(&open, cut);
-        }
-        self.cancelling -= 1;
+        self.while_cancelling(|tick| {
+            for open in open {
+                tick.cut_call(&open, cut);
+            }
+        });
     }
 
     /// Stops an agent's step. The shown text of a model call stays as a partial message.

@@ -27,7 +27,7 @@ impl Tick<'_> {
             let declared = declares(&cx, &self.snapshot, *scope, name);
             let default = declared.and_then(|(_, ty)| ty.default.clone());
             let def = self.agent(*scope).def.clone();
-            let value = default.map(|json| self.default_text(&def, name, &json));
+            let value = default.map(|json| self.texts.default_of(&def, name, &json));
             self.edit(Write {
                 scope: *scope,
                 name: name.clone(),
@@ -49,8 +49,7 @@ impl Tick<'_> {
         }
         if self.limit(agent, reached) {
             // The last call is made even though the time is over.
-            let place = self.place(agent);
-            self.thinkers.insert(place);
+            self.will_think(agent);
         }
     }
 

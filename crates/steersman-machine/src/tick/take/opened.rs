@@ -36,7 +36,7 @@ impl Tick<'_> {
         // The judge is made below, as the first thing of this line.
         let above = scope.or(self.snapshot.top());
         let scope = match &opened.judge {
-            Some(_) => Some(Id::new(self.line, self.next)),
+            Some(_) => Some(self.next_id()),
             None => scope,
         };
         let opening = Opening {
@@ -55,8 +55,6 @@ impl Tick<'_> {
             Admitted::Opened
         };
         self.admit_as(kind, opened.fork.map(|(_, call, ..)| call), b"");
-        // A person's branch gets the id after everything else that its first line makes.
-        self.names_branch = branch.is_none();
         self.snapshot.open(
             branch.unwrap_or(self.snapshot.branch),
             parent,
@@ -79,12 +77,10 @@ impl Tick<'_> {
         };
         self.renew(&out, how, &opened.known);
         self.renew_choices(|_, _| true);
-        if let Some(said) = &opened.say
-            && let Err(until) = self.take_message(said)
-        {
-            self.left.push((0, until));
+        match &opened.say {
+            Some(said) => self.take_message(said),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Makes the judge of a branch and gives it its arguments. No call waits for it: its answer is read at the end of the branch.

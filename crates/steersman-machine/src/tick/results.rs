@@ -1,0 +1,73 @@
+//! Results of an agent's calls in this tick. The end of a call leaves them for the agent's next move, in which it decides.
+
+use super::reflect::{JudgedResult, Reviewed};
+use crate::stored::ids::{Body, Name};
+
+/// Results of the calls of one agent that ended in this tick.
+#[derive(Default)]
+pub(crate) struct Results {
+    newest: Option<Newest>,
+    /// The results of the exchange that closed last that are to be judged.
+    to_judge: Vec<JudgedResult>,
+    /// The judgements on the agent's calls.
+    reviewed: Option<Reviewed>,
+    /// True if a limit asked a person for more, and the person refused.
+    declined: bool,
+}
+
+/// The result that came last.
+struct Newest {
+    /// Its whole text, even if the agent sees only the beginning.
+    body: Option<Body>,
+    /// True if it is a failure for which the definition sets no reaction.
+    failed: bool,
+}
+
+impl Results {
+    /// Records a result, and the results that are to be judged if it closed the exchange.
+    pub(super) fn came(&mut self, body: Option<Body>, failed: bool, to_judge: Vec<JudgedResult>) {
+        self.newest = Some(Newest { body, failed });
+        if !to_judge.is_empty() {
+            self.to_judge = to_judge;
+        }
+    }
+
+    /// Returns the text of the newest result. `None` means that there is no result.
+    pub(super) fn newest(&self) -> Option<Option<Body>> {
+        self.newest.as_ref().map(|newest| newest.body)
+    }
+
+    /// Forgets the newest result. Returns true if it is a failure for which the definition sets no reaction.
+    pub(super) fn take_failure(&mut self) -> bool {
+        self.newest.take().is_some_and(|newest| newest.failed)
+    }
+
+    /// Removes and returns the results that are to be judged.
+    pub(super) fn take_to_judge(&mut self) -> Vec<JudgedResult> {
+        std::mem::take(&mut self.to_judge)
+    }
+
+    /// Records the judgement on a call of this tool. One objection stays, whatever the other judgements say.
+    pub(super) fn review(&mut self, tool: &Name, revise: bool) {
+        if revise {
+            self.reviewed = Some(Reviewed::Revise);
+        } else if self.reviewed.is_none() {
+            self.reviewed = Some(Reviewed::Stands(tool.clone()));
+        }
+    }
+
+    /// Returns the judgements on the agent's calls.
+    pub(super) fn reviewed(&self) -> Option<&Reviewed> {
+        self.reviewed.as_ref()
+    }
+
+    /// Records that a person refused more than a limit.
+    pub(super) fn decline(&mut self) {
+        self.declined = true;
+    }
+
+    /// Returns true if a person refused more than a limit, once.
+    pub(super) fn take_declined(&mut self) -> bool {
+        std::mem::take(&mut self.declined)
+    }
+}
