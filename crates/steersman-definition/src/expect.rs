@@ -76,7 +76,7 @@ pub fn find(subject: &dyn Subject, key: &str) -> Result<(Id, Id), String> {
     let by = |test: &dyn Fn(Id) -> bool| snapshot.agents.keys().copied().find(|id| test(*id));
     let agent = |id: Id| snapshot.agent(id);
     let found = by(&|id| path(snapshot, id) == name)
-        .or_else(|| by(&|id| agent(id).named.as_deref() == Some(name)))
+        .or_else(|| by(&|id| agent(id).family.named.as_deref() == Some(name)))
         .or_else(|| by(&|id| *agent(id).def == *name));
     found
         .map(|id| (branch, id))
@@ -346,7 +346,7 @@ pub fn answer(subject: &dyn Subject) -> Option<String> {
     {
         at = child;
     }
-    let body = snapshot.agent(at).answer?;
+    let body = snapshot.agent(at).turn.answer?;
     Some(subject.bodies().text(body).to_string())
 }
 
@@ -376,8 +376,14 @@ pub fn path(snapshot: &Snapshot, agent: Id) -> String {
     let (mut at, mut names) = (Some(agent), Vec::new());
     while let Some(id) = at {
         let agent = snapshot.agent(id);
-        names.push(agent.named.clone().unwrap_or_else(|| agent.def.clone()));
-        at = agent.parent;
+        names.push(
+            agent
+                .family
+                .named
+                .clone()
+                .unwrap_or_else(|| agent.def.clone()),
+        );
+        at = agent.family.parent;
     }
     names.reverse();
     names.join("/")

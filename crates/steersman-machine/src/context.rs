@@ -291,7 +291,7 @@ fn render(
         if around.view.of != Seen::Own {
             let above = snapshot.agent(around.above);
             let talk = cache.talk.get_or_insert_default();
-            talk.follow(history, around.above, above.last);
+            talk.follow(history, around.above, above.stack.last);
         }
         let seen = Some((around.view.clone(), around.since()));
         if cache.seen != seen {
@@ -377,7 +377,7 @@ impl At<'_> {
     fn with_before(&self, model: &ModelAgent, mut now: String) -> String {
         let state = self.snapshot.agent(self.agent);
         for before in model.before.iter().filter(|before| before.show) {
-            let gave = match state.before.get(&before.named) {
+            let gave = match state.input.before.get(&before.named) {
                 Some(Some(gave)) => self.history.text(*gave),
                 Some(None) if *before.tool == *crate::network::notes::SEARCH => {
                     crate::network::notes::FAILED.into()

@@ -123,7 +123,7 @@
 //! });
 //! let root = answered.snapshot.root_agent().expect("it was made");
 //! assert_eq!(root.phase, Phase::Resting);
-//! let text = root.answer.expect("it answered");
+//! let text = root.turn.answer.expect("it answered");
 //! assert_eq!(&*log.text(text), "It boils water.");
 //! assert!(wishes(&Cx { network: &network, bodies: &log }, &answered.snapshot).is_empty());
 //! ```

@@ -45,7 +45,7 @@ pub fn begins_block(snapshot: &Snapshot, agent: Id) -> bool {
         if id == top {
             return true;
         }
-        let parent = snapshot.agents.get(&id).and_then(|a| a.parent);
+        let parent = snapshot.agents.get(&id).and_then(|a| a.family.parent);
         let parent = parent.and_then(|id| snapshot.agents.get(&id));
         at = parent.filter(|p| p.kind == Kind::Routed).map(|p| p.id);
     }
@@ -81,7 +81,7 @@ pub fn answer(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<Arc<str>> {
         .iter()
         .map(|id| snapshot.agent(*id))
         .filter(|agent| agent.phase == Phase::Resting);
-    let body = resting.find_map(|agent| agent.answer)?;
+    let body = resting.find_map(|agent| agent.turn.answer)?;
     Some(cx.bodies.text(body))
 }
 
@@ -170,7 +170,7 @@ pub fn state(snapshot: &Snapshot) -> Json {
                 found.insert(name.to_string(), (*cell.value.0).clone());
             }
         }
-        at = snapshot.agents.get(&id).and_then(|a| a.parent);
+        at = snapshot.agents.get(&id).and_then(|a| a.family.parent);
     }
     Json::Object(found)
 }

@@ -1,14 +1,16 @@
 //! The snapshot: everything that a step may depend on. Only [`mod@crate::snapshot::fold`] carries it forward.
 
+mod agent;
 pub mod checkpoint;
 pub mod fold;
 mod uses;
 
+pub use agent::{Agent, Context, Draft, Family, Input, Stack, Stands, Sum, Turn, Weight};
 pub use uses::Uses;
 
-use crate::stored::commit::{Binding, Kind, Want};
-use crate::stored::ids::{Body, Digest, Id, Line, Name, Path, Time};
-use crate::stored::interaction::{Artifact, Call, Cause, End, How, Write};
+use crate::stored::commit::{Binding, Want};
+use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
+use crate::stored::interaction::{Artifact, Call, How, Write};
 use crate::values::json::is_sealed;
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
@@ -81,149 +83,6 @@ pub enum Phase {
     Routing,
     /// The agent has open calls.
     Calling,
-}
-
-/// An instance of an agent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Agent {
-    /// Id of the instance.
-    pub id: Id,
-    /// Name of the agent in the definition.
-    pub def: Name,
-    /// Kind of the agent: model-driven or routed.
-    pub kind: Kind,
-    /// The agent that started this one. Only the parent calls it.
-    pub parent: Option<Id>,
-    /// Birth numbers from the root down to this agent.
-    pub path: Path,
-    /// Number of agents that it started.
-    pub births: u32,
-    /// Name that its caller gave to the instance.
-    pub named: Option<Name>,
-    /// Phase of the agent.
-    pub phase: Phase,
-    /// The effect that is out for its step. `Thinking` without it means that a step is owed and not wished yet. Other effects of
-    /// the agent ([`Want`]) are no steps and are not stored here.
-    pub owed: Option<Id>,
-    /// The call that the agent serves, over all turns.
-    pub serving: Option<Id>,
-    /// Highest number of its calls over its life. Calls that follow in a chain get no number of their own.
-    pub calls: u32,
-    /// Number of open calls of its exchange.
-    pub open: u32,
-    /// Number of these calls that have begun: an effect was wished, or the called agent serves the call.
-    pub running: u32,
-    /// Number of exchanges that are closed.
-    pub exchanges: u32,
-    /// Calls of its parent that wait for it. The lowest id is the oldest call.
-    pub queue: OrdSet<Id>,
-    /// Children that further calls continue, by `agent` (routed) or `agent/name` (`named: true`).
-    pub children: OrdMap<Name, Id>,
-    /// JSON arguments of the call that it serves. `None` for the root of a plain message.
-    pub args: Option<Body>,
-    /// The newest message.
-    pub message: Option<Body>,
-    /// Results of the tools that run before every turn, for the newest message, by name. `None` means that the tool failed.
-    pub before: OrdMap<Name, Option<Body>>,
-    /// True if those tools were called for the newest message.
-    pub prepared: bool,
-    /// Messages since its last final `Finished`.
-    pub unanswered: Vec<Body>,
-    /// The unanswered messages that no extraction has read yet.
-    pub unread: Vec<Body>,
-    /// Text of the newest assistant message of this answer. `None` if there is no such message or it had no text.
-    pub said: Option<Body>,
-    /// Text of the last `Finished` that ended a turn or a task.
-    pub answer: Option<Body>,
-    /// End and cause of the last `Finished` that ended a turn or a task.
-    pub ended: Option<(End, Cause)>,
-    /// The model call of its newest assistant message.
-    pub spoke: Option<Id>,
-    /// The draft of its answer that is being judged or was judged.
-    pub draft: Option<Draft>,
-    /// Tools whose calls were sent back in this answer, with the number of times in a row.
-    pub sent_back: Vec<(Name, u32)>,
-    /// The line of its last push, which is the head of the chain that forms its stack.
-    pub last: Line,
-    /// Number of interactions on its stack.
-    pub height: u32,
-    /// Its mode, if its definition has modes.
-    pub mode: Option<Name>,
-    /// State that its net entered last since the answer began, if the net names its states.
-    pub state: Option<Name>,
-    /// The last call that failed in this answer, with the text of its result. `None` if a call of the same or a later exchange
-    /// succeeded.
-    pub missed: Option<(Name, Option<Body>)>,
-    /// For routed agents: the state of the routing. Branches share it until one of them routes.
-    pub routing: Arc<Routing>,
-    /// Counts for limits and triggers.
-    pub counters: Counters,
-    /// `calls.NAME` as this agent sees it, descendants included, since its task began (for the root: the session).
-    pub counts: OrdMap<Name, Arc<Count>>,
-    /// True if its newest answer has no call so far. The next interaction that is no call makes that answer an exchange of its
-    /// own.
-    pub bare: bool,
-    /// Number of exchanges in which it called a tool, by tool.
-    pub used: Uses,
-    /// Summaries of the older part of its context, by policy.
-    pub sums: OrdMap<Name, Sum>,
-    /// Size of its context.
-    pub weight: Arc<Weight>,
-}
-
-/// State of the summaries of one policy, in exchanges as the boundaries of the policy count them.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sum {
-    /// Boundary for which the newest summary was written or tried.
-    pub tried: u32,
-    /// Boundary before which everything is covered.
-    pub covered: u32,
-    /// Text of the summary that covers it.
-    pub body: Option<Body>,
-    /// Number of the agent's exchanges when the last try failed or was of no use. `None` if the last try succeeded.
-    pub failed: Option<u32>,
-}
-
-/// Size of an agent's context, as far as it is known: in tokens as its provider counted them, and in bytes where commits record
-/// the growth.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Weight {
-    /// Input tokens of a model call whose usage is counted and whose answer is not pushed yet.
-    pub asked: u64,
-    /// Input tokens of its newest own model call; 0 if they are unknown.
-    pub tokens: u64,
-    /// Bytes that were pushed since that call.
-    pub since: u64,
-    /// Bytes of its newest closed exchanges, each with the messages ahead of it, oldest first.
-    pub exchanges: Vec<u32>,
-    /// Bytes after the newest of these exchanges.
-    pub open: u64,
-    /// The last line in which an exchange closed.
-    pub closed: Line,
-}
-
-/// A draft of an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Draft {
-    /// Text of the draft.
-    pub body: Option<Body>,
-    /// Origin of the draft: a plain answer or a finishing tool.
-    pub cause: Cause,
-    /// State of its judgement.
-    pub stands: Stands,
-}
-
-/// State of the judgement of a draft.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Stands {
-    /// The draft is being judged.
-    Open,
-    /// The reviewer has no objection, or its judgement could not be used.
-    Accepted,
-    /// The draft must be revised, and the model has not answered since.
-    Revise,
-    /// The draft had to be revised, and the model has answered since.
-    Criticised,
 }
 
 /// State of a routed agent's routing: the input of its decisions.
@@ -315,6 +174,8 @@ pub struct Counters {
     /// was stopped. While it is stopped, this is the moment `now` minus that number. So starting and stopping are the same
     /// operation, and both within one commit change nothing.
     pub stood: i64,
+    /// `calls.NAME` as the agent sees it, descendants included, since its task began (for the root: the session).
+    pub calls: OrdMap<Name, Arc<Count>>,
 }
 
 /// Counts of an agent and everything it started, since some event.
@@ -512,20 +373,6 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-impl Agent {
-    /// Returns true if a draft of its answer is being judged.
-    pub(crate) fn draft_is_judged(&self) -> bool {
-        let draft = self.draft.as_ref();
-        draft.is_some_and(|draft| draft.stands == Stands::Open)
-    }
-
-    /// Returns true if a draft of its answer was accepted and is not its answer yet.
-    pub(crate) fn draft_is_accepted(&self) -> bool {
-        let draft = self.draft.as_ref();
-        draft.is_some_and(|draft| draft.stands == Stands::Accepted)
-    }
-}
-
 impl Snapshot {
     /// Returns the snapshot before the first commit of `main`.
     pub fn empty() -> Self {
@@ -609,7 +456,7 @@ impl Snapshot {
             if id == top {
                 return true;
             }
-            at = self.agents.get(&id).and_then(|a| a.parent);
+            at = self.agents.get(&id).and_then(|a| a.family.parent);
         }
         false
     }
@@ -621,7 +468,7 @@ impl Snapshot {
 
     /// Returns the depth of an agent; the root has 1.
     pub fn depth(&self, agent: Id) -> u32 {
-        self.agent(agent).path.len() as u32 + 1
+        self.agent(agent).family.path.len() as u32 + 1
     }
 
     /// Returns the values that wait to be joined to a state entry, in no meaningful order.

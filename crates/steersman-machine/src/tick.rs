@@ -125,12 +125,12 @@ pub(crate) struct Tick<'a> {
     moves: Moves,
     /// For each caller, the results of its calls in this tick.
     results: BTreeMap<Id, Results>,
-    /// True while something is being cancelled: no call begins, and no call follows another.
+    /// True while something is being cancelled: no call follows another, nothing is judged, and no branch is chosen.
     cancelling: bool,
     before: Before,
 }
 
-/// What a tick must know of the snapshot before it.
+/// State of the branch before the tick.
 struct Before {
     /// Time of the last commit.
     now: Time,
@@ -206,7 +206,7 @@ impl<'a> Tick<'a> {
         Id::new(self.line, self.next)
     }
 
-    /// Does work that cancels something: no call begins meanwhile, and no call follows another.
+    /// Does work that cancels something. Meanwhile no call follows another, nothing is judged, and no branch is chosen.
     pub(crate) fn while_cancelling(&mut self, work: impl FnOnce(&mut Self)) {
         let before = std::mem::replace(&mut self.cancelling, true);
         work(self);
@@ -238,7 +238,7 @@ impl<'a> Tick<'a> {
     pub(crate) fn push(&mut self, agent: Id, what: Interaction) {
         let push = Push {
             agent,
-            prev: self.snapshot.agent(agent).last,
+            prev: self.snapshot.agent(agent).stack.last,
             what,
         };
         self.snapshot
@@ -291,7 +291,7 @@ impl<'a> Tick<'a> {
 
     /// Returns the place of an agent in the order of moves.
     fn place(&self, agent: Id) -> Place {
-        (self.snapshot.agent(agent).path.clone(), agent)
+        (self.snapshot.agent(agent).family.path.clone(), agent)
     }
 
     /// Returns the view of an agent at the time of this tick.
@@ -321,8 +321,7 @@ impl<'a> Tick<'a> {
             .map(bounds::size)
             .sum();
         let made = self.commit.pushes.len() + self.commit.edits.len() + self.next as usize;
-        self.commit.admitted.is_empty()
-            || (made * PUSH < TICK && self.texts.have_room(values))
+        self.commit.admitted.is_empty() || (made * PUSH < TICK && self.texts.have_room(values))
     }
 
     // ---- the three parts of a tick ---------------------------------------------------------------------------
@@ -425,7 +424,7 @@ impl<'a> Tick<'a> {
     /// Lets every woken agent move, in path order, until no agent can move.
     pub(crate) fn run(&mut self) {
         loop {
-            while let Some(agent) = self.moves.next() {
+            while let Some(agent) = self.moves.begin_next() {
                 if self.moves.are_too_many() {
                     self.end_of_moves(agent);
                 } else {
@@ -483,7 +482,7 @@ impl<'a> Tick<'a> {
 
     fn owes_thought(&self, agent: Id) -> bool {
         let agent = self.agent(agent);
-        matches!(agent.phase, Phase::Thinking | Phase::Routing) && agent.owed.is_none()
+        matches!(agent.phase, Phase::Thinking | Phase::Routing) && agent.stack.owed.is_none()
     }
 
     /// Returns the bytes that were pushed in this tick onto the stacks of agents whose context may be compacted.
@@ -620,15 +619,15 @@ impl<'a> Tick<'a> {
     /// Returns the end of the branch, if the top agent of its scope has come to rest in this tick.
     fn branch_end(&self) -> Option<BranchEnd> {
         let top = self.agent(self.snapshot.top()?);
-        if top.phase != Phase::Resting || (self.before.top_rested && top.last != self.line) {
+        if top.phase != Phase::Resting || (self.before.top_rested && top.stack.last != self.line) {
             return None;
         }
-        let (end, cause) = top.ended.unwrap_or((End::Turn, Cause::Answer));
+        let (end, cause) = top.turn.ended.unwrap_or((End::Turn, Cause::Answer));
         Some(BranchEnd {
             branch: self.snapshot.branch,
             label: self.commit.opening.as_ref().and_then(|o| o.label.clone()),
             at: self.line,
-            answer: top.answer.map(|body| self.text(body)),
+            answer: top.turn.answer.map(|body| self.text(body)),
             end,
             cause,
         })

@@ -230,7 +230,10 @@ impl<'a> View<'a> {
             if self.declared(agent, name).is_some() {
                 return Some(agent.id);
             }
-            at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
+            at = agent
+                .family
+                .parent
+                .and_then(|id| self.snapshot.agents.get(&id));
         }
         None
     }
@@ -244,11 +247,11 @@ impl<'a> View<'a> {
                 Some(self.snapshot.cell(scope, &entry.into())?.line)
             }
             ("calls", Some(name)) => {
-                let count = agent.counts.get(name)?;
+                let count = agent.counters.calls.get(name)?;
                 Some(count.result.or(count.args)?.line())
             }
-            ("message", _) => Some(agent.message?.line()),
-            ("args", _) => Some(agent.args?.line()),
+            ("message", _) => Some(agent.input.message?.line()),
+            ("args", _) => Some(agent.input.args?.line()),
             _ => None,
         }
     }
@@ -303,7 +306,7 @@ impl<'a> View<'a> {
     /// Returns `calls.NAME`, or one field of it. Declared names without calls have zero counts.
     fn calls(&self, name: &str, field: Option<&str>) -> (Value, usize) {
         let network = self.cx.network;
-        let count = self.agent.and_then(|agent| agent.counts.get(name));
+        let count = self.agent.and_then(|agent| agent.counters.calls.get(name));
         let declared = network.tools.contains_key(name) || network.agents.contains_key(name);
         if !declared && !network.people.contains_key(name) && count.is_none() {
             return (Value::UNDEFINED, 1);
@@ -363,13 +366,15 @@ impl<'a> View<'a> {
             Parameters::Schema(_) => None,
         };
         let mut args = Map::new();
-        if let Some(body) = agent.args {
+        if let Some(body) = agent.input.args {
             let text = self.cx.bodies.text(body);
             let given = crate::values::json::read::<Map<String, Json>>(&text).ok();
             let known = |name: &String| fields.is_none_or(|f| f.iter().any(|(n, _)| **n == **name));
             match given {
                 // The root of a plain message serves no call, so its text is an object only by chance.
-                Some(given) if agent.parent.is_some() || given.keys().all(known) => args = given,
+                Some(given) if agent.family.parent.is_some() || given.keys().all(known) => {
+                    args = given
+                }
                 _ if fields.is_some_and(|f| f.iter().any(|(n, _)| &**n == "message")) => {
                     args.insert("message".to_owned(), Json::from(&*text));
                 }
@@ -384,9 +389,9 @@ impl<'a> View<'a> {
 
     fn message(&self) -> Option<Json> {
         let agent = self.agent?;
-        let body = agent.message?;
+        let body = agent.input.message?;
         let text = self.cx.bodies.text(body);
-        let called = agent.args == Some(body) && agent.serving.is_some();
+        let called = agent.input.args == Some(body) && agent.input.serving.is_some();
         let words = match crate::values::json::read::<Map<String, Json>>(&text) {
             Ok(args) if called => match args.get("message").and_then(Json::as_str) {
                 Some(message) => message.to_owned(),
@@ -394,7 +399,11 @@ impl<'a> View<'a> {
             },
             _ => text.to_string(),
         };
-        let from = match agent.parent.and_then(|id| self.snapshot.agents.get(&id)) {
+        let from = match agent
+            .family
+            .parent
+            .and_then(|id| self.snapshot.agents.get(&id))
+        {
             Some(parent) if called => parent.def.to_string(),
             _ => "user".to_owned(),
         };
@@ -461,7 +470,7 @@ impl<'a> View<'a> {
             "message" => from_json(self.message()?),
             "route" => from_json(self.route()?),
             "before" => {
-                let before = self.agent?.before.iter();
+                let before = self.agent?.input.before.iter();
                 Value::from_pairs(before.map(|(name, gave)| (name.to_string(), self.said(*gave))))
             }
             "agent" => Value::from(&*self.agent?.def),
@@ -473,7 +482,7 @@ impl<'a> View<'a> {
             }
             "session" => Value::from(&*self.cx.network.name),
             "branch" => from_json(self.branch()),
-            "answer" => self.said(self.snapshot.root_agent().and_then(|a| a.answer)),
+            "answer" => self.said(self.snapshot.root_agent().and_then(|a| a.turn.answer)),
             "artifacts" => self.artifacts(),
             _ => return None,
         })
@@ -489,7 +498,10 @@ impl<'a> View<'a> {
                     names.push(name.clone());
                 }
             }
-            at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
+            at = agent
+                .family
+                .parent
+                .and_then(|id| self.snapshot.agents.get(&id));
         }
         names
     }
@@ -593,7 +605,7 @@ pub fn declares<'a>(
         if let Some((_, ty)) = ty {
             return Some((id, ty));
         }
-        at = agent.parent;
+        at = agent.family.parent;
     }
     None
 }

@@ -238,7 +238,10 @@ fn not_joined(seen: &Inspection, branches: &[Id], on: &str, then: Option<&Name>)
 /// Returns the paths of everything that changed on a branch after a line, sorted: agents that moved (`desk/policy`) and entries
 /// of state that were written (`state.mood`, `rating of report.md`; for an agent below the root `desk/policy.state.mood`).
 pub fn moved_since(snapshot: &Snapshot, line: Line) -> Vec<String> {
-    let agents = snapshot.agents.values().filter(|agent| agent.last > line);
+    let agents = snapshot
+        .agents
+        .values()
+        .filter(|agent| agent.stack.last > line);
     let mut paths: Vec<String> = agents.map(|agent| path(snapshot, agent.id)).collect();
     let set = snapshot.state.iter().filter(|(_, cell)| cell.line > line);
     let unset = snapshot.unset.iter().filter(|(_, at)| **at > line);
@@ -265,8 +268,15 @@ pub fn path(snapshot: &Snapshot, agent: Id) -> String {
     let mut names = Vec::new();
     let mut at = Some(agent);
     while let Some(agent) = at.and_then(|id| snapshot.agents.get(&id)) {
-        names.push(agent.named.as_ref().unwrap_or(&agent.def).to_string());
-        at = agent.parent;
+        names.push(
+            agent
+                .family
+                .named
+                .as_ref()
+                .unwrap_or(&agent.def)
+                .to_string(),
+        );
+        at = agent.family.parent;
     }
     names.reverse();
     names.join("/")

@@ -201,7 +201,7 @@ impl Past {
             if agent.phase == Phase::Resting && Some(agent.id) != snapshot.root {
                 continue;
             }
-            let (mut at, mut left) = (agent.last, depth);
+            let (mut at, mut left) = (agent.stack.last, depth);
             while at.is_some() && left > 0 {
                 let line = self.read(at).await?;
                 let (pushed, below) = pushed(&line, agent.id);

@@ -91,7 +91,7 @@ impl Log {
                 .snapshot
                 .agents
                 .iter()
-                .map(|(id, a)| (*id, a.last))
+                .map(|(id, a)| (*id, a.stack.last))
                 .collect(),
         };
         let given = write(&mut draft);

@@ -608,10 +608,9 @@ fn settle(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
         whole(world, branch)?;
         let Some(top) = snapshot.top() else { continue };
         // If a dialogue below has ended a turn, a person has the floor.
-        let waits = snapshot
-            .agents
-            .values()
-            .any(|a| a.phase == Phase::Resting && a.serving.is_some() && snapshot.in_scope(a.id));
+        let waits = snapshot.agents.values().any(|a| {
+            a.phase == Phase::Resting && a.input.serving.is_some() && snapshot.in_scope(a.id)
+        });
         // A join may wait for a branch where a person has the floor.
         let joins = awaited(&world.cx(), snapshot).iter().any(|a| {
             let going_on = |b: &&Id| {

@@ -254,15 +254,22 @@ impl World {
 
     /// Returns an agent's stack as of a snapshot, oldest first.
     pub fn stack(&self, snapshot: &Snapshot, agent: Id) -> Vec<Interaction> {
+        let stack = self.stack_by_line(snapshot, agent).into_iter();
+        stack.map(|(_, interaction)| interaction).collect()
+    }
+
+    /// Returns an agent's stack as of a snapshot, oldest first, each interaction with its line.
+    pub(crate) fn stack_by_line(&self, snapshot: &Snapshot, agent: Id) -> Vec<(Line, Interaction)> {
         let agent = snapshot.agent(agent);
-        let (mut at, mut parts) = (agent.last, Vec::new());
+        let (mut at, mut stack) = (agent.stack.last, Vec::new());
         while at.is_some() {
             let (pushes, prev) = self.pushes(agent.id, at);
-            parts.push(pushes);
+            stack.extend(pushes.iter().rev().map(|pushed| (at, pushed.clone())));
             at = prev;
         }
-        let stack = parts.iter().rev().flat_map(|p| p.iter().cloned());
-        stack.take(agent.height as usize).collect()
+        stack.reverse();
+        stack.truncate(agent.stack.height as usize);
+        stack
     }
 
     /// Returns the first agent with this name or path on a branch.
@@ -270,7 +277,9 @@ impl World {
         let snapshot = self.at(branch);
         let agents = snapshot.agents.values();
         let mut found = agents.filter(|a| {
-            *a.def == *name || a.named.as_deref() == Some(name) || path(snapshot, a.id) == name
+            *a.def == *name
+                || a.family.named.as_deref() == Some(name)
+                || path(snapshot, a.id) == name
         });
         found.next().map(|a| a.id)
     }
@@ -419,7 +428,8 @@ impl World {
             held.index = opening.of.map(|(index, _)| index);
         }
         // A commit that moves another agent leaves an ended branch ended.
-        let rests = |id| snapshot.agent(id).last != n && snapshot.agent(id).phase == Phase::Resting;
+        let rests =
+            |id| snapshot.agent(id).stack.last != n && snapshot.agent(id).phase == Phase::Resting;
         let unmoved = snapshot.top().is_some_and(rests);
         if ended.is_some() || !unmoved {
             held.ended.clone_from(&ended);

@@ -232,7 +232,7 @@ impl Side {
         let agents = branch.snapshot.agents.values();
         let mut stacks: Vec<Stood> = agents
             .map(|agent| Stood {
-                place: agent.path.to_vec(),
+                place: agent.family.path.to_vec(),
                 name: branches::path(&branch.snapshot, agent.id),
                 stack: self.seen.stack(branch, agent.id),
             })
@@ -270,11 +270,12 @@ impl Side {
 
     fn ended(&self) -> String {
         let branch = self.branch();
-        let leaf = branch
-            .snapshot
-            .agents
-            .values()
-            .any(|agent| agent.ended.is_some_and(|(_, cause)| cause == Cause::Leaf));
+        let leaf = branch.snapshot.agents.values().any(|agent| {
+            agent
+                .turn
+                .ended
+                .is_some_and(|(_, cause)| cause == Cause::Leaf)
+        });
         match self.seen.settled_on(branch) {
             _ if leaf => "leaf".to_owned(),
             // A dry branch does not wait for everything, so the kind of wait is not compared.

@@ -408,7 +408,7 @@ impl<'a> Subject<'a> {
             ..self.branch.clone()
         };
         let mut agents: Vec<&Arc<Agent>> = snapshot.agents.values().collect();
-        agents.sort_by(|a, b| a.path.cmp(&b.path));
+        agents.sort_by(|a, b| a.family.path.cmp(&b.family.path));
         let rows = agents.into_iter().map(|agent| {
             let stack = self.seen.stack(&view, agent.id);
             let told = in_call_order(&stack, |(_, interaction)| interaction);
@@ -420,10 +420,10 @@ impl<'a> Subject<'a> {
                 name: agent.def.clone(),
                 path: path(snapshot, agent.id),
                 phase: format!("{:?}", agent.phase).to_ascii_lowercase(),
-                net_state: agent.state.clone(),
+                net_state: agent.turn.state.clone(),
                 letters: trace::letters(stack.iter().map(|(_, interaction)| interaction)),
                 stack: told.collect(),
-                height: agent.height,
+                height: agent.stack.height,
                 model_calls: agent.counters.model_calls_all,
             }
         });
@@ -565,6 +565,7 @@ fn is_cancelled(branch: &BranchView) -> bool {
     let rests = top.filter(|top| top.phase == Phase::Resting);
     match rests {
         Some(top) => top
+            .turn
             .ended
             .is_some_and(|(_, cause)| cause == Cause::Cancelled),
         None => branch.superseded && branch.snapshot.scope.is_some(),

@@ -71,7 +71,10 @@ fn again(spot: &Spot) -> &'static str {
     let Some((snapshot, _)) = first else {
         return "";
     };
-    let mut ends = snapshot.agents.values().filter_map(|agent| agent.ended);
+    let mut ends = snapshot
+        .agents
+        .values()
+        .filter_map(|agent| agent.turn.ended);
     if ends.any(|(_, cause)| cause == Cause::Leaf) {
         return " What was simulated there, or could not be, is asked for and done now.";
     }

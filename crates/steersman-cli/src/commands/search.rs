@@ -341,7 +341,7 @@ fn plan_of(inspection: &Inspection, known: &ledger::Search) -> Json {
 fn answer_of(inspection: &Inspection, branch: Id) -> Option<String> {
     let view = inspection.branches.iter().find(|b| b.id == branch)?;
     let top = view.snapshot.agents.get(&view.snapshot.top()?)?;
-    Some(inspection.history.text(top.answer?).to_string())
+    Some(inspection.history.text(top.turn.answer?).to_string())
 }
 
 /// Returns true if the top agent of a branch failed; its answer is then the reason.
@@ -349,7 +349,7 @@ fn has_failed(inspection: &Inspection, branch: Id) -> bool {
     let view = inspection.branches.iter().find(|b| b.id == branch);
     let snapshot = view.map(|view| &view.snapshot);
     let top = snapshot.and_then(|snapshot| snapshot.agents.get(&snapshot.top()?));
-    top.and_then(|top| top.ended)
+    top.and_then(|top| top.turn.ended)
         .is_some_and(|(_, cause)| cause == Cause::Failed)
 }
 

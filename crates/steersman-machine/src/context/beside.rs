@@ -61,13 +61,20 @@ fn told(
     cache: &mut RenderCache,
 ) -> String {
     let state = snapshot.agent(agent);
-    let call = state.serving.filter(|_| state.args == Some(said));
+    let call = state
+        .input
+        .serving
+        .filter(|_| state.input.args == Some(said));
     let around = super::route::surroundings(cx, snapshot, agent);
     if let (Some(call), Some(around)) = (call, around)
         && around.view.of != Seen::Own
     {
         let talk = cache.talk.get_or_insert_default();
-        talk.follow(history, around.above, snapshot.agent(around.above).last);
+        talk.follow(
+            history,
+            around.above,
+            snapshot.agent(around.above).stack.last,
+        );
         if let Some(told) = super::route::told(history, talk, &around, call) {
             return told;
         }

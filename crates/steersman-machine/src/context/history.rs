@@ -79,11 +79,11 @@ pub(super) fn head(snapshot: &Snapshot, agent: Id) -> Head {
     let state = snapshot.agent(agent);
     Head {
         agent,
-        last: state.last,
-        exchanges: state.exchanges,
-        open: state.open,
+        last: state.stack.last,
+        exchanges: state.context.exchanges,
+        open: state.stack.open,
         before: policies::hidden(snapshot, agent),
-        used: state.used.clone(),
+        used: state.context.used.clone(),
     }
 }
 
@@ -95,6 +95,7 @@ fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
         units.list.iter().any(is)
     };
     let wanted: Vec<Body> = state
+        .input
         .unanswered
         .iter()
         .copied()
@@ -105,8 +106,8 @@ fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
         let known = units.pinned.iter().find(|(b, _)| *b == body);
         let segment = known.map_or_else(
             || {
-                let from = match state.serving {
-                    Some(call) if state.args == Some(body) => Origin::Call(call),
+                let from = match state.input.serving {
+                    Some(call) if state.input.args == Some(body) => Origin::Call(call),
                     _ => Origin::Outside(None),
                 };
                 let text = at.message(&from, body);
@@ -124,7 +125,7 @@ fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
 /// Renders the caller's context, if the definition shares it with the called agent (`view: shared`).
 pub(super) fn caller(at: &At<'_>, cache: &mut RenderCache, segments: &mut Vec<Arc<Segment>>) {
     let state = at.snapshot.agent(at.agent);
-    let Some((parent, call)) = state.parent.zip(state.serving) else {
+    let Some((parent, call)) = state.caller() else {
         return;
     };
     let Some(open) = at.snapshot.call(parent, call) else {
@@ -466,7 +467,10 @@ impl At<'_> {
             Origin::Outside(Some(role)) => format!("[{role}] {text}"),
             Origin::Agent(id) => match self.snapshot.agents.get(id) {
                 Some(agent) => {
-                    format!("[{}] {text}", agent.named.as_ref().unwrap_or(&agent.def))
+                    format!(
+                        "[{}] {text}",
+                        agent.family.named.as_ref().unwrap_or(&agent.def)
+                    )
                 }
                 None => text.to_string(),
             },

@@ -22,21 +22,21 @@ pub(crate) fn relevant(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
 pub(crate) fn newest(snapshot: &Snapshot, agent: Id) -> Option<Body> {
     let state = snapshot.agent(agent);
     // A member is called with the message that its network must answer. Newer messages may have been said since.
-    let is_called = state.serving.is_some() && state.message == state.args;
-    let above = state.parent.filter(|_| is_called);
+    let is_called = state.input.serving.is_some() && state.input.message == state.input.args;
+    let above = state.family.parent.filter(|_| is_called);
     let Some(above) = above.map(|above| snapshot.agent(above)) else {
-        return state.message;
+        return state.input.message;
     };
     let last = above.routing.last.as_ref().and_then(|(_, _, said)| *said);
-    let said = [above.message, last].into_iter().flatten();
-    said.max_by_key(|body| body.line()).or(state.message)
+    let said = [above.input.message, last].into_iter().flatten();
+    said.max_by_key(|body| body.line()).or(state.input.message)
 }
 
 impl At<'_> {
     /// Appends the passages that the view asks for, if there are any.
     pub(super) fn with_relevant(&self, named: bool, now: &mut String) {
         let state = self.snapshot.agent(self.agent);
-        let Some(Some(gave)) = state.before.get(notes::RELEVANT).filter(|_| !named) else {
+        let Some(Some(gave)) = state.input.before.get(notes::RELEVANT).filter(|_| !named) else {
             return;
         };
         let gave = self.history.text(*gave);
@@ -85,7 +85,8 @@ impl Transcript {
         self.above = around.as_ref().map(|around| around.above);
         self.since = around.as_ref().and_then(super::route::Surroundings::since);
         if let Some(above) = self.above {
-            self.talk.follow(history, above, snapshot.agent(above).last);
+            self.talk
+                .follow(history, above, snapshot.agent(above).stack.last);
         }
         self.own.follow(cx.network, history, snapshot, agent);
     }
@@ -137,8 +138,8 @@ impl Transcript {
         units.follow(history, &history::head(snapshot, agent));
         let skip = self.since.map_or(0, |since| units.before(since));
         let state = snapshot.agent(agent);
-        let mut seen: BTreeSet<Body> = state.unanswered.iter().copied().collect();
-        seen.extend(state.message);
+        let mut seen: BTreeSet<Body> = state.input.unanswered.iter().copied().collect();
+        seen.extend(state.input.message);
         for unit in units.list.iter().skip(skip) {
             match &unit.what {
                 units::What::Message { from, body } => {
@@ -224,7 +225,7 @@ impl Own {
                 ..Self::default()
             };
         }
-        let (mut blocks, mut at) = (Vec::new(), state.last);
+        let (mut blocks, mut at) = (Vec::new(), state.stack.last);
         while at.is_some() && at > self.last {
             let (block, below) = history.pushes(agent, at);
             blocks.push((at, block));
@@ -241,14 +242,17 @@ impl Own {
             self.calls.clear();
             (self.judges, self.drafted, self.spoke) = (false, false, false);
         }
-        let caller = state.parent.and_then(|parent| snapshot.agents.get(&parent));
+        let caller = state
+            .family
+            .parent
+            .and_then(|parent| snapshot.agents.get(&parent));
         let caller = caller.map_or_else(|| "user".into(), |parent| parent.def.clone());
         for (line, block) in blocks.iter().rev() {
             for interaction in block.iter() {
                 self.push(network, (&state.def, &caller), *line, interaction);
             }
         }
-        self.last = state.last;
+        self.last = state.stack.last;
     }
 
     fn push(

@@ -53,7 +53,7 @@ pub(crate) fn mark(snapshot: &Snapshot, agent: Id, policy: &Name) -> u32 {
 
 /// Returns the state of a policy's summaries.
 pub(crate) fn sum(agent: &Agent, policy: &str) -> Sum {
-    agent.sums.get(policy).copied().unwrap_or_default()
+    agent.context.sums.get(policy).copied().unwrap_or_default()
 }
 
 /// Returns the policy whose summary must be written before the agent's next step. It depends only on the snapshot; the policy's
@@ -128,8 +128,8 @@ fn kept(snapshot: &Snapshot, state: &Agent, model: &ModelAgent) -> Lag {
     let chunk = (keep / 2).max(1);
     Lag {
         policy,
-        to: state.exchanges.saturating_sub(keep),
-        due: state.exchanges.saturating_sub(before) >= keep.saturating_add(chunk),
+        to: state.context.exchanges.saturating_sub(keep),
+        due: state.context.exchanges.saturating_sub(before) >= keep.saturating_add(chunk),
     }
 }
 
@@ -138,9 +138,13 @@ fn horizons<'a>(
     snapshot: &'a Snapshot,
     state: &'a Agent,
 ) -> impl Iterator<Item = Lag> + 'a {
-    state.used.iter().filter_map(|(tool, times)| {
+    state.context.used.iter().filter_map(|(tool, times)| {
         let aging = cx.network.tools.get(tool)?.render.age.as_ref()?;
-        let count = if aging.own { times } else { state.exchanges };
+        let count = if aging.own {
+            times
+        } else {
+            state.context.exchanges
+        };
         let policy = horizon_of(tool, aging);
         let before = mark(snapshot, state.id, &policy);
         let behind = count.saturating_sub(before);
@@ -162,7 +166,10 @@ fn sums(cx: &Cx<'_>, policy: &str) -> Option<Name> {
 fn compaction(snapshot: &Snapshot, state: &Agent, compact: &Compact) -> Option<Lag> {
     let done = sum(state, COMPACT);
     let gone = mark(snapshot, state.id, &KEEP_EXCHANGES.into());
-    let to = state.exchanges.saturating_sub(compact.keep_exchanges);
+    let to = state
+        .context
+        .exchanges
+        .saturating_sub(compact.keep_exchanges);
     // The first compaction covers whatever there is. A later one must be worth a model call.
     let chunk = match done.covered {
         0 => 1,
@@ -170,11 +177,11 @@ fn compaction(snapshot: &Snapshot, state: &Agent, compact: &Compact) -> Option<L
     };
     let cool = done
         .failed
-        .is_none_or(|at| state.exchanges >= at.saturating_add(COOLDOWN));
-    let due = state.weight.estimate() >= compact.when_tokens
+        .is_none_or(|at| state.context.exchanges >= at.saturating_add(COOLDOWN));
+    let due = state.context.weight.estimate() >= compact.when_tokens
         && to >= done.covered.max(gone).saturating_add(chunk)
         // A summary cannot save tokens in prompts or in kept exchanges.
-        && state.weight.before(state.exchanges, to) > BEFORE_SUMMARY.len() as u64
+        && state.context.weight.before(state.context.exchanges, to) > BEFORE_SUMMARY.len() as u64
         && cool
         && !state.counters.last_call;
     due.then(|| Lag {
@@ -207,6 +214,7 @@ struct Border<'n> {
 pub(super) fn ages(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, units: &Units) -> Vec<Vec<Age>> {
     let state = snapshot.agent(agent);
     let borders: Vec<(&Name, Border<'_>)> = state
+        .context
         .used
         .iter()
         .filter_map(|(tool, _)| {

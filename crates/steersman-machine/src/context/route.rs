@@ -23,7 +23,7 @@ pub(super) fn request(
 ) -> Request {
     let state = snapshot.agent(agent);
     let talk = cache.talk.get_or_insert_default();
-    talk.follow(history, agent, state.last);
+    talk.follow(history, agent, state.stack.last);
     if let About::Summary(policy) = &question.about {
         return super::beside::summary(cx, history, talk, question, policy);
     }
@@ -96,7 +96,7 @@ pub(super) fn surroundings<'a>(
     agent: Id,
 ) -> Option<Surroundings<'a>> {
     let state = snapshot.agent(agent);
-    let above = state.parent?;
+    let above = state.family.parent?;
     let parent = snapshot.agent(above);
     let Does::Route(route) = &cx.network.agents.get(&parent.def)?.does else {
         return None;

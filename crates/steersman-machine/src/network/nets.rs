@@ -82,7 +82,7 @@ pub struct NetView<'a> {
 impl NetView<'_> {
     /// Returns the agent's newest message, empty if there is none.
     pub fn message(&self) -> Arc<str> {
-        let body = self.agent.message;
+        let body = self.agent.input.message;
         body.map_or_else(|| "".into(), |body| self.bodies.text(body))
     }
     /// Returns the number of model calls of the agent for this answer. The call that is being judged is not counted.
@@ -91,11 +91,11 @@ impl NetView<'_> {
     }
     /// Returns the last text of the agent for this answer, without the one that is being judged.
     pub fn said(&self) -> Option<Arc<str>> {
-        self.agent.said.map(|body| self.bodies.text(body))
+        self.agent.turn.said.map(|body| self.bodies.text(body))
     }
     /// Returns the state that was entered last since the answer began.
     pub fn state(&self) -> Option<&str> {
-        self.agent.state.as_deref()
+        self.agent.turn.state.as_deref()
     }
     /// Returns true if one model call with tools off follows, whose text is the answer: a limit was reached, or a net concluded.
     pub fn is_last(&self) -> bool {
@@ -103,7 +103,7 @@ impl NetView<'_> {
     }
     /// Returns the tool or agent whose call failed last. `None` if a call of the same or a later exchange succeeded.
     pub fn missed(&self) -> Option<&str> {
-        Some(&*self.agent.missed.as_ref()?.0)
+        Some(&*self.agent.turn.missed.as_ref()?.0)
     }
     /// Returns the value of a name of expressions: `["state", "score"]`, `["calls", "search", "ok"]`. `None` means that there is
     /// no such value, or that it is unset.

@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 
 /// Returns the open extraction of an agent, if there is one. An agent has at most one.
 pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
-    if snapshot.agent(agent).open == 0 {
+    if snapshot.agent(agent).stack.open == 0 {
         return None;
     }
     let mut open = snapshot.exchange(agent);
@@ -60,7 +60,7 @@ pub(crate) fn asked(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Asked 
         let last = agent.routing.last.as_ref().and_then(|(_, _, body)| *body);
         (last.into_iter().collect(), None)
     } else {
-        (agent.unread.clone(), agent.answer)
+        (agent.input.unread.clone(), agent.turn.answer)
     };
     Asked {
         model: cx.network.small().clone(),

@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 
 /// Returns the agent's open judgement of arguments by itself. There is at most one.
 pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
-    if snapshot.agent(agent).open == 0 {
+    if snapshot.agent(agent).stack.open == 0 {
         return None;
     }
     let mut open = snapshot.exchange(agent);
@@ -27,7 +27,7 @@ pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
 /// Returns true if the model call that an agent owes judges its own draft.
 pub(crate) fn judges_itself(snapshot: &Snapshot, agent: Id) -> bool {
     let agent = snapshot.agent(agent);
-    let draft = agent.draft.as_ref();
+    let draft = agent.turn.draft.as_ref();
     agent.phase == Phase::Thinking && draft.is_some_and(|d| d.stands == Stands::Open)
 }
 
@@ -41,8 +41,9 @@ pub fn is_judging(snapshot: &Snapshot, agent: Id) -> bool {
 /// Returns true if an agent serves a call that asks it for a judgement.
 pub(crate) fn serves_review(snapshot: &Snapshot, agent: Id) -> bool {
     let agent = snapshot.agent(agent);
-    let call = agent.parent.zip(agent.serving);
-    let open = call.and_then(|(parent, call)| snapshot.call(parent, call));
+    let open = agent
+        .caller()
+        .and_then(|(parent, call)| snapshot.call(parent, call));
     open.is_some_and(|open| open.call.judged().is_some())
 }
 

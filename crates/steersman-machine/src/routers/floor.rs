@@ -33,7 +33,7 @@ pub fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
     }
     // An agent whose members talk with the user talks with the user too.
     let own = matches!(&def.does, Does::Route(route) if route.by.has_dialogues());
-    let talks = match state.parent.map(|parent| snapshot.agent(parent)) {
+    let talks = match state.family.parent.map(|parent| snapshot.agent(parent)) {
         None => network.entry.contains(&state.def),
         Some(_) if own => true,
         Some(parent) => match &network.agent(&parent.def).does {

@@ -32,7 +32,7 @@ pub(crate) fn takes(member: &Name) -> Choice {
 /// floor. `None` means that it has no floor to pass.
 pub(crate) fn peers<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<(Id, &'n [Name])> {
     let state = snapshot.agent(agent);
-    let parent = state.parent.filter(|_| state.serving.is_some())?;
+    let (parent, _) = state.caller()?;
     let def = cx.network.agents.get(&snapshot.agent(parent).def)?;
     let Does::Route(Route {
         by: RouteBy::Handoff(handoff),

@@ -224,10 +224,10 @@ fn chance(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, of: usize) -> usize {
     let state = snapshot.agent(agent);
     let seed = View::new(cx, snapshot, Some(agent)).seed();
     let mut bytes = seed.to_le_bytes().to_vec();
-    for birth in state.path.iter() {
+    for birth in state.family.path.iter() {
         bytes.extend_from_slice(&birth.to_le_bytes());
     }
-    bytes.extend_from_slice(&state.height.to_le_bytes());
+    bytes.extend_from_slice(&state.stack.height.to_le_bytes());
     let digest = Digest::of(&bytes).0;
     let number = digest[..8]
         .iter()

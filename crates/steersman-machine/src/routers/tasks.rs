@@ -205,7 +205,7 @@ pub(crate) fn desk_above<'n>(
     agent: Id,
 ) -> Option<(Id, &'n Desk)> {
     let state = snapshot.agent(agent);
-    let parent = state.parent.filter(|_| state.serving.is_some())?;
+    let (parent, _) = state.caller()?;
     let def = cx.network.agents.get(&snapshot.agent(parent).def)?;
     match &def.does {
         Does::Route(Route {

@@ -16,10 +16,12 @@ mod weight;
 use crate::stored::codes::{LIMIT, MISFIT};
 use crate::stored::engine::Caller;
 use counts::{acts, gives};
-use fresh::{newborn, opened};
+use fresh::opened;
 use values::value_of;
 
-use crate::snapshot::{Agent, Closed, Draft, Effect, OpenCall, Phase, Routing, Snapshot, Stands};
+use crate::snapshot::{
+    Agent, Closed, Draft, Effect, Family, OpenCall, Phase, Routing, Snapshot, Stands,
+};
 use crate::stored::commit::{
     Change, Commit, Kind, LogLine, Made, Opening, Push, Text, Want, Wished,
 };
@@ -27,7 +29,7 @@ use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::stored::interaction::{
     Call, CallResult, Cause, End, How, Interaction, Origin, Reduce, Route, Target, Write,
 };
-use imbl::{OrdMap, OrdSet};
+use imbl::OrdSet;
 use std::sync::Arc;
 
 /// Applies one line to a snapshot. A line without a commit changes nothing.
@@ -131,7 +133,7 @@ impl Snapshot {
             self.works(self.now, &effect, false);
             match effect.what {
                 Want::Call(call) => self.open_call(effect.agent, call).effect = None,
-                Want::Step => self.agent_mut(effect.agent).owed = None,
+                Want::Step => self.agent_mut(effect.agent).stack.owed = None,
             }
         }
     }
@@ -148,30 +150,28 @@ impl Snapshot {
             None => Arc::default(),
             Some(parent) => {
                 let parent = self.agent_mut(parent);
-                parent.births += 1;
                 let key = match (&made.named, parent.kind) {
                     (Some(named), _) => Some(Name::from(format!("{}/{named}", made.def))),
                     (None, Kind::Routed) => Some(made.def.clone()),
                     (None, Kind::Model) => None,
                 };
-                if let Some(key) = key {
-                    parent.children.insert(key, made.agent);
-                }
-                parent.path.iter().copied().chain([parent.births]).collect()
+                parent.family.bears(made.agent, key)
             }
         };
         if made.parent.is_none() {
             self.root = Some(made.agent);
         }
-        self.agents.insert(
-            made.agent,
-            Arc::new(Agent {
-                parent: made.parent,
-                named: made.named.clone(),
-                mode: made.mode.clone(),
-                ..newborn(made.agent, made.def.clone(), made.kind, path, now)
-            }),
-        );
+        let family = Family {
+            parent: made.parent,
+            path,
+            named: made.named.clone(),
+            ..Family::default()
+        };
+        let agent = Agent {
+            mode: made.mode.clone(),
+            ..Agent::born(made.agent, made.def.clone(), made.kind, family, now)
+        };
+        self.agents.insert(made.agent, Arc::new(agent));
         for write in &made.state {
             self.edit(line, now, write, bodies);
         }
@@ -180,18 +180,16 @@ impl Snapshot {
     /// Pushes one interaction: the transition of the machine.
     pub(crate) fn push(&mut self, line: Line, now: Time, push: &Push, bodies: &[Text]) {
         let agent = self.agent_mut(push.agent);
-        if agent.last != line {
+        if agent.stack.pushed(line) {
             agent.counters.ticks += 1;
         }
-        agent.last = line;
-        agent.height += 1;
-        weight::pushed(agent, line, &push.what);
+        agent.context.pushed(agent.kind, line, &push.what);
         self.moves(line, push.agent);
         match &push.what {
             Interaction::UserMessage { from, body } => {
                 let agent = self.agent_mut(push.agent);
-                hear(agent, now, from, *body);
-                let parent = agent.parent;
+                hear(agent, line, now, from, *body);
+                let parent = agent.family.parent;
                 self.owe(now, push.agent);
                 if let (Origin::Call(call), Some(parent)) = (from, parent) {
                     self.begin(parent, *call);
@@ -200,7 +198,7 @@ impl Snapshot {
             }
             Interaction::AssistantMessage { effect, text, .. } => {
                 self.owe(now, push.agent);
-                self.spoke(push.agent, *effect, *text);
+                self.agent_mut(push.agent).turn.speak(*effect, *text);
                 self.count_model_call(push.agent);
             }
             Interaction::Call(call) => self.push_call(line, now, push.agent, call, bodies),
@@ -214,7 +212,7 @@ impl Snapshot {
                 writes,
                 ..
             } => {
-                if *cause == Cause::Failed && self.agent(push.agent).owed.is_some() {
+                if *cause == Cause::Failed && self.agent(push.agent).stack.owed.is_some() {
                     // The model was asked and failed: count the call, so that scripts answer the next one.
                     self.agent_mut(push.agent).counters.model_calls_all += 1;
                 }
@@ -224,26 +222,20 @@ impl Snapshot {
                 }
                 let agent = self.agent_mut(push.agent);
                 if *end == End::Draft {
-                    agent.draft = Some(Draft {
+                    agent.turn.draft = Some(Draft {
                         body: *body,
                         cause: *cause,
                         stands: Stands::Open,
                     });
                 } else {
-                    agent.answer = *body;
-                    agent.ended = Some((*end, *cause));
-                    agent.draft = None;
+                    agent.turn.finish(*end, *cause, *body);
                     agent.phase = Phase::Resting;
-                    agent.unanswered.clear();
-                    agent.unread.clear();
+                    agent.input.answered(*end);
                 }
-                if *end == End::Turn {
-                    self.said_in_turn(push.agent);
-                }
-                let agent = self.agent_mut(push.agent);
-                if *end == End::Task {
-                    agent.serving = None;
-                    self.may_begin_next(push.agent);
+                match end {
+                    End::Turn => self.said_in_turn(push.agent),
+                    End::Task => self.may_begin_next(push.agent),
+                    End::Draft => {}
                 }
                 for write in writes {
                     self.edit(line, now, write, bodies);
@@ -270,7 +262,7 @@ impl Snapshot {
     }
 
     fn withdraw(&mut self, now: Time, id: Id) {
-        if let Some(effect) = self.agent_mut(id).owed.take() {
+        if let Some(effect) = self.agent_mut(id).stack.owed.take() {
             self.drop_effect(now, effect);
         }
     }
@@ -279,11 +271,10 @@ impl Snapshot {
         self.withdraw(now, owner);
         let agent = self.agent_mut(owner);
         // An agent at rest calls only where a person joins branches.
-        begin_answer(agent, now);
+        begin_answer(agent, line, now);
         agent.phase = Phase::Calling;
-        agent.calls = agent.calls.max(call.number.call);
-        agent.open += 1;
-        agent.prepared |= call.is_ahead();
+        agent.stack.opened(call.number.call);
+        agent.input.prepared |= call.is_ahead();
         if agent.kind == Kind::Routed {
             let member = &call.called();
             if agent.routing.pending.first() == Some(member) {
@@ -292,7 +283,7 @@ impl Snapshot {
         }
         if let Target::Agent(child) = call.target {
             self.count_agent_call(owner);
-            self.agent_mut(child).queue.insert(call.id);
+            self.agent_mut(child).input.queue.insert(call.id);
         }
         self.asks_to_judge(owner, call);
         let digest = digest_of(line, &call.name, Some(call.args), bodies);
@@ -329,14 +320,17 @@ impl Snapshot {
             return true;
         };
         self.agents.get(&child).is_none_or(|child| {
-            child.serving.is_none() && child.queue.get_min().is_none_or(|c| *c == open.call.id)
+            let input = &child.input;
+            input.serving.is_none() && input.queue.get_min().is_none_or(|c| *c == open.call.id)
         })
     }
 
     /// Marks the oldest queued call of an agent as the next one to begin, if the agent serves no call.
     pub(crate) fn may_begin_next(&mut self, child: Id) {
         let agent = self.agent(child);
-        let (Some(parent), Some(call), None) = (agent.parent, agent.queue.get_min(), agent.serving)
+        let input = &agent.input;
+        let (Some(parent), Some(call), None) =
+            (agent.family.parent, input.queue.get_min(), input.serving)
         else {
             return;
         };
@@ -370,7 +364,7 @@ impl Snapshot {
         let open = self.open_call(owner, call);
         if !std::mem::replace(&mut open.begun, true) {
             let agent = self.agent_mut(owner);
-            agent.running += 1;
+            agent.stack.running += 1;
             self.unbegun.remove(&(owner, call));
         }
     }
@@ -415,7 +409,7 @@ impl Snapshot {
             self.drop_effect(now, effect);
         }
         if let Target::Agent(child) = call.target {
-            self.agent_mut(child).queue.remove(&call.id);
+            self.agent_mut(child).input.queue.remove(&call.id);
             self.may_begin_next(child);
         }
         if result.how == How::Simulated && self.first_simulated.is_none() {
@@ -423,7 +417,8 @@ impl Snapshot {
         }
         if let Caller::Before(name) = &call.by {
             let gave = result.body.filter(|_| result.how.is_ok());
-            self.agent_mut(owner).before.insert(name.clone(), gave);
+            let input = &mut self.agent_mut(owner).input;
+            input.before.insert(name.clone(), gave);
         }
         let beside = call.is_extraction() || call.asks_itself();
         if let Caller::Extract(of) = call.by {
@@ -444,11 +439,10 @@ impl Snapshot {
                 }
                 routes::acted(agent, member, result.how, result.body);
             }
-            at = agent.parent;
+            at = agent.family.parent;
         }
         let agent = self.agent_mut(owner);
-        agent.open -= 1;
-        agent.running -= u32::from(running);
+        let closes = agent.stack.closed(running);
         if result.how == How::Refused && result.code.as_deref() == Some(MISFIT) {
             agent.counters.corrections += 1;
         }
@@ -463,10 +457,10 @@ impl Snapshot {
             agent.counters.allow(asked, now);
         }
         if acts(&call) && !gives(result.how) {
-            agent.missed = Some((call.name.clone(), result.body));
+            agent.turn.missed = Some((call.name.clone(), result.body));
         }
-        if agent.open == 0 {
-            weight::closes(agent, line);
+        if closes {
+            agent.context.closes(line);
             agent.phase = owes(agent.kind);
             self.close_exchange(line, now, owner);
         }
@@ -528,13 +522,16 @@ impl Snapshot {
             }
         }
         let agent = self.agent_mut(owner);
-        weight::uses(agent, used);
+        if agent.kind == Kind::Model {
+            agent.context.uses(used);
+        }
         if gave {
-            agent.missed = None;
+            agent.turn.missed = None;
         }
         // "In a row" means that no other call was made in between.
         if !called.is_empty() {
-            agent.sent_back.retain(|(tool, _)| called.contains(tool));
+            let sent_back = &mut agent.turn.sent_back;
+            sent_back.retain(|(tool, _)| called.contains(tool));
         }
         if counts && agent.kind == Kind::Model {
             agent.counters.again(Digest::of(&digests));
@@ -575,7 +572,7 @@ impl Snapshot {
                 }
                 open.effect.replace(wished.id)
             }
-            Want::Step => self.agent_mut(wished.agent).owed.replace(wished.id),
+            Want::Step => self.agent_mut(wished.agent).stack.owed.replace(wished.id),
         };
         if let Some(before) = before {
             self.drop_effect(now, before);
@@ -599,7 +596,7 @@ impl Snapshot {
                 agent.counters.mode_calls = 0;
             }
             Change::State(agent, state) => {
-                self.agent_mut(*agent).state = Some(state.clone());
+                self.agent_mut(*agent).turn.state = Some(state.clone());
             }
             // The call is absent if its exchange closed in the same commit.
             Change::Asked(agent, call, mode) => {
@@ -611,7 +608,10 @@ impl Snapshot {
             Change::Label(label, Some(body)) => drop(self.labels.insert(label.clone(), *body)),
             Change::Label(label, None) => drop(self.labels.remove(label)),
             Change::Artifact(artifact) => self.came(artifact),
-            Change::Grew(agent, bytes) => weight::grew(self.agent_mut(*agent), *bytes),
+            Change::Grew(agent, bytes) => {
+                let agent = self.agent_mut(*agent);
+                agent.context.grew(agent.stack.last, *bytes);
+            }
         }
     }
 
@@ -649,16 +649,13 @@ fn joins(write: &Write) -> bool {
     write.value.is_some() && matches!(write.reduce, Reduce::Append | Reduce::Merge | Reduce::Sum)
 }
 
-/// Begins a new answer, if the agent rests.
-fn begin_answer(agent: &mut Agent, now: Time) {
+/// Begins a new turn and its answer, if the agent rests.
+fn begin_answer(agent: &mut Agent, line: Line, now: Time) {
     if agent.phase != Phase::Resting {
         return;
     }
     agent.counters.begin_answer(now);
-    agent.said = None;
-    agent.state = None;
-    agent.missed = None;
-    agent.sent_back.clear();
+    agent.turn.begin(line);
     if agent.kind == Kind::Routed {
         let routing = routing(agent);
         routing.count = 0;
@@ -667,17 +664,14 @@ fn begin_answer(agent: &mut Agent, now: Time) {
 }
 
 /// Applies a message: it begins a new answer if the agent rests, and a new task if it is a call of the agent's caller.
-fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
-    begin_answer(agent, now);
+fn hear(agent: &mut Agent, line: Line, now: Time, from: &Origin, body: Body) {
+    begin_answer(agent, line, now);
     if agent.kind == Kind::Routed {
         routes::heard(agent);
     }
     match from {
         Origin::Call(call) => {
-            agent.serving = Some(*call);
-            agent.queue.remove(call);
-            agent.args = Some(body);
-            agent.counts = OrdMap::new();
+            agent.input.serve(*call, body);
             agent.counters.begin_task(now);
         }
         Origin::Limit => {
@@ -689,8 +683,8 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
         Origin::Reflect { tool: None, .. } => agent.counters.rounds += 1,
         Origin::Reflect {
             tool: Some(tool), ..
-        } => beside::sent_back(agent, tool),
-        Origin::Outside(_) if agent.height == 1 => agent.args = Some(body),
+        } => agent.turn.send_back(tool),
+        Origin::Outside(_) if agent.stack.height == 1 => agent.input.args = Some(body),
         Origin::Outside(_)
         | Origin::Agent(_)
         | Origin::Released(_)
@@ -707,18 +701,13 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
             | Origin::Reflect { .. }
     ) {
         // A new message invalidates the pending draft.
-        agent.draft = None;
+        agent.turn.draft = None;
         // A new message gets an answer, even if a limit was reached before.
         agent.counters.last_call = false;
         agent.counters.limited = false;
-        agent.before = OrdMap::new();
-        agent.prepared = false;
-        agent.message = Some(body);
-        agent.unanswered.push(body);
         // Text that is taken up again was read when it was first said.
-        if !matches!(from, Origin::Route | Origin::Continuation) {
-            agent.unread.push(body);
-        }
+        let known = matches!(from, Origin::Route | Origin::Continuation);
+        agent.input.hear(body, known);
     }
 }
 
@@ -757,7 +746,7 @@ pub(crate) fn choice_digest(line: Line, route: &Route, bodies: &[Text]) -> Diges
 }
 
 fn count(agent: &mut Agent, name: &Name, result: &CallResult, args: Body) {
-    let count = Arc::make_mut(agent.counts.entry(name.clone()).or_default());
+    let count = Arc::make_mut(agent.counters.calls.entry(name.clone()).or_default());
     if result.how.is_ok() {
         count.ok += 1;
         count.args = Some(args);

@@ -160,7 +160,7 @@ pub(crate) fn standing(snapshot: &Snapshot, agent: Id) -> Option<Id> {
         if forked {
             return Some(id);
         }
-        (below, at) = (Some(id), snapshot.agents.get(&id)?.parent);
+        (below, at) = (Some(id), snapshot.agents.get(&id)?.family.parent);
     }
     None
 }
@@ -196,7 +196,7 @@ pub(crate) fn out(snapshot: &Snapshot, scope: impl Fn(Id) -> bool) -> Vec<Out> {
         .iter()
         .filter(|(_, effect)| scope(effect.agent))
         .map(|(id, effect)| Out {
-            path: snapshot.agent(effect.agent).path.clone(),
+            path: snapshot.agent(effect.agent).family.path.clone(),
             what: effect.what,
             agent: effect.agent,
             effect: *id,
@@ -229,12 +229,15 @@ impl Tick<'_> {
         let agents = from.agents.values().filter(|a| from.in_scope(a.id));
         let agents = agents.map(|agent| {
             // The chooser is a child that was born on the target: later children must not get its birth number.
-            let here = self.snapshot.agents.get(&agent.id).map_or(0, |a| a.births);
-            facts::of_agent(&Agent {
-                births: agent.births.max(here),
-                counters: agent.counters.clone().stopped(from.now),
-                ..(**agent).clone()
-            })
+            let here = self
+                .snapshot
+                .agents
+                .get(&agent.id)
+                .map_or(0, |a| a.family.births);
+            let mut agent = Agent::clone(agent);
+            agent.family.births = agent.family.births.max(here);
+            agent.counters = agent.counters.stopped(from.now);
+            facts::of_agent(&agent)
         });
         let agents = agents.collect();
         let calls = from.calls.values().filter(|c| from.in_scope(c.owner));
@@ -584,15 +587,17 @@ impl Tick<'_> {
     /// The adopted branch ended the task of its top agent: that end becomes the result of the caller's call.
     pub(crate) fn ended_there(&mut self, agent: Id, serving: Option<Id>) {
         let top = self.agent(agent);
-        let (Some(call), Some(parent), true) = (serving, top.parent, top.serving != serving) else {
+        let (Some(call), Some(parent), true) =
+            (serving, top.family.parent, top.input.serving != serving)
+        else {
             return;
         };
-        let cause = match top.ended {
+        let cause = match top.turn.ended {
             Some((End::Task, cause)) => cause,
             // The agent went on after the end of its task.
             Some((End::Turn | End::Draft, _)) | None => Cause::Answer,
         };
-        self.ended(parent, call, cause, top.answer, Vec::new());
+        self.ended(parent, call, cause, top.turn.answer, Vec::new());
     }
 }
 

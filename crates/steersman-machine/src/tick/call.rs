@@ -208,7 +208,7 @@ impl Tick<'_> {
         match behind {
             Some(behind) => behind.next_step(),
             None => Number {
-                call: self.agent(owner).calls + 1,
+                call: self.agent(owner).stack.calls + 1,
                 step: 0,
             },
         }
@@ -269,8 +269,8 @@ impl Tick<'_> {
     pub(crate) fn instance(&mut self, owner: Id, def: &Name, named: Option<&str>) -> Id {
         let parent = self.agent(owner);
         let known = match (named, parent.kind) {
-            (Some(named), _) => parent.children.get(&*format!("{def}/{named}")),
-            (None, Kind::Routed) => parent.children.get(def),
+            (Some(named), _) => parent.family.children.get(&*format!("{def}/{named}")),
+            (None, Kind::Routed) => parent.family.children.get(def),
             (None, Kind::Model) => None,
         };
         if let Some(known) = known {

@@ -115,8 +115,8 @@ pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<
 
 /// Checks the arguments of an agent at work, or of the root: its parameters must not have changed.
 fn arguments(was: &AgentDef, is: &AgentDef, agent: &Agent) -> Result<(), String> {
-    let works = agent.parent.is_none() || agent.phase != Phase::Resting;
-    if agent.args.is_some() && works && was.parameters != is.parameters {
+    let works = agent.family.parent.is_none() || agent.phase != Phase::Resting;
+    if agent.input.args.is_some() && works && was.parameters != is.parameters {
         return Err(format!(
             "the agent `{}` takes other parameters, and works with those that it was given",
             agent.def

@@ -21,7 +21,7 @@ impl Tick<'_> {
             // The new summary replaces the one before, too.
             let summed = policies::sum(state, COMPACT).body;
             let summed = summed.map_or(0, |body| shown(&self.text(body)));
-            let before = state.weight.before(state.exchanges, mark) + summed;
+            let before = state.context.weight.before(state.context.exchanges, mark) + summed;
             let after = shown(&text);
             if after >= before {
                 let why = format!("It did not help: {before} bytes before, {after} after.");

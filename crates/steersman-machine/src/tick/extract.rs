@@ -20,7 +20,7 @@ impl Tick<'_> {
             if state.counters.last_call {
                 return false;
             }
-            if !state.unread.is_empty() && !def.extract.is_empty() {
+            if !state.input.unread.is_empty() && !def.extract.is_empty() {
                 (Extracted::Message, def.extract.clone())
             } else if state.routing.unread
                 && let Some(speaker) = spoke(self, agent)

@@ -96,7 +96,7 @@ impl Tick<'_> {
 
     /// Handles a model-driven agent that owes a step: a model call, unless a limit is reached or its net decides otherwise.
     fn think(&mut self, agent: Id) {
-        if self.agent(agent).owed.is_some() || self.thinks(agent) {
+        if self.agent(agent).stack.owed.is_some() || self.thinks(agent) {
             return;
         }
         if self.was_summed(agent) {
@@ -165,7 +165,7 @@ impl Tick<'_> {
     /// Ends with the last text of the agent, or with the result of its last call if there is no text.
     fn conclude_as_it_stands(&mut self, agent: Id) {
         let (_, gave) = self.gave_once(agent);
-        let body = self.agent(agent).said.or(gave);
+        let body = self.agent(agent).turn.said.or(gave);
         let text = body.map_or_else(|| "".into(), |b| self.text(b));
         self.conclude(
             agent,
@@ -199,7 +199,7 @@ impl Tick<'_> {
         match results.and_then(Results::reviewed) {
             None | Some(Reviewed::Revise) => (false, None),
             Some(Reviewed::Stands(tool)) => {
-                let count = self.agent(agent).counts.get(tool);
+                let count = self.agent(agent).counters.calls.get(tool);
                 (true, count.and_then(|count| count.result))
             }
         }
@@ -214,7 +214,7 @@ impl Tick<'_> {
         };
         let relevant = crate::context::relevant(&self.cx(), &self.snapshot, agent);
         let nothing = model.before.is_empty() && relevant == 0;
-        if state.prepared || state.counters.last_call || nothing {
+        if state.input.prepared || state.counters.last_call || nothing {
             return false;
         }
         for before in &model.before {
@@ -259,7 +259,7 @@ impl Tick<'_> {
         let (Some((name, _)), None) = (texts.next(), texts.next()) else {
             return Map::new();
         };
-        let message = self.agent(agent).message.map(|body| self.text(body));
+        let message = self.agent(agent).input.message.map(|body| self.text(body));
         let message = message.map_or_else(String::new, |text| crate::context::called(&text));
         Map::from_iter([(name.to_string(), Json::from(message))])
     }
@@ -295,7 +295,7 @@ impl Tick<'_> {
             // A router makes no last model call itself: its member at work has made it.
             OnLimit::Finish | OnLimit::Answer => {
                 let has = match kind {
-                    Kind::Model => self.agent(agent).said,
+                    Kind::Model => self.agent(agent).turn.said,
                     Kind::Routed => self.agent(agent).routing.last.as_ref().and_then(|l| l.2),
                 };
                 let end = self.end_of(agent);
@@ -429,7 +429,7 @@ impl Tick<'_> {
     fn entered(&mut self, agent: Id, step: Step) -> Step {
         let (state, step) = step.split();
         if let Some(state) = state
-            && self.agent(agent).state.as_ref() != Some(&state)
+            && self.agent(agent).turn.state.as_ref() != Some(&state)
         {
             self.change(Change::State(agent, state));
         }
@@ -540,7 +540,7 @@ impl Tick<'_> {
         let turn = how.cause != Cause::Tool && self.end_of(agent) == End::Turn;
         let nothing = def.set.is_empty() && def.output.as_ref().is_none_or(|o| o.into.is_none());
         // A called dialogue does not end with its turn, so nothing is written yet.
-        if nothing || (turn && self.agent(agent).serving.is_some()) {
+        if nothing || (turn && self.agent(agent).input.serving.is_some()) {
             return Ok(Vec::new());
         }
         let writes =
@@ -619,8 +619,8 @@ impl Tick<'_> {
     /// Ends an agent's turn or task. The end of a task is the result for its caller, if the caller acts on this branch.
     pub(crate) fn finish(&mut self, agent: Id, how: Finish<'_>) {
         let state = self.agent(agent);
-        let (parent, serving, owed) = (state.parent, state.serving, state.owed);
-        let queued = state.queue.iter().any(|call| Some(*call) != serving);
+        let (parent, serving, owed) = (state.family.parent, state.input.serving, state.stack.owed);
+        let queued = state.input.queue.iter().any(|call| Some(*call) != serving);
         let task = how.end == End::Task;
         // On a branch of which the agent is the top, its caller does not act: the agent makes its writes itself.
         let caller = match (parent, serving) {

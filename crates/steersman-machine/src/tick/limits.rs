@@ -121,8 +121,8 @@ fn above<'a>(
     agent: Id,
 ) -> impl Iterator<Item = (&'a Agent, &'a Limits, bool)> {
     let network = cx.network;
-    let first = snapshot.agent(agent).parent;
-    let up = std::iter::successors(first, |id| snapshot.agent(*id).parent);
+    let first = snapshot.agent(agent).family.parent;
+    let up = std::iter::successors(first, |id| snapshot.agent(*id).family.parent);
     let agents = up.map(|id| {
         let agent: &Agent = snapshot.agent(id);
         (agent, network.limits_of(agent), false)

@@ -42,7 +42,7 @@ impl Tick<'_> {
 
     /// Returns the exchange of an agent with modes, if the end of this call closes it. Must be called before the call ends.
     pub(crate) fn closing(&self, owner: Id, call: Id, how: How) -> Option<Vec<Ended>> {
-        if self.agent(owner).open != 1 || self.def(owner).modes.is_none() {
+        if self.agent(owner).stack.open != 1 || self.def(owner).modes.is_none() {
             return None;
         }
         let ended = self.snapshot.exchange(owner).map(|open| {

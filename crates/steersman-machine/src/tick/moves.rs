@@ -24,7 +24,7 @@ impl Moves {
     }
 
     /// Returns the next agent to move, and counts its move.
-    pub(super) fn next(&mut self) -> Option<Id> {
+    pub(super) fn begin_next(&mut self) -> Option<Id> {
         let (_, agent) = self.woken.pop_first()?;
         self.made += 1;
         Some(agent)

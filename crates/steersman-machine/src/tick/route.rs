@@ -49,7 +49,7 @@ impl Tick<'_> {
             return;
         }
         let state = self.agent(agent);
-        if state.phase != Phase::Routing || state.owed.is_some() {
+        if state.phase != Phase::Routing || state.stack.owed.is_some() {
             return;
         }
         // A reached limit keeps the router from calling another member, but not from ending.
@@ -558,8 +558,8 @@ impl Tick<'_> {
     /// a sequence it is the result of the member before.
     fn member_args(&self, agent: Id, def: &AgentDef, parameters: &Parameters) -> Map<String, Json> {
         let state = self.agent(agent);
-        let text = state.message.map(|body| self.text(body));
-        let called = state.args.map(|body| self.text(body));
+        let text = state.input.message.map(|body| self.text(body));
+        let called = state.input.args.map(|body| self.text(body));
         let own = called
             .and_then(|text| arguments(&text).ok())
             .unwrap_or_default();

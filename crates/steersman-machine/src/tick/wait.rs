@@ -53,7 +53,7 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
                 .network
                 .limits
                 .wall_time
-                .filter(|_| agent.parent.is_none());
+                .filter(|_| agent.family.parent.is_none());
             let own = own.map(|limit| (limit, false));
             let session = session.map(|limit| (limit, true));
             for (limit, all) in own.into_iter().chain(session) {
@@ -68,7 +68,7 @@ pub(crate) fn limit_of_time(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<(Time, I
                     first = Some((due, id, reached));
                 }
             }
-            at = agent.parent;
+            at = agent.family.parent;
         }
     }
     first

@@ -283,13 +283,16 @@ fn sight(snapshot: &Snapshot, viewer: Id, scope: Id) -> Option<Sight> {
             return Some(Sight::Outward(far));
         }
         far += 1;
-        at = snapshot.agents.get(&id).and_then(|agent| agent.parent);
+        at = snapshot
+            .agents
+            .get(&id)
+            .and_then(|agent| agent.family.parent);
     }
     let mut names = Vec::new();
     let mut at = snapshot.agents.get(&scope)?;
     loop {
         names.push(called(snapshot, at));
-        let parent = at.parent?;
+        let parent = at.family.parent?;
         if parent == viewer {
             names.reverse();
             return Some(Sight::Below(names.join("/")));
@@ -301,14 +304,14 @@ fn sight(snapshot: &Snapshot, viewer: Id, scope: Id) -> Option<Sight> {
 /// Returns the name of an agent below its parent: the name of its instance, or the name of its definition, with a number
 /// from the second instance on.
 fn called(snapshot: &Snapshot, agent: &Agent) -> String {
-    if let Some(name) = &agent.named {
+    if let Some(name) = &agent.family.named {
         return name.to_string();
     }
     let before = snapshot.agents.values().filter(|other| {
-        other.parent == agent.parent
+        other.family.parent == agent.family.parent
             && other.def == agent.def
-            && other.named.is_none()
-            && (&other.path, other.id) < (&agent.path, agent.id)
+            && other.family.named.is_none()
+            && (&other.family.path, other.id) < (&agent.family.path, agent.id)
     });
     match before.count() {
         0 => agent.def.to_string(),

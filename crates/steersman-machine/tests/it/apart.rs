@@ -29,7 +29,7 @@ fn seen(world: &World, branch: Id, render: bool) -> Seen {
     let snapshot = world.at(branch).clone();
     let owes = |id: &&Id| {
         let agent = snapshot.agent(**id);
-        agent.phase == Phase::Thinking && agent.owed.is_some()
+        agent.phase == Phase::Thinking && agent.stack.owed.is_some()
     };
     let shown = snapshot.agents.keys().find(owes).filter(|_| render);
     let shown = shown.and_then(|id| {
@@ -200,7 +200,9 @@ fn attempt(network: &Arc<Network>, dice: &mut Dice) -> Result<(bool, bool), Faul
     );
     let both: Vec<_> = here.intersection(&there).cloned().collect();
     let mut agents = world.at(Id::MAIN).agents.values();
-    let moved = agents.find(|agent| agent.last > fork).map(|agent| agent.id);
+    let moved = agents
+        .find(|agent| agent.stack.last > fork)
+        .map(|agent| agent.id);
     let wanted = match (moved, both.is_empty()) {
         (Some(agent), _) => Err(Conflict::Moved(agent)),
         (None, false) => Err(Conflict::Written(both)),

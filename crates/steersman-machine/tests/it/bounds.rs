@@ -297,7 +297,7 @@ fn names_from_outside_are_cut() -> Result<(), Fault> {
     let effect = w
         .at(MAIN)
         .root_agent()
-        .and_then(|a| a.owed)
+        .and_then(|a| a.stack.owed)
         .expect("it thinks");
     let ask = Ask {
         name: "ü".repeat(2_000),

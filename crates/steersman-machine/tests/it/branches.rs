@@ -269,7 +269,7 @@ fn an_adopted_branch_counts_for_its_callers() -> Result<(), Fault> {
     let question = w.find(MAIN, &Held::Question, "user").expect("a question");
     w.answer(question, "b1", "user")?;
     let lead = w.at(MAIN).agent(id(1, 0));
-    assert_eq!(lead.counts["look"].ok, 1);
+    assert_eq!(lead.counters.calls["look"].ok, 1);
     // Two of the lead's branch, and two that the helper made in the adopted one.
     assert_eq!(lead.counters.answer.model_calls, 4);
     assert_eq!(stack(&w, MAIN, "lead"), "U A AC AR");
@@ -595,5 +595,41 @@ fn a_choice_that_comes_with_an_adoption_is_carried_out() -> Result<(), Fault> {
     assert!(w.at(MAIN).forks.is_empty(), "{}", w.printed);
     let (how, text) = result(&w, MAIN, "a");
     assert_eq!((how, &*text), (How::Finished, "First."));
+    whole(&w, MAIN)
+}
+
+/// The line in which the turn of an agent on `main` began.
+fn began(world: &World, agent: &str) -> Line {
+    let id = world.agent(MAIN, agent).expect("the agent is there");
+    world.at(MAIN).agent(id).turn.began
+}
+
+/// A turn keeps the line of its first message over calls and rest; an adoption brings the turn of the branch.
+#[test]
+fn a_turn_is_named_by_the_line_that_began_it() -> Result<(), Fault> {
+    let last = |w: &World| w.lines().last().expect("there are lines").n;
+    let mut w = World::new(Arc::new(forking(None, false)));
+    w.say(MAIN, "Go.")?;
+    assert_eq!(began(&w, "a"), Line(1));
+    w.thinks(MAIN, "a", "", &[("helper", json!({ "message": "Help." }))])?;
+    let called = last(&w);
+    w.thinks(MAIN, "helper", "", &[("look", json!({}))])?;
+    w.returns(MAIN, "look", json!(1))?;
+    w.thinks(MAIN, "helper", "Here.", &[])?;
+    w.thinks(MAIN, "a", "Done.", &[])?;
+    assert_eq!(began(&w, "helper"), called, "the call is its message");
+    assert_eq!(began(&w, "a"), Line(1), "it rests, and nothing began since");
+    w.say(MAIN, "More.")?;
+    let more = last(&w);
+    assert_eq!(began(&w, "a"), more);
+    w.thinks(MAIN, "a", "Done again.", &[])?;
+
+    let branch = w.fork(last(&w), None, Some("And on a branch?"), false)?;
+    let first = w.line(w.branch(branch).head).n;
+    w.thinks(branch, "a", "", &[("look", json!({}))])?;
+    assert_eq!(began(&w, "a"), more, "on `main` nothing began");
+    w.adopt(branch)?;
+    assert_eq!(began(&w, "a"), first, "the turn goes on here");
+    assert_eq!(began(&w, "helper"), called);
     whole(&w, MAIN)
 }

@@ -35,7 +35,7 @@ fn wishes(asks: Vec<Ask>) -> Result<usize, Fault> {
     let mut world = World::new(Arc::new(network));
     world.say(Id::MAIN, "Go.")?;
     let root = world.at(Id::MAIN).root_agent();
-    let effect = root.and_then(|agent| agent.owed).expect("it thinks");
+    let effect = root.and_then(|agent| agent.stack.owed).expect("it thinks");
     let answer = Answer {
         asks,
         ..Answer::default()

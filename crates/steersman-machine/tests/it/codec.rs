@@ -634,6 +634,7 @@ fn states() -> LogLine {
         AgentFact::State(Name::from("reflection")),
         AgentFact::Missed(Name::from("look"), Some(Body::new(Line(43), 0))),
         AgentFact::Missed(Name::from("look"), None),
+        AgentFact::Turn(Line(43)),
     ];
     line
 }

@@ -643,8 +643,8 @@ fn contexts_of_random_sessions_are_valid() {
                 let thinks = matches!(world.cx().network.agent(&agent.def).does, Does::Model(_));
                 // A router is asked for a decision or a summary, and for state entries as everybody is.
                 let purpose = context::purpose(&world.cx(), &snapshot, *id);
-                let asks = agent.owed.is_some() || purpose == Purpose::Extract;
-                if agent.last != line.n || !(thinks || asks) {
+                let asks = agent.stack.owed.is_some() || purpose == Purpose::Extract;
+                if agent.stack.last != line.n || !(thinks || asks) {
                     continue;
                 }
                 filled += u32::from(purpose == Purpose::Extract);

@@ -46,8 +46,8 @@ fn verdict(world: &World, branch: Id) -> (Option<String>, Cause) {
     let snapshot = world.at(branch);
     let top = snapshot.agent(snapshot.top().expect("who judges acts there"));
     assert_eq!(top.phase, Phase::Resting);
-    let text = top.answer.map(|body| world.text(body).to_string());
-    (text, top.ended.expect("it ended").1)
+    let text = top.turn.answer.map(|body| world.text(body).to_string());
+    (text, top.turn.ended.expect("it ended").1)
 }
 
 fn stack(world: &World, branch: Id, agent: &str) -> String {

@@ -123,7 +123,7 @@ fn a_net_that_only_says_more_ends_its_agent() -> Result<(), Fault> {
         "U U F",
         "it is told once, and asked once more"
     );
-    let state = world.at(Id::MAIN).agent(agent).state.clone();
+    let state = world.at(Id::MAIN).agent(agent).turn.state.clone();
     assert!(state.is_some_and(|state| state.len() <= 128));
     Ok(())
 }

@@ -203,7 +203,13 @@ fn random_histories_under_random_policies_are_valid_and_do_not_depend_on_what_wa
             let marks = story.log.snapshot.watermarks.keys();
             stale += u32::from(marks.filter(|(_, policy)| policy.contains('/')).count() > 0);
             let state = story.log.snapshot.agent(story.desk);
-            compacted += u32::from(state.sums.get(COMPACT).is_some_and(|sum| sum.covered > 0));
+            compacted += u32::from(
+                state
+                    .context
+                    .sums
+                    .get(COMPACT)
+                    .is_some_and(|sum| sum.covered > 0),
+            );
             assert_eq!(story.cache.differed(), 0);
             log = story.log;
         }

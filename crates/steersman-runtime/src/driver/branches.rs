@@ -674,7 +674,7 @@ impl Driver {
         let top = snapshot.top().map(|top| snapshot.agent(top));
         let top = top.filter(|top| top.phase == Phase::Resting);
         let (end, cause) = match top {
-            Some(top) => top.ended.unwrap_or((End::Turn, Cause::Answer)),
+            Some(top) => top.turn.ended.unwrap_or((End::Turn, Cause::Answer)),
             None => (End::Task, Cause::Cancelled),
         };
         Ok(Some(BranchEnd {
@@ -682,7 +682,7 @@ impl Driver {
             label: known.opening.as_ref().and_then(|o| o.label.clone()),
             at: snapshot.line,
             answer: top
-                .and_then(|top| top.answer)
+                .and_then(|top| top.turn.answer)
                 .map(|body| self.past.text(body)),
             end,
             cause,

@@ -35,7 +35,7 @@ impl Heard<'_> {
     pub(super) fn on_the_way(&self, root: Id, speaker: Id, answer: &str) -> Vec<Arc<str>> {
         let mut path = vec![speaker];
         let mut at = speaker;
-        while let Some(parent) = self.snapshot.agent(at).parent.filter(|_| at != root) {
+        while let Some(parent) = self.snapshot.agent(at).family.parent.filter(|_| at != root) {
             path.push(parent);
             at = parent;
         }
@@ -157,7 +157,7 @@ impl Heard<'_> {
 
     /// The interactions of a stack, newest first.
     fn down(&self, agent: Id) -> impl Iterator<Item = Interaction> + '_ {
-        let mut line = self.snapshot.agent(agent).last;
+        let mut line = self.snapshot.agent(agent).stack.last;
         let mut here = Vec::new();
         std::iter::from_fn(move || {
             while here.is_empty() && line != Line::NONE {

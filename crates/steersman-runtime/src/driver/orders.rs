@@ -191,10 +191,10 @@ impl Driver {
         let Some(root) = branch.snapshot.root_agent() else {
             return Ok(Err(NOTHING.to_owned()));
         };
-        if root.phase != Phase::Resting || root.height == 0 {
+        if root.phase != Phase::Resting || root.stack.height == 0 {
             return Ok(Err(NOTHING.to_owned()));
         }
-        let (id, last) = (root.id, root.last);
+        let (id, last) = (root.id, root.stack.last);
         let line = self.past.read(last).await?;
         let Some(commit) = &line.commit else {
             return Ok(Err(NOTHING.to_owned()));

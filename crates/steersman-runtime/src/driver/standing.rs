@@ -174,7 +174,7 @@ pub(super) fn settled(
         snapshot,
         history,
     };
-    let rested = |agent: &Agent| match rested(agent.id, agent.last, history) {
+    let rested = |agent: &Agent| match rested(agent.id, agent.stack.last, history) {
         Settled::Answered { text, task, .. } => Settled::Answered {
             before: heard.on_the_way(root.id, agent.id, &text),
             text,
@@ -184,7 +184,7 @@ pub(super) fn settled(
     };
     if root.phase == Phase::Resting {
         // an empty stack: nothing was said yet
-        return match root.height {
+        return match root.stack.height {
             0 => Settled::Empty,
             _ => rested(root),
         };
@@ -198,7 +198,7 @@ pub(super) fn settled(
     // A dialogue below ended its turn: its words are the session's answer, and the person who talks with it has the floor.
     if pending.is_empty() {
         let agent = snapshot.agent(floor(network, snapshot, root.id));
-        if agent.phase == Phase::Resting && agent.height > 0 {
+        if agent.phase == Phase::Resting && agent.stack.height > 0 {
             return rested(agent);
         }
     }

@@ -341,8 +341,14 @@ impl Driver {
         let (mut names, mut at) = (Vec::new(), Some(agent));
         while let Some(id) = at {
             let agent = snapshot.agent(id);
-            names.push(agent.named.clone().unwrap_or_else(|| agent.def.clone()));
-            at = agent.parent;
+            names.push(
+                agent
+                    .family
+                    .named
+                    .clone()
+                    .unwrap_or_else(|| agent.def.clone()),
+            );
+            at = agent.family.parent;
         }
         names.reverse();
         names.join("/").into()

@@ -49,20 +49,20 @@ fn script() -> Json {
 fn essence(seen: &Inspection) -> String {
     let branch = seen.current_branch().unwrap();
     let mut agents: Vec<_> = branch.snapshot.agents.values().collect();
-    agents.sort_by_key(|a| a.path.clone());
+    agents.sort_by_key(|a| a.family.path.clone());
     let stacks = agents.iter().map(|agent| {
         let stack: Vec<_> = seen
             .stack(branch, agent.id)
             .into_iter()
             .map(|(_, i)| i)
             .collect();
-        let answer = agent.answer.map(|b| seen.history.text(b));
+        let answer = agent.turn.answer.map(|b| seen.history.text(b));
         format!(
             "{:?} {} {} {:?} {:?}\n",
-            agent.path,
+            agent.family.path,
             agent.def,
             trace::letters(&stack),
-            agent.ended,
+            agent.turn.ended,
             answer
         )
     });

@@ -45,7 +45,7 @@ fn script() -> Json {
 fn essence(seen: &Inspection) -> String {
     let branch = seen.current_branch().unwrap();
     let mut agents: Vec<_> = branch.snapshot.agents.values().collect();
-    agents.sort_by_key(|a| a.path.clone());
+    agents.sort_by_key(|a| a.family.path.clone());
     let mut out = String::new();
     for agent in agents {
         let stack: Vec<Interaction> = seen

@@ -544,7 +544,10 @@ entry: desk
         .values()
         .find(|a| *a.def == *"one")
         .cloned();
-    assert_eq!(&*found.history.text(one.unwrap().answer.unwrap()), "Good.");
+    assert_eq!(
+        &*found.history.text(one.unwrap().turn.answer.unwrap()),
+        "Good."
+    );
 }
 
 #[tokio::test]

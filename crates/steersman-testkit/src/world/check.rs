@@ -6,7 +6,7 @@ use steersman_machine::snapshot::fold::phase;
 use steersman_machine::snapshot::{Agent, OpenCall, Phase, Snapshot};
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::{Id, Line};
-use steersman_machine::stored::interaction::{Interaction, Target};
+use steersman_machine::stored::interaction::{End, Interaction, Target};
 use steersman_machine::stored::{bounds, codec};
 use steersman_machine::tick::effect::Wish;
 use steersman_machine::tick::wishes;
@@ -59,15 +59,22 @@ pub fn whole(world: &World, branch: Id) -> Result<(), Fault> {
     out(world, branch)
 }
 
-/// Checks that an agent has the phase of its stack, and that the stack is sound.
+/// Checks that an agent has the phase of its stack and the line in which its turn began, and that the stack is sound.
 fn agent(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
     let agent = snapshot.agent(id);
-    let stack = world.stack(snapshot, id);
-    if stack.len() != agent.height as usize {
+    let stack = world.stack_by_line(snapshot, id);
+    let (wanted, says) = (began(&stack), agent.turn.began);
+    if wanted != says {
+        return fault(format!(
+            "{id}: its turn began in line {wanted}, the snapshot says {says}"
+        ));
+    }
+    let stack: Vec<Interaction> = stack.into_iter().map(|(_, pushed)| pushed).collect();
+    if stack.len() != agent.stack.height as usize {
         return fault(format!(
             "{id} has {} on its stack and says {}",
             stack.len(),
-            agent.height
+            agent.stack.height
         ));
     }
     let wanted = phase(agent.kind, &stack);
@@ -122,12 +129,39 @@ fn agent(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
         .filter(|c| c.closed.is_none())
         .map(|c| c.call.id)
         .collect();
-    if held != open || agent.open as usize != open.len() {
+    if held != open || agent.stack.open as usize != open.len() {
         return fault(format!(
             "{id}: its stack has {open:?} open, the snapshot {held:?}"
         ));
     }
     Ok(())
+}
+
+/// Returns the line in which the newest turn of a whole stack began.
+fn began(stack: &[(Line, Interaction)]) -> Line {
+    let (mut rests, mut began) = (true, Line::NONE);
+    for (line, pushed) in stack {
+        match pushed {
+            Interaction::Finished {
+                end: End::Turn | End::Task,
+                ..
+            } => rests = true,
+            Interaction::Finished {
+                end: End::Draft, ..
+            }
+            | Interaction::Summary(_) => {}
+            Interaction::UserMessage { .. }
+            | Interaction::AssistantMessage { .. }
+            | Interaction::Call(_)
+            | Interaction::Result(_)
+            | Interaction::Route(_) => {
+                if std::mem::take(&mut rests) {
+                    began = *line;
+                }
+            }
+        }
+    }
+    began
 }
 
 /// Checks that each agent counts the effects at work for it and for all agents it started. Its clock depends on that count.
@@ -137,7 +171,7 @@ fn working(snapshot: &Snapshot) -> Result<(), Fault> {
         let mut at = Some(effect.agent);
         while let Some(id) = at {
             *out.entry(id).or_default() += 1;
-            at = snapshot.agent(id).parent;
+            at = snapshot.agent(id).family.parent;
         }
     }
     for (id, agent) in &snapshot.agents {
@@ -185,7 +219,10 @@ fn owes(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
     match agent.phase {
         Phase::Resting => Ok(()),
         Phase::Thinking | Phase::Routing => {
-            let owed = agent.owed.filter(|e| snapshot.effects.contains_key(e));
+            let owed = agent
+                .stack
+                .owed
+                .filter(|e| snapshot.effects.contains_key(e));
             if owed.is_none() {
                 return fault(format!(
                     "{id} {} is {:?} and nothing is out for it",
@@ -228,8 +265,8 @@ fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> 
     match &open.call.target {
         Target::Agent(child) => {
             let child = snapshot.agent(*child);
-            let serves = child.serving == Some(id);
-            let waits = serves || child.queue.contains(&id);
+            let serves = child.input.serving == Some(id);
+            let waits = serves || child.input.queue.contains(&id);
             if !waits {
                 return fault(format!(
                     "call {id} to {} is neither served nor queued",
@@ -243,7 +280,11 @@ fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> 
                 ));
             }
             // A call that is queued at a resting agent would never be taken.
-            if !serves && child.serving.is_none() && child.phase == Phase::Resting && open.begun {
+            if !serves
+                && child.input.serving.is_none()
+                && child.phase == Phase::Resting
+                && open.begun
+            {
                 return fault(format!("call {id} is queued at {}, who rests", child.id));
             }
             Ok(())
@@ -255,7 +296,7 @@ fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> 
             };
             let chooses = open
                 .chooser
-                .is_some_and(|c| snapshot.agent(c).serving == Some(id));
+                .is_some_and(|c| snapshot.agent(c).input.serving == Some(id));
             if chooses || branches.iter().any(alive) {
                 Ok(())
             } else {

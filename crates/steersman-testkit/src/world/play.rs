@@ -322,7 +322,7 @@ impl World {
 /// Returns the keys under which a script may answer for an agent, the most specific first.
 fn keys(snapshot: &Snapshot, agent: &Agent, labels: &[String]) -> Vec<String> {
     let mut names = vec![path(snapshot, agent.id)];
-    names.extend(agent.named.as_ref().map(ToString::to_string));
+    names.extend(agent.family.named.as_ref().map(ToString::to_string));
     names.push(agent.def.to_string());
     let on_branch = labels
         .iter()
@@ -389,7 +389,7 @@ impl World {
     ) -> Result<(), Fault> {
         let found = self.agent(branch, agent);
         let id = found.ok_or_else(|| Fault(format!("there is no agent {agent}")))?;
-        let Some(effect) = self.at(branch).agent(id).owed else {
+        let Some(effect) = self.at(branch).agent(id).stack.owed else {
             return fault(format!("{agent} owes nothing on {branch}"));
         };
         let answer = test::Answer {

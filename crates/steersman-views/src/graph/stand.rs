@@ -50,7 +50,7 @@ struct Standing<'a> {
 impl Standing<'_> {
     fn marks(&self, drawn: &mut Drawn) {
         let mut agents: Vec<&Arc<Agent>> = self.snapshot.agents.values().collect();
-        agents.sort_by(|a, b| a.path.cmp(&b.path));
+        agents.sort_by(|a, b| a.family.path.cmp(&b.family.path));
         let mut said: BTreeMap<At, Vec<(Is, String)>> = BTreeMap::new();
         for agent in agents {
             let Some((at, _)) = self.place(drawn, agent.id) else {
@@ -90,7 +90,7 @@ impl Standing<'_> {
     /// Returns the item of an instance and the cluster around it. A speaker without a box of its own is shown by its state.
     fn place(&self, drawn: &Drawn, agent: Id) -> Option<(At, usize)> {
         let state = self.snapshot.agents.get(&agent)?;
-        let inside = match state.parent {
+        let inside = match state.family.parent {
             None => 0,
             Some(parent) => {
                 let (at, inside) = self.place(drawn, parent)?;
@@ -103,7 +103,7 @@ impl Standing<'_> {
             if state.phase == Phase::Resting {
                 return None;
             }
-            let above = self.snapshot.agents.get(&state.parent?)?;
+            let above = self.snapshot.agents.get(&state.family.parent?)?;
             let at = above.routing.at.as_ref()?;
             let node = drawn.parts.get(&(inside, format!("state {at}")))?;
             Some(At::Node(*node))
@@ -121,7 +121,7 @@ impl Standing<'_> {
                 (Is::Here, "has the floor".to_owned())
             }
             Phase::Resting => {
-                let word = match agent.ended.map(|(_, cause)| cause) {
+                let word = match agent.turn.ended.map(|(_, cause)| cause) {
                     None => "not asked yet",
                     Some(Cause::Failed) => "failed",
                     Some(Cause::Limit) => "a limit was reached",

@@ -199,7 +199,7 @@ fn prefixes(table: &Table, horizon: u32) {
     for turn in 0..=turns {
         chunked.add(&book.render(&mut cache));
         let mut exact = book.desk.snapshot.clone();
-        let closed = exact.agent(book.agent).exchanges;
+        let closed = exact.agent(book.agent).context.exchanges;
         let mark = closed.saturating_sub(horizon);
         exact.watermarks.insert((book.agent, policy.clone()), mark);
         naive.add(&book.render_of(&exact, &mut other));

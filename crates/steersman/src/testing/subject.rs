@@ -140,16 +140,16 @@ pub(super) fn essence(whole: &Whole<'_>) -> String {
     for branch in &whole.inspection.branches {
         let _ = writeln!(out, "{}", branch.label.as_deref().unwrap_or("branch"));
         let mut agents: Vec<_> = branch.snapshot.agents.values().collect();
-        agents.sort_by(|a, b| a.path.cmp(&b.path));
+        agents.sort_by(|a, b| a.family.path.cmp(&b.family.path));
         for agent in agents {
             let stack = whole.stack(branch.id, agent.id);
-            let _ = writeln!(out, "  {} {:?}", agent.def, agent.path);
+            let _ = writeln!(out, "  {} {:?}", agent.def, agent.family.path);
             for interaction in in_call_order(&stack, |i| i) {
                 let _ = writeln!(out, "    {}", essential(interaction, whole));
             }
         }
         for ((scope, name), cell) in &branch.snapshot.state {
-            let scope = &branch.snapshot.agent(*scope).path;
+            let scope = &branch.snapshot.agent(*scope).family.path;
             let value = if cell.value.is_sealed() {
                 "(sealed)".to_owned()
             } else {

@@ -17,7 +17,7 @@ impl Snapshot {
             .iter()
             .map(|a| (a.id, facts::agent(a)))
             .collect();
-        let Some(top) = agents.values().min_by_key(|a| a.path.len()) else {
+        let Some(top) = agents.values().min_by_key(|a| a.family.path.len()) else {
             return;
         };
         self.count_adopted(top);
@@ -38,7 +38,7 @@ impl Snapshot {
                 }
                 self.remove_call(agent.id, call);
             }
-            if let Some(owed) = agent.owed {
+            if let Some(owed) = agent.stack.owed {
                 self.drop_effect(now, owed);
             }
         }
@@ -46,7 +46,10 @@ impl Snapshot {
         for agent in ours.iter().filter(|a| !agents.contains_key(&a.id)) {
             // An agent that was born here since the fork and rests (a chooser) stays, so that it can be read. One that works is
             // removed, because nothing waits for it. Parents come before their children.
-            let orphan = agent.parent.is_some_and(|p| !self.agents.contains_key(&p));
+            let orphan = agent
+                .family
+                .parent
+                .is_some_and(|p| !self.agents.contains_key(&p));
             if orphan || agent.phase != Phase::Resting {
                 self.agents.remove(&agent.id);
             } else {
@@ -80,7 +83,7 @@ impl Snapshot {
 
     /// Removes children that no longer exist from the list of children that can be continued.
     fn forget_children(&mut self, id: Id) {
-        let children = &self.agent(id).children;
+        let children = &self.agent(id).family.children;
         if children
             .values()
             .all(|child| self.agents.contains_key(child))
@@ -91,7 +94,7 @@ impl Snapshot {
             .iter()
             .filter(|(_, child)| self.agents.contains_key(*child));
         let there = there.map(|(key, child)| (key.clone(), *child)).collect();
-        self.agent_mut(id).children = there;
+        self.agent_mut(id).family.children = there;
     }
 
     /// Adds the counts of the branch since the fork to all agents above its top. Here the top has not moved since the fork, so
@@ -101,20 +104,20 @@ impl Snapshot {
             return;
         };
         let (now, then) = (&top.counters, &here.counters);
-        let mut at = here.parent;
+        let mut at = here.family.parent;
         while let Some(id) = at {
             let agent = self.agent_mut(id);
             let counters = &mut agent.counters;
             counters.answer.add(&now.answer, &then.answer);
             counters.task.add(&now.task, &then.task);
             counters.session.add(&now.session, &then.session);
-            for (name, count) in &top.counts {
-                let before = here.counts.get(name).map(Arc::as_ref);
+            for (name, count) in &top.counters.calls {
+                let before = here.counters.calls.get(name).map(Arc::as_ref);
                 let (ok, failed) = before.map_or((0, 0), |c| (c.ok, c.failed));
                 if (count.ok, count.failed) == (ok, failed) {
                     continue;
                 }
-                let sum = Arc::make_mut(agent.counts.entry(name.clone()).or_default());
+                let sum = Arc::make_mut(agent.counters.calls.entry(name.clone()).or_default());
                 sum.ok += count.ok.saturating_sub(ok);
                 sum.failed += count.failed.saturating_sub(failed);
                 if count.ok > ok {
@@ -122,7 +125,7 @@ impl Snapshot {
                     sum.result = count.result;
                 }
             }
-            at = agent.parent;
+            at = agent.family.parent;
         }
     }
 

@@ -1,20 +1,12 @@
 //! Model calls that the engine makes for itself: extractions, summaries, judgements.
 
-use super::{routing, weight};
-use crate::snapshot::{Agent, Snapshot, Stands};
+use super::routing;
+use crate::snapshot::{Snapshot, Stands};
 use crate::stored::codes::{MISFIT, REVISE, UNUSABLE};
 use crate::stored::commit::Kind;
 use crate::stored::engine::{Extracted, Judged};
-use crate::stored::ids::{Body, Id, Name, Time};
+use crate::stored::ids::{Id, Time};
 use crate::stored::interaction::{Call, CallResult, How, Summary};
-
-/// Counts one more call of a tool that was sent back, or one more result that is judged.
-pub(super) fn sent_back(agent: &mut Agent, tool: &Name) {
-    match agent.sent_back.iter_mut().find(|(name, _)| name == tool) {
-        Some((_, times)) => *times += 1,
-        None => agent.sent_back.push((tool.clone(), 1)),
-    }
-}
 
 impl Snapshot {
     /// Records the end of an extraction, so that it is not tried again.
@@ -32,22 +24,10 @@ impl Snapshot {
         }
         match of {
             Extracted::Turn => routing(agent).unread = false,
-            Extracted::Message => agent.unread.clear(),
+            Extracted::Message => agent.input.unread.clear(),
         }
         if answered {
             self.count_model_call_above(owner);
-        }
-    }
-
-    /// Records an answer of the agent's model. A draft that had to be revised is then criticised.
-    pub(super) fn spoke(&mut self, id: Id, effect: Id, text: Option<Body>) {
-        let agent = self.agent_mut(id);
-        agent.said = text;
-        agent.spoke = Some(effect);
-        if let Some(draft) = &mut agent.draft
-            && draft.stands == Stands::Revise
-        {
-            draft.stands = Stands::Criticised;
         }
     }
 
@@ -67,7 +47,7 @@ impl Snapshot {
         let agent = self.agent_mut(owner);
         match call.judged() {
             Some(Judged::Draft(_)) => {
-                if let Some(draft) = &mut agent.draft {
+                if let Some(draft) = &mut agent.turn.draft {
                     draft.stands = if revise {
                         Stands::Revise
                     } else {
@@ -80,10 +60,10 @@ impl Snapshot {
                 }
             }
             Some(Judged::Result(_, tool) | Judged::Args(_, tool)) if revise => {
-                sent_back(agent, tool);
+                agent.turn.send_back(tool);
             }
             Some(Judged::Result(_, tool) | Judged::Args(_, tool)) => {
-                agent.sent_back.retain(|(name, _)| name != tool);
+                agent.turn.sent_back.retain(|(name, _)| name != tool);
             }
             None => {}
         }
@@ -104,7 +84,7 @@ impl Snapshot {
 
     /// Records a summary, or a failed try, which covers nothing.
     pub(super) fn push_summary(&mut self, now: Time, id: Id, summary: &Summary) {
-        if self.agent(id).owed == Some(summary.effect) {
+        if self.agent(id).stack.owed == Some(summary.effect) {
             self.withdraw(now, id);
         }
         let mark = self.watermarks.get(&(id, summary.policy.clone())).copied();
@@ -115,7 +95,7 @@ impl Snapshot {
             agent.counters.summed += 1;
         }
         if agent.kind == Kind::Model {
-            weight::summed(agent, mark.unwrap_or_default(), summary);
+            agent.context.summed(mark.unwrap_or_default(), summary);
         }
         if agent.kind == Kind::Routed {
             let said = agent.routing.said;
@@ -127,8 +107,7 @@ impl Snapshot {
 
     /// Counts a message of a member that ends a turn and keeps the floor.
     pub(super) fn said_in_turn(&mut self, id: Id) {
-        let agent = self.agent(id);
-        let Some(above) = agent.parent.filter(|_| agent.serving.is_some()) else {
+        let Some((above, _)) = self.agent(id).caller() else {
             return;
         };
         let above = self.agent_mut(above);

@@ -6,6 +6,7 @@ use crate::stored::commit::{Kind, Period, Usage, Want};
 use crate::stored::engine::Asked;
 use crate::stored::ids::{Digest, Id, Line, Time};
 use crate::stored::interaction::{Call, Choice, How, Target};
+use imbl::OrdMap;
 use std::sync::Arc;
 
 /// Returns true if a call is to get something done: the engine did not make it for itself, it takes no notes, and it does not end
@@ -47,7 +48,7 @@ impl Snapshot {
             if before == 0 || counters.working == 0 {
                 counters.stood = now.0.saturating_sub(counters.stood);
             }
-            at = agent.parent;
+            at = agent.family.parent;
         }
     }
 
@@ -71,7 +72,7 @@ impl Snapshot {
             for span in agent.counters.spans() {
                 span.ticks = span.ticks.saturating_add(1);
             }
-            at = agent.parent;
+            at = agent.family.parent;
         }
     }
 
@@ -81,7 +82,7 @@ impl Snapshot {
         while let Some(id) = at {
             let agent = self.agent_mut(id);
             agent.counters.spans().into_iter().for_each(&mut count);
-            at = agent.parent;
+            at = agent.family.parent;
         }
     }
 
@@ -130,7 +131,7 @@ impl Snapshot {
         {
             let agent = self.agent_mut(agent);
             if agent.kind == Kind::Model && usage.input > 0 {
-                Arc::make_mut(&mut agent.weight).asked = usage.input;
+                Arc::make_mut(&mut agent.context.weight).asked = usage.input;
             }
         }
         self.count_above(agent, |span| {
@@ -158,6 +159,7 @@ impl Counters {
             },
             task: before.task,
             session: before.session,
+            calls: before.calls,
             moved: before.moved,
             working: before.working,
             stood: if before.working == 0 { now.0 } else { 0 },
@@ -171,6 +173,7 @@ impl Counters {
             ticks: 1,
             ..Span::since(now)
         };
+        self.calls = OrdMap::new();
     }
 
     /// Applies a person's consent to more: the limit counts again in full from here, because the amount used so far is granted

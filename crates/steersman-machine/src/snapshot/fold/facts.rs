@@ -3,15 +3,14 @@
 
 use super::values::value_of;
 use crate::snapshot::{
-    Agent, Closed, Count, Counters, Draft, OpenCall, Phase, Place, Routing, Span, Stands, Sum,
-    Uses, Value, Weight,
+    Agent, Closed, Context, Count, Counters, Draft, Family, Input, OpenCall, Phase, Place, Routing,
+    Span, Stack, Stands, Sum, Turn, Value, Weight,
 };
 use crate::stored::commit::{
     AdoptedAgent, AdoptedCall, AgentFact, CallFact, Counter, DraftStands, Period, Text,
 };
-use crate::stored::ids::{Body, Id, Line, Name, Time};
+use crate::stored::ids::{Body, Line, Name, Time};
 use crate::stored::interaction::{Cause, Write};
-use imbl::OrdMap;
 use std::sync::Arc;
 
 /// Returns the facts of an agent. Its effects are left out, because none is out after an adoption.
@@ -21,44 +20,42 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
         id,
         def,
         kind,
+        family,
+        phase,
+        stack,
+        input,
+        turn,
+        mode,
+        routing,
+        counters,
+        context,
+    } = agent;
+    let Family {
         parent,
         path,
-        births,
         named,
-        phase,
-        owed: _,
-        serving,
+        births,
+        children,
+    } = family;
+    let Stack {
+        last,
+        height,
         calls,
         open,
         running,
-        exchanges,
+        // No effect is out.
+        owed: _,
+    } = stack;
+    let Input {
+        serving,
         queue,
-        children,
         args,
         message,
         before,
         prepared,
         unanswered,
         unread,
-        said,
-        answer,
-        ended,
-        spoke,
-        draft,
-        sent_back,
-        last,
-        height,
-        mode,
-        state,
-        missed,
-        routing,
-        counters,
-        counts,
-        bare,
-        used,
-        sums,
-        weight,
-    } = agent;
+    } = input;
     let mut facts = Vec::new();
     facts.extend(parent.map(Fact::Parent));
     facts.extend(some(*births).map(Fact::Births));
@@ -68,7 +65,7 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     facts.extend(some(*calls).map(Fact::Called));
     facts.extend(some(*open).map(Fact::Open));
     facts.extend(some(*running).map(Fact::Running));
-    facts.extend(some(*exchanges).map(Fact::Exchanges));
+    facts.extend(some(context.exchanges).map(Fact::Exchanges));
     facts.extend(queue.iter().copied().map(Fact::Queued));
     let children = children.iter();
     facts.extend(children.map(|(key, child)| Fact::Child(key.clone(), *child)));
@@ -80,33 +77,12 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     facts.extend(prepared.then_some(Fact::Prepared));
     facts.extend(unanswered.iter().copied().map(Fact::Unanswered));
     facts.extend(unread.iter().copied().map(Fact::Unread));
-    facts.extend(said.map(Fact::Said));
-    facts.extend(answer.map(Fact::Answer));
-    facts.extend(ended.map(|(end, cause)| Fact::Ended(end, cause)));
-    of_drafts(*spoke, draft.as_ref(), sent_back, &mut facts);
+    of_turn(turn, &mut facts);
     facts.push(Fact::Stack(*last, *height));
     facts.extend(mode.clone().map(Fact::Mode));
-    facts.extend(state.clone().map(Fact::State));
-    let missed = missed.clone();
-    facts.extend(missed.map(|(name, gave)| Fact::Missed(name, gave)));
     of_routing(routing, &mut facts);
     of_counters(counters, &mut facts);
-    for (name, count) in counts {
-        let Count {
-            ok,
-            failed,
-            args,
-            result,
-        } = &**count;
-        facts.push(Fact::Calls {
-            name: name.clone(),
-            ok: *ok,
-            failed: *failed,
-            args: *args,
-            result: *result,
-        });
-    }
-    of_context(*bare, used, sums, weight, &mut facts);
+    of_context(context, &mut facts);
     AdoptedAgent {
         id: *id,
         def: def.clone(),
@@ -116,13 +92,47 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     }
 }
 
-fn of_context(
-    bare: bool,
-    used: &Uses,
-    sums: &OrdMap<Name, Sum>,
-    weight: &Weight,
-    facts: &mut Vec<AgentFact>,
-) {
+fn of_turn(turn: &Turn, facts: &mut Vec<AgentFact>) {
+    let Turn {
+        began,
+        said,
+        spoke,
+        draft,
+        sent_back,
+        missed,
+        state,
+        answer,
+        ended,
+    } = turn;
+    facts.extend(began.is_some().then_some(AgentFact::Turn(*began)));
+    facts.extend(said.map(AgentFact::Said));
+    facts.extend(answer.map(AgentFact::Answer));
+    facts.extend(ended.map(|(end, cause)| AgentFact::Ended(end, cause)));
+    facts.extend(spoke.map(AgentFact::Spoke));
+    facts.extend(draft.as_ref().map(|draft| {
+        let Draft {
+            body,
+            cause,
+            stands,
+        } = draft;
+        AgentFact::Draft(*body, *cause, of_draft(*stands))
+    }));
+    let sent_back = sent_back.iter().cloned();
+    facts.extend(sent_back.map(|(tool, times)| AgentFact::SentBack(tool, times)));
+    facts.extend(state.clone().map(AgentFact::State));
+    let missed = missed.clone();
+    facts.extend(missed.map(|(name, gave)| AgentFact::Missed(name, gave)));
+}
+
+fn of_context(context: &Context, facts: &mut Vec<AgentFact>) {
+    let Context {
+        // It is stored with the counts of the stack.
+        exchanges: _,
+        bare,
+        used,
+        sums,
+        weight,
+    } = context;
     facts.extend(bare.then_some(AgentFact::Bare));
     let used = used.iter();
     facts.extend(used.map(|(name, times)| AgentFact::Used(name.clone(), times)));
@@ -144,30 +154,11 @@ fn of_context(
         exchanges,
         open,
         closed,
-    } = weight;
-    if *weight != Weight::default() {
+    } = &**weight;
+    if **weight != Weight::default() {
         facts.push(AgentFact::Weighs(*tokens, *since, *open, *closed));
     }
     facts.extend(exchanges.iter().copied().map(AgentFact::Exchange));
-}
-
-fn of_drafts(
-    spoke: Option<Id>,
-    draft: Option<&Draft>,
-    sent_back: &[(Name, u32)],
-    facts: &mut Vec<AgentFact>,
-) {
-    facts.extend(spoke.map(AgentFact::Spoke));
-    facts.extend(draft.map(|draft| {
-        let Draft {
-            body,
-            cause,
-            stands,
-        } = draft;
-        AgentFact::Draft(*body, *cause, of_draft(*stands))
-    }));
-    let sent_back = sent_back.iter().cloned();
-    facts.extend(sent_back.map(|(tool, times)| AgentFact::SentBack(tool, times)));
 }
 
 fn of_draft(stands: Stands) -> DraftStands {
@@ -268,6 +259,7 @@ fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
         // No effect is out.
         working: _,
         stood,
+        calls,
     } = counters;
     let counts = [
         (Counter::ModelCalls, *model_calls),
@@ -292,6 +284,21 @@ fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
     of_span(Period::Session, session, facts);
     facts.extend(moved.is_some().then_some(AgentFact::Moved(*moved)));
     facts.extend((*stood != 0).then_some(AgentFact::Stood(*stood)));
+    for (name, count) in calls {
+        let Count {
+            ok,
+            failed,
+            args,
+            result,
+        } = &**count;
+        facts.push(AgentFact::Calls {
+            name: name.clone(),
+            ok: *ok,
+            failed: *failed,
+            args: *args,
+            result: *result,
+        });
+    }
 }
 
 fn of_span(period: Period, span: &Span, facts: &mut Vec<AgentFact>) {
@@ -319,10 +326,11 @@ fn of_span(period: Period, span: &Span, facts: &mut Vec<AgentFact>) {
 }
 
 /// Applies a fact about an agent's context.
-fn in_context(agent: &mut Agent, fact: AgentFact) {
+fn in_context(context: &mut Context, fact: AgentFact) {
     match fact {
-        AgentFact::Bare => agent.bare = true,
-        AgentFact::Used(name, times) => agent.used.set(name, times),
+        AgentFact::Exchanges(n) => context.exchanges = n,
+        AgentFact::Bare => context.bare = true,
+        AgentFact::Used(name, times) => context.used.set(name, times),
         AgentFact::Sums(policy, tried, covered, body, failed) => {
             let sum = Sum {
                 tried,
@@ -330,21 +338,21 @@ fn in_context(agent: &mut Agent, fact: AgentFact) {
                 body,
                 failed,
             };
-            agent.sums.insert(policy, sum);
+            context.sums.insert(policy, sum);
         }
         AgentFact::Weighs(tokens, since, open, closed) => {
-            let weight = Arc::make_mut(&mut agent.weight);
+            let weight = Arc::make_mut(&mut context.weight);
             (weight.tokens, weight.since) = (tokens, since);
             (weight.open, weight.closed) = (open, closed);
         }
         AgentFact::Exchange(bytes) => {
-            Arc::make_mut(&mut agent.weight).exchanges.push(bytes);
+            Arc::make_mut(&mut context.weight).exchanges.push(bytes);
         }
         _ => unreachable!("other facts are told elsewhere"),
     }
 }
 
-fn counted(agent: &mut Agent, fact: AgentFact) {
+fn counted(counters: &mut Counters, fact: AgentFact) {
     let AgentFact::Calls {
         name,
         ok,
@@ -361,56 +369,66 @@ fn counted(agent: &mut Agent, fact: AgentFact) {
         args,
         result,
     };
-    agent.counts.insert(name, Arc::new(count));
+    counters.calls.insert(name, Arc::new(count));
 }
 
 /// Returns the agent that the facts state.
 pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
-    let mut agent = super::newborn(
-        adopted.id,
-        adopted.def.clone(),
-        adopted.kind,
-        adopted.path.clone(),
-        Time::default(),
-    );
+    let family = Family {
+        path: adopted.path.clone(),
+        ..Family::default()
+    };
+    let (def, kind) = (adopted.def.clone(), adopted.kind);
+    let mut agent = Agent::born(adopted.id, def, kind, family, Time::default());
+    let Agent {
+        family,
+        stack,
+        input,
+        turn,
+        mode,
+        counters,
+        context,
+        ..
+    } = &mut agent;
     let mut owes = false;
     let mut routing = Routing::default();
     for fact in &adopted.facts {
         match fact.clone() {
-            AgentFact::Parent(parent) => agent.parent = Some(parent),
-            AgentFact::Births(n) => agent.births = n,
-            AgentFact::Named(name) => agent.named = Some(name),
+            AgentFact::Parent(parent) => family.parent = Some(parent),
+            AgentFact::Births(n) => family.births = n,
+            AgentFact::Named(name) => family.named = Some(name),
             AgentFact::Owes => owes = true,
-            AgentFact::Serving(call) => agent.serving = Some(call),
-            AgentFact::Called(n) => agent.calls = n,
-            AgentFact::Open(n) => agent.open = n,
-            AgentFact::Running(n) => agent.running = n,
-            AgentFact::Exchanges(n) => agent.exchanges = n,
-            AgentFact::Queued(call) => drop(agent.queue.insert(call)),
-            AgentFact::Child(key, child) => drop(agent.children.insert(key, child)),
-            AgentFact::Args(body) => agent.args = Some(body),
-            AgentFact::Message(body) => agent.message = Some(body),
-            AgentFact::Before(name, gave) => drop(agent.before.insert(name, gave)),
-            AgentFact::Prepared => agent.prepared = true,
-            AgentFact::Unanswered(body) => agent.unanswered.push(body),
-            AgentFact::Unread(body) => agent.unread.push(body),
-            AgentFact::Said(body) => agent.said = Some(body),
-            AgentFact::Answer(body) => agent.answer = Some(body),
-            AgentFact::Ended(end, cause) => agent.ended = Some((end, cause)),
-            AgentFact::Spoke(effect) => agent.spoke = Some(effect),
+            AgentFact::Serving(call) => input.serving = Some(call),
+            AgentFact::Called(n) => stack.calls = n,
+            AgentFact::Open(n) => stack.open = n,
+            AgentFact::Running(n) => stack.running = n,
+            AgentFact::Queued(call) => drop(input.queue.insert(call)),
+            AgentFact::Child(key, child) => drop(family.children.insert(key, child)),
+            AgentFact::Args(body) => input.args = Some(body),
+            AgentFact::Message(body) => input.message = Some(body),
+            AgentFact::Before(name, gave) => drop(input.before.insert(name, gave)),
+            AgentFact::Prepared => input.prepared = true,
+            AgentFact::Unanswered(body) => input.unanswered.push(body),
+            AgentFact::Unread(body) => input.unread.push(body),
+            AgentFact::Said(body) => turn.said = Some(body),
+            AgentFact::Answer(body) => turn.answer = Some(body),
+            AgentFact::Ended(end, cause) => turn.ended = Some((end, cause)),
+            AgentFact::Spoke(effect) => turn.spoke = Some(effect),
             AgentFact::Draft(body, cause, stands) => {
-                agent.draft = Some(drafted(body, cause, stands));
+                turn.draft = Some(drafted(body, cause, stands));
             }
-            AgentFact::SentBack(tool, times) => agent.sent_back.push((tool, times)),
-            AgentFact::Stack(last, height) => (agent.last, agent.height) = (last, height),
-            AgentFact::Mode(mode) => agent.mode = Some(mode),
-            AgentFact::State(state) => agent.state = Some(state),
-            AgentFact::Missed(name, gave) => agent.missed = Some((name, gave)),
-            fact @ (AgentFact::Bare
+            AgentFact::SentBack(tool, times) => turn.sent_back.push((tool, times)),
+            AgentFact::Stack(last, height) => (stack.last, stack.height) = (last, height),
+            AgentFact::Mode(name) => *mode = Some(name),
+            AgentFact::State(state) => turn.state = Some(state),
+            AgentFact::Missed(name, gave) => turn.missed = Some((name, gave)),
+            AgentFact::Turn(line) => turn.began = line,
+            fact @ (AgentFact::Exchanges(_)
+            | AgentFact::Bare
             | AgentFact::Used(..)
             | AgentFact::Sums(..)
             | AgentFact::Weighs(..)
-            | AgentFact::Exchange(_)) => in_context(&mut agent, fact),
+            | AgentFact::Exchange(_)) => in_context(context, fact),
             AgentFact::Routes(n) => routing.count = n,
             AgentFact::Pending(member) => routing.pending.push(member),
             AgentFact::Acted(name, how, gave) => routing.last = Some((name, how, gave)),
@@ -427,26 +445,24 @@ pub(super) fn agent(adopted: &AdoptedAgent) -> Agent {
             AgentFact::SaidUnread => routing.unread = true,
             AgentFact::Heard(n) => routing.said = n,
             AgentFact::Summed(policy, said) => drop(routing.summed.insert(policy, said)),
-            AgentFact::Count(counter, n) => count(&mut agent.counters, counter, n),
-            AgentFact::Same(digest, times) => agent.counters.same = Some((digest, times)),
-            AgentFact::LastCall => agent.counters.last_call = true,
-            AgentFact::Limited => agent.counters.limited = true,
+            AgentFact::Count(counter, n) => count(counters, counter, n),
+            AgentFact::Same(digest, times) => counters.same = Some((digest, times)),
+            AgentFact::LastCall => counters.last_call = true,
+            AgentFact::Limited => counters.limited = true,
             AgentFact::CountBelow(period, counter, n) => {
-                count_below(span(&mut agent.counters, period), counter, n);
+                count_below(span(counters, period), counter, n);
             }
-            AgentFact::Began(period, at) => span(&mut agent.counters, period).began = at,
+            AgentFact::Began(period, at) => span(counters, period).began = at,
             AgentFact::More(period, name, amount) => {
-                span(&mut agent.counters, period)
-                    .allowed()
-                    .push((name, amount));
+                span(counters, period).allowed().push((name, amount));
             }
-            AgentFact::Moved(line) => agent.counters.moved = line,
-            AgentFact::Stood(millis) => agent.counters.stood = millis,
-            fact @ AgentFact::Calls { .. } => counted(&mut agent, fact),
+            AgentFact::Moved(line) => counters.moved = line,
+            AgentFact::Stood(millis) => counters.stood = millis,
+            fact @ AgentFact::Calls { .. } => counted(counters, fact),
         }
     }
     agent.routing = Arc::new(routing);
-    agent.phase = match (agent.open, owes) {
+    agent.phase = match (agent.stack.open, owes) {
         (0, false) => Phase::Resting,
         (0, true) => super::owes(agent.kind),
         _ => Phase::Calling,

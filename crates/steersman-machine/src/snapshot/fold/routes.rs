@@ -8,7 +8,7 @@ use crate::stored::interaction::{Choice, How};
 
 /// Records a decision.
 pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
-    let message = agent.message;
+    let message = agent.input.message;
     let routing = routing(agent);
     routing.refused = 0;
     routing.why = None;

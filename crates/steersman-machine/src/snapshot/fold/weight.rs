@@ -1,6 +1,6 @@
 //! Size of an agent's context and of its closed exchanges, for the policies that make room.
 
-use crate::snapshot::{Agent, Snapshot, Sum, Weight};
+use crate::snapshot::{Context, Snapshot, Sum, Weight};
 use crate::stored::commit::{Kind, Watermark};
 use crate::stored::engine::{COMPACT, KEEP_EXCHANGES};
 use crate::stored::ids::{Line, Name};
@@ -14,49 +14,93 @@ const WEIGHED: usize = 1_024;
 /// Bytes per token, if no provider reports its count.
 const BYTES: u64 = 4;
 
-/// Handles a push. If anything but a call follows an answer without calls, that answer is an exchange of its own and closes.
-pub(super) fn pushed(agent: &mut Agent, line: Line, what: &Interaction) {
-    let calls = matches!(what, Interaction::Call(_));
-    if std::mem::take(&mut agent.bare) && !calls {
-        closes(agent, line);
+impl Context {
+    /// Handles a push. If anything but a call follows an answer without calls, that answer is an exchange of its own and closes.
+    pub(super) fn pushed(&mut self, kind: Kind, line: Line, what: &Interaction) {
+        let calls = matches!(what, Interaction::Call(_));
+        if std::mem::take(&mut self.bare) && !calls {
+            self.closes(line);
+        }
+        if kind != Kind::Model || !matches!(what, Interaction::AssistantMessage { .. }) {
+            return;
+        }
+        self.bare = true;
+        if self.weight.asked > 0 {
+            let weight = Arc::make_mut(&mut self.weight);
+            (weight.tokens, weight.since) = (std::mem::take(&mut weight.asked), 0);
+        }
     }
-    if agent.kind != Kind::Model || !matches!(what, Interaction::AssistantMessage { .. }) {
-        return;
-    }
-    agent.bare = true;
-    if agent.weight.asked > 0 {
-        let weight = Arc::make_mut(&mut agent.weight);
-        (weight.tokens, weight.since) = (std::mem::take(&mut weight.asked), 0);
-    }
-}
 
-/// Closes an exchange.
-pub(super) fn closes(agent: &mut Agent, line: Line) {
-    agent.exchanges += 1;
-    let known = &agent.weight;
-    if known.open == 0 && known.exchanges.is_empty() {
-        return;
+    /// Closes an exchange.
+    pub(super) fn closes(&mut self, line: Line) {
+        self.exchanges += 1;
+        let known = &self.weight;
+        if known.open == 0 && known.exchanges.is_empty() {
+            return;
+        }
+        let weight = Arc::make_mut(&mut self.weight);
+        let bytes = std::mem::take(&mut weight.open);
+        if weight.exchanges.len() == WEIGHED {
+            weight.exchanges.remove(0);
+        }
+        // Each branch has its own list, so the list takes no more memory than it needs.
+        weight.exchanges.reserve_exact(1);
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        weight.exchanges.push(bytes);
+        weight.closed = line;
     }
-    let weight = Arc::make_mut(&mut agent.weight);
-    let bytes = std::mem::take(&mut weight.open);
-    if weight.exchanges.len() == WEIGHED {
-        weight.exchanges.remove(0);
-    }
-    // Each branch has its own list, so the list takes no more memory than it needs.
-    weight.exchanges.reserve_exact(1);
-    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-    weight.exchanges.push(bytes);
-    weight.closed = line;
-}
 
-/// Counts a closed exchange for each of its tools.
-pub(super) fn uses(agent: &mut Agent, tools: OrdSet<Name>) {
-    if agent.kind != Kind::Model {
-        return;
+    /// Counts a closed exchange for each of its tools.
+    pub(super) fn uses(&mut self, tools: OrdSet<Name>) {
+        for tool in tools {
+            let times = self.used.get(&tool) + 1;
+            self.used.set(tool, times);
+        }
     }
-    for tool in tools {
-        let times = agent.used.get(&tool) + 1;
-        agent.used.set(tool, times);
+
+    /// Adds the bytes that were pushed in the agent's last line. If an exchange closed in that line, they belong to it.
+    pub(super) fn grew(&mut self, last: Line, bytes: u32) {
+        let weight = Arc::make_mut(&mut self.weight);
+        weight.since += u64::from(bytes);
+        match weight.exchanges.last_mut() {
+            Some(exchange) if weight.closed == last => *exchange = exchange.saturating_add(bytes),
+            _ => weight.open += u64::from(bytes),
+        }
+    }
+
+    /// Subtracts everything before this exchange, because it is no longer in the context.
+    fn leave(&mut self, before: u32) {
+        let gone = self.weight.gone(self.exchanges, before);
+        if gone == 0 {
+            return;
+        }
+        let weight = Arc::make_mut(&mut self.weight);
+        let bytes: u64 = weight.exchanges.drain(..gone).map(u64::from).sum();
+        // A known number of tokens never becomes 0, which would mean unknown.
+        let least = weight.tokens.min(1);
+        weight.tokens = weight.tokens.saturating_sub(bytes / BYTES).max(least);
+    }
+
+    /// Records a summary of everything before `mark`, or a failed try.
+    pub(super) fn summed(&mut self, mark: u32, summary: &Summary) {
+        if self.weight.asked > 0 {
+            Arc::make_mut(&mut self.weight).asked = 0;
+        }
+        let sum = self.sums.entry(summary.policy.clone()).or_default();
+        sum.tried = mark;
+        if summary.covers.is_nothing() {
+            sum.failed = Some(self.exchanges);
+            return;
+        }
+        *sum = Sum {
+            tried: mark,
+            covered: mark,
+            body: Some(summary.body),
+            failed: None,
+        };
+        if *summary.policy == *COMPACT {
+            self.leave(mark);
+        }
     }
 }
 
@@ -66,56 +110,9 @@ impl Snapshot {
         let key = (mark.agent, mark.policy.clone());
         self.watermarks.insert(key, mark.exchanges);
         if *mark.policy == *KEEP_EXCHANGES && self.agents.contains_key(&mark.agent) {
-            leave(self.agent_mut(mark.agent), mark.exchanges);
+            let context = &mut self.agent_mut(mark.agent).context;
+            context.leave(mark.exchanges);
         }
-    }
-}
-
-/// Adds the bytes that were pushed in the agent's last line. If an exchange closed in that line, they belong to it.
-pub(super) fn grew(agent: &mut Agent, bytes: u32) {
-    let last = agent.last;
-    let weight = Arc::make_mut(&mut agent.weight);
-    weight.since += u64::from(bytes);
-    match weight.exchanges.last_mut() {
-        Some(exchange) if weight.closed == last => *exchange = exchange.saturating_add(bytes),
-        _ => weight.open += u64::from(bytes),
-    }
-}
-
-/// Subtracts everything before this exchange, because it is no longer in the context.
-pub(super) fn leave(agent: &mut Agent, before: u32) {
-    let exchanges = agent.exchanges;
-    let gone = agent.weight.gone(exchanges, before);
-    if gone == 0 {
-        return;
-    }
-    let weight = Arc::make_mut(&mut agent.weight);
-    let bytes: u64 = weight.exchanges.drain(..gone).map(u64::from).sum();
-    // A known number of tokens never becomes 0, which would mean unknown.
-    let least = weight.tokens.min(1);
-    weight.tokens = weight.tokens.saturating_sub(bytes / BYTES).max(least);
-}
-
-/// Records a summary of everything before `mark`, or a failed try.
-pub(super) fn summed(agent: &mut Agent, mark: u32, summary: &Summary) {
-    let exchanges = agent.exchanges;
-    if agent.weight.asked > 0 {
-        Arc::make_mut(&mut agent.weight).asked = 0;
-    }
-    let sum = agent.sums.entry(summary.policy.clone()).or_default();
-    sum.tried = mark;
-    if summary.covers.is_nothing() {
-        sum.failed = Some(exchanges);
-        return;
-    }
-    *sum = Sum {
-        tried: mark,
-        covered: mark,
-        body: Some(summary.body),
-        failed: None,
-    };
-    if *summary.policy == *COMPACT {
-        leave(agent, mark);
     }
 }
 

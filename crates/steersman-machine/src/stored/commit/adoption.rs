@@ -172,6 +172,8 @@ pub enum AgentFact {
     SentBack(Name, u32),
     /// Highest number of its calls over its life. Calls that follow in a chain get no number of their own.
     Called(u32),
+    /// The line in which its newest turn began, as in [`crate::snapshot::Turn`].
+    Turn(Line),
 }
 
 /// State of the judgement of an adopted draft, as in [`crate::snapshot::Stands`].

@@ -16,9 +16,9 @@ impl Both {
     /// Compares two branches. `behind` is the last line that they have in common.
     pub fn wrote(here: &Snapshot, there: &Snapshot, behind: Line) -> Self {
         let agents = there.agents.values().filter_map(|agent| {
-            let last = here.agents.get(&agent.id)?.last;
-            let both = last > behind && agent.last > behind;
-            both.then_some((agent.id, last, agent.last))
+            let last = here.agents.get(&agent.id)?.stack.last;
+            let both = last > behind && agent.stack.last > behind;
+            both.then_some((agent.id, last, agent.stack.last))
         });
         let cells = written(there, behind).into_iter().filter_map(|(key, _)| {
             let lines = (writer(here, &key), writer(there, &key));
@@ -48,7 +48,7 @@ pub fn adoptable(target: &Snapshot, from: &Snapshot) -> Result<(), Conflict> {
     let mut agents = from.agents.values().filter(|agent| from.in_scope(agent.id));
     let moved = agents.find(|agent| {
         let here = target.agents.get(&agent.id);
-        here.is_some_and(|here| here.last > fork)
+        here.is_some_and(|here| here.stack.last > fork)
     });
     if let Some(agent) = moved {
         return Err(Conflict::Moved(agent.id));

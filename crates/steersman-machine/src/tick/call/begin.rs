@@ -36,12 +36,12 @@ impl Tick<'_> {
             let tool = self.network.tools.get(&open.call.name);
             if tool.is_some_and(ToolDef::is_last) {
                 // It is the last open call: the results of the others hold their writes.
-                if self.agent(owner).open == 1 {
+                if self.agent(owner).stack.open == 1 {
                     self.begin_last(owner, &open);
                 }
                 continue;
             }
-            if self.agent(owner).running >= most {
+            if self.agent(owner).stack.running >= most {
                 return;
             }
             if self.is_parked(&open) || !self.has_room(owner, &open) {
@@ -60,7 +60,7 @@ impl Tick<'_> {
         let Some(used) = super::judge::use_of(&cx, &self.snapshot, open) else {
             return true;
         };
-        if used.parallel > self.agent(owner).running {
+        if used.parallel > self.agent(owner).stack.running {
             return true;
         }
         let seen = |c: &OpenCall| c.call.called() == used.seen;
@@ -231,13 +231,17 @@ impl Tick<'_> {
     /// Returns true if an agent can take a call now.
     pub(crate) fn is_free(&self, agent: Id) -> bool {
         let agent = self.agent(agent);
-        agent.serving.is_none()
+        agent.input.serving.is_none()
             && table::rule(agent.phase, table::Event::ParentCall) == table::Rule::Take
     }
 
     /// Lets an agent take a call of its parent. The arguments become its message.
     pub(crate) fn serve(&mut self, child: Id, call: Id) {
-        let parent = self.agent(child).parent.expect("only a parent calls");
+        let parent = self
+            .agent(child)
+            .family
+            .parent
+            .expect("only a parent calls");
         let open = self
             .snapshot
             .call(parent, call)
@@ -248,7 +252,10 @@ impl Tick<'_> {
             Some(text) => self.body(text),
             None => open.edited.unwrap_or(open.call.args),
         };
-        if def.enter_fresh && self.agent(child).height > 0 && self.agent(child).last != self.line {
+        if def.enter_fresh
+            && self.agent(child).stack.height > 0
+            && self.agent(child).stack.last != self.line
+        {
             self.mode_anew(child);
             for write in self.fresh(child, def) {
                 self.edit(write);
@@ -273,7 +280,7 @@ impl Tick<'_> {
             Target::Agent(child) => child,
             _ => return None,
         });
-        let strip = named.named.is_some() && !super::declares(&def.parameters, "name");
+        let strip = named.family.named.is_some() && !super::declares(&def.parameters, "name");
         if !strip {
             return changed.map(|args| Json::Object(args).to_string());
         }
@@ -294,15 +301,16 @@ impl Tick<'_> {
             return;
         }
         // A branch takes only calls of agents that act on it.
-        let parent = self.agent(agent).parent;
+        let parent = self.agent(agent).family.parent;
         let Some(parent) = parent.filter(|p| self.snapshot.in_scope(*p)) else {
             return;
         };
-        let next = self.agent(agent).queue.iter().copied().find(|call| {
+        let next = self.agent(agent).input.queue.iter().copied().find(|call| {
             let open = self.snapshot.call(parent, *call);
             open.is_some_and(|c| c.closed.is_none() && matches!(c.call.target, Target::Agent(_)))
         });
-        let room = self.agent(parent).running < self.network.limits_of(self.agent(parent)).parallel;
+        let room =
+            self.agent(parent).stack.running < self.network.limits_of(self.agent(parent)).parallel;
         if let (Some(call), true) = (next, room) {
             self.serve(agent, call);
         }

@@ -88,7 +88,7 @@ impl Tick<'_> {
     ) -> Option<String> {
         let agent = self.agent(owner);
         let open = &self.snapshot.call(owner, call)?.call;
-        let stem = artifact::spill_name(&open.name, &agent.path, open.number);
+        let stem = artifact::spill_name(&open.name, &agent.family.path, open.number);
         let tool = self.network.tools.get(&open.name);
         let most = tool.map_or(bounds::SPILL, |tool| tool.render.spill);
         let stands = tool.is_none() && agent.kind == Kind::Routed;

@@ -110,7 +110,7 @@ fn write(list: Vec<Json>) -> NewWrite {
 /// Returns the reason why an item cannot be completed: the last call failed, and either the item is the first that is to be done,
 /// or the given result is the text of that failure.
 fn not_done(cx: &Cx<'_>, owner: &Agent, list: &[Json], id: &Json, result: &str) -> Option<String> {
-    let (name, told) = owner.missed.as_ref()?;
+    let (name, told) = owner.turn.missed.as_ref()?;
     let told = told.map_or_else(|| "".into(), |body| cx.bodies.text(body));
     let mut open = list.iter().filter(|item| item["status"] == "todo");
     let is_next = open.next().is_some_and(|item| item.get("id") == Some(id));

@@ -125,7 +125,7 @@ fn of_tool(
     } else {
         args
     };
-    let path = &snapshot.agent(open.owner).path;
+    let path = &snapshot.agent(open.owner).family.path;
     let work = ToolWork {
         makes: artifact::spill_name(&tool.name, path, open.call.number).into(),
         tool: tool.name.clone(),
@@ -180,14 +180,14 @@ fn nearest(snapshot: &Snapshot, agent: Id, name: &Name) -> Option<Id> {
         if agent.def == *name {
             return Some(id);
         }
-        if let Some(child) = agent.children.get(name) {
+        if let Some(child) = agent.family.children.get(name) {
             return Some(*child);
         }
-        let own = |other: &&Arc<Agent>| other.parent == Some(id) && other.def == *name;
+        let own = |other: &&Arc<Agent>| other.family.parent == Some(id) && other.def == *name;
         if let Some(newest) = snapshot.agents.values().rev().find(own) {
             return Some(newest.id);
         }
-        at = agent.parent;
+        at = agent.family.parent;
     }
     None
 }
@@ -284,10 +284,11 @@ fn shown(
     while let (None, Some(id)) = (&found, at) {
         let agent = snapshot.agent(id);
         let own = agent
+            .input
             .args
             .and_then(|body| arguments(&cx.bodies.text(body)).ok());
         found = own.as_ref().and_then(text);
-        at = agent.parent;
+        at = agent.family.parent;
     }
     found.filter(|name| artifact::find(snapshot, Some(owner), name).is_some())
 }

@@ -36,6 +36,7 @@ impl Tick<'_> {
             return After::Final;
         }
         let revised = state
+            .turn
             .draft
             .as_ref()
             .is_some_and(|draft| matches!(draft.stands, Stands::Open | Stands::Criticised));
@@ -89,7 +90,7 @@ impl Tick<'_> {
     }
 
     fn ask_about_draft(&mut self, agent: Id, reflect: &Reflect, draft: &str, own: Option<String>) {
-        let of = self.agent(agent).spoke.unwrap_or(agent);
+        let of = self.agent(agent).turn.spoke.unwrap_or(agent);
         if let Some(by) = &reflect.by {
             self.ask_reviewer(agent, by, &Judged::Draft(of), draft, own);
             return;
@@ -107,7 +108,7 @@ impl Tick<'_> {
         if !crate::questions::judgement::judges_itself(&self.snapshot, agent) {
             return false;
         }
-        let Some(draft) = self.agent(agent).draft.clone() else {
+        let Some(draft) = self.agent(agent).turn.draft.clone() else {
             return false;
         };
         let def = self.def(agent);
@@ -135,7 +136,7 @@ impl Tick<'_> {
 
     /// Makes a draft final to which a reviewer has no objection. Returns true if there was one.
     pub(crate) fn accepted(&mut self, agent: Id) -> bool {
-        let draft = self.agent(agent).draft.clone();
+        let draft = self.agent(agent).turn.draft.clone();
         let Some(draft) = draft.filter(|draft| draft.stands == Stands::Accepted) else {
             return false;
         };
@@ -145,7 +146,7 @@ impl Tick<'_> {
 
     /// Makes a draft final if a limit leaves no room to judge or revise it. Returns true if there was one.
     pub(crate) fn stands_at_limit(&mut self, agent: Id, limit: &'static str) -> bool {
-        let draft = self.agent(agent).draft.clone();
+        let draft = self.agent(agent).turn.draft.clone();
         let Some(draft) = draft.filter(|draft| draft.stands != Stands::Criticised) else {
             return false;
         };
@@ -155,7 +156,7 @@ impl Tick<'_> {
 
     /// Keeps the earlier draft if a new draft does not fit its type. Returns true if there was one.
     pub(crate) fn keeps_draft(&mut self, agent: Id) -> bool {
-        let draft = self.agent(agent).draft.clone();
+        let draft = self.agent(agent).turn.draft.clone();
         let Some(draft) = draft.filter(|draft| draft.stands == Stands::Open) else {
             return false;
         };

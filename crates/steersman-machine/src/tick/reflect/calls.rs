@@ -53,7 +53,7 @@ impl Tick<'_> {
         body: Option<Body>,
     ) -> Vec<Result> {
         let agent = self.agent(owner);
-        if agent.open != 1 || agent.kind != Kind::Model || self.cancelling {
+        if agent.stack.open != 1 || agent.kind != Kind::Model || self.cancelling {
             return Vec::new();
         }
         let mut found = Vec::new();
@@ -88,7 +88,7 @@ impl Tick<'_> {
         let found = results.map(Results::take_to_judge).unwrap_or_default();
         let state = self.agent(owner);
         // Nothing is judged while a draft is judged, or while only an answer is wanted.
-        if found.is_empty() || state.draft_is_judged() || state.counters.limited {
+        if found.is_empty() || state.turn.draft_is_judged() || state.counters.limited {
             return false;
         }
         if limits::reached(&self.cx(), &self.snapshot, owner, self.now).is_some() {
@@ -104,7 +104,7 @@ impl Tick<'_> {
             else {
                 continue;
             };
-            if self.times_sent_back(owner, &result.tool) > reflect.rounds {
+            if self.agent(owner).turn.times_sent_back(&result.tool) > reflect.rounds {
                 continue;
             }
             let gave = result.gave.map_or_else(|| "".into(), |b| self.text(b));
@@ -189,11 +189,11 @@ impl Tick<'_> {
             Ok(Judges::Yes(prompt)) => prompt,
             Err(why) => return self.refuse_unjudged(owner, call, refuse("refused", why)),
         };
-        if self.times_sent_back(owner, &tool.name) > reflect.rounds {
+        let times = self.agent(owner).turn.times_sent_back(&tool.name);
+        if times > reflect.rounds {
             let text = format!(
-                "{ROUNDS}: calls of `{}` were sent back {} times in a row; it is not judged again in this answer",
+                "{ROUNDS}: calls of `{}` were sent back {times} times in a row; it is not judged again in this answer",
                 tool.name,
-                self.times_sent_back(owner, &tool.name)
             );
             return self.refuse_unjudged(owner, call, refuse(ROUNDS, text));
         }
@@ -238,13 +238,6 @@ impl Tick<'_> {
         if !self.cancelling {
             self.close_call(owner, call, refuse(crate::stored::codes::REVISE, why));
         }
-    }
-
-    fn times_sent_back(&self, owner: Id, tool: &Name) -> u32 {
-        let all = &self.agent(owner).sent_back;
-        all.iter()
-            .find(|(name, _)| name == tool)
-            .map_or(0, |(_, n)| *n)
     }
 }
 

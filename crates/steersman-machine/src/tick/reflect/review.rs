@@ -92,7 +92,7 @@ impl Tick<'_> {
         parameters: &Parameters,
         material: &Material<'_>,
     ) -> Map<String, Json> {
-        let task = self.agent(owner).message.map(|body| self.text(body));
+        let task = self.agent(owner).input.message.map(|body| self.text(body));
         let task = task.map_or_else(String::new, |text| crate::context::called(&text));
         let Parameters::Fields(fields) = parameters else {
             return Map::new();

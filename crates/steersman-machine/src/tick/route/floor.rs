@@ -45,6 +45,7 @@ impl Tick<'_> {
                 let given = args.get("result").and_then(Json::as_str);
                 let said = self
                     .agent(owner)
+                    .turn
                     .said
                     .map(|body| self.text(body).to_string());
                 let text = given.map(str::to_owned).or(said).unwrap_or_default();
@@ -131,8 +132,8 @@ impl Tick<'_> {
     /// Ends a speaker's task that is not done. Returns the messages that it leaves unanswered;
     /// `None` if its caller is outside the branch's scope.
     fn release(&mut self, owner: Id, call: Id, why: &str) -> Option<Vec<Body>> {
-        let left = self.agent(owner).unanswered.clone();
-        let parent = self.agent(owner).parent;
+        let left = self.agent(owner).input.unanswered.clone();
+        let parent = self.agent(owner).family.parent;
         let ok = self.body("ok");
         self.push_result(owner, call, How::Done, None, Some(ok));
         let body = self.body(why);

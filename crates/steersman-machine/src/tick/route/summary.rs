@@ -34,7 +34,7 @@ impl Tick<'_> {
         let Some(text) = text_of(answer) else {
             return self.no_summary(agent, effect, policy, "The answer is empty.");
         };
-        let last = self.agent(agent).last;
+        let last = self.agent(agent).stack.last;
         self.push_summary(
             agent,
             effect,
@@ -56,7 +56,7 @@ impl Tick<'_> {
 
     /// Records a failed summary. It covers nothing, so the earlier summary and all messages since then stay as they are.
     fn no_summary(&mut self, agent: Id, effect: Id, policy: Name, why: &str) {
-        let last = self.agent(agent).last;
+        let last = self.agent(agent).stack.last;
         self.push_summary(agent, effect, policy, Covers::Scope(last, last), why);
     }
 

@@ -67,7 +67,7 @@ impl Tick<'_> {
         for effect in gone {
             self.stop(effect);
         }
-        let serving = self.agent(top).serving;
+        let serving = self.agent(top).input.serving;
         self.snapshot
             .adopt(self.line, self.now, &adoption, self.texts.came_in());
         self.commit.adoption = Some(adoption);

@@ -126,7 +126,7 @@ impl Tick<'_> {
 
     /// Stops an agent's step. The shown text of a model call stays as a partial message.
     pub(crate) fn cut_thought(&mut self, agent: Id, cut: &Cut<'_>) {
-        let Some(effect) = self.agent(agent).owed else {
+        let Some(effect) = self.agent(agent).stack.owed else {
             return;
         };
         self.stop(effect);
@@ -143,13 +143,13 @@ impl Tick<'_> {
     fn cut_call(&mut self, open: &OpenCall, cut: &Cut<'_>) {
         let (owner, call) = (open.owner, open.call.id);
         if let Target::Agent(child) = open.call.target
-            && self.agent(child).serving == Some(call)
+            && self.agent(child).input.serving == Some(call)
         {
             // The end of the child gives this call its result.
             self.cut(child, cut);
         } else if let Some(chooser) = open
             .chooser
-            .filter(|c| self.agent(*c).serving == Some(call))
+            .filter(|c| self.agent(*c).input.serving == Some(call))
         {
             self.cut(chooser, cut);
         }

@@ -44,13 +44,13 @@ impl Tick<'_> {
         let state = self.agent(agent);
         match table::rule(state.phase, Event::Message) {
             Rule::TakeUnlessEnded
-                if state.last == self.line || branch::stands(&self.snapshot, agent) =>
+                if state.stack.last == self.line || branch::stands(&self.snapshot, agent) =>
             {
                 Err(Until::Again)
             }
-            Rule::TakeIfNothingWished if state.owed.is_some() => Err(Until::Answered(agent)),
+            Rule::TakeIfNothingWished if state.stack.owed.is_some() => Err(Until::Answered(agent)),
             // The answer was accepted in this same tick and is given first.
-            Rule::TakeIfNothingWished if state.draft_is_accepted() => Err(Until::Again),
+            Rule::TakeIfNothingWished if state.turn.draft_is_accepted() => Err(Until::Again),
             Rule::Take | Rule::TakeUnlessEnded | Rule::TakeIfNothingWished => Ok(()),
             Rule::Leave => Err(Until::Answered(agent)),
             // Open questions and dialogues below were looked for already.
@@ -108,7 +108,7 @@ pub fn floor(network: &Network, snapshot: &Snapshot, from: Id) -> Id {
             .find_map(|open| match open.call.target {
                 Target::Agent(child)
                     if open.closed.is_none()
-                        && snapshot.agent(child).serving == Some(open.call.id)
+                        && snapshot.agent(child).input.serving == Some(open.call.id)
                         && turns(network, snapshot, child) == Turns::Dialogue =>
                 {
                     Some(child)

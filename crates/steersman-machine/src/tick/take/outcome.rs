@@ -184,7 +184,7 @@ impl Tick<'_> {
     /// on this branch: the top of the scope, or an agent that works on a message of its own.
     fn leaf(&mut self, agent: Id, text: &str) {
         let mut at = agent;
-        while let Some((parent, call)) = self.agent(at).parent.zip(self.agent(at).serving)
+        while let Some((parent, call)) = self.agent(at).caller()
             && self.snapshot.in_scope(parent)
             && self
                 .snapshot

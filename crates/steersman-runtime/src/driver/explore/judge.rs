@@ -286,7 +286,7 @@ const WHY: usize = 500;
 /// The bad end of a branch's top agent, if it ended badly: the branch is worth nothing then.
 fn failed(snapshot: &Snapshot) -> Option<&'static str> {
     let top = snapshot.top().and_then(|top| snapshot.agents.get(&top))?;
-    let (_, cause) = top.ended?;
+    let (_, cause) = top.turn.ended?;
     let bad = matches!(cause, Cause::Failed | Cause::Cancelled | Cause::Deadlock);
     let rests = top.phase == steersman_machine::snapshot::Phase::Resting;
     (bad && rests).then(|| steersman_machine::stored::words::cause_word(cause))

@@ -381,7 +381,7 @@ impl<'a> Run<'a> {
             call.is_some_and(|call| *call.call.name == *what)
         });
         let agent = snapshot.agents.values().find(|agent| {
-            let named = agent.named.as_deref().unwrap_or(&agent.def);
+            let named = agent.family.named.as_deref().unwrap_or(&agent.def);
             *named == *what || *agent.def == *what
         });
         let named = seen.ledger.find_branch(what);
