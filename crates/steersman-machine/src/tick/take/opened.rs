@@ -10,8 +10,8 @@ use crate::tick::effect::{Judge, Opened, Until};
 use crate::tick::take::Taken;
 
 impl Tick<'_> {
-    /// Takes the first offer of a branch's first line. Its message, if there is one, is taken on the new branch; if that is not
-    /// possible, the offer is listed as left with the reason.
+    /// Takes the first offer of a branch's first line. Its message, if there is one, is taken on the new branch. If that is not
+    /// possible, the branch begins without the message, and the offer is listed as left with the reason.
     pub(crate) fn take_opened(&mut self, opened: &Opened) -> Taken {
         if self.snapshot.root.is_none() {
             return Err(Until::Refused("there is nothing to fork yet"));
