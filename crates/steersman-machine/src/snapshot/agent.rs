@@ -213,7 +213,7 @@ impl Agent {
     }
 
     /// Returns the agent and the call that this agent serves. `None` means that nobody waits for the end of its task.
-    pub fn caller(&self) -> Option<(Id, Id)> {
+    pub(crate) fn caller(&self) -> Option<(Id, Id)> {
         self.family.parent.zip(self.input.serving)
     }
 }
