@@ -190,7 +190,7 @@ fn codes() -> String {
         let caught = also(*code);
         let _ = writeln!(
             text,
-            "\n`{code}` has no entry of its own; {caught} catch it."
+            "\n`{code}` has no entry of its own. Caught by: {caught}."
         );
     }
     text
