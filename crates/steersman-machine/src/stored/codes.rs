@@ -223,14 +223,16 @@ struct Fails {
     then: Then,
 }
 
-/// Tells if the model did any work, which has to be paid.
+/// The work that the model may have done.
 #[derive(Copy, Clone)]
 enum Asked {
-    Asked,
+    /// It was asked, so the call may have cost something.
+    Paid,
+    /// It was never asked.
     Unasked,
 }
 
-/// Tells which models may answer instead.
+/// The models that may answer instead.
 #[derive(Copy, Clone)]
 enum Then {
     /// Another model may answer.
@@ -264,7 +266,7 @@ const fn fails(retry: Retry, model: Asked, place: PlaceState, then: Then) -> Fai
     }
 }
 
-use Asked::{Asked as Paid, Unasked};
+use Asked::{Paid, Unasked};
 use PlaceState::{Answers, Broken, Busy, Down, Unknown};
 use Retry::{Never, Policy};
 use Then::{Another, Same};
@@ -341,7 +343,7 @@ impl FailureCode {
     /// Returns true if the model was asked, so that the failed call may have cost something. Otherwise there was no connection, or
     /// the call was refused before any work.
     pub const fn was_asked(self) -> bool {
-        matches!(self.row().model, Asked::Asked)
+        matches!(self.row().model, Paid)
     }
 
     /// Returns the state of the place that the failure shows.
