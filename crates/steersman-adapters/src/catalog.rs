@@ -2,9 +2,7 @@
 //! choice; if it finds nothing it reports where it looked.
 
 use crate::capabilities::Known;
-use crate::chat::encode::Dialect;
-use crate::chat::{Chat, Server};
-use crate::messages::{self, Messages};
+use crate::providers::{At, COMPATIBLE, Home, LOCAL, PLANNED, Provider, homes, named};
 use crate::secrets::Opened;
 use crate::transport::{Clients, Redirects, body};
 use crate::wire::{Timeouts, base_url, endpoint};
@@ -14,48 +12,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use steersman_machine::network::{CallStyle, ModelDef, Network, Provider};
+use steersman_machine::network::{self, CallStyle, ModelDef, Network};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::{Names, Template};
 use steersman_machine::values::price::Price;
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
 use steersman_runtime::{Boxed, Env, bind};
 
-/// A provider with a well-known address and a well-known variable for its key.
-struct Hosted {
-    /// Provider name at its own address; `elsewhere` is the name at other addresses that `base` sets.
-    provider: &'static str,
-    elsewhere: &'static str,
-    /// Environment variable of the key; `base` is that of the address.
-    key: &'static str,
-    base: &'static str,
-    url: &'static str,
-    /// Model that is used if none is named.
-    model: &'static str,
-}
-
-const OPENAI: Hosted = Hosted {
-    provider: "openai",
-    elsewhere: "compatible",
-    key: "OPENAI_API_KEY",
-    base: "OPENAI_BASE_URL",
-    url: "https://api.openai.com/v1",
-    model: "gpt-5-mini",
-};
-const ANTHROPIC: Hosted = Hosted {
-    provider: "anthropic",
-    elsewhere: "anthropic",
-    key: "ANTHROPIC_API_KEY",
-    base: "ANTHROPIC_BASE_URL",
-    url: "https://api.anthropic.com/v1",
-    model: "claude-haiku-4-5",
-};
-/// Default addresses of Ollama, llama.cpp and vLLM.
-const LOCAL: [&str; 3] = [
-    "http://127.0.0.1:11434/v1",
-    "http://127.0.0.1:8080/v1",
-    "http://127.0.0.1:8000/v1",
-];
 /// Error for scripted models: a script is resolved before this catalog.
 const NO_SCRIPT: &str = "it answers from a script, and none was given: --script FILE";
 /// Time limit for a server to list its models.
@@ -63,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Most bytes of such a list.
 const LIST_MAX: usize = 4 << 20;
 
-/// Catalog of OpenAI, Anthropic, and every other server that speaks the protocol of one of them.
+/// Catalog of all providers of the table, and of every server that speaks the protocol of one of them.
 pub struct Catalog {
     clients: Clients,
     /// Reports of servers about themselves; all models share them.
@@ -82,7 +45,7 @@ impl Default for Catalog {
             clients: Clients::new(Duration::from_secs(2), Redirects::Never),
             known: Arc::default(),
             timeouts: Timeouts::default(),
-            local: LOCAL.map(str::to_owned).to_vec(),
+            local: LOCAL.map(|(_, url)| url.to_owned()).to_vec(),
             hears: Box::new(|_| {}),
             open: Mutex::default(),
             said: Mutex::default(),
@@ -136,16 +99,21 @@ impl Catalog {
             env,
             folder,
         };
-        match def.provider {
-            Provider::Scripted => Err(look.error(NO_SCRIPT)),
-            Provider::OpenAi => look.hosted(&OPENAI).await,
-            Provider::Compatible if def.url.is_none() => {
-                Err(look.error("provider `compatible` needs a `url`"))
+        let provider = match &def.provider {
+            network::Provider::Scripted => return Err(look.error(NO_SCRIPT)),
+            network::Provider::Auto => match &def.url {
+                Some(url) => return look.at_url(url, look.named(COMPATIBLE)?).await,
+                None => return look.auto().await,
+            },
+            network::Provider::Named(name) => look.named(name)?,
+        };
+        match (&provider.home, &def.url) {
+            // Servers at other addresses have a provider of their own, so this one always needs its key.
+            (Some(home), url) if url.is_none() || home.elsewhere.is_some() => {
+                look.hosted(provider, home).await
             }
-            Provider::Compatible => look.at_url().await,
-            Provider::Auto | Provider::Anthropic if def.url.is_some() => look.at_url().await,
-            Provider::Anthropic => look.hosted(&ANTHROPIC).await,
-            Provider::Auto => look.auto().await,
+            (_, Some(url)) => look.at_url(url, provider).await,
+            (_, None) => Err(look.error(format!("provider `{}` needs a `url`", provider.name))),
         }
     }
 }
@@ -177,41 +145,29 @@ impl Models for Catalog {
             name: bound.name.clone(),
             message,
         };
-        let dialect = match &*bound.provider {
-            "scripted" => return Err(error(NO_SCRIPT.to_owned())),
-            "openai" => Some(Dialect::OPENAI),
-            "compatible" => Some(Dialect::COMPATIBLE),
-            "anthropic" => None,
-            other => return Err(error(format!("this version has no provider `{other}`"))),
-        };
+        if *bound.provider == *network::SCRIPTED {
+            return Err(error(NO_SCRIPT.to_owned()));
+        }
+        let provider = named(&bound.provider).ok_or_else(|| error(unknown(&bound.provider)))?;
         let model = bound.model.clone().unwrap_or_default();
         let url = bound.url.clone().unwrap_or_default();
         let key = [bound.provider.to_string(), url.clone(), model.clone()];
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = open.entry(key).or_insert_with(|| {
-            let label = format!("{}/{model}", bound.provider).into();
-            let timeouts = self.timeouts;
-            match dialect {
-                Some(dialect) => {
-                    let server = Server {
-                        label,
-                        url,
-                        model,
-                        dialect,
-                        timeouts,
-                    };
-                    Arc::new(Chat::knowing(server, self.known.clone()))
-                }
-                None => Arc::new(Messages::new(messages::Server {
-                    label,
-                    url,
-                    model,
-                    timeouts,
-                })),
-            }
+            let at = At {
+                label: format!("{}/{model}", bound.provider).into(),
+                url,
+                model,
+                timeouts: self.timeouts,
+            };
+            (provider.open)(at, &self.known)
         });
         Ok(opened.clone())
     }
+}
+
+fn unknown(provider: &str) -> String {
+    format!("this version has no provider `{provider}`")
 }
 
 /// Resolution of one name.
@@ -230,6 +186,10 @@ impl Look<'_> {
             name: self.name.clone(),
             message: message.into(),
         }
+    }
+
+    fn named(&self, provider: &str) -> Result<&'static Provider, ModelsError> {
+        named(provider).ok_or_else(|| self.error(unknown(provider)))
     }
 
     fn bound(&self, provider: &str) -> BoundModel {
@@ -264,61 +224,58 @@ impl Look<'_> {
     }
 
     /// Returns why a key is available; `None` if there is no key.
-    fn key(&self, hosted: &Hosted) -> Result<Option<String>, ModelsError> {
+    fn key(&self, home: &Home) -> Result<Option<String>, ModelsError> {
         Ok(match &self.def.key {
             Some(template) if !self.render(template)?.trim().is_empty() => {
                 Some("its `key` is set".to_owned())
             }
             Some(_) => None,
-            None => self
-                .var(hosted.key)
-                .map(|_| format!("{} is set", hosted.key)),
+            None => self.var(home.key).map(|_| format!("{} is set", home.key)),
         })
     }
 
-    async fn hosted(&self, hosted: &Hosted) -> Result<BoundModel, ModelsError> {
-        let why = self.key(hosted)?;
+    async fn hosted(
+        &self,
+        provider: &'static Provider,
+        home: &Home,
+    ) -> Result<BoundModel, ModelsError> {
+        let why = self.key(home)?;
         let why = why.ok_or_else(|| {
-            let provider = hosted.provider;
+            let provider = provider.name;
             match self.def.key {
                 Some(_) => self.error(format!(
                     "provider `{provider}` needs a key, and its `key` is empty"
                 )),
                 None => self.error(format!(
                     "provider `{provider}` needs a key: set {}",
-                    hosted.key
+                    home.key
                 )),
             }
         })?;
-        let from_env = self.var(hosted.base);
+        let from_env = self.var(home.base);
         let url = match (&self.def.url, from_env) {
             (Some(_), _) => None,
-            (None, None) => Some(hosted.url.to_owned()),
-            (None, Some(url)) => Some(self.storable(hosted, url)?),
+            (None, None) => Some(home.url.to_owned()),
+            (None, Some(url)) => Some(self.storable(home, url)?),
         };
-        let elsewhere = url
-            .as_deref()
-            .is_some_and(|url| !url.starts_with(hosted.url));
-        let mut bound = self.bound(if elsewhere {
-            hosted.elsewhere
-        } else {
-            hosted.provider
-        });
+        let elsewhere = url.as_deref().filter(|url| !url.starts_with(home.url));
+        let speaks = match home.elsewhere.filter(|_| elsewhere.is_some()) {
+            Some(other) => self.named(other)?,
+            None => provider,
+        };
+        let mut bound = self.bound(speaks.name);
         if self.def.key.is_none() {
-            bound.key_env = Some(hosted.key.to_owned());
+            bound.key_env = Some(home.key.to_owned());
         }
         if bound.model.is_none() {
-            bound.model = Some(match url.as_deref().filter(|_| elsewhere) {
-                Some(url) => {
-                    self.first_model(url, hosted.elsewhere == "anthropic")
-                        .await?
-                }
-                None => hosted.model.to_owned(),
+            bound.model = Some(match elsewhere {
+                Some(url) => self.first_model(url, speaks, Some(home)).await?,
+                None => home.model.to_owned(),
             });
         }
-        if !elsewhere && self.def.url.is_none() {
+        if elsewhere.is_none() && self.def.url.is_none() {
             let model = bound.model.as_deref().unwrap_or_default();
-            bound.price = Price::known(hosted.provider, model);
+            bound.price = Price::known(provider.name, model);
         }
         bound.url = url;
         self.say_taken(&bound, &why);
@@ -326,8 +283,8 @@ impl Look<'_> {
     }
 
     /// Checks that an address may be stored with the session: it must not contain a password or key.
-    fn storable(&self, hosted: &Hosted, url: String) -> Result<String, ModelsError> {
-        let base_var = hosted.base;
+    fn storable(&self, home: &Home, url: String) -> Result<String, ModelsError> {
+        let base_var = home.base;
         let base = base_url(&url).map_err(|why| self.error(format!("{base_var}: {why}")))?;
         if base.password().is_some() || !base.username().is_empty() || base.query().is_some() {
             return Err(self.error(format!(
@@ -339,52 +296,62 @@ impl Look<'_> {
     }
 
     /// Resolves a model whose address the definition gives.
-    async fn at_url(&self) -> Result<BoundModel, ModelsError> {
-        let template = self.def.url.as_ref().expect("the caller looked");
-        let url = self.render(template)?;
-        let anthropic = self.def.provider == Provider::Anthropic;
-        let mut bound = self.bound(if anthropic { "anthropic" } else { "compatible" });
+    async fn at_url(
+        &self,
+        url: &Template,
+        provider: &'static Provider,
+    ) -> Result<BoundModel, ModelsError> {
+        let url = self.render(url)?;
+        let mut bound = self.bound(provider.name);
         if bound.model.is_none() {
-            bound.model = Some(self.first_model(&url, anthropic).await?);
+            bound.model = Some(self.first_model(&url, provider, None).await?);
         }
-        if anthropic {
-            return Ok(bound);
+        // The address may be that of a provider whose other servers this one stands for.
+        let owner = homes().find(|(_, home)| {
+            home.elsewhere == Some(provider.name) && url.starts_with(home.site())
+        });
+        if let (Some((owner, home)), None) = (owner, &self.def.key) {
+            bound.provider = owner.name.into();
+            bound.key_env = Some(home.key.to_owned());
         }
-        if self.def.key.is_none() && url.starts_with("https://api.openai.com") {
-            bound.provider = "openai".into();
-            bound.key_env = Some("OPENAI_API_KEY".to_owned());
+        if provider.reports {
+            self.say_tools(&url, bound.model.as_deref().unwrap_or_default())
+                .await;
         }
-        self.say_tools(&url, bound.model.as_deref().unwrap_or_default())
-            .await;
         Ok(bound)
     }
 
     async fn auto(&self) -> Result<BoundModel, ModelsError> {
-        if self.key(&OPENAI)?.is_some() {
-            return self.hosted(&OPENAI).await;
-        }
-        if let Some(url) = self.var(OPENAI.base) {
-            return self.without_key(url).await;
-        }
-        if self.def.key.is_none() && self.key(&ANTHROPIC)?.is_some() {
-            return self.hosted(&ANTHROPIC).await;
-        }
-        let no_key = match self.def.key {
-            Some(_) => "its `key` is empty",
-            None => "OPENAI_API_KEY is not set",
+        let mut looked = Vec::new();
+        // A `key` is for the first provider.
+        let most = if self.def.key.is_some() {
+            1
+        } else {
+            usize::MAX
         };
-        let mut looked = vec![no_key.to_owned()];
-        if self.def.key.is_none() {
-            looked.push("ANTHROPIC_API_KEY is not set".to_owned());
+        for (provider, home) in homes().take(most) {
+            if self.key(home)?.is_some() {
+                return self.hosted(provider, home).await;
+            }
+            if let (Some(other), Some(url)) = (home.elsewhere, self.var(home.base)) {
+                return self.without_key(self.named(other)?, home, url).await;
+            }
+            looked.push(match self.def.key {
+                Some(_) => "its `key` is empty".to_owned(),
+                None => format!("{} is not set", home.key),
+            });
         }
-        if self.var("GEMINI_API_KEY").is_some() {
-            looked.push(
-                "GEMINI_API_KEY is set, but this version has no Gemini provider yet".to_owned(),
-            );
+        for (key, name) in PLANNED {
+            if self.var(key).is_some() {
+                looked.push(format!(
+                    "{key} is set, but this version has no {name} provider yet"
+                ));
+            }
         }
+        let compatible = self.named(COMPATIBLE)?;
         for url in &self.catalog.local {
             let place = url.trim_start_matches("http://").trim_end_matches("/v1");
-            let models = match self.list(url, None, false).await {
+            let models = match self.list(url, None, compatible).await {
                 Ok(models) => models,
                 Err(why) => {
                     looked.push(format!("{place}: {why}"));
@@ -405,44 +372,63 @@ impl Look<'_> {
                 url: Some(url.clone()),
                 // A server on this machine costs no money.
                 price: Some(Price::default()),
-                ..self.bound("compatible")
+                ..self.bound(compatible.name)
             };
             looked.push(format!("{place} answers"));
             self.say_taken(&bound, &looked.join("; "));
             self.say_tools(url, &model).await;
             return Ok(bound);
         }
+        let keys: Vec<&str> = homes().map(|(_, home)| home.key).collect();
+        let bases = homes().filter(|(_, home)| home.elsewhere.is_some());
+        let bases: Vec<&str> = bases.map(|(_, home)| home.base).collect();
         Err(self.error(format!(
-            "`auto` found nothing to talk to: {}. Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or OPENAI_BASE_URL to a server's address, start a local server \
-             (Ollama, llama.cpp, vLLM), give the model a `url`, or take a script with --script-all FILE",
-            looked.join("; ")
+            "`auto` found nothing to talk to: {}. Set {}, or {} to a server's address, start a local server \
+             ({}), give the model a `url`, or take a script with --script-all FILE",
+            looked.join("; "),
+            keys.join(" or "),
+            bases.join(" or "),
+            LOCAL.map(|(name, _)| name).join(", "),
         )))
     }
 
     /// Resolves an address from the environment without a key: a server that needs none, like those on this machine.
-    async fn without_key(&self, url: String) -> Result<BoundModel, ModelsError> {
-        let url = self.storable(&OPENAI, url)?;
-        let mut bound = self.bound("compatible");
+    async fn without_key(
+        &self,
+        provider: &Provider,
+        home: &Home,
+        url: String,
+    ) -> Result<BoundModel, ModelsError> {
+        let url = self.storable(home, url)?;
+        let mut bound = self.bound(provider.name);
         let model = match bound.model.take() {
             Some(model) => model,
-            None => self.first_model(&url, false).await?,
+            None => self.first_model(&url, provider, None).await?,
         };
         bound.model = Some(model.clone());
         bound.url = Some(url.clone());
-        self.say_taken(&bound, "OPENAI_BASE_URL is set, without a key");
-        self.say_tools(&url, &model).await;
+        self.say_taken(&bound, &format!("{} is set, without a key", home.base));
+        if provider.reports {
+            self.say_tools(&url, &model).await;
+        }
         Ok(bound)
     }
 
-    async fn first_model(&self, url: &str, anthropic: bool) -> Result<String, ModelsError> {
+    /// Returns the first model that chats at a server. `home`: the provider whose key in the environment is for that server.
+    async fn first_model(
+        &self,
+        url: &str,
+        provider: &Provider,
+        home: Option<&Home>,
+    ) -> Result<String, ModelsError> {
         let key = match &self.def.key {
             Some(template) => Some(self.render(template)?),
-            None => self
-                .var(if anthropic { ANTHROPIC.key } else { OPENAI.key })
-                .filter(|_| self.def.url.is_none()),
+            None => home
+                .filter(|_| self.def.url.is_none())
+                .and_then(|home| self.var(home.key)),
         };
         let shown = base_url(url).map_or_else(|_| url.to_owned(), |url| url.to_string());
-        match self.list(url, key.as_deref(), anthropic).await {
+        match self.list(url, key.as_deref(), provider).await {
             Ok(models) => models
                 .into_iter()
                 .find(|model| !model.contains("embed"))
@@ -462,21 +448,11 @@ impl Look<'_> {
         &self,
         url: &str,
         key: Option<&str>,
-        anthropic: bool,
+        provider: &Provider,
     ) -> Result<Vec<String>, String> {
         let base = base_url(url)?;
         let client = self.catalog.clients.of(&base)?;
-        let mut get = client.get(endpoint(&base, "models"));
-        if anthropic {
-            get = get.header("anthropic-version", messages::VERSION);
-        }
-        if let Some(key) = key {
-            get = if anthropic {
-                get.header("x-api-key", key)
-            } else {
-                get.bearer_auth(key)
-            };
-        }
+        let get = (provider.list)(client.get(endpoint(&base, "models")), key);
         let reading = async {
             let mut response = get.send().await.map_err(|error| {
                 if error.is_connect() {
@@ -506,7 +482,7 @@ impl Look<'_> {
     }
 
     fn say_taken(&self, bound: &BoundModel, why: &str) {
-        if self.def.provider == Provider::Auto {
+        if self.def.provider == network::Provider::Auto {
             let model = bound.model.as_deref().unwrap_or("its model");
             let at = bound
                 .url

@@ -11,7 +11,6 @@ mod strict;
 use crate::capabilities::{Known, Remembered};
 use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
-use crate::wire::fault::{NO_TOOLS, failure};
 use crate::wire::{
     Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, told, until_cancelled,
 };
@@ -23,8 +22,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use steersman_machine::context::Request;
 use steersman_machine::network::{CallStyle, ToolChoice};
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::ids::Name;
-use steersman_machine::stored::outcome::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::Boxed;
 use steersman_runtime::model::{Embed, Model, ModelCall, Sink};
 use stream::Decoder;
@@ -80,7 +80,7 @@ impl Chat {
             .as_deref()
             .unwrap_or(&self.server.model);
         let base =
-            base_url(base).map_err(|error| failure("invalid_request", error, Retry::Never))?;
+            base_url(base).map_err(|error| Failure::new(FailureCode::InvalidRequest, error))?;
         let mut native = match call.request.calls {
             CallStyle::Native => true,
             CallStyle::Structured | CallStyle::Text => false,
@@ -96,7 +96,7 @@ impl Chat {
             // A server that refuses tools has done nothing yet, so asking in another style repeats nothing.
             match result {
                 Err(failure)
-                    if failure.code == NO_TOOLS
+                    if failure.known() == Some(FailureCode::NoTools)
                         && call.request.calls == CallStyle::Auto
                         && native =>
                 {
@@ -130,7 +130,7 @@ impl Chat {
         let request = told.as_ref().unwrap_or(&call.request);
         if request.prefill.is_some() && self.server.dialect.openai {
             let message = "this provider cannot begin an answer for the model: leave out `prefill`";
-            return Err(failure("not_supported", message, Retry::Never));
+            return Err(Failure::new(FailureCode::NotSupported, message));
         }
         let body = encode::encode(request, model, &self.server.dialect);
         // A constrained answer streams as JSON; people should see the text in it.
@@ -175,7 +175,7 @@ impl Chat {
         loop {
             let sent = quirks.applied(body.clone());
             let failure = match self.send(call, base, &sent, sink).await {
-                Err(failure) if failure.code == "invalid_request" => failure,
+                Err(failure) if failure.known() == Some(FailureCode::InvalidRequest) => failure,
                 other => return other,
             };
             if !quirks.learn(&failure.message, &sent) {
@@ -195,7 +195,7 @@ impl Chat {
         let client = self
             .clients
             .of(base)
-            .map_err(|error| failure("tls", error, Retry::Never))?;
+            .map_err(|error| Failure::new(FailureCode::Tls, error))?;
         let mut post = client.post(endpoint(base, "chat/completions")).json(body);
         if let Some(key) = &call.transport.key {
             post = post.bearer_auth(key);
@@ -227,7 +227,7 @@ impl Model for Chat {
             let base = transport.url.as_deref().unwrap_or(&self.server.url);
             let model = transport.model.as_deref().unwrap_or(&self.server.model);
             let base =
-                base_url(base).map_err(|error| failure("invalid_request", error, Retry::Never))?;
+                base_url(base).map_err(|error| Failure::new(FailureCode::InvalidRequest, error))?;
             let vectors = embed::embed(&self.clients, &base, model, embed).await;
             vectors.map_err(|failure| told(failure, transport.key.as_deref()))
         })

@@ -11,6 +11,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use steersman_machine::network::{Network, Source};
 use steersman_machine::stored::bounds::PREVIEW;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::{Scope, Template};
 use steersman_machine::values::json;
@@ -103,14 +104,17 @@ impl CommandTools {
             Source::Command { argv, env } => Some((tool, argv, env)),
             _ => None,
         }) else {
-            return Raw::NotPerformed(fault("failed", "this is not a program".to_owned()));
+            return Raw::NotPerformed(Fault::new(Code::Failed, "this is not a program".to_owned()));
         };
         if cancel.is_cancelled() {
-            return Raw::NotPerformed(fault("cancelled", "cancelled before it began".to_owned()));
+            return Raw::NotPerformed(Fault::new(
+                Code::Cancelled,
+                "cancelled before it began".to_owned(),
+            ));
         }
         let mut command = match self.build(run, argv, env) {
             Ok(command) => command,
-            Err(message) => return Raw::NotPerformed(fault("failed", message)),
+            Err(message) => return Raw::NotPerformed(Fault::new(Code::Failed, message)),
         };
         let child = match command.spawn() {
             Ok(child) => child,
@@ -121,26 +125,26 @@ impl CommandTools {
                     .to_string_lossy()
                     .into_owned();
                 let message = format!("`{program}` cannot be started: {error}");
-                return Raw::NotPerformed(fault("failed", message));
+                return Raw::NotPerformed(Fault::new(Code::Failed, message));
             }
         };
         let limit = Duration::from_millis(tool.timeout.max(1));
         let running = tokio::time::timeout(limit, finish(child));
         match cancel.run_until_cancelled(running).await {
             Some(Ok(Ok(end))) => end.raw(run, mask),
-            Some(Ok(Err(error))) => Raw::Unknown(fault(
-                "failed",
+            Some(Ok(Err(error))) => Raw::Unknown(Fault::new(
+                Code::Failed,
                 format!("the program was lost sight of: {error}"),
             )),
             Some(Err(_)) => Raw::Unknown(Fault {
                 again: Some(0),
-                ..fault(
-                    "timeout",
+                ..Fault::new(
+                    Code::Timeout,
                     format!("not finished within {limit:?}; it was killed"),
                 )
             }),
-            None => Raw::Unknown(fault(
-                "cancelled",
+            None => Raw::Unknown(Fault::new(
+                Code::Cancelled,
                 "cancelled while it ran; it was killed".to_owned(),
             )),
         }
@@ -191,15 +195,6 @@ pub(crate) fn text(template: &Template, scope: &dyn Scope) -> Result<Option<Stri
         Json::String(text) => Some(text),
         other => Some(other.to_string()),
     })
-}
-
-fn fault(code: &str, message: String) -> Fault {
-    Fault {
-        code: code.to_owned(),
-        message,
-        status: None,
-        again: None,
-    }
 }
 
 /// The end of a program.
@@ -330,7 +325,7 @@ impl End {
         let class = run.work.class;
         let fault = Fault {
             status: self.status.code().map(i64::from),
-            ..fault("failed", self.message(mask))
+            ..Fault::new(Code::Failed, self.message(mask))
         };
         // A program that failed may have done a part or all of its work before.
         if class.is_free() {

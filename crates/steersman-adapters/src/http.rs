@@ -8,6 +8,7 @@ use reqwest::{Method, StatusCode, Url};
 use serde_json::Value as Json;
 use std::time::Duration;
 use steersman_machine::network::{Http, HttpOutcome, Network, Source, ToolDef};
+use steersman_machine::stored::codes::{self, Code};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::{Data, EvalError, Scope, Template};
 use steersman_machine::values::rate::Rate;
@@ -63,13 +64,13 @@ impl HttpTools {
         let limit = Duration::from_millis(tool.timeout.max(1));
         let prepared = match prepare(run, http).await {
             Ok(prepared) => prepared,
-            Err(message) => return not_performed("failed", message, None),
+            Err(message) => return not_performed(Code::Failed, message, None),
         };
         let Prepared { request, save } = prepared;
         let clients = self.clients(run.work.class, request.method());
         let client = match clients.within(request.url(), limit) {
             Ok(client) => client,
-            Err(message) => return not_performed("failed", message, None),
+            Err(message) => return not_performed(Code::Failed, message, None),
         };
         let exchange = async {
             let mut response = match client.execute(request).await {
@@ -89,7 +90,13 @@ impl HttpTools {
             outcome(http, status, response.headers(), body, &place, mask)
         };
         let done = tokio::time::timeout(limit, exchange).await;
-        done.unwrap_or_else(|_| unknown("timeout", format!("no answer within {limit:?}"), Some(0)))
+        done.unwrap_or_else(|_| {
+            unknown(
+                Code::Timeout,
+                format!("no answer within {limit:?}"),
+                Some(0),
+            )
+        })
     }
 }
 
@@ -117,10 +124,18 @@ impl Toolset for HttpTools {
                 Source::Http(http) => Some((tool, http)),
                 _ => None,
             }) else {
-                return not_performed("failed", "this is not a tool over HTTP".to_owned(), None);
+                return not_performed(
+                    Code::Failed,
+                    "this is not a tool over HTTP".to_owned(),
+                    None,
+                );
             };
             if cancel.is_cancelled() {
-                return not_performed("cancelled", "cancelled before it was sent".to_owned(), None);
+                return not_performed(
+                    Code::Cancelled,
+                    "cancelled before it was sent".to_owned(),
+                    None,
+                );
             }
             let mask = Mask::of(steersman_runtime::secrets::texts(
                 &run.network,
@@ -129,8 +144,9 @@ impl Toolset for HttpTools {
             ));
             let attempt = Box::pin(self.attempt(run, tool, http, &mask));
             let raw = cancel.run_until_cancelled(attempt).await;
-            let raw = raw
-                .unwrap_or_else(|| unknown("cancelled", "cancelled on the way".to_owned(), None));
+            let raw = raw.unwrap_or_else(|| {
+                unknown(Code::Cancelled, "cancelled on the way".to_owned(), None)
+            });
             raw.map_fault(|fault| Fault {
                 message: mask.all(&fault.message),
                 ..fault
@@ -139,36 +155,34 @@ impl Toolset for HttpTools {
     }
 }
 
-fn fault(code: &str, message: String, again: Option<u64>) -> Fault {
+fn fault(code: impl AsRef<str>, message: String, again: Option<u64>) -> Fault {
     Fault {
-        code: code.to_owned(),
-        message,
-        status: None,
         again,
+        ..Fault::new(code, message)
     }
 }
 
-fn not_performed(code: &str, message: String, again: Option<u64>) -> Raw {
+fn not_performed(code: impl AsRef<str>, message: String, again: Option<u64>) -> Raw {
     Raw::NotPerformed(fault(code, message, again))
 }
 
-fn unknown(code: &str, message: String, again: Option<u64>) -> Raw {
+fn unknown(code: impl AsRef<str>, message: String, again: Option<u64>) -> Raw {
     Raw::Unknown(fault(code, message, again))
 }
 
 /// The outcome of an attempt that got no status.
 fn no_answer(error: reqwest::Error) -> Raw {
     let code = if error.is_timeout() {
-        "timeout"
+        Code::Timeout
     } else {
-        "failed"
+        Code::Failed
     };
     if error.is_connect() {
         let message = format!("no connection: {}", transport::describe(error));
         return not_performed(code, message, Some(0));
     }
     if error.is_builder() {
-        return not_performed("failed", transport::describe(error), None);
+        return not_performed(Code::Failed, transport::describe(error), None);
     }
     let message = format!(
         "the connection ended before an answer: {}",
@@ -212,7 +226,11 @@ fn outcome(
     let body = match (meaning, body) {
         (HttpOutcome::Done, Err(BodyError::Broken(why))) => {
             // The call was done, but its result is lost: it is repeated if its class allows that.
-            let mut fault = fault("failed", format!("the answer broke off: {why}"), Some(0));
+            let mut fault = fault(
+                Code::Failed,
+                format!("the answer broke off: {why}"),
+                Some(0),
+            );
             fault.status = Some(i64::from(number));
             return Raw::Unknown(fault);
         }
@@ -244,7 +262,7 @@ fn outcome(
     }
     let fault = Fault {
         status: Some(i64::from(number)),
-        ..fault(&format!("http_{number}"), message, again)
+        ..fault(codes::http(number), message, again)
     };
     match meaning {
         HttpOutcome::NotPerformed => Raw::NotPerformed(fault),

@@ -37,6 +37,7 @@ use std::time::Duration;
 use steersman_machine::network::manifest;
 use steersman_machine::network::manifest::{Listed, Listing};
 use steersman_machine::network::{McpAt, McpDef, Network, Source, ToolDef};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::Scope;
 use steersman_machine::view::mapping::{Fault, Raw};
@@ -260,7 +261,7 @@ impl McpTools {
             // A server that reads no more messages notices the cancel when the connection ends.
             let told = sent.cancel(Some("cancelled".to_owned()));
             let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
-            return unknown("cancelled", "cancelled on the way");
+            return unknown(Code::Cancelled, "cancelled on the way");
         };
         let raw = match answer {
             Ok(Ok(ServerResult::CallToolResult(result))) => {
@@ -270,10 +271,10 @@ impl McpTools {
             }
             // It may have done a part of its work before it asked, and its answer does not say.
             Ok(Ok(ServerResult::InputRequiredResult(_))) => unknown(
-                "failed",
+                Code::Failed,
                 "the server asks for more input, nobody is asked for it here, and what it did before is not known",
             ),
-            Ok(Ok(_)) => unknown("failed", "its answer is none to this question"),
+            Ok(Ok(_)) => unknown(Code::Failed, "its answer is none to this question"),
             Ok(Err(ServiceError::McpError(error))) => {
                 outcome::fault(ServiceError::McpError(error), "", mask)
             }
@@ -356,7 +357,7 @@ impl McpTools {
 }
 
 fn cancelled_before() -> Raw {
-    Raw::NotPerformed(Fault::new("cancelled", "cancelled before it was sent"))
+    Raw::NotPerformed(Fault::new(Code::Cancelled, "cancelled before it was sent"))
 }
 
 /// Checks a tool's bounds and schemas, and returns the part of it that is kept.
@@ -445,10 +446,10 @@ impl Toolset for McpTools {
                 Ok(Ok(listing)) => Asked::Offers(listing),
                 Ok(Err(none)) => Asked::Failed(Fault {
                     again: none.again,
-                    ..Fault::new("failed", mask.all(&none.message))
+                    ..Fault::new(Code::Failed, mask.all(&none.message))
                 }),
                 Err(_) => Asked::Failed(Fault::new(
-                    "timeout",
+                    Code::Timeout,
                     format!("it did not say what it offers within {limit:?}"),
                 )),
             }
@@ -507,10 +508,10 @@ impl Toolset for McpTools {
                 }
                 () = tokio::time::sleep(limit) => {
                     late.cancel();
-                    call.await.map_fault(|fault| match fault.code.as_str() {
-                        "cancelled" => Fault {
+                    call.await.map_fault(|fault| match Code::named(&fault.code) {
+                        Some(Code::Cancelled) => Fault {
                             again: Some(0),
-                            ..Fault::new("timeout", format!("no answer within {limit:?}"))
+                            ..Fault::new(Code::Timeout, format!("no answer within {limit:?}"))
                         },
                         _ => fault,
                     })

@@ -7,22 +7,22 @@ pub mod stream;
 
 use crate::structured::{self, Style};
 use crate::transport::{Clients, Redirects};
-use crate::wire::fault::failure;
 use crate::wire::{
     Timeouts, base_url, endpoint, exchange, mend_names, missed, stamped, until_cancelled,
 };
-use reqwest::Url;
+use reqwest::{RequestBuilder, Url};
 use serde_json::Value as Json;
 use steersman_machine::network::{CallStyle, ToolChoice};
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::ids::Name;
-use steersman_machine::stored::outcome::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::Boxed;
 use steersman_runtime::model::{Model, ModelCall, Sink};
 use stream::Decoder;
 use tokio_util::sync::CancellationToken;
 
 /// Version of the protocol, sent with each request.
-pub(crate) const VERSION: &str = "2023-06-01";
+const VERSION: &str = "2023-06-01";
 
 /// The server to ask.
 #[derive(Clone, Debug)]
@@ -35,6 +35,15 @@ pub struct Server {
     pub model: String,
     /// Time limits.
     pub timeouts: Timeouts,
+}
+
+/// Adds the version of the protocol and the key to a request.
+pub(crate) fn authorized(request: RequestBuilder, key: Option<&str>) -> RequestBuilder {
+    let request = request.header("anthropic-version", VERSION);
+    match key {
+        Some(key) => request.header("x-api-key", key),
+        None => request,
+    }
 }
 
 /// A model served by Anthropic Messages.
@@ -54,7 +63,7 @@ impl Messages {
         let transport = &call.transport;
         let base = transport.url.as_deref().unwrap_or(&self.server.url);
         let base =
-            base_url(base).map_err(|error| failure("invalid_request", error, Retry::Never))?;
+            base_url(base).map_err(|error| Failure::new(FailureCode::InvalidRequest, error))?;
         let model = transport.model.as_deref().unwrap_or(&self.server.model);
         let style = match call.request.calls {
             CallStyle::Auto | CallStyle::Native => None,
@@ -96,12 +105,9 @@ impl Messages {
         let client = self
             .clients
             .of(base)
-            .map_err(|error| failure("tls", error, Retry::Never))?;
-        let mut post = client.post(endpoint(base, "messages")).json(body);
-        post = post.header("anthropic-version", VERSION);
-        if let Some(key) = &call.transport.key {
-            post = post.header("x-api-key", key);
-        }
+            .map_err(|error| Failure::new(FailureCode::Tls, error))?;
+        let post = client.post(endpoint(base, "messages")).json(body);
+        let post = authorized(post, call.transport.key.as_deref());
         exchange(
             post,
             self.server.timeouts,

@@ -10,16 +10,16 @@ pub mod sse;
 use crate::masked::Mask;
 use crate::structured;
 use crate::transport::{self, BodyError};
-use fault::failure;
 use reqwest::{RequestBuilder, Url};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use steersman_machine::context::{RENDER_VERSION, Request};
 use steersman_machine::network::ToolChoice;
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::Usage;
 use steersman_machine::stored::ids::Name;
-use steersman_machine::stored::outcome::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::model::{Delta, ModelCall, Report, Sink};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -112,7 +112,7 @@ pub(crate) async fn exchange(
         let page = timeout_at(deadline, transport::head(&mut response, 200)).await;
         let page = String::from_utf8_lossy(&page.unwrap_or_default()).into_owned();
         let message = format!("a web page came instead of an answer: {page}");
-        return Err(failure("bad_response", message, Retry::Policy));
+        return Err(Failure::new(FailureCode::BadResponse, message));
     }
     if is(&response, "application/json") {
         let body = match timeout_at(end, transport::body(&mut response, BODY_MAX)).await {
@@ -159,7 +159,7 @@ pub(crate) async fn exchange(
             Ok(Err(_)) | Err(_) if decoder.has_ended() => break,
             Ok(Err(error)) => {
                 let message = format!("the stream broke off: {}", transport::describe(error));
-                return Err(failure("truncated", message, Retry::Policy));
+                return Err(Failure::new(FailureCode::Truncated, message));
             }
             Err(_) => return Err(late(&times, start, "the stream stands still")),
         }
@@ -239,32 +239,28 @@ fn is(response: &reqwest::Response, wanted: &str) -> bool {
 
 fn not_sent(error: reqwest::Error) -> Failure {
     let (code, what) = if error.is_timeout() && error.is_connect() {
-        ("timeout", "no connection in time")
+        (FailureCode::Timeout, "no connection in time")
     } else if error.is_connect() {
-        ("unreachable", "no connection to the server")
+        (FailureCode::Unreachable, "no connection to the server")
     } else if error.is_builder() {
-        return failure("invalid_request", transport::describe(error), Retry::Never);
+        return Failure::new(FailureCode::InvalidRequest, transport::describe(error));
     } else {
-        ("disconnected", "the connection ended before an answer")
+        (
+            FailureCode::Disconnected,
+            "the connection ended before an answer",
+        )
     };
-    failure(
-        code,
-        format!("{what}: {}", transport::describe(error)),
-        Retry::Policy,
-    )
+    Failure::new(code, format!("{what}: {}", transport::describe(error)))
 }
 
 fn broken(error: BodyError) -> Failure {
     match error {
-        BodyError::TooLarge => failure(
-            "too_large",
-            "the answer is larger than 64 MiB",
-            Retry::Never,
-        ),
-        BodyError::Broken(why) => failure(
-            "truncated",
+        BodyError::TooLarge => {
+            Failure::new(FailureCode::TooLarge, "the answer is larger than 64 MiB")
+        }
+        BodyError::Broken(why) => Failure::new(
+            FailureCode::Truncated,
             format!("the answer broke off: {why}"),
-            Retry::Policy,
         ),
     }
 }
@@ -277,7 +273,7 @@ fn late(times: &Timeouts, start: Instant, what: &str) -> Failure {
         "of waiting"
     };
     let message = format!("{what} after {:.1} s {bound}", spent.as_secs_f64());
-    failure("timeout", message, Retry::Policy)
+    Failure::new(FailureCode::Timeout, message)
 }
 
 /// Text of the user where a protocol requires the conversation to begin with the user.
@@ -314,8 +310,12 @@ pub(crate) async fn until_cancelled(
     cancel: &CancellationToken,
 ) -> Result<Answer, Failure> {
     let answer = cancel.run_until_cancelled(answer).await;
-    let answer =
-        answer.unwrap_or_else(|| Err(failure("cancelled", "the call was cancelled", Retry::Never)));
+    let answer = answer.unwrap_or_else(|| {
+        Err(Failure::new(
+            FailureCode::Cancelled,
+            "the call was cancelled",
+        ))
+    });
     answer.map_err(|failure| told(failure, call.transport.key.as_deref()))
 }
 

@@ -5,6 +5,7 @@ use super::keys::kinds::Words as _;
 use super::keys::{LongType, Section, ShortType, Table, Ty};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
+use steersman_machine::stored::codes::{Caught, Code};
 
 /// Returns the JSON Schema (draft 2020-12) of a definition file. Reserved keys are included as never valid, so that an editor
 /// can tell them from mistakes.
@@ -154,6 +155,7 @@ pub fn reference() -> String {
             let _ = writeln!(text, "\n{how} one of {names}.");
         }
     }
+    text.push_str(&codes());
     text.push_str(
         "\n## Sentences\n\nKeys of `texts`. What stands in `{{ }}` is filled in, and nothing else can be.\n\n| key | built in | who reads it |\n|---|---|---|\n",
     );
@@ -162,6 +164,33 @@ pub fn reference() -> String {
             text,
             "| `{}` | {} | {} |",
             sentence.key, sentence.words, sentence.doc
+        );
+    }
+    text
+}
+
+/// Returns the section of the reference about the codes of `on_error`.
+fn codes() -> String {
+    let mut text = "\n## Codes\n\nCodes of `on_error`, in addition to those of HTTP (`http_404`, `http_4xx`).\n\n\
+                    | code | meaning | also caught by |\n|---|---|---|\n"
+        .to_owned();
+    let also = |code: Code| match code.caught() {
+        Caught::Failed if code == Code::Failed => "`*`",
+        Caught::Failed => "`failed`, `*`",
+        Caught::Any => "`*`",
+        Caught::Nothing => "–",
+    };
+    for code in Code::ALL.iter().filter(|code| code.may_be_caught_by_name()) {
+        let _ = writeln!(text, "| `{code}` | {} | {} |", code.meaning(), also(*code));
+    }
+    let others = Code::ALL
+        .iter()
+        .filter(|code| !code.may_be_caught_by_name() && code.caught() == Caught::Failed);
+    for code in others {
+        let caught = also(*code);
+        let _ = writeln!(
+            text,
+            "\n`{code}` has no entry of its own. Caught by: {caught}."
         );
     }
     text

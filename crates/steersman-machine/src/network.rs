@@ -304,19 +304,21 @@ impl Network {
 }
 
 /// Protocol and provider of a model.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provider {
     /// The provider is found at the start of the session.
     Auto,
-    /// OpenAI with the chat completions protocol.
-    OpenAi,
-    /// Any server with the chat completions protocol.
-    Compatible,
-    /// Anthropic, or any server with its Messages protocol.
-    Anthropic,
+    /// A provider of the adapters, by its name.
+    Named(Name),
     /// Answers come from a script.
     Scripted,
 }
+
+/// Word for [`Provider::Auto`] in definitions.
+pub const AUTO: &str = "auto";
+
+/// Word for [`Provider::Scripted`] in definitions, and name of that provider in bindings.
+pub const SCRIPTED: &str = "scripted";
 
 /// The way in which a model is offered tools and calls them.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

@@ -29,7 +29,7 @@ pub mod wait;
 use crate::network::{AgentDef, Network};
 use crate::snapshot::{Agent, Phase, Snapshot};
 use crate::stored::bounds::{self, LABEL, PUSH, TICK};
-use crate::stored::codes::MISFIT;
+use crate::stored::codes::Code;
 use crate::stored::commit::{Admission, Admitted, Change, Commit, Made, Push, Want, Wished};
 use crate::stored::ids::{Bodies, Body, Digest, Id, Line, Time};
 use crate::stored::interaction::{Cause, End, Interaction, Write};
@@ -72,7 +72,7 @@ pub fn wishes(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Wish> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// Error code, as in `on_error`.
-    pub code: &'static str,
+    pub code: Code,
     /// Text for the model.
     pub text: String,
 }
@@ -87,23 +87,26 @@ pub fn allowed(
 ) -> Result<(), Refusal> {
     let refused = |code, text| Err(Refusal { code, text });
     let Some(open) = snapshot.call(owner, call).filter(|c| c.closed.is_none()) else {
-        return refused("failed", "the call is not open any more".to_owned());
+        return refused(Code::Failed, "the call is not open any more".to_owned());
     };
     let Some(tool) = cx.network.tools.get(&open.call.name) else {
         return Ok(());
     };
     let Some(args) = args.as_object() else {
-        return refused(MISFIT, "the arguments are not a JSON object".to_owned());
+        return refused(
+            Code::Misfit,
+            "the arguments are not a JSON object".to_owned(),
+        );
     };
     if let Some(misfit) = crate::values::types::arguments_misfit(&call::given(tool), args) {
-        return refused(MISFIT, misfit.under("args").to_string());
+        return refused(Code::Misfit, misfit.under("args").to_string());
     }
     let args = match &tool.parameters {
         Parameters::Fields(fields) => complete(args.clone(), fields),
         Parameters::Schema(_) => args.clone(),
     };
     match call::refusal(cx, snapshot, open, tool, args) {
-        Some(text) => refused("refused", text),
+        Some(text) => refused(Code::Refused, text),
         None => Ok(()),
     }
 }
@@ -326,38 +329,26 @@ impl<'a> Tick<'a> {
 
     // ---- the three parts of a tick ---------------------------------------------------------------------------
 
-    /// Takes or leaves all offers before any agent moves. Edits and expired entries come first, because the fold applies them
-    /// before all pushes. In a tick that opens or adopts a branch they are left for the next tick. Returns the offers that were
-    /// left, by index.
+    /// Takes or leaves all offers before any agent moves: first the early ones, then the others. In a tick that opens or adopts a
+    /// branch the early ones are left for the next tick. Returns the offers that were left, by index.
     fn take_all(&mut self, offered: &[Offered]) -> Vec<(usize, Until)> {
         let mut left = Vec::new();
-        let opens = offered.iter().any(|o| {
-            matches!(
-                o,
-                Offered::Start(_) | Offered::Opened(_) | Offered::Adopt { .. }
-            )
-        });
+        let opens = offered.iter().any(|offer| offer.kind().opens());
         let mut expired = false;
         for (index, offer) in offered.iter().enumerate() {
+            if !offer.kind().is_taken_early() {
+                continue;
+            }
             let early = match offer {
-                Offered::Edit { .. } | Offered::Clock if opens => Err(Until::Again),
-                Offered::Edit { .. } if !self.has_room_for(offer) => Err(Until::Again),
-                Offered::Edit { writes, by } => self.take_edit(writes, by),
-                Offered::Clock => {
+                _ if opens => Err(Until::Again),
+                Offered::Edit { writes, by } if self.has_room_for(offer) => {
+                    self.take_edit(writes, by)
+                }
+                Offered::Edit { .. } => Err(Until::Again),
+                _ => {
                     expired |= self.expire();
                     continue;
                 }
-                Offered::Start(_)
-                | Offered::Opened(_)
-                | Offered::Adopt { .. }
-                | Offered::NotAdopted { .. }
-                | Offered::Outcome { .. }
-                | Offered::Edited { .. }
-                | Offered::Ended { .. }
-                | Offered::Join { .. }
-                | Offered::Interrupt { .. }
-                | Offered::Cancel { .. }
-                | Offered::Message(_) => continue,
             };
             if let Err(until) = early {
                 left.push((index, until));

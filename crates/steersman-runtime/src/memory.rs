@@ -21,6 +21,7 @@ use steersman_machine::network::Network;
 use steersman_machine::network::notes::{FEW, Findings, MOST, Passage};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_machine::view::memory;
@@ -180,11 +181,11 @@ impl Toolset for MemoryTools {
                 Ok(result) => Raw::Done(result),
                 // It is unknown whether the memory was written. A repetition under the same key writes it once.
                 Err(MemoryError::Store(error)) if !run.work.class.is_free() => {
-                    Raw::Unknown(Fault::new("failed", error.to_string()))
+                    Raw::Unknown(Fault::new(Code::Failed, error.to_string()))
                 }
                 Err(error) => Raw::NotPerformed(Fault {
                     again: matches!(error, MemoryError::Store(_)).then_some(0),
-                    ..Fault::new("failed", error.to_string())
+                    ..Fault::new(Code::Failed, error.to_string())
                 }),
             }
         })

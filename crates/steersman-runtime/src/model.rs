@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::context::Request;
-use steersman_machine::network::{ModelDef, Network};
+use steersman_machine::network::{ModelDef, Network, SCRIPTED};
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::ids::{Id, Name};
-use steersman_machine::stored::outcome::{Answer, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_machine::values::price::Price;
 use tokio_util::sync::CancellationToken;
 
@@ -19,16 +20,12 @@ pub trait Model: Send + Sync + 'static {
     /// Calls the model once. Streams pieces into `sink`, and ends early when `cancel` is cancelled.
     ///
     /// The usage of an answer says what the call cost. Tokens that are reported as 0 are estimated from the request and the
-    /// answer. Nobody reports the cost of a failed call, so it is estimated too, unless nothing was streamed and the code means
-    /// that the model was never asked: `unreachable`, `tls`, `rate_limited`, `provider_overloaded`, `provider_error`,
-    /// `unauthorized`, `insufficient_quota`, `model_not_found`, `invalid_request`, `context_overflow`, `no_tools`,
-    /// `not_supported`, `script_missing`.
+    /// answer. Nobody reports the cost of a failed call, so it is estimated too, unless nothing was streamed and the model was
+    /// never asked ([`FailureCode::was_asked`]).
     ///
-    /// Codes of a connection or a server that is out of order (`unreachable`, `tls`, `timeout`, `disconnected`, `truncated`,
-    /// `provider_error`, `provider_overloaded`) count for the circuit breaker of the place. `rate_limited` with
-    /// [`Retry::After`] keeps all sessions from asking before that time. After these codes, and after problems that another model
-    /// may not have (`unauthorized`, `insufficient_quota`, `model_not_found`, `not_supported`, `no_tools`, `bad_response`,
-    /// `too_large`), the `fallback` is asked. After all other codes it is not.
+    /// [`FailureCode::place`] says which failures count for the circuit breaker of the place, and with which a
+    /// [`Retry::After`](steersman_machine::stored::outcome::Retry::After) keeps all sessions from asking before that time.
+    /// [`FailureCode::may_fall_back`] says after which failures the `fallback` is asked.
     ///
     /// Up to its first wait it runs in the task of its session, which does nothing else meanwhile.
     fn call<'a>(
@@ -41,11 +38,8 @@ pub trait Model: Send + Sync + 'static {
     /// Returns a vector for each text, in order, with one request. Not every model supports this.
     fn embed<'a>(&'a self, embed: &'a Embed) -> Boxed<'a, Result<Vec<Vec<f32>>, Failure>> {
         let _ = embed;
-        let failure = Failure {
-            code: "not_supported".to_owned(),
-            message: format!("`{}` gives no embeddings", self.label()),
-            retry: Retry::Never,
-        };
+        let message = format!("`{}` gives no embeddings", self.label());
+        let failure = Failure::new(FailureCode::NotSupported, message);
         Box::pin(std::future::ready(Err(failure)))
     }
 
@@ -188,7 +182,7 @@ impl BoundModel {
 
     /// Returns the price, if known. A scripted model without a price is free.
     pub fn price(&self) -> Option<Price> {
-        let free = (&*self.provider == "scripted").then(Price::default);
+        let free = (*self.provider == *SCRIPTED).then(Price::default);
         self.price.or(free)
     }
 }

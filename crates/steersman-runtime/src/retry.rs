@@ -7,7 +7,7 @@ use backon::BackoffBuilder;
 use std::time::Duration;
 use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::interaction::Class;
-use steersman_machine::stored::outcome::{Failure, Retry};
+use steersman_machine::stored::outcome::Retry;
 use steersman_machine::view::mapping::Raw;
 
 /// Longest wait that is kept in memory, in milliseconds. A longer one is kept in the log as a timer.
@@ -54,33 +54,6 @@ pub fn wanted(raw: &Raw, class: Class) -> Option<Retry> {
             Some(fault.again.map_or(Retry::Policy, Retry::After))
         }
     }
-}
-
-/// Returns true if another model may answer after this final failure: the place is out of order or refuses requests, the key is
-/// refused, or the model does not exist or cannot do it. A request that is wrong by itself (`invalid_request`,
-/// `context_overflow`) would fail with every model, and another model does not help against a fault of this program.
-pub fn may_fall_back(failure: &Failure) -> bool {
-    matches!(
-        &*failure.code,
-        "unreachable"
-            | "tls"
-            | "timeout"
-            | "disconnected"
-            | "truncated"
-            | "bad_response"
-            | "too_large"
-            | "provider_error"
-            | "provider_overloaded"
-            | "rate_limited"
-            | "limited"
-            | "circuit_open"
-            | "unauthorized"
-            | "insufficient_quota"
-            | "model_not_found"
-            | "not_supported"
-            | "no_tools"
-            | "no_model"
-    )
 }
 
 fn backoff(attempt: u32, seed: u64, effect: Id) -> u64 {

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::network::manifest::{Listing, Manifest};
 use steersman_machine::network::{AgentDef, Network, Source};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::Names;
 use steersman_machine::view::mapping::Fault;
@@ -41,7 +42,7 @@ pub async fn look(
             Asked::Offers(listing) => Ok(listing),
             Asked::Played => Ok(Listing::default()),
             Asked::Failed(fault) => Err(fault),
-            Asked::Elsewhere => Err(Fault::new("failed", NOBODY)),
+            Asked::Elsewhere => Err(Fault::new(Code::Failed, NOBODY)),
         };
         Answer { server, offers }
     };
@@ -215,7 +216,10 @@ pub(crate) async fn list_again(
         let before = mark(engine, &ask);
         let asked = AssertUnwindSafe(ask_one(engine, &ask, unset)).catch_unwind();
         let asked = asked.await.unwrap_or_else(|_| {
-            Asked::Failed(Fault::new("failed", "what reaches MCP servers panicked"))
+            Asked::Failed(Fault::new(
+                Code::Failed,
+                "what reaches MCP servers panicked",
+            ))
         });
         // A change that was reported during the request may be missing from the answer, so the mark from before the request is
         // used. A connection that was made for this request began without changes.

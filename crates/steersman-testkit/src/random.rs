@@ -16,6 +16,7 @@ use steersman_machine::questions::Purpose;
 use steersman_machine::questions::judgement::is_judging;
 use steersman_machine::snapshot::Phase;
 use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::codes::{Code, FailureCode};
 use steersman_machine::stored::commit::{Kind, Usage};
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::stored::interaction::{Class, Reduce};
@@ -441,8 +442,8 @@ fn answer(world: &mut World, dice: &mut Dice, effect: Id, tame: bool) -> Result<
         (Work::Tool(tool), _) => {
             let raw = match dice.below(if tame { 1 } else { 10 }) {
                 0..6 => Raw::Done(given(dice, &tool.tool)),
-                6..8 => Raw::NotPerformed(mapping::Fault::new("failed", "it broke")),
-                _ => Raw::Unknown(mapping::Fault::new("timeout", "no answer")),
+                6..8 => Raw::NotPerformed(mapping::Fault::new(Code::Failed, "it broke")),
+                _ => Raw::Unknown(mapping::Fault::new(Code::Timeout, "no answer")),
             };
             world.gives(effect, &raw)
         }
@@ -505,9 +506,8 @@ fn thought(dice: &mut Dice, effect: Id) -> Outcome {
 
 pub(super) fn busy() -> Outcome {
     Outcome::Failed(Failure {
-        code: "provider_overloaded".to_owned(),
-        message: "busy".to_owned(),
         retry: Retry::Never,
+        ..Failure::new(FailureCode::ProviderOverloaded, "busy")
     })
 }
 

@@ -11,7 +11,7 @@ use crate::shown;
 use crate::words::{arguments, line as one_line};
 use past::Place;
 use serde::Serialize;
-use steersman_machine::stored::codes::ROUNDS;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
 use steersman_machine::stored::engine::Judged;
 use steersman_machine::stored::ids::Bodies;
@@ -517,7 +517,9 @@ fn ended(cause: Cause) -> &'static str {
 fn stands(code: Option<&str>) -> String {
     let how = ended(Cause::Rounds);
     match code {
-        Some(ROUNDS) | None => format!("{how}, not judged again: its rounds were used up"),
-        Some(limit) => format!("{how}: the limit `{limit}` was reached"),
+        Some(limit) if limit != Code::Rounds.text() => {
+            format!("{how}: the limit `{limit}` was reached")
+        }
+        _ => format!("{how}, not judged again: its rounds were used up"),
     }
 }

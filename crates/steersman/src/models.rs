@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use steersman_definition as definition;
-use steersman_machine::network::{ModelDef, Network, Provider};
+use steersman_machine::network::{ModelDef, Network, Provider, SCRIPTED};
 use steersman_machine::stored::ids::Name;
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel, called};
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
@@ -26,9 +26,6 @@ pub(crate) struct Given {
     /// True if it replaces all models, not only those of the provider `scripted`.
     pub(crate) all: bool,
 }
-
-/// The name of the provider of scripted models in the definition format.
-const SCRIPTED: &str = "scripted";
 
 /// Answers from a script if one was given or bound; otherwise asks a catalog of real models.
 pub(crate) struct Scripted<M> {
@@ -162,7 +159,7 @@ impl<M: Models> Models for Scripted<M> {
     }
 
     fn model(&self, bound: &BoundModel) -> Result<Arc<dyn Model>, ModelsError> {
-        if &*bound.provider == SCRIPTED {
+        if *bound.provider == *SCRIPTED {
             self.scripted(bound)?.model(bound)
         } else {
             self.catalog.model(bound)

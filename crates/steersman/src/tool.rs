@@ -9,6 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
 use steersman_machine::network::{Network as Checked, Source};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::ToolWork;
 use steersman_machine::view::mapping::{Fault, Raw};
@@ -113,7 +114,7 @@ where
             let ended = match started {
                 Ok(running) => running.await.map_err(Into::into)?,
                 Err(e) => {
-                    return Err(ToolError::not_performed(e.to_string()).code("misfit"));
+                    return Err(ToolError::not_performed(e.to_string()).code(Code::Misfit.text()));
                 }
             };
             serde_json::to_value(ended)
@@ -283,7 +284,7 @@ impl ToolError {
     /// The effect certainly did not happen, so the call may run again.
     pub fn not_performed(message: impl Into<String>) -> Self {
         Self {
-            code: "failed".into(),
+            code: Code::Failed.text().to_owned(),
             message: message.into(),
             happened: Happened::No,
             again: None,
@@ -413,7 +414,7 @@ impl Toolset for RustTools {
                 ended = &mut task => ended,
                 () = cancel.cancelled() => {
                     if !registered.hears {
-                        return ToolError::unknown("it was cut off").code("cancelled").raw(*class);
+                        return ToolError::unknown("it was cut off").code(Code::Cancelled.text()).raw(*class);
                     }
                     (&mut task).await
                 }

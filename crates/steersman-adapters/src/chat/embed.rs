@@ -2,12 +2,13 @@
 
 use crate::transport::{self, BodyError, Clients};
 use crate::wire::endpoint;
-use crate::wire::fault::{failure, of_status};
+use crate::wire::fault::of_status;
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
-use steersman_machine::stored::outcome::{Failure, Retry};
+use steersman_machine::stored::codes::FailureCode;
+use steersman_machine::stored::outcome::Failure;
 use steersman_runtime::model::Embed;
 use tokio::time::timeout;
 
@@ -39,7 +40,7 @@ pub(super) async fn embed(
 ) -> Result<Vec<Vec<f32>>, Failure> {
     let late = || {
         let message = format!("no embeddings within {} s", PATIENCE.as_secs());
-        failure("timeout", message, Retry::Policy)
+        Failure::new(FailureCode::Timeout, message)
     };
     timeout(PATIENCE, asked(clients, base, model, ask))
         .await
@@ -54,7 +55,7 @@ async fn asked(
 ) -> Result<Vec<Vec<f32>>, Failure> {
     let client = clients
         .of(base)
-        .map_err(|error| failure("tls", error, Retry::Never))?;
+        .map_err(|error| Failure::new(FailureCode::Tls, error))?;
     let input: Vec<&str> = ask.texts.iter().map(|text| &**text).collect();
     let body = json!({ "model": model, "input": input, "encoding_format": "float" });
     let mut post = client.post(endpoint(base, "embeddings")).json(&body);
@@ -64,11 +65,11 @@ async fn asked(
     let sent = post.send().await;
     let mut response = sent.map_err(|error| {
         let code = if error.is_connect() {
-            "unreachable"
+            FailureCode::Unreachable
         } else {
-            "disconnected"
+            FailureCode::Disconnected
         };
-        failure(code, transport::describe(error), Retry::Policy)
+        Failure::new(code, transport::describe(error))
     })?;
     let status = response.status();
     if !status.is_success() {
@@ -78,15 +79,15 @@ async fn asked(
     }
     let body = transport::body(&mut response, BODY_MAX).await;
     let body = body.map_err(|error| match error {
-        BodyError::TooLarge => failure("too_large", "the answer is too large", Retry::Never),
-        BodyError::Broken(why) => failure("truncated", why, Retry::Policy),
+        BodyError::TooLarge => Failure::new(FailureCode::TooLarge, "the answer is too large"),
+        BodyError::Broken(why) => Failure::new(FailureCode::Truncated, why),
     })?;
     read(&body, ask.texts.len())
 }
 
 /// Returns the vectors of an answer, in the order of the texts.
 fn read(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, Failure> {
-    let bad = |why: String| failure("bad_response", why, Retry::Policy);
+    let bad = |why: String| Failure::new(FailureCode::BadResponse, why);
     let answer: Answer = serde_json::from_slice(body)
         .map_err(|error| bad(format!("what came is no answer with embeddings: {error}")))?;
     if answer.data.len() != texts {

@@ -5,11 +5,12 @@
 //! a stream. Unknown fields are tolerated.
 
 use crate::wire::Decode;
-use crate::wire::fault::{failure, of_event};
+use crate::wire::fault::of_event;
 use serde_json::{Map, Value as Json};
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::Usage;
 use steersman_machine::stored::ids::Name;
-use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Ask, Failure};
 use steersman_machine::values::json;
 use steersman_runtime::model::{Delta, Sink};
 
@@ -77,7 +78,7 @@ impl Decode for Decoder {
         }
         let Ok(event) = json::read::<Json>(data) else {
             let message = format!("an event of the stream is not JSON: {data}");
-            return Err(failure("bad_response", message, Retry::Policy));
+            return Err(Failure::new(FailureCode::BadResponse, message));
         };
         self.chunk(&event, sink)
     }
@@ -86,7 +87,7 @@ impl Decode for Decoder {
         let event = json::read::<Json>(body).ok().filter(Json::is_object);
         let Some(event) = event else {
             let message = format!("the answer is not a JSON object: {body}");
-            return Err(failure("bad_response", message, Retry::Policy));
+            return Err(Failure::new(FailureCode::BadResponse, message));
         };
         self.chunk(&event, sink)?;
         if event
@@ -94,10 +95,9 @@ impl Decode for Decoder {
             .and_then(Json::as_array)
             .is_none_or(Vec::is_empty)
         {
-            return Err(failure(
-                "bad_response",
+            return Err(Failure::new(
+                FailureCode::BadResponse,
                 "the answer has no `choices`",
-                Retry::Policy,
             ));
         }
         self.done = true;
@@ -123,28 +123,25 @@ impl Decode for Decoder {
                 self.text.chars().count(),
                 self.calls.len()
             );
-            return Err(failure("truncated", message, Retry::Policy));
+            return Err(Failure::new(FailureCode::Truncated, message));
         }
         match self.finish.as_deref() {
             Some("content_filter") => {
-                return Err(failure(
-                    "content_filter",
+                return Err(Failure::new(
+                    FailureCode::ContentFilter,
                     "the provider's filter stopped the answer",
-                    Retry::Never,
                 ));
             }
             Some("error") => {
-                return Err(failure(
-                    "provider_error",
+                return Err(Failure::new(
+                    FailureCode::ProviderError,
                     "the provider ended the answer with an error",
-                    Retry::Policy,
                 ));
             }
             Some("tool_calls" | "function_call") if self.calls.is_empty() => {
-                return Err(failure(
-                    "bad_response",
+                return Err(Failure::new(
+                    FailureCode::BadResponse,
                     "the answer ends with calls, but has none",
-                    Retry::Policy,
                 ));
             }
             _ => {}
@@ -402,7 +399,7 @@ impl Decoder {
         }
         if self.calls.len() == CALLS_MAX {
             let message = format!("the answer makes more than {CALLS_MAX} calls");
-            return Err(failure("too_large", message, Retry::Never));
+            return Err(Failure::new(FailureCode::TooLarge, message));
         }
         self.calls.push(Partial {
             index,
@@ -414,10 +411,9 @@ impl Decoder {
     fn room(&mut self, more: usize) -> Result<(), Failure> {
         self.size += more;
         if self.size > ANSWER_MAX {
-            return Err(failure(
-                "too_large",
+            return Err(Failure::new(
+                FailureCode::TooLarge,
                 "the answer is larger than 16 MiB",
-                Retry::Never,
             ));
         }
         Ok(())

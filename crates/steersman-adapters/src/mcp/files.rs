@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json};
 use steersman_machine::network::ToolDef;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::values::types::Parameters;
 use steersman_machine::view::mapping::Fault;
 use steersman_runtime::artifact::ArtifactError;
@@ -33,7 +34,7 @@ pub(super) async fn filled(run: &ToolRun, tool: &ToolDef) -> Result<Option<ToolR
             let message = format!("`args.{name}`: {error}");
             Fault {
                 again,
-                ..Fault::new("failed", message)
+                ..Fault::new(Code::Failed, message)
             }
         })?;
         *given = STANDARD.encode(&content);

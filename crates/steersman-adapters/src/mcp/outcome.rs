@@ -25,6 +25,7 @@ use serde_json::Value as Json;
 use std::error::Error;
 use std::sync::Arc;
 use steersman_machine::stored::bounds::PREVIEW;
+use steersman_machine::stored::codes::{self, Code};
 use steersman_machine::values::json;
 use steersman_machine::view::mapping::{Fault, Raw};
 
@@ -36,11 +37,11 @@ const TOLD_MAX: usize = 2_000;
 pub(super) fn not_performed(message: impl Into<String>, again: Option<u64>) -> Raw {
     Raw::NotPerformed(Fault {
         again,
-        ..Fault::new("failed", message)
+        ..Fault::new(Code::Failed, message)
     })
 }
 
-pub(super) fn unknown(code: &str, message: impl Into<String>) -> Raw {
+pub(super) fn unknown(code: Code, message: impl Into<String>) -> Raw {
     Raw::Unknown(Fault::new(code, message))
 }
 
@@ -82,7 +83,7 @@ pub(super) async fn result(
         } else {
             text
         };
-        return Raw::Failed(Fault::new("failed", mask.first(said.trim(), TOLD_MAX)));
+        return Raw::Failed(Fault::new(Code::Failed, mask.first(said.trim(), TOLD_MAX)));
     }
     let json = match structured {
         Some(structured) => {
@@ -94,7 +95,7 @@ pub(super) async fn result(
             } else {
                 let message = "it was carried out, but its result holds a whole number that 64 bits do not hold, and over \
                                HTTP its digits are lost: the server has to give it as text";
-                return Raw::Failed(Fault::new("misfit", message));
+                return Raw::Failed(Fault::new(Code::Misfit, message));
             };
             let misfit = match output {
                 Some((schema, schemas)) => schemas.masked(schema, structured.clone(), mask).await,
@@ -104,7 +105,7 @@ pub(super) async fn result(
                 let message = format!(
                     "it was carried out, but its result does not fit what the server says of it: {why}"
                 );
-                return Raw::Failed(Fault::new("misfit", message));
+                return Raw::Failed(Fault::new(Code::Misfit, message));
             }
             structured
         }
@@ -239,10 +240,13 @@ pub(super) fn fault(error: ServiceError, tail: &str, mask: &Mask) -> Raw {
         ServiceError::McpError(error) => refused(&error, tail, mask),
         ServiceError::TransportSend(error) => unsent(&error, tail, mask),
         ServiceError::TransportClosed => unknown(
-            "failed",
+            Code::Failed,
             format!("the server went away before it answered{tail}"),
         ),
-        other => unknown("failed", mask.first(&format!("{other}{tail}"), TOLD_MAX)),
+        other => unknown(
+            Code::Failed,
+            mask.first(&format!("{other}{tail}"), TOLD_MAX),
+        ),
     }
 }
 
@@ -270,7 +274,7 @@ fn refused(error: &ErrorData, tail: &str, mask: &Mask) -> Raw {
     let message = mask.first(&error.message, TOLD_MAX);
     match error.code {
         UNREADABLE => unknown(
-            "failed",
+            Code::Failed,
             format!("its answer is none that the protocol knows: {message}{tail}"),
         ),
         ErrorCode::INVALID_REQUEST
@@ -281,7 +285,7 @@ fn refused(error: &ErrorData, tail: &str, mask: &Mask) -> Raw {
             None,
         ),
         code => unknown(
-            "failed",
+            Code::Failed,
             format!("the server failed: {message} ({})", code.0),
         ),
     }
@@ -301,7 +305,7 @@ fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
             not_performed(message, Some(0))
         }
         Some(StreamableHttpError::Client(error)) => unknown(
-            "failed",
+            Code::Failed,
             format!(
                 "the connection ended before an answer: {}",
                 causes(error, mask)
@@ -317,7 +321,7 @@ fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
             status: Some(404),
             again: Some(0),
             ..Fault::new(
-                "http_404",
+                codes::http(404),
                 "the server does not know the session any more (status 404), which is no proof that nothing was done",
             )
         }),
@@ -330,11 +334,11 @@ fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
             if said.starts_with("HTTP 4") && !proves_nothing {
                 not_performed(format!("the server refused: {said}"), None)
             } else {
-                unknown("failed", format!("its answer is none: {said}"))
+                unknown(Code::Failed, format!("its answer is none: {said}"))
             }
         }
-        Some(error) => unknown("failed", mask.first(&error.to_string(), TOLD_MAX)),
-        None => unknown("failed", causes(error, mask)),
+        Some(error) => unknown(Code::Failed, mask.first(&error.to_string(), TOLD_MAX)),
+        None => unknown(Code::Failed, causes(error, mask)),
     }
 }
 
@@ -345,7 +349,7 @@ fn of_status(status: &HttpStatusError) -> Raw {
         status: Some(i64::from(status.status)),
         again: Some(pause.map_or(0, |seconds| seconds.saturating_mul(1_000))),
         ..Fault::new(
-            &format!("http_{}", status.status),
+            codes::http(status.status),
             format!("status {}", status.status),
         )
     };

@@ -1,12 +1,13 @@
 //! Builds an answer from the events of Anthropic Messages: a state machine without I/O.
 
 use crate::wire::Decode;
-use crate::wire::fault::{failure, of_event};
+use crate::wire::fault::of_event;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::Usage;
 use steersman_machine::stored::ids::Name;
-use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
+use steersman_machine::stored::outcome::{Answer, Ask, Failure};
 use steersman_runtime::model::{Delta, Sink};
 
 /// Most bytes of text, reasoning and arguments together.
@@ -138,10 +139,9 @@ impl Decode for Decoder {
             return Err(failure);
         }
         let Some(content) = message.get("content").and_then(Json::as_array) else {
-            return Err(failure(
-                "bad_response",
+            return Err(Failure::new(
+                FailureCode::BadResponse,
                 "the answer has no `content`",
-                Retry::Policy,
             ));
         };
         for (index, block) in (0..).zip(content) {
@@ -168,7 +168,7 @@ impl Decode for Decoder {
                 "the stream ended in the middle, after {} blocks",
                 self.blocks.len()
             );
-            return Err(failure("truncated", message, Retry::Policy));
+            return Err(Failure::new(FailureCode::Truncated, message));
         }
         let (mut text, mut asks, mut pieces) = (String::new(), Vec::new(), Vec::new());
         for block in self.blocks.into_values() {
@@ -204,15 +204,15 @@ impl Decode for Decoder {
         match self.stop.as_deref() {
             Some("refusal") => {
                 let message = "the provider's filter stopped the answer";
-                return Err(failure("content_filter", message, Retry::Never));
+                return Err(Failure::new(FailureCode::ContentFilter, message));
             }
             Some("pause_turn") => {
                 let message = "the provider paused its own tools in the middle of the answer";
-                return Err(failure("not_supported", message, Retry::Never));
+                return Err(Failure::new(FailureCode::NotSupported, message));
             }
             Some("tool_use") if asks.is_empty() => {
                 let message = "the answer ends with calls, but has none";
-                return Err(failure("bad_response", message, Retry::Policy));
+                return Err(Failure::new(FailureCode::BadResponse, message));
             }
             _ => {}
         }
@@ -244,10 +244,9 @@ fn told(pieces: &[Piece]) -> bool {
 fn object(text: &str, what: &str) -> Result<Json, Failure> {
     let json = steersman_machine::values::json::read::<Json>(text).ok();
     json.filter(Json::is_object).ok_or_else(|| {
-        failure(
-            "bad_response",
+        Failure::new(
+            FailureCode::BadResponse,
             format!("{what} is not a JSON object: {text}"),
-            Retry::Policy,
         )
     })
 }
@@ -257,7 +256,7 @@ impl Decoder {
         self.room(block.to_string().len())?;
         if self.blocks.len() == BLOCKS_MAX {
             let message = format!("the answer has more than {BLOCKS_MAX} blocks");
-            return Err(failure("too_large", message, Retry::Never));
+            return Err(Failure::new(FailureCode::TooLarge, message));
         }
         let text = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
         let open = match block["type"].as_str().unwrap_or_default() {
@@ -328,7 +327,7 @@ impl Decoder {
             _ => {
                 let message =
                     format!("`{kind}` came for block {index}, which is none of that kind");
-                return Err(failure("bad_response", message, Retry::Policy));
+                return Err(Failure::new(FailureCode::BadResponse, message));
             }
         }
         Ok(())
@@ -344,7 +343,7 @@ impl Decoder {
         self.size += more;
         if self.size > ANSWER_MAX {
             let message = "the answer is larger than 16 MiB";
-            return Err(failure("too_large", message, Retry::Never));
+            return Err(Failure::new(FailureCode::TooLarge, message));
         }
         Ok(())
     }

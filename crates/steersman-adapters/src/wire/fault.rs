@@ -5,19 +5,8 @@
 
 use reqwest::header::HeaderMap;
 use serde_json::Value as Json;
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::outcome::{Failure, Retry};
-
-/// Code for a server that says it cannot call tools; the caller may describe them in another way.
-pub(crate) const NO_TOOLS: &str = "no_tools";
-
-/// Creates a failure with this code. It contains the server's text unchanged: [`super::told`] masks and shortens it.
-pub(crate) fn failure(code: &str, message: impl Into<String>, retry: Retry) -> Failure {
-    Failure {
-        code: code.to_owned(),
-        message: message.into(),
-        retry,
-    }
-}
 
 /// The error as the server describes it.
 #[derive(Debug, Default)]
@@ -127,7 +116,6 @@ fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failur
             .any(|word| said.kind.contains(word) || said.code.contains(word))
     };
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    let pause = after.map_or(Retry::Policy, Retry::After);
 
     let overflow = is(&[
         "context_length_exceeded",
@@ -151,29 +139,35 @@ fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failur
             "tools param requires --jinja",
             "no endpoints found that support tool use",
         ]);
-    let (code, retry) = if overflow {
-        ("context_overflow", Retry::Never)
+    let code = if overflow {
+        FailureCode::ContextOverflow
     } else if no_tools {
-        (NO_TOOLS, Retry::Never)
+        FailureCode::NoTools
     } else if is(&["insufficient_quota", "billing"]) {
-        ("insufficient_quota", Retry::Never)
+        FailureCode::InsufficientQuota
     } else if is(&["overloaded"]) {
-        ("provider_overloaded", pause)
+        FailureCode::ProviderOverloaded
     } else {
         match status {
-            401 | 403 => ("unauthorized", Retry::Never),
-            402 => ("insufficient_quota", Retry::Never),
-            404 => ("model_not_found", Retry::Never),
-            408 => ("timeout", pause),
-            409 | 425 => ("provider_error", pause),
-            413 => ("too_large", Retry::Never),
-            429 => ("rate_limited", pause),
-            400..=499 => ("invalid_request", Retry::Never),
-            501 => ("not_supported", Retry::Never),
-            503 | 529 => ("provider_overloaded", pause),
-            500.. => ("provider_error", pause),
-            _ => ("bad_response", Retry::Never),
+            401 | 403 => FailureCode::Unauthorized,
+            402 => FailureCode::InsufficientQuota,
+            404 => FailureCode::ModelNotFound,
+            408 => FailureCode::Timeout,
+            409 | 425 => FailureCode::ProviderError,
+            413 => FailureCode::TooLarge,
+            429 => FailureCode::RateLimited,
+            400..=499 => FailureCode::InvalidRequest,
+            501 => FailureCode::NotSupported,
+            503 | 529 => FailureCode::ProviderOverloaded,
+            500.. => FailureCode::ProviderError,
+            _ => FailureCode::BadResponse,
         }
+    };
+    let retry = match (code.retry(), after) {
+        // A server that redirects, or answers with another status of this kind, does so again.
+        _ if code == FailureCode::BadResponse => Retry::Never,
+        (Retry::Policy, Some(after)) => Retry::After(after),
+        (retry, _) => retry,
     };
     let mut text = place.to_owned();
     for part in [&said.kind, &said.code] {
@@ -186,7 +180,10 @@ fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failur
         text.push_str(": ");
         text.push_str(&said.message);
     }
-    failure(code, text, retry)
+    Failure {
+        retry,
+        ..Failure::new(code, text)
+    }
 }
 
 /// Milliseconds that the server asks to wait: `retry-after-ms`, else `Retry-After` in seconds or as a date. A date is compared

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::network::{AgentDef, Does, Offer, OnDoubt, Provider, Source};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::{Class, Reduce};
-use steersman_machine::values::price::Price;
+use steersman_machine::values::price::{self, Price};
 use steersman_machine::values::types::Parameters;
 
 impl Check<'_> {
@@ -60,17 +60,16 @@ impl Check<'_> {
             if def.price.is_some() {
                 continue;
             }
-            let provider = match def.provider {
+            let provider = match &def.provider {
                 Provider::Scripted => continue,
-                Provider::OpenAi => "openai",
-                Provider::Anthropic => "anthropic",
-                Provider::Auto | Provider::Compatible => "",
+                Provider::Named(name) if price::is_listed(name) => Some(name),
+                Provider::Named(_) | Provider::Auto => None,
             };
             let why = match &def.model {
                 _ if def.url.is_some() => {
                     "the built-in table is for the providers' own addresses".to_owned()
                 }
-                Some(model) if !provider.is_empty() && Price::known(provider, model).is_none() => {
+                Some(model) if provider.is_some_and(|name| Price::known(name, model).is_none()) => {
                     format!("the built-in table does not have `{model}`")
                 }
                 Some(_) | None => continue,

@@ -3,13 +3,13 @@
 use super::agent::{Agent, Context, Limits};
 use super::kinds::{
     Any, Data, Expr, Few, Flag, List, Long, Many, Map, Millis, Money, Name, Names, Or, Path, Rate,
-    Real, Template, Text, Type, Whole, Word, each, words,
+    Real, Template, Text, Type, Whole, Word, Words, each, words,
 };
 use super::section;
 use super::test::Test;
 use super::tool::{Render, Tool};
 use crate::source::Key;
-use steersman_machine::network::{CallStyle, ModelRetry as Retry, Provider};
+use steersman_machine::network::{AUTO, CallStyle, ModelRetry as Retry, Provider, SCRIPTED};
 use steersman_machine::stored::interaction::Class;
 
 words! {
@@ -23,9 +23,43 @@ words! {
     enum Refresh: Pinned = "pinned", Follow = "follow";
 }
 
+/// A word for a provider. The adapters have the rest of a provider in a row of their table, and a test there compares the names.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProviderWord(&'static str);
+
+impl Words for ProviderWord {
+    const WORDS: &'static [(&'static str, bool)] = &[
+        (AUTO, true),
+        ("openai", true),
+        ("anthropic", true),
+        ("compatible", true),
+        (SCRIPTED, true),
+        ("gemini", false),
+        ("responses", false),
+    ];
+    fn of(word: &str) -> Option<Self> {
+        let mut built = Self::WORDS.iter().filter(|(_, built)| *built);
+        built
+            .find(|(known, _)| *known == word)
+            .map(|(known, _)| Self(known))
+    }
+    fn word(self) -> &'static str {
+        self.0
+    }
+}
+
+impl ProviderWord {
+    /// Returns the provider that the word means.
+    pub(crate) fn provider(self) -> Provider {
+        match self.0 {
+            AUTO => Provider::Auto,
+            SCRIPTED => Provider::Scripted,
+            name => Provider::Named(name.into()),
+        }
+    }
+}
+
 words! {
-    Provider, reserved "gemini", "responses": Auto = "auto", OpenAi = "openai", Anthropic = "anthropic",
-        Compatible = "compatible", Scripted = "scripted";
     CallStyle: Auto = "auto", Native = "native", Structured = "structured", Text = "text";
 }
 
@@ -85,8 +119,8 @@ section! {
     exactly one of &["env", "file"];
 
     /// A model.
-    Model<'a>: "Model", "a model", short [Long<Self>, Word<'a, Provider>] provider {
-        provider: Word<'a, Provider> = Provider::Auto, "Wire and place.";
+    Model<'a>: "Model", "a model", short [Long<Self>, Word<'a, ProviderWord>] provider {
+        provider: Word<'a, ProviderWord> = ProviderWord(AUTO), "Wire and place.";
         model: Text<'a>, "Name at the provider.";
         url: Template<'a> | "the provider's", "Base address.";
         key: Template<'a> | "by provider", "A secret.";

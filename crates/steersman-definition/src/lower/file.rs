@@ -205,7 +205,7 @@ impl Lower<'_> {
         };
         let retry = model.retry().unwrap_or_else(keys::ModelRetry::empty);
         ModelDef {
-            provider: model.provider().value,
+            provider: model.provider().value.provider(),
             model: model.model().and_then(Valued::value),
             url: self.text_of(model.url(), &scope),
             key: self.text_of(model.key(), &scope),

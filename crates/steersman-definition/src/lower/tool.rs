@@ -14,30 +14,23 @@ use steersman_machine::network::{
     ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Requires, Source, Then,
     ToolDef, Wait, WaitOn,
 };
+use steersman_machine::stored::codes::{self, Code};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::{Expr, Template};
 use steersman_machine::values::types::Parameters;
 
-/// Codes of `on_error`, in addition to `http_NNN` and `http_Nxx`.
-const CODES: [&str; 16] = [
-    "refused",
-    "rejected",
-    "expired",
-    "timeout",
-    "empty",
-    "misfit",
-    "in_doubt",
-    "done_before",
-    "not_in_this_branch",
-    "limit",
-    "no_branches",
-    "failed",
-    "*",
-    "ended_failed",
-    "ended_limit",
-    "ended_cancelled",
-];
+/// Returns the names of entries of `on_error`, in addition to `http_NNN` and `http_Nxx`.
+fn caught() -> Vec<&'static str> {
+    let codes = Code::ALL.iter().filter(|code| code.may_be_caught_by_name());
+    codes
+        .flat_map(|code| {
+            let wider = (*code == Code::Failed).then_some("*");
+            [Some(code.text()), wider]
+        })
+        .flatten()
+        .collect()
+}
 
 impl<'a> Lower<'a> {
     pub(super) fn tools(&mut self) -> BTreeMap<Name, ToolDef> {
@@ -171,7 +164,7 @@ impl<'a> Lower<'a> {
         let mut outcomes = BTreeMap::new();
         for (key, outcome) in each(http.outcomes()) {
             let status = &key.name;
-            if !is_status(status) {
+            if !codes::is_status(status) {
                 let at = self.place(key.span);
                 self.say(Diagnostic::malformed(at, status, "a status (`502`, `5xx`)"));
             }
@@ -375,11 +368,12 @@ impl<'a> Lower<'a> {
         let scope = scope.with_error();
         let mut all = BTreeMap::new();
         for (key, on_error) in sorted(written) {
-            let http = key.name.strip_prefix("http_").is_some_and(is_status);
-            if !http && !CODES.contains(&&*key.name) {
+            let known = caught();
+            if !codes::is_http(&key.name) && !known.contains(&&*key.name) {
                 let at = self.place(key.span);
-                let words = shape::list_of(CODES.into_iter().chain(["http_404", "http_4xx"]));
-                let near = self.sources.near(&key.name, CODES);
+                let http = ["http_404", "http_4xx"];
+                let words = shape::list_of(known.iter().copied().chain(http));
+                let near = self.sources.near(&key.name, known);
                 self.say(Diagnostic::unknown_word(at, &key.name, &words, near));
             }
             let entry = OnError {
@@ -639,11 +633,4 @@ fn is_needed(ty: &Node) -> bool {
         && long.default().is_none()
         && long.ask().is_none()
         && short.is_none_or(|(word, optional)| !optional && word != "secret")
-}
-
-/// Returns true for a status of HTTP, or a class of them: `502`, `5xx`.
-fn is_status(status: &str) -> bool {
-    status.len() == 3
-        && matches!(status.as_bytes()[0], b'1'..=b'5')
-        && (status.ends_with("xx") || status.bytes().all(|c| c.is_ascii_digit()))
 }

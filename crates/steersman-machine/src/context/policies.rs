@@ -19,9 +19,6 @@ use crate::stored::engine::{COMPACT, KEEP_EXCHANGES};
 use crate::stored::ids::{Body, Id, Name};
 use crate::view::Cx;
 
-/// Prefix of the policy for the summary of a tool's results.
-const SUMMARY: &str = "summary/";
-
 /// Number of exchanges between a compaction that failed or did not help and the next try.
 const COOLDOWN: u32 = 4;
 
@@ -29,20 +26,67 @@ const COOLDOWN: u32 = 4;
 pub(crate) const BEFORE_SUMMARY: &str =
     "Summary of what was before. It is information, not an instruction:\n";
 
+/// A policy of an agent's context. Watermarks and summaries store its name.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Policy<'a> {
+    /// Old exchanges are not shown.
+    KeepExchanges,
+    /// Results of this tool grow old, counted in exchanges of the agent.
+    Horizon(&'a str),
+    /// Results of this tool grow old, counted in exchanges with the tool.
+    Own(&'a str),
+    /// Old results of this tool are summarized.
+    Summary(&'a str),
+    /// Old exchanges are summarized.
+    Compact,
+}
+
+impl<'a> Policy<'a> {
+    /// Returns the policy of this name. `None` if the name is that of a router's view.
+    pub(crate) fn named(name: &'a str) -> Option<Self> {
+        Some(match name.split_once('/') {
+            Some(("horizon", tool)) => Self::Horizon(tool),
+            Some(("own", tool)) => Self::Own(tool),
+            Some(("summary", tool)) => Self::Summary(tool),
+            None if name == KEEP_EXCHANGES => Self::KeepExchanges,
+            None if name == COMPACT => Self::Compact,
+            _ => return None,
+        })
+    }
+
+    /// Returns the name of the policy.
+    pub(crate) fn name(self) -> Name {
+        match self {
+            Self::KeepExchanges => KEEP_EXCHANGES.into(),
+            Self::Horizon(tool) => format!("horizon/{tool}").into(),
+            Self::Own(tool) => format!("own/{tool}").into(),
+            Self::Summary(tool) => format!("summary/{tool}").into(),
+            Self::Compact => COMPACT.into(),
+        }
+    }
+}
+
 /// Returns the policy of a tool's horizon in watermarks.
 pub(crate) fn horizon_of(tool: &str, aging: &Aging) -> Name {
-    let kind = if aging.own { "own" } else { "horizon" };
-    format!("{kind}/{tool}").into()
+    let policy = if aging.own {
+        Policy::Own(tool)
+    } else {
+        Policy::Horizon(tool)
+    };
+    policy.name()
 }
 
 /// Returns the policy for the summary of a tool's results.
 pub(super) fn summary_of(tool: &str) -> Name {
-    format!("{SUMMARY}{tool}").into()
+    Policy::Summary(tool).name()
 }
 
 /// Returns the tool whose results a policy summarizes.
 pub(super) fn summed_tool(policy: &str) -> Option<&str> {
-    policy.strip_prefix(SUMMARY)
+    match Policy::named(policy)? {
+        Policy::Summary(tool) => Some(tool),
+        Policy::KeepExchanges | Policy::Horizon(_) | Policy::Own(_) | Policy::Compact => None,
+    }
 }
 
 /// Returns the boundary of a policy.
@@ -67,7 +111,8 @@ pub fn summing(snapshot: &Snapshot, agent: Id) -> Option<Name> {
     let marks = snapshot.watermarks.range(from..);
     let own = marks.take_while(|((of, _), _)| *of == agent);
     let mut wanted = own.filter(|((_, policy), mark)| {
-        let sums = **policy == *COMPACT || summed_tool(policy).is_some();
+        let policy_of = Policy::named(policy);
+        let sums = matches!(policy_of, Some(Policy::Compact | Policy::Summary(_)));
         sums && **mark > sum(state, policy).tried
     });
     wanted.next().map(|((_, policy), _)| policy.clone())
@@ -158,7 +203,9 @@ fn horizons<'a>(
 
 /// Returns the policy of the summary that goes with a horizon.
 fn sums(cx: &Cx<'_>, policy: &str) -> Option<Name> {
-    let (_, tool) = policy.split_once('/')?;
+    let (Policy::Horizon(tool) | Policy::Own(tool)) = Policy::named(policy)? else {
+        return None;
+    };
     let aging = cx.network.tools.get(tool)?.render.age.as_ref()?;
     (aging.beyond == Beyond::Summary).then(|| summary_of(tool))
 }

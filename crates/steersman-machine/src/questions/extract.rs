@@ -6,7 +6,7 @@
 //! goes on.
 
 use crate::snapshot::{OpenCall, Snapshot};
-use crate::stored::codes::MISFIT;
+use crate::stored::codes::Code;
 use crate::stored::engine::{Caller, Extracted};
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::How;
@@ -99,7 +99,13 @@ fn entries(cx: &Cx<'_>, open: &OpenCall) -> Vec<Name> {
 pub(crate) fn mapped(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, answer: &Answer) -> Mapped {
     let given = match given(answer) {
         Ok(given) => given,
-        Err(why) => return Mapped::plain(How::Failed, Some(MISFIT), format!("misfit: {why}")),
+        Err(why) => {
+            return Mapped::plain(
+                How::Failed,
+                Some(Code::Misfit.text()),
+                format!("misfit: {why}"),
+            );
+        }
     };
     let (mut writes, mut found, mut left) = (Vec::new(), Vec::new(), Vec::new());
     for name in entries(cx, open) {

@@ -1,7 +1,7 @@
 //! Verdicts: the reading of judgements.
 
 use crate::network::Output;
-use crate::stored::codes::{ACCEPT, REVISE, UNUSABLE};
+use crate::stored::codes::{ACCEPT, Code, REVISE};
 use crate::stored::outcome::Answer;
 use serde_json::Value as Json;
 
@@ -22,7 +22,7 @@ impl Verdict {
         match self {
             Self::Accept => ACCEPT,
             Self::Revise(_) => REVISE,
-            Self::Unusable(_) => UNUSABLE,
+            Self::Unusable(_) => Code::Unusable.text(),
         }
     }
 }

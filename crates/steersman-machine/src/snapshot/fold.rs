@@ -13,7 +13,7 @@ mod routes;
 mod values;
 mod weight;
 
-use crate::stored::codes::{LIMIT, MISFIT};
+use crate::stored::codes::Code;
 use crate::stored::engine::Caller;
 use counts::{acts, gives};
 use fresh::opened;
@@ -443,10 +443,10 @@ impl Snapshot {
         }
         let agent = self.agent_mut(owner);
         let closes = agent.stack.closed(running);
-        if result.how == How::Refused && result.code.as_deref() == Some(MISFIT) {
+        if result.how == How::Refused && result.code.as_deref() == Some(Code::Misfit.text()) {
             agent.counters.corrections += 1;
         }
-        if result.how == How::Refused && result.code.as_deref() == Some(LIMIT) {
+        if result.how == How::Refused && result.code.as_deref() == Some(Code::Limit.text()) {
             // Count a refused call of an agent, too: then the count shows that more than the limit was wanted.
             if call.target == Target::Unknown {
                 self.count_agent_call(owner);

@@ -1,6 +1,7 @@
 //! Outcomes of effects: the answer of a model, the mapped result of a call, a failure. A mapped result that no branch took is
 //! stored as a kept outcome ([`super::codec::keep_outcome`]).
 
+use super::codes::{FailureCode, PlaceState};
 use super::commit::Usage;
 use super::interaction::How;
 use serde_json::Value as Json;
@@ -133,12 +134,43 @@ pub struct NewArtifact {
 /// A failure of a model or router, as data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// Stable code in snake case: `rate_limited`, `provider_overloaded`, `timeout`.
+    /// Stable code in snake case, of [`FailureCode`] or of a model's own.
     pub code: String,
     /// Message for people.
     pub message: String,
     /// Advice on retries.
     pub retry: Retry,
+}
+
+impl Failure {
+    /// Makes a failure with the code's own advice on retries.
+    pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
+        Self {
+            code: code.text().to_owned(),
+            message: message.into(),
+            retry: code.retry(),
+        }
+    }
+
+    /// Returns the code, if the engine knows it.
+    pub fn known(&self) -> Option<FailureCode> {
+        FailureCode::named(&self.code)
+    }
+
+    /// Returns true if another model may answer after this final failure. After an unknown code it may not.
+    pub fn may_fall_back(&self) -> bool {
+        self.known().is_some_and(FailureCode::may_fall_back)
+    }
+
+    /// Returns true if the failed call may have cost something. With an unknown code it may have.
+    pub fn was_asked(&self) -> bool {
+        self.known().is_none_or(FailureCode::was_asked)
+    }
+
+    /// Returns the state of the place that the failure shows. With an unknown code the place answers.
+    pub fn place(&self) -> PlaceState {
+        self.known().map_or(PlaceState::Answers, FailureCode::place)
+    }
 }
 
 /// Advice on whether and when to retry.

@@ -15,6 +15,7 @@ use crate::network::join::JoinOn;
 use crate::network::{Chooser, Does, Offer, ToolUse, texts};
 use crate::snapshot::fold::facts;
 use crate::snapshot::{Agent, OpenCall, Snapshot};
+use crate::stored::codes::Code;
 use crate::stored::commit::{
     AdoptedCall, AdoptedCell, Adoption, CallChange, CallChanged, CellFact, Want, Watermark, Wished,
 };
@@ -308,7 +309,7 @@ impl Tick<'_> {
                     Some(Fact::Done(outcome)) => self.done_there(&open, outcome),
                     Some(Fact::Unknown) => {
                         let text = self.says(open.owner, texts::MAY_HAVE_HAPPENED, &[]);
-                        let mapped = Mapped::plain(How::Unknown, Some("in_doubt"), text);
+                        let mapped = Mapped::plain(How::Unknown, Some(Code::InDoubt.text()), text);
                         self.close_call(open.owner, call, mapped);
                     }
                 },
@@ -355,7 +356,7 @@ impl Tick<'_> {
             },
             Some(Fact::Unknown) => self.says(open.owner, texts::UNKNOWN_OUTSIDE, &[]),
         };
-        let raw = Raw::NotPerformed(Fault::new("not_in_this_branch", text));
+        let raw = Raw::NotPerformed(Fault::new(Code::NotInThisBranch, text));
         let mapped = map(&self.cx(), &self.snapshot, open.owner, open.call.id, &raw);
         self.close_call(open.owner, open.call.id, mapped);
     }
@@ -387,7 +388,7 @@ impl Tick<'_> {
         };
         let says = match instructions(&self.text(open.call.args)) {
             Ok(says) => says,
-            Err(text) => return self.close_call(owner, call, refused("misfit", text)),
+            Err(text) => return self.close_call(owner, call, refused(Code::Misfit, text)),
         };
         let most = self
             .fork_use(owner, &open)
@@ -395,12 +396,12 @@ impl Tick<'_> {
             .unwrap_or(FORKS);
         if says.len() as u64 > u64::from(most) {
             let text = format!("{} branches are too many: at most {most}.", says.len());
-            return self.close_call(owner, call, refused("limit", text));
+            return self.close_call(owner, call, refused(Code::Limit, text));
         }
         let on = joins_on(&self.cx(), &self.snapshot, &open);
         if let Err(text) = on.fits(says.len()) {
             let text = format!("{text}: give more instructions.");
-            return self.close_call(owner, call, refused("misfit", text));
+            return self.close_call(owner, call, refused(Code::Misfit, text));
         }
         let branches: Vec<Id> = says.iter().map(|_| self.id()).collect();
         self.branch(owner, call, CallChanged::Began(branches.clone()));
@@ -453,8 +454,11 @@ impl Tick<'_> {
         match stands {
             Stands::Never(why) => {
                 results["note"] = why.into();
-                let mapped =
-                    Mapped::plain(How::Failed, Some("not_met"), told(&results).to_string());
+                let mapped = Mapped::plain(
+                    How::Failed,
+                    Some(Code::NotMet.text()),
+                    told(&results).to_string(),
+                );
                 self.close_branches(open, mapped);
             }
             _ if joins => self.joined(open, &results),
@@ -601,8 +605,8 @@ impl Tick<'_> {
     }
 }
 
-fn refused(code: &str, text: String) -> Mapped {
-    Mapped::plain(How::Refused, Some(code), text)
+fn refused(code: Code, text: String) -> Mapped {
+    Mapped::plain(How::Refused, Some(code.text()), text)
 }
 
 /// Returns the work of an effect that is out for a call to branches: someone is asked to choose.

@@ -16,7 +16,7 @@ use crate::network::{Does, Mode, ModelAgent, Network, Offer, Source, ToolDef, To
 use crate::routers::floor;
 use crate::stored::bounds;
 use crate::stored::built_in::BuiltIn;
-use crate::stored::codes::MISFIT;
+use crate::stored::codes::Code;
 use crate::stored::commit::{Change, Kind, Made};
 use crate::stored::engine::Caller;
 use crate::stored::ids::{Body, Id, Name};
@@ -31,9 +31,6 @@ use crate::values::types::{Parameters, Type, TypeKind, arguments_misfit};
 use crate::view::artifact;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
-
-/// Code of a call to something that is not offered.
-pub(crate) const UNKNOWN_TOOL: &str = "unknown_tool";
 
 /// The meaning of a name in an answer, found before anything is pushed.
 struct Resolved {
@@ -72,8 +69,8 @@ impl<'a> NewCall<'a> {
     }
 }
 
-pub(crate) fn refuse(code: &str, text: impl Into<String>) -> Mapped {
-    Mapped::plain(How::Refused, Some(code), text)
+pub(crate) fn refuse(code: Code, text: impl Into<String>) -> Mapped {
+    Mapped::plain(How::Refused, Some(code.text()), text)
 }
 
 /// Returns the target of a call of this tool.
@@ -159,7 +156,7 @@ impl Tick<'_> {
                         "`{}` must be the only one of its kind in an answer",
                         ask.name
                     );
-                    found.refused = Some(refuse("refused", text));
+                    found.refused = Some(refuse(Code::Refused, text));
                 }
             }
             let id = self.id();
@@ -219,13 +216,16 @@ impl Tick<'_> {
         let tool = call.name;
         let def = self.network.tools.get(tool);
         let misfit = match (def, call.args.as_object()) {
-            (None, _) => Some(refuse(UNKNOWN_TOOL, format!("there is no tool `{tool}`"))),
+            (None, _) => Some(refuse(
+                Code::UnknownTool,
+                format!("there is no tool `{tool}`"),
+            )),
             (Some(def), Some(args)) => arguments_misfit(
                 &shown(&def.parameters, |_, ty| ty.kind != TypeKind::Secret),
                 args,
             )
-            .map(|m| refuse(MISFIT, format!("misfit: {}", m.under("args")))),
-            (Some(_), None) => Some(refuse(MISFIT, "misfit: `args` must be an object")),
+            .map(|m| refuse(Code::Misfit, format!("misfit: {}", m.under("args")))),
+            (Some(_), None) => Some(refuse(Code::Misfit, "misfit: `args` must be an object")),
         };
         let target = def.map_or(Target::Unknown, target);
         let id = self.push_call(owner, call, target);
@@ -308,22 +308,22 @@ impl Tick<'_> {
         let Some(used) = self.offered(owner, model, &ask.name) else {
             let mut text = unknown_text(model, &bounds::name(&ask.name));
             text.push_str(&self.elsewhere(owner, &ask.name));
-            return nothing(refuse(UNKNOWN_TOOL, text));
+            return nothing(refuse(Code::UnknownTool, text));
         };
         let refused = if self.agent(owner).counters.last_call {
             Some(refuse(
-                "limit",
+                Code::Limit,
                 "limit: tools are off now, an answer is wanted",
             ))
         } else {
             let misfit = ask.misfit.as_ref();
-            misfit.map(|why| refuse(MISFIT, format!("misfit: {why}")))
+            misfit.map(|why| refuse(Code::Misfit, format!("misfit: {why}")))
         };
         let args = match arguments(&ask.args) {
             Ok(args) => args,
             Err(why) => {
                 let mut found = self.resolved(used, &Map::new(), None);
-                found.refused = Some(refuse(MISFIT, format!("misfit: {why}")));
+                found.refused = Some(refuse(Code::Misfit, format!("misfit: {why}")));
                 return found;
             }
         };
@@ -412,7 +412,7 @@ impl Tick<'_> {
 
     /// Returns a refusal if the arguments of a model do not fit, or if no more agents may be started.
     fn misfit(&self, owner: Id, used: &ToolUse, args: &Map<String, Json>) -> Option<Mapped> {
-        let bad = |text: String| Some(refuse(MISFIT, format!("misfit: {text}")));
+        let bad = |text: String| Some(refuse(Code::Misfit, format!("misfit: {text}")));
         let parameters = match &used.of {
             Offer::Tool(name) => self.def(owner).parameters_of(self.network.tool(name)),
             Offer::Agent(name) => match self.network.agents.get(name) {
@@ -491,7 +491,7 @@ impl Tick<'_> {
             mapped.how
         };
         let code = if failed.is_some() {
-            Some(MISFIT)
+            Some(Code::Misfit.text())
         } else {
             mapped.code.as_deref()
         };
@@ -709,7 +709,7 @@ fn too_many<'m>(
     uses[at].1 += 1;
     (uses[at].1 > max).then(|| {
         refuse(
-            "limit",
+            Code::Limit,
             format!("limit: at most {max} calls of `{}` in an answer", used.seen),
         )
     })

@@ -2,6 +2,7 @@
 
 use crate::context::policies::{self, BEFORE_SUMMARY};
 use crate::questions::summary::text_of;
+use crate::stored::codes::FailureCode;
 use crate::stored::engine::COMPACT;
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Covers, Interaction};
@@ -45,7 +46,7 @@ impl Tick<'_> {
     /// that should have kept it short.
     pub(crate) fn with_compaction(&self, agent: Id, failure: &Failure) -> String {
         let message = &failure.message;
-        if failure.code != "context_overflow" {
+        if failure.known() != Some(FailureCode::ContextOverflow) {
             return message.clone();
         }
         let why = match policies::sum(self.agent(agent), COMPACT) {

@@ -10,8 +10,7 @@ use crate::view::artifact::Content;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// An offer: an input to a tick. The driver sorts offers in the order of these variants, and a tick takes them in the order in
-/// which they come. Only edits of state and expired entries are taken before all others.
+/// An offer: an input to a tick. The order of offers is that of [`OfferKind`].
 #[derive(Clone, Debug)]
 pub enum Offered {
     /// The session begins: makes the root. Taken only on an empty snapshot.
@@ -107,6 +106,73 @@ pub enum Offered {
     },
     /// A message from outside or from another agent.
     Message(Said),
+}
+
+/// The kinds of offers, in the order in which a branch gets them. This is the only place that states the order: the driver sorts
+/// offers by their kinds. A tick takes offers in the order in which they come, except for the kinds that are [taken
+/// early](Self::is_taken_early).
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OfferKind {
+    /// [`Offered::Start`].
+    Start,
+    /// [`Offered::Opened`].
+    Opened,
+    /// [`Offered::Adopt`].
+    Adopt,
+    /// [`Offered::NotAdopted`].
+    NotAdopted,
+    /// [`Offered::Outcome`].
+    Outcome,
+    /// [`Offered::Edited`].
+    Edited,
+    /// [`Offered::Clock`].
+    Clock,
+    /// [`Offered::Ended`].
+    Ended,
+    /// [`Offered::Join`].
+    Join,
+    /// [`Offered::Edit`].
+    Edit,
+    /// [`Offered::Interrupt`].
+    Interrupt,
+    /// [`Offered::Cancel`].
+    Cancel,
+    /// [`Offered::Message`].
+    Message,
+}
+
+impl OfferKind {
+    /// Returns true if a tick takes such offers before all others, because the fold applies edits of state and expired entries
+    /// before all pushes.
+    pub const fn is_taken_early(self) -> bool {
+        matches!(self, Self::Clock | Self::Edit)
+    }
+
+    /// Returns true if such an offer opens a branch or adopts one. Early offers are then left for the next tick.
+    pub const fn opens(self) -> bool {
+        matches!(self, Self::Start | Self::Opened | Self::Adopt)
+    }
+}
+
+impl Offered {
+    /// Returns the kind of the offer.
+    pub const fn kind(&self) -> OfferKind {
+        match self {
+            Self::Start(_) => OfferKind::Start,
+            Self::Opened(_) => OfferKind::Opened,
+            Self::Adopt { .. } => OfferKind::Adopt,
+            Self::NotAdopted { .. } => OfferKind::NotAdopted,
+            Self::Outcome { .. } => OfferKind::Outcome,
+            Self::Edited { .. } => OfferKind::Edited,
+            Self::Clock => OfferKind::Clock,
+            Self::Ended { .. } => OfferKind::Ended,
+            Self::Join { .. } => OfferKind::Join,
+            Self::Edit { .. } => OfferKind::Edit,
+            Self::Interrupt { .. } => OfferKind::Interrupt,
+            Self::Cancel { .. } => OfferKind::Cancel,
+            Self::Message(_) => OfferKind::Message,
+        }
+    }
 }
 
 /// The beginning of a session.

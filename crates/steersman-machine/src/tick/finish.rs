@@ -9,6 +9,7 @@ use crate::questions::verdict::{Verdict, judge_verdict};
 use crate::routers::floor;
 use crate::snapshot::Phase;
 use crate::stored::bounds::{self, CALLS};
+use crate::stored::codes::Code;
 use crate::stored::commit::{Change, Kind};
 use crate::stored::engine::Caller;
 use crate::stored::ids::{Body, Id, Name};
@@ -118,7 +119,7 @@ impl Tick<'_> {
             return self.conclude_as_it_stands(agent);
         }
         if let Err(why) = self.leaves_mode(agent) {
-            return self.fail(agent, "exits", &why);
+            return self.fail(agent, Code::Exits, &why);
         }
         if self.is_leaving(agent) {
             // A message arrived after the exit to `finish`; restart in the first mode.
@@ -146,9 +147,13 @@ impl Tick<'_> {
                     code: None,
                 },
             ),
-            Step::Fail(text) => self.fail(agent, "net", &text),
+            Step::Fail(text) => self.fail(agent, Code::Net, &text),
             Step::Next(_) if self.was_told(agent) => {
-                self.fail(agent, "net", "Asked again, the net had only more to say.");
+                self.fail(
+                    agent,
+                    Code::Net,
+                    "Asked again, the net had only more to say.",
+                );
             }
             Step::Next(text) => self.go_on(agent, Origin::Net, &text),
             Step::Think
@@ -229,7 +234,7 @@ impl Tick<'_> {
                 }
                 Err(e) => {
                     let text = format!("arguments of `{}`: {e}", before.tool);
-                    self.fail(agent, "before", &text);
+                    self.fail(agent, Code::Before, &text);
                     return true;
                 }
             }
@@ -421,7 +426,7 @@ impl Tick<'_> {
             Step::Next(text) => self.go_on(agent, Origin::Net, &text),
             Step::Conclude => self.go_on(agent, Origin::Conclude, "Answer now."),
             Step::Answer(text) => self.plain(agent, &text, None, None),
-            Step::Fail(text) => self.fail(agent, "net", &text),
+            Step::Fail(text) => self.fail(agent, Code::Net, &text),
         }
     }
 
@@ -476,7 +481,7 @@ impl Tick<'_> {
         if how.call.is_none()
             && let Err(why) = floor::turn_is_task(&self.cx(), &self.snapshot, agent)
         {
-            return self.fail(agent, "done", &why);
+            return self.fail(agent, Code::Done, &why);
         }
         let writes = match self.ends_well(agent, &how) {
             Ok(writes) => writes,
@@ -557,8 +562,7 @@ impl Tick<'_> {
     fn unfit(&mut self, agent: Id, call: Option<Id>, why: &str) {
         match (call, self.agent(agent).kind) {
             (Some(call), _) => {
-                let refused =
-                    super::call::refuse(crate::stored::codes::MISFIT, format!("misfit: {why}"));
+                let refused = super::call::refuse(Code::Misfit, format!("misfit: {why}"));
                 self.close_call(agent, call, refused);
             }
             (None, Kind::Model) if self.keeps_draft(agent) => {}
@@ -566,7 +570,7 @@ impl Tick<'_> {
                 let text = self.says(agent, texts::CORRECTION, &[("why", why)]);
                 self.correct(agent, &text);
             }
-            (None, Kind::Routed) => self.fail(agent, crate::stored::codes::MISFIT, why),
+            (None, Kind::Routed) => self.fail(agent, Code::Misfit, why),
         }
     }
 
@@ -595,9 +599,12 @@ impl Tick<'_> {
     }
 
     /// Ends an agent with a failure, which its caller gets as the result.
-    pub(crate) fn fail(&mut self, agent: Id, code: &str, text: &str) {
+    pub(crate) fn fail(&mut self, agent: Id, code: impl AsRef<str>, text: &str) {
         let body = self.body(text);
-        self.finish(agent, Finish::task(Cause::Failed, Some(code), Some(body)));
+        self.finish(
+            agent,
+            Finish::task(Cause::Failed, Some(code.as_ref()), Some(body)),
+        );
     }
 
     // ---- ends ------------------------------------------------------------------------------------------------
@@ -692,9 +699,11 @@ impl Tick<'_> {
                 (How::Finished, None)
             }
             Cause::Released => (How::Released, None),
-            Cause::Limit => (How::Limit, Some("ended_limit")),
-            Cause::Cancelled => (How::Cancelled, Some("ended_cancelled")),
-            Cause::Leaf | Cause::Failed | Cause::Deadlock => (How::Failed, Some("ended_failed")),
+            Cause::Limit => (How::Limit, Some(Code::EndedLimit.text())),
+            Cause::Cancelled => (How::Cancelled, Some(Code::EndedCancelled.text())),
+            Cause::Leaf | Cause::Failed | Cause::Deadlock => {
+                (How::Failed, Some(Code::EndedFailed.text()))
+            }
         };
         let ending = crate::tick::call::Ending {
             code,

@@ -9,7 +9,7 @@ use crate::questions::ask::{About, Said as Meaning};
 use crate::routers::{Decision, decide, question, states, tasks};
 use crate::snapshot::Phase;
 use crate::snapshot::fold::choice_digest;
-use crate::stored::codes::UNUSABLE;
+use crate::stored::codes::Code;
 use crate::stored::commit::Period;
 use crate::stored::engine::Caller;
 use crate::stored::ids::{Body, Id, Name};
@@ -107,7 +107,7 @@ impl Tick<'_> {
             }
             Decision::Over(read) => self.over(agent, None, &read),
             Decision::NoRule => self.end_route(agent, Cause::NoRule, None),
-            Decision::Failed(text) => self.fail(agent, "route", &text),
+            Decision::Failed(text) => self.fail(agent, Code::Route, &text),
         }
     }
 
@@ -228,7 +228,9 @@ impl Tick<'_> {
 
     /// Ends the route as the router decided.
     fn over(&mut self, agent: Id, effect: Option<Id>, read: &Map<String, Json>) {
-        let code = read.contains_key(UNUSABLE).then_some(UNUSABLE);
+        let code = read
+            .contains_key("unusable")
+            .then_some(Code::Unusable.text());
         self.push_route(agent, effect, Choice::Finish, read);
         self.end_route(agent, Cause::Routed, code);
     }
@@ -285,7 +287,7 @@ impl Tick<'_> {
             why = rest;
         }
         let text = name.map_or_else(|| why.to_string(), |name| format!("`{name}` failed: {why}"));
-        self.fail(agent, "ended_failed", &text);
+        self.fail(agent, Code::EndedFailed, &text);
     }
 
     fn choose(&mut self, agent: Id, effect: Option<Id>, choice: Choice, read: &Map<String, Json>) {
@@ -329,7 +331,7 @@ impl Tick<'_> {
             }
             Choice::Stay => {
                 let why = "This kind of router can only choose members or finish.";
-                self.fail(agent, "route", why);
+                self.fail(agent, Code::Route, why);
             }
             Choice::Restate(left) => {
                 self.push_route(agent, effect, choice, read);
@@ -475,7 +477,11 @@ impl Tick<'_> {
             return;
         }
         let Some(next) = self.network.agents.get(member) else {
-            return self.fail(agent, "route", &format!("there is no member `{member}`"));
+            return self.fail(
+                agent,
+                Code::Route,
+                &format!("there is no member `{member}`"),
+            );
         };
         match &next.does {
             Does::Run { tool, args } => {
@@ -495,7 +501,9 @@ impl Tick<'_> {
                         };
                         self.open_call(agent, call);
                     }
-                    Err(e) => self.fail(agent, "route", &format!("arguments of `{member}`: {e}")),
+                    Err(e) => {
+                        self.fail(agent, Code::Route, &format!("arguments of `{member}`: {e}"))
+                    }
                 }
             }
             Does::Model(_) | Does::Route(_) => self.call_agent(agent, def, next),
@@ -545,7 +553,7 @@ impl Tick<'_> {
         );
         if let Some(why) = why {
             let ending = Ending {
-                code: Some("refused"),
+                code: Some(Code::Refused.text()),
                 said: Said::Text(format!("limit: {why}")),
                 ..Ending::default()
             };

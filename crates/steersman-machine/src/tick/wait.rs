@@ -11,6 +11,7 @@ pub use parts::{ForBranches, for_branches, is_met};
 
 use crate::network::{OnLimit, Source, ToolDef, WaitOn};
 use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
+use crate::stored::codes::Code;
 use crate::stored::commit::{CallChanged, Want, Wished};
 use crate::stored::ids::{Id, Time};
 use crate::stored::interaction::Target;
@@ -192,7 +193,7 @@ impl Tick<'_> {
             return;
         };
         if let Some(why) = look.unreadable() {
-            let raw = Raw::NotPerformed(Fault::new("failed", why));
+            let raw = Raw::NotPerformed(Fault::new(Code::Failed, why));
             self.end_wait(open, &raw);
             return;
         }

@@ -106,6 +106,11 @@ impl Price {
     }
 }
 
+/// Returns true if the table has prices of this provider.
+pub fn is_listed(provider: &str) -> bool {
+    rows().any(|row| row[0] == provider)
+}
+
 fn rows() -> impl Iterator<Item = [&'static str; 6]> {
     let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| {

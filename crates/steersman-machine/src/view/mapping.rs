@@ -10,6 +10,7 @@ use crate::network::{OnError, Silence, Source, Then, ToolDef, notes};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::bounds::{self, ARTIFACT, VALUE, VALUE_DEPTH};
 use crate::stored::built_in::BuiltIn;
+use crate::stored::codes::{self, Caught, Code};
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Class, How, Reduce, Target};
 use crate::stored::outcome::{Mapped, NewWrite};
@@ -74,9 +75,9 @@ pub struct Fault {
 
 impl Fault {
     /// Makes a fault with a code and a message alone.
-    pub fn new(code: &str, message: impl Into<String>) -> Self {
+    pub fn new(code: impl AsRef<str>, message: impl Into<String>) -> Self {
         Self {
-            code: code.to_owned(),
+            code: code.as_ref().to_owned(),
             message: message.into(),
             status: None,
             again: None,
@@ -86,12 +87,14 @@ impl Fault {
 
 /// Maps the raw outcome of an open call.
 ///
-/// The code of a fault decides how the call ends. `refused`, `rejected`, and `in_doubt` of an effect that was not run: refused.
-/// `expired`, and `timeout` of a wait or person: expired. `cancelled`, `limit`, `done_before` and `not_in_this_branch`: as they
-/// say. Any other code: failed.
+/// The code of a fault that is proved not to have happened decides how the call ends ([`Code::how`]).
 pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> Mapped {
     let Some(open) = snapshot.call(owner, call) else {
-        return Mapped::plain(How::Failed, Some("failed"), "failed: the call is not open");
+        return Mapped::plain(
+            How::Failed,
+            Some(Code::Failed.text()),
+            "failed: the call is not open",
+        );
     };
     let at = At::new(cx, snapshot, open);
     match raw {
@@ -110,7 +113,7 @@ pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> 
         Raw::Unknown(fault) if at.class().is_free() => at.fault(fault, How::Failed),
         Raw::Unknown(fault) => {
             let mut doubt = fault.clone();
-            "in_doubt".clone_into(&mut doubt.code);
+            Code::InDoubt.text().clone_into(&mut doubt.code);
             doubt.message = format!("it may have happened ({})", fault.message);
             at.fault(&doubt, How::Unknown)
         }
@@ -162,7 +165,7 @@ pub fn simulate(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id) -> Option
     let data = at.tool?.simulate.as_ref()?;
     Some(match data.eval(&at.view()) {
         Ok(result) => at.done(&result, How::Simulated),
-        Err(e) => plain_fault(How::Failed, "failed", &format!("simulate: {e}")),
+        Err(e) => plain_fault(How::Failed, Code::Failed, &format!("simulate: {e}")),
     })
 }
 
@@ -225,7 +228,10 @@ pub fn ended(
     };
     let result = match &def.output {
         Some(output) => output.value(answer).map_err(|why| {
-            Fault::new("misfit", format!("the answer is not what is wanted: {why}"))
+            Fault::new(
+                Code::Misfit,
+                format!("the answer is not what is wanted: {why}"),
+            )
         })?,
         None => Json::from(answer),
     };
@@ -330,8 +336,8 @@ impl<'a> At<'a> {
         let Some(tool) = self.tool else {
             return Mapped::plain(how, None, shown(result));
         };
-        if is_empty(result) && tool.on_error.contains_key("empty") {
-            return self.fault(&Fault::new("empty", "there is no result"), How::Failed);
+        if is_empty(result) && tool.on_error.contains_key(Code::Empty.text()) {
+            return self.fault(&Fault::new(Code::Empty, "there is no result"), How::Failed);
         }
         let masked = secret::masked(result, &tool.set, |name| self.target(name));
         let clear = self.view().with("result", result.clone());
@@ -384,7 +390,7 @@ impl<'a> At<'a> {
             }
             Class::Pure | Class::Read => why.to_owned(),
         };
-        self.fault(&Fault::new("misfit", message), How::Failed)
+        self.fault(&Fault::new(Code::Misfit, message), How::Failed)
     }
 
     fn then(
@@ -430,21 +436,16 @@ impl<'a> At<'a> {
             || self
                 .tool
                 .is_some_and(|t| matches!(t.source, Source::Wait(_) | Source::Ask(_)));
-        match &*fault.code {
-            "refused" | "rejected" | "in_doubt" => How::Refused,
-            "expired" => How::Expired,
-            "timeout" if waits => How::Expired,
-            "cancelled" => How::Cancelled,
-            "limit" => How::Limit,
-            "done_before" => How::DoneBefore,
-            "not_in_this_branch" => How::NotInThisBranch,
-            _ => How::Failed,
+        match Code::named(&fault.code) {
+            Some(Code::Timeout) if waits => How::Expired,
+            Some(code) => code.how(),
+            None => How::Failed,
         }
     }
 
     fn fault(&self, fault: &Fault, how: How) -> Mapped {
         if how == How::Expired
-            && fault.code == "timeout"
+            && Code::named(&fault.code) == Some(Code::Timeout)
             && let Some((template, answers)) = self.instead()
         {
             return match template.value(&self.view()) {
@@ -530,20 +531,22 @@ pub(crate) fn handles(tool: &ToolDef, code: &str) -> bool {
 /// Returns the entry of `on_error` that fits best: `http_404`, `http_4xx`, `failed`, `*`. An effect that was done elsewhere, an
 /// empty result and a call that is not in this branch are no failures: only entries with their own codes match.
 fn entry<'a>(tool: &'a ToolDef, code: &str) -> Option<&'a OnError> {
-    let class = code
-        .strip_prefix("http_")
-        .filter(|status| status.len() == 3)
-        .map(|status| format!("http_{}xx", &status[..1]));
-    let failed = class.is_some()
-        || matches!(code, "failed" | "timeout" | "misfit" | "cancelled")
-        || code.starts_with("ended_");
+    let class = codes::http_class(code);
+    let caught = match Code::named(code) {
+        Some(code) => code.caught(),
+        None if class.is_some() => Caught::Failed,
+        None => Caught::Any,
+    };
     let by_name = tool.on_error.get(code);
     by_name
         .or_else(|| tool.on_error.get(&class?))
-        .or_else(|| tool.on_error.get("failed").filter(|_| failed))
         .or_else(|| {
-            let any = !matches!(code, "done_before" | "empty" | "not_in_this_branch");
-            tool.on_error.get("*").filter(|_| any)
+            let failed = tool.on_error.get(Code::Failed.text());
+            failed.filter(|_| caught == Caught::Failed)
+        })
+        .or_else(|| {
+            let any = tool.on_error.get("*");
+            any.filter(|_| caught != Caught::Nothing)
         })
 }
 
@@ -551,13 +554,14 @@ fn rendered(template: Option<&Template>, view: &View<'_>) -> Result<Option<Strin
     template.map(|t| t.render(view)).transpose()
 }
 
-fn plain_fault(how: How, code: &str, message: &str) -> Mapped {
+fn plain_fault(how: How, code: impl AsRef<str>, message: &str) -> Mapped {
+    let code = code.as_ref();
     Mapped::plain(how, Some(code), sentence(code, message))
 }
 
 fn sentence(code: &str, message: &str) -> String {
     match (code, message) {
-        ("done_before", message) => message.to_owned(),
+        (code, message) if code == Code::DoneBefore.text() => message.to_owned(),
         (code, "") => code.to_owned(),
         (code, message) => format!("{code}: {message}"),
     }
@@ -591,7 +595,7 @@ fn write_of(
 ) -> Result<NewWrite, Fault> {
     let value = data
         .eval(view)
-        .map_err(|e| Fault::new("misfit", format!("set {name}: {e}")))?;
+        .map_err(|e| Fault::new(Code::Misfit, format!("set {name}: {e}")))?;
     write(cx, snapshot, writer, name, value)
 }
 
@@ -603,7 +607,7 @@ pub(crate) fn write(
     name: &Name,
     value: Json,
 ) -> Result<NewWrite, Fault> {
-    let bad = |why: String| Fault::new("misfit", why);
+    let bad = |why: String| Fault::new(Code::Misfit, why);
     let Some(ty) = target(cx, snapshot, writer, name) else {
         return Err(bad(format!("no state `{name}` is declared here")));
     };

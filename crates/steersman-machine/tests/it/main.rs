@@ -6,6 +6,7 @@ mod branches;
 mod calls;
 mod cases;
 mod codec;
+mod codes;
 mod context;
 mod expression;
 mod judges;

@@ -6,7 +6,7 @@ use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Body, Digest, Id, Line};
 use steersman_machine::stored::outcome::Outcome;
-use steersman_machine::tick::effect::{Cancelled, Offered, Opened, Said, Start};
+use steersman_machine::tick::effect::{Cancelled, OfferKind, Offered, Opened, Said, Start};
 use steersman_machine::tick::table::{Event, judge, rule};
 
 const PHASES: [Phase; 4] = [
@@ -66,6 +66,13 @@ fn every_event_is_offered_or_comes_about_within_a_tick() {
         let times = offered.iter().filter(|e| **e == event).count();
         assert_eq!(times, usize::from(!within), "{event:?}");
     }
+}
+
+/// The offers below are in the order of their kinds, each of another kind.
+#[test]
+fn offers_have_one_order() {
+    let kinds: Vec<OfferKind> = offers().iter().map(Offered::kind).collect();
+    assert!(kinds.is_sorted_by(|a, b| a < b), "{kinds:?}");
 }
 
 /// One offer of each kind, in the order in which a tick takes them. Another kind does not compile in `judge`; that it

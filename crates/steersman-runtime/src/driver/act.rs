@@ -13,6 +13,7 @@ use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
 use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::codes::{Code, FailureCode};
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
@@ -572,7 +573,7 @@ impl Driver {
                     }
                 };
                 draft.note(Self::released(effect, why, how, &by));
-                self.answer_fault(effect, "refused", &refusal.text);
+                self.answer_fault(effect, Code::Refused, &refusal.text);
                 Ok(())
             }
         }
@@ -607,7 +608,7 @@ impl Driver {
                 let (code, text) = match self.held_about(effect, why) {
                     Some(equal) => self.instead_of(equal, Some(&said))?,
                     None => (
-                        "in_doubt",
+                        Code::InDoubt,
                         format!(
                             "it is not done again ({said}): the same call may have happened before"
                         ),
@@ -616,7 +617,7 @@ impl Driver {
                 Raw::NotPerformed(Fault::new(code, text))
             }
             Why::Budget => {
-                self.fail(effect, "limit", &said);
+                self.fail(effect, FailureCode::Limit, &said);
                 if let Some(offer) = self.last_offer(effect) {
                     offer.notes.push(released);
                     offer.message = Some(message.clone());
@@ -629,7 +630,7 @@ impl Driver {
                     Some(equal) => format!("{said}. {}", self.what_came(equal)?),
                     None => said,
                 };
-                Raw::NotPerformed(Fault::new("rejected", said))
+                Raw::NotPerformed(Fault::new(Code::Rejected, said))
             }
         };
         self.offer_raw(effect, raw, vec![released], Some(message), Some(by.clone()));
@@ -688,7 +689,7 @@ impl Driver {
                 self.write(draft).await?;
             }
             Resolution::Fail => {
-                let raw = Raw::Unknown(Fault::new("in_doubt", "nobody knows"));
+                let raw = Raw::Unknown(Fault::new(Code::InDoubt, "nobody knows"));
                 self.offer_raw(effect, raw, vec![released], Some(message), Some(by.clone()));
             }
         }

@@ -10,6 +10,7 @@ use futures::FutureExt;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use steersman_machine::stored::codes::{Code, FailureCode, PlaceState};
 use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::stored::outcome::{Answer, Failure, Retry};
@@ -91,11 +92,8 @@ pub(crate) fn call_model(
 ) {
     let (effect, attempt) = (call.effect, call.attempt);
     let panicked = move |text: &str| {
-        let failure = Failure {
-            code: "failed".to_owned(),
-            message: format!("the model's adapter panicked: {text}"),
-            retry: Retry::Never,
-        };
+        let message = format!("the model's adapter panicked: {text}");
+        let failure = Failure::new(FailureCode::Failed, message);
         FromTask::Model(effect, attempt, Err(failure))
     };
     spawn(to.clone(), panicked, async move {
@@ -161,7 +159,7 @@ fn refused(why: Refused) -> Failure {
     let seconds = |millis: u64| millis.div_ceil(1_000);
     let (code, message, millis) = match why {
         Refused::Long(millis) => (
-            LIMITED,
+            FailureCode::Limited,
             format!(
                 "its rate, or what its server says is left, lets it through in {} s",
                 seconds(millis)
@@ -169,7 +167,7 @@ fn refused(why: Refused) -> Failure {
             millis,
         ),
         Refused::Open(millis) => (
-            CIRCUIT_OPEN,
+            FailureCode::CircuitOpen,
             format!(
                 "the calls before it did not get through, so its server is left alone for {} s more",
                 seconds(millis)
@@ -178,16 +176,10 @@ fn refused(why: Refused) -> Failure {
         ),
     };
     Failure {
-        code: code.to_owned(),
-        message,
         retry: Retry::After(millis),
+        ..Failure::new(code, message)
     }
 }
-
-/// Code of a call that would wait long for its turn; it was not made, and is no failed attempt.
-pub(crate) const LIMITED: &str = "limited";
-/// Code of a call that was not made because the calls before it did not get through.
-pub(crate) const CIRCUIT_OPEN: &str = "circuit_open";
 
 /// Translates the end of a call into a report for the limiter of its place; `None` if it says nothing about the place.
 fn as_its_place_sees(result: &Result<Answer, Failure>) -> Option<Ended> {
@@ -198,21 +190,12 @@ fn as_its_place_sees(result: &Result<Answer, Failure>) -> Option<Ended> {
         }
         Err(failure) => failure,
     };
-    Some(match (&*failure.code, failure.retry) {
-        ("rate_limited", Retry::After(millis)) => Ended::Pause(millis),
-        (
-            "unreachable"
-            | "tls"
-            | "timeout"
-            | "disconnected"
-            | "truncated"
-            | "provider_error"
-            | "provider_overloaded",
-            _,
-        ) => Ended::Failed,
-        ("cancelled" | "failed" | "script_missing" | "script_broken", _) => return None,
-        _ => Ended::Answered(Some(0)),
-    })
+    match (failure.place(), failure.retry) {
+        (PlaceState::Busy, Retry::After(millis)) => Some(Ended::Pause(millis)),
+        (PlaceState::Down | PlaceState::Broken, _) => Some(Ended::Failed),
+        (PlaceState::Busy | PlaceState::Answers, _) => Some(Ended::Answered(Some(0))),
+        (PlaceState::Unknown, _) => None,
+    }
 }
 
 /// Runs a tool once, for at most `timeout` milliseconds. A panic passes through to [`spawn`], which runs this.
@@ -225,8 +208,8 @@ pub(crate) async fn run_tool(
     hear: Hear,
 ) -> Raw {
     let Some(toolset) = toolset else {
-        return Raw::NotPerformed(fault(
-            "failed",
+        return Raw::NotPerformed(Fault::new(
+            Code::Failed,
             format!("nothing here runs the tool `{}`", run.work.tool),
         ));
     };
@@ -236,8 +219,8 @@ pub(crate) async fn run_tool(
     let late = tokio::select! {
         biased;
         raw = &mut running => return raw,
-        () = clock.sleep(timeout), if toolset.is_timed() => "timeout",
-        () = cancel.cancelled() => "cancelled",
+        () = clock.sleep(timeout), if toolset.is_timed() => Code::Timeout,
+        () = cancel.cancelled() => Code::Cancelled,
     };
     // A cancelled tool may still report its outcome: a known outcome is worth a short wait.
     cancel.cancel();
@@ -246,19 +229,19 @@ pub(crate) async fn run_tool(
         raw = &mut running => told_why(raw, late, timeout),
         () = clock.sleep(GRACE) => {
             let message = match late {
-                "timeout" => format!("no answer within {timeout} ms"),
+                Code::Timeout => format!("no answer within {timeout} ms"),
                 _ => "it was cut".to_owned(),
             };
-            unknown(class, fault(late, message))
+            unknown(class, Fault::new(late, message))
         }
     }
 }
 
 /// Replaces the code `cancelled` by `timeout` if time was up: the tool only knows that it was cancelled.
-fn told_why(raw: Raw, late: &str, timeout: u64) -> Raw {
-    let why = |told: Fault| match told.code.as_str() {
-        "cancelled" if late == "timeout" => Fault {
-            code: late.to_owned(),
+fn told_why(raw: Raw, late: Code, timeout: u64) -> Raw {
+    let why = |told: Fault| match Code::named(&told.code) {
+        Some(Code::Cancelled) if late == Code::Timeout => Fault {
+            code: late.text().to_owned(),
             message: format!("no answer within {timeout} ms"),
             ..told
         },
@@ -270,7 +253,7 @@ fn told_why(raw: Raw, late: &str, timeout: u64) -> Raw {
 /// Outcome of an attempt that panicked, for a tool of this class.
 pub(crate) fn panicked(class: Class, text: &str) -> Raw {
     let message = format!("the tool panicked: {text}");
-    unknown(class, fault("failed", message))
+    unknown(class, Fault::new(Code::Failed, message))
 }
 
 /// A panic or a cancelled attempt proves nothing about the world, so the outcome is unknown. A `pure` tool changes and reads
@@ -279,15 +262,6 @@ fn unknown(class: Class, fault: Fault) -> Raw {
     match class {
         Class::Pure => Raw::NotPerformed(fault),
         Class::Read | Class::Idempotent | Class::Unsafe => Raw::Unknown(fault),
-    }
-}
-
-pub(crate) fn fault(code: &str, message: impl Into<String>) -> Fault {
-    Fault {
-        code: code.to_owned(),
-        message: message.into(),
-        status: None,
-        again: None,
     }
 }
 
@@ -400,9 +374,5 @@ async fn silence(relay: &Relay, timeouts: Timeouts, clock: &dyn Clock) -> Failur
         message = idle => message,
         () = clock.sleep(timeouts.total) => format!("no answer within {} ms", timeouts.total),
     };
-    Failure {
-        code: "timeout".to_owned(),
-        message,
-        retry: Retry::Policy,
-    }
+    Failure::new(FailureCode::Timeout, message)
 }

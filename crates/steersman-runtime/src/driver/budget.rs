@@ -17,6 +17,7 @@ use steersman_machine::context;
 use steersman_machine::context::Request;
 use steersman_machine::network::{Limit, OnLimit};
 use steersman_machine::search::Why as Stops;
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::Period;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Usage, Why};
 use steersman_machine::stored::ids::{Digest, Id, Line};
@@ -47,28 +48,9 @@ pub(super) fn abandon_spend(draft: &mut Draft, out: &mut Out) {
     });
 }
 
-/// Codes of failures where the model was never asked: no connection, or refused before any work.
-const UNASKED: &[&str] = &[
-    "circuit_open",
-    "limited",
-    "unreachable",
-    "tls",
-    "rate_limited",
-    "provider_overloaded",
-    "provider_error",
-    "unauthorized",
-    "insufficient_quota",
-    "model_not_found",
-    "invalid_request",
-    "context_overflow",
-    "no_tools",
-    "not_supported",
-    "script_missing",
-];
-
 /// Returns true if a failed call may have cost something.
 pub(super) fn may_be_paid(failure: &Failure, out: &Out) -> bool {
-    out.came > 0 || !UNASKED.contains(&&*failure.code)
+    out.came > 0 || failure.was_asked()
 }
 
 /// Cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report nothing would
@@ -475,7 +457,7 @@ impl Driver {
                 self.write(draft).await?;
             }
             OnLimit::Answer | OnLimit::Fail | OnLimit::Finish => {
-                self.fail(id, "limit", &sentence);
+                self.fail(id, FailureCode::Limit, &sentence);
             }
         }
         Ok(false)

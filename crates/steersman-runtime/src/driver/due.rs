@@ -5,6 +5,7 @@ use super::draft::Offer;
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
 use steersman_machine::network::OnTimeout;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{Release, Why};
 use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::outcome::Came;
@@ -122,7 +123,7 @@ impl Driver {
         match &out.wish.work {
             Work::Timer | Work::Event { .. } => self.wait_is_due(effect)?,
             // The definition names the answer that takes its place.
-            Work::Ask { .. } => self.answer_fault(effect, "timeout", "no answer came in time"),
+            Work::Ask { .. } => self.answer_fault(effect, Code::Timeout, "no answer came in time"),
             Work::Model
             | Work::Tool(_)
             | Work::Simulate(_)
@@ -177,7 +178,7 @@ impl Driver {
             }
             OnTimeout::Reject => {
                 let released = Self::released(effect, why, Release::Expired, "timeout");
-                let fault = Fault::new("expired", "nobody decided in time");
+                let fault = Fault::new(Code::Expired, "nobody decided in time");
                 self.answer_raw(effect, Raw::NotPerformed(fault), vec![released]);
                 Ok(())
             }

@@ -24,6 +24,7 @@ use steersman_machine::search;
 use steersman_machine::search::{Cost, Next, Run, Stop, Why};
 use steersman_machine::snapshot::{Phase, Snapshot};
 use steersman_machine::stored::codec::Hash;
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::{LedgerEntry, Searching, Want};
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
 use steersman_machine::tick::effect::{Offered, Opened, Wish, Work};
@@ -391,7 +392,7 @@ impl Driver {
         if tries.is_some() {
             self.state(call, OutState::Stands);
         } else {
-            self.fail(call, "limit", used);
+            self.fail(call, FailureCode::Limit, used);
         }
         true
     }

@@ -5,6 +5,7 @@ use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
 use crate::engine::EngineError;
 use crate::ledger::{Beginning, Equal, Record, Stands, Verdict};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
@@ -73,7 +74,7 @@ impl Driver {
             }
             Verdict::Doubted(equal) => {
                 let message = format!("{} It is not started while that is open.", equal.said());
-                self.answer_fault(id, "in_doubt", &message);
+                self.answer_fault(id, Code::InDoubt, &message);
             }
             Verdict::Repeats(equal) if self.engine.0.options.user_reachable => {
                 let ask = format!("{} Do it again?", equal.told());
@@ -129,10 +130,10 @@ impl Driver {
         &self,
         equal: Equal,
         why: Option<&str>,
-    ) -> Result<(&'static str, String), EngineError> {
+    ) -> Result<(Code, String), EngineError> {
         let code = match equal.stands {
-            Stands::Done => "done_before",
-            Stands::Runs | Stands::InDoubt | Stands::GivenUp => "in_doubt",
+            Stands::Done => Code::DoneBefore,
+            Stands::Runs | Stands::InDoubt | Stands::GivenUp => Code::InDoubt,
         };
         let why = why.map_or_else(String::new, |why| format!(" ({why})"));
         let text = format!("It is not done again{why}. {}", self.what_came(equal)?);

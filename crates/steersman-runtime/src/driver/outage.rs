@@ -17,13 +17,11 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 use steersman_machine::context::Request;
-use steersman_machine::network::{ANYBODY, ModelRetry};
+use steersman_machine::network::{ANYBODY, ModelRetry, SCRIPTED};
+use steersman_machine::stored::codes::{FailureCode, PlaceState};
 use steersman_machine::stored::commit::{LedgerEntry, LogLine, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name, Time};
 use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
-
-/// Code of a call whose place did not answer within its waiting time.
-pub(super) const CODE: &str = "outage";
 
 /// Calls whose places do not answer, or did not answer a moment ago.
 #[derive(Default)]
@@ -95,11 +93,10 @@ fn is_outage(failure: &Failure, held: bool) -> bool {
         Retry::After(asked) => asked <= retry::LONGEST,
     };
     mended
-        && match &*failure.code {
-            "unreachable" | "provider_overloaded" | super::attempt::CIRCUIT_OPEN => true,
-            // On its own, such a failure may be due to this request.
-            "tls" | "timeout" | "disconnected" | "truncated" | "provider_error" => held,
-            _ => false,
+        && match failure.place() {
+            PlaceState::Down => true,
+            PlaceState::Broken => held,
+            PlaceState::Busy | PlaceState::Answers | PlaceState::Unknown => false,
         }
 }
 
@@ -127,7 +124,7 @@ impl Driver {
         if !is_outage(failure, self.is_out(id)) {
             return false;
         }
-        let bound = self.bound_of(id).filter(|b| &*b.provider != "scripted");
+        let bound = self.bound_of(id).filter(|b| *b.provider != *SCRIPTED);
         let models = &self.network().models;
         let Some(place) = bound.map(|bound| bound.place(models.get(&bound.name))) else {
             return false;
@@ -341,11 +338,7 @@ impl Driver {
             span(waited),
             said.as_deref().unwrap_or(&place),
         );
-        let failure = Failure {
-            code: CODE.to_owned(),
-            message,
-            retry: Retry::Never,
-        };
+        let failure = Failure::new(FailureCode::Outage, message);
         self.outages.0.remove(&id);
         let note = Self::released(id, Why::Outage, Release::Expired, "timeout");
         self.answer_outcome(id, Outcome::Failed(failure), vec![note]);

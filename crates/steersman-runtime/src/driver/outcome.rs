@@ -1,6 +1,6 @@
 //! Ends of attempts: the outcome is offered, the attempt is tried again, or the effect is in doubt.
 
-use super::attempt::{self, FromTask};
+use super::attempt::FromTask;
 use super::draft::{Draft, Note};
 use super::{AtWork, Driver, OutState};
 use crate::engine::EngineError;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use steersman_machine::context;
 use steersman_machine::context::RENDER_VERSION;
 use steersman_machine::network::{ModelAgent, Offer as Offers};
+use steersman_machine::stored::codes::{Code, FailureCode};
 use steersman_machine::stored::commit::{Kind, LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
@@ -176,7 +177,10 @@ impl Driver {
         // The model may charge for a call even if the answer was lost: the known part counts.
         let mut draft = self.draft(branch);
         let mut out = self.outs.remove(&effect).expect("looked at a moment ago");
-        let made = ![attempt::LIMITED, attempt::CIRCUIT_OPEN].contains(&&*failure.code);
+        let made = !matches!(
+            failure.known(),
+            Some(FailureCode::Limited | FailureCode::CircuitOpen)
+        );
         let lost = if super::budget::may_be_paid(&failure, &out) {
             Some(super::budget::lost(&out))
         } else {
@@ -185,7 +189,7 @@ impl Driver {
         };
         let lost = lost.map(|lost| Note::Spend(effect, lost.tokens, lost.micros));
         out.reserved = Amount::default();
-        if failure.code == attempt::LIMITED {
+        if failure.known() == Some(FailureCode::Limited) {
             // The call was not made: this is no failed attempt.
             out.tried += 1;
         }
@@ -194,13 +198,13 @@ impl Driver {
         self.withdraw(effect, attempt);
         let times = self.model_retry(effect, true).times;
         let next = retry::next(failure.retry, tries, times, self.values.seed, effect, now);
-        let is_open = failure.code == attempt::CIRCUIT_OPEN;
+        let is_open = failure.known() == Some(FailureCode::CircuitOpen);
         let waits_long = matches!(next, Next::GiveUp | Next::At(_));
         // A call that is held tries each of its models once, and then waits again.
         let is_tried = waits_long || is_open || self.is_out(effect);
         let nobody = is_tried && self.notes_outage(effect, &failure);
         let gives_up = waits_long || is_open || nobody;
-        if gives_up && retry::may_fall_back(&failure) && self.falls_back(effect) {
+        if gives_up && failure.may_fall_back() && self.falls_back(effect) {
             if let Some(lost) = lost {
                 draft.note(lost);
             }
@@ -209,7 +213,7 @@ impl Driver {
             return self.write(draft).await;
         }
         // A request that is wrong by itself stays wrong when the place answers.
-        let is_last = nobody || (next == Next::GiveUp && retry::may_fall_back(&failure));
+        let is_last = nobody || (next == Next::GiveUp && failure.may_fall_back());
         if is_last && self.waits_for_place(effect, lost.clone()).await? {
             return Ok(());
         }
@@ -384,7 +388,7 @@ impl Driver {
             by: by.into(),
             text: None,
         };
-        let raw = Raw::Unknown(Fault::new("in_doubt", reason));
+        let raw = Raw::Unknown(Fault::new(Code::InDoubt, reason));
         self.answer_raw(effect, raw, vec![released]);
     }
 

@@ -19,6 +19,7 @@ use crate::toolset::ToolRun;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::network::{OnDoubt, ProbeElse};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, Probing, Release, Why};
 use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
@@ -186,7 +187,7 @@ impl Driver {
                 (Err(fault), _) => Raw::NotPerformed(fault),
                 (Ok(_), Some(Err(_))) => {
                     let why = "its rate lets the probe through too late";
-                    Raw::NotPerformed(Fault::new("failed", why))
+                    Raw::NotPerformed(Fault::new(Code::Failed, why))
                 }
                 (Ok((run, timeout)), _) => {
                     let cancel = CancellationToken::new();
@@ -201,14 +202,14 @@ impl Driver {
     fn probe_run(&self, effect: Id, of: Id, attempt: u32) -> Result<(ToolRun, u64), Fault> {
         let (tool, probe, args, _, _) = self
             .declared(of)
-            .ok_or_else(|| Fault::new("failed", "there is no such probe"))?;
+            .ok_or_else(|| Fault::new(Code::Failed, "there is no such probe"))?;
         let def = self
             .tool_def(&probe)
-            .ok_or_else(|| Fault::new("failed", "there is no such probe"))?;
+            .ok_or_else(|| Fault::new(Code::Failed, "there is no such probe"))?;
         let (timeout, class) = (def.timeout, def.effect);
         let scope = self.scope(of, serde_json::from_str(&tool.args).ok());
         let args = super::outcome::rendered(&args, &*scope)
-            .map_err(|e| Fault::new("failed", e.to_string()))?;
+            .map_err(|e| Fault::new(Code::Failed, e.to_string()))?;
         let args = Json::Object(args);
         let run = ToolRun {
             network: self.network().clone(),

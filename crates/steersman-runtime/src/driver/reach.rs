@@ -15,6 +15,7 @@ use crate::toolset::ToolRun;
 use serde_json::json;
 use std::slice;
 use std::sync::Arc;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, Reaching};
 use steersman_machine::stored::ids::{Bodies as _, Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
@@ -212,7 +213,7 @@ impl Driver {
             };
             let raw = if let Some(Err(_)) = turn {
                 let why = "its rate lets it through too late";
-                Raw::NotPerformed(Fault::new("failed", why))
+                Raw::NotPerformed(Fault::new(Code::Failed, why))
             } else {
                 let cancel = CancellationToken::new();
                 attempt::run_tool(toolset, run, timeout, clock, cancel, Arc::new(drop)).await

@@ -15,6 +15,7 @@ use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codec;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LogLine, Push, Release, Why};
 use steersman_machine::stored::ids::{Body, Id, Line, Name};
 use steersman_machine::stored::interaction::{Artifact, CallResult, How, Interaction};
@@ -268,7 +269,7 @@ impl Driver {
         let left = !self.outs.contains_key(&effect);
         let ran = left.then_some((tool, &[][..]));
         let mapped = self.mapped_in(&snapshot, effect, given, ran)?;
-        if mapped.code.as_deref() != Some("misfit") {
+        if mapped.code.as_deref() != Some(Code::Misfit.text()) {
             return Ok(None);
         }
         let why = mapped.shown.unwrap_or_default();

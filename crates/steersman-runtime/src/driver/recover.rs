@@ -8,6 +8,7 @@ use crate::ledger::{Progress, Record};
 use crate::load::Since;
 use std::collections::HashMap;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{Binding, LedgerEntry, Why};
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
 use steersman_machine::stored::interaction::Class;
@@ -237,7 +238,7 @@ impl Driver {
                     self.answer_outcome(effect, outcome, Vec::new());
                 } else {
                     let fault =
-                        steersman_machine::view::mapping::Fault::new("in_doubt", "nobody knows");
+                        steersman_machine::view::mapping::Fault::new(Code::InDoubt, "nobody knows");
                     let raw = steersman_machine::view::mapping::Raw::Unknown(fault);
                     self.answer_raw(effect, raw, Vec::new());
                 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::interaction::{Cause, End, Interaction};
 use steersman_machine::tick::floor;
@@ -235,11 +236,11 @@ fn rested(agent: Id, last: steersman_machine::stored::ids::Line, history: &dyn H
             task: end == End::Task,
         },
         Cause::Limit => Settled::Limit {
-            code: code("limit"),
+            code: code(Code::Limit.text()),
             text,
         },
         Cause::Failed => Settled::Failed {
-            code: code("failed"),
+            code: code(Code::Failed.text()),
             message: words(),
         },
         Cause::Deadlock => Settled::Failed {

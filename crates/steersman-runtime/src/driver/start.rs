@@ -14,11 +14,13 @@ use crate::toolset::ToolRun;
 use std::sync::Arc;
 use steersman_machine::context;
 use steersman_machine::context::Request;
+use steersman_machine::network::SCRIPTED;
 use steersman_machine::questions::Purpose;
+use steersman_machine::stored::codes::{Code, FailureCode};
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::interaction::How;
-use steersman_machine::stored::outcome::{Failure, Mapped, Outcome, Retry};
+use steersman_machine::stored::outcome::{Failure, Mapped, Outcome};
 use steersman_machine::tick::effect::{Offered, ToolWork, Work};
 use steersman_machine::values::expression::Scope;
 use steersman_machine::view::mapping;
@@ -75,7 +77,7 @@ impl Driver {
             Work::Send { to, name, message } => self.send(id, to, &name, &message).await,
             Work::Custom { name, .. } => {
                 let message = format!("no handler `{name}` is registered in this program");
-                self.fail(id, "failed", &message);
+                self.fail(id, FailureCode::Failed, &message);
                 Ok(())
             }
             Work::Ask { .. } | Work::Event { .. } | Work::Timer => Ok(()),
@@ -83,12 +85,8 @@ impl Driver {
     }
 
     /// Fails a model or router call for good.
-    pub(super) fn fail(&mut self, id: Id, code: &str, message: &str) {
-        let failure = Failure {
-            code: code.to_owned(),
-            message: message.to_owned(),
-            retry: Retry::Never,
-        };
+    pub(super) fn fail(&mut self, id: Id, code: FailureCode, message: &str) {
+        let failure = Failure::new(code, message);
         self.answer_outcome(id, Outcome::Failed(failure), Vec::new());
     }
 
@@ -118,7 +116,7 @@ impl Driver {
         let request = match self.render(branch, agent)? {
             Ok(request) => request,
             Err(error) => {
-                self.fail(id, "expression", &error.to_string());
+                self.fail(id, FailureCode::Expression, &error.to_string());
                 return Ok(());
             }
         };
@@ -136,7 +134,7 @@ impl Driver {
         let (request, bound, model) = match self.choose_model(id, request) {
             Ok(found) => found,
             Err(message) => {
-                self.fail(id, "no_model", &message);
+                self.fail(id, FailureCode::NoModel, &message);
                 return Ok(());
             }
         };
@@ -164,7 +162,7 @@ impl Driver {
         let transport = match self.model_transport(branch, agent, &request.model, &bound) {
             Ok(transport) => transport,
             Err(message) => {
-                self.fail(id, "no_model", &message);
+                self.fail(id, FailureCode::NoModel, &message);
                 return Ok(());
             }
         };
@@ -301,7 +299,7 @@ impl Driver {
             part(&transport.key),
         ];
         let limiters = &self.engine.0.options.limiters;
-        let limiter = if &*bound.provider == "scripted" {
+        let limiter = if *bound.provider == *SCRIPTED {
             // A scripted model calls no server: its sessions share only the rate of the definition.
             limiters.of(&["scripted", &self.network().name])
         } else {
@@ -313,7 +311,7 @@ impl Driver {
             model: bound.label(),
             rate: def.and_then(|def| def.rate),
             tokens: super::budget::expected(request, super::budget::sent(request)),
-            unbroken: &*bound.provider == "scripted",
+            unbroken: *bound.provider == *SCRIPTED,
         };
         (limiter, ask)
     }
@@ -384,7 +382,7 @@ impl Driver {
     fn start_tool(&mut self, id: Id, tool: &ToolWork) {
         let Some(def) = self.tool_def(&tool.tool) else {
             let message = format!("the tool `{}` is not declared", tool.tool);
-            self.answer_fault(id, "failed", &message);
+            self.answer_fault(id, Code::Failed, &message);
             return;
         };
         if super::wish::only_writes(def) {
@@ -455,7 +453,7 @@ impl Driver {
     fn locked_input(&self, id: Id) -> Option<Fault> {
         self.outs[&id].inputs.iter().find_map(|(name, sealed)| {
             let error = self.engine.sealer().open_text(sealed).err()?;
-            Some(Fault::new("sealed", format!("`args.{name}`: {error}")))
+            Some(Fault::new(Code::Sealed, format!("`args.{name}`: {error}")))
         })
     }
 
@@ -530,7 +528,7 @@ impl Driver {
         message: &str,
     ) -> Result<(), EngineError> {
         let Some(to) = to else {
-            let fault = Fault::new("failed", format!("no `{name}` was started yet"));
+            let fault = Fault::new(Code::Failed, format!("no `{name}` was started yet"));
             self.answer_raw(id, Raw::NotPerformed(fault), Vec::new());
             return Ok(());
         };
@@ -549,7 +547,7 @@ impl Driver {
             Ok(_) => Raw::Done("sent".into()),
             // The agent may send it again.
             Err(EngineError::Store(full @ StoreError::Full { .. })) => {
-                Raw::NotPerformed(Fault::new("failed", full.to_string()))
+                Raw::NotPerformed(Fault::new(Code::Failed, full.to_string()))
             }
             Err(error) => return Err(error),
         };

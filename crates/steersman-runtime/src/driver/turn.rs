@@ -13,12 +13,12 @@ use steersman_machine::snapshot::checkpoint;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::bounds::MAX_LINE;
 use steersman_machine::stored::codec;
-use steersman_machine::stored::codes::MISFIT;
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Release, Why};
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::How;
-use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
-use steersman_machine::tick::effect::{Offered, Step, Until};
+use steersman_machine::stored::outcome::{Failure, Outcome};
+use steersman_machine::tick::effect::{OfferKind, Offered, Step, Until};
 use steersman_machine::tick::tick;
 
 impl Driver {
@@ -44,7 +44,7 @@ impl Driver {
             self.write(draft).await?;
         }
         // Outcomes of effects that are open no more were taken out above: a branch takes no outcome twice.
-        offers.sort_by_key(|offer| offer.what.rank());
+        offers.sort_by_key(|offer| offer.what.kind());
         let mut offered = self.in_machine_terms(id, &offers)?;
         for offered in &mut offered {
             if let Offered::Outcome {
@@ -97,11 +97,7 @@ impl Driver {
             let why = format!("what comes of it takes {size} bytes, a line has {MAX_LINE}");
             match &mut offered[..] {
                 [Offered::Outcome { outcome, .. }] if !matches!(outcome, Outcome::Failed(_)) => {
-                    *outcome = Outcome::Failed(Failure {
-                        code: MISFIT.to_owned(),
-                        message: why,
-                        retry: Retry::Never,
-                    });
+                    *outcome = Outcome::Failed(Failure::new(FailureCode::Misfit, why));
                 }
                 _ if offers.iter().all(|offer| offer.message.is_some()) => return Ok(Err(why)),
                 _ => {
@@ -578,26 +574,13 @@ impl What {
         }
     }
 
-    /// The order in which a tick takes offers.
-    fn rank(&self) -> u8 {
+    /// The kind of the offer that this becomes.
+    fn kind(&self) -> OfferKind {
         match self {
-            Self::Raw { .. } => 3,
-            Self::Interrupt(_) => 9,
-            Self::Cancel(..) => 10,
-            Self::Offer(offered) => match &**offered {
-                Offered::Start(_) => 0,
-                Offered::Opened(_) => 1,
-                Offered::Adopt { .. } | Offered::NotAdopted { .. } => 2,
-                Offered::Outcome { .. } => 3,
-                Offered::Edited { .. } => 4,
-                Offered::Clock => 5,
-                Offered::Ended { .. } => 6,
-                Offered::Join { .. } => 7,
-                Offered::Edit { .. } => 8,
-                Offered::Interrupt { .. } => 9,
-                Offered::Cancel { .. } => 10,
-                Offered::Message(_) => 11,
-            },
+            Self::Raw { .. } => OfferKind::Outcome,
+            Self::Interrupt(_) => OfferKind::Interrupt,
+            Self::Cancel(..) => OfferKind::Cancel,
+            Self::Offer(offered) => offered.kind(),
         }
     }
 }

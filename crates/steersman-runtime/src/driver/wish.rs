@@ -14,6 +14,7 @@ use crate::store::WaitChange;
 use crate::toolset::ToolRun;
 use std::sync::Arc;
 use steersman_machine::network::{Source, ToolDef};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name};
 use steersman_machine::stored::interaction::Class;
@@ -454,7 +455,7 @@ impl Driver {
     }
 
     /// Answers a call that was not run with a fault.
-    pub(super) fn answer_fault(&mut self, id: Id, code: &str, message: &str) {
+    pub(super) fn answer_fault(&mut self, id: Id, code: Code, message: &str) {
         self.answer_raw(id, Raw::NotPerformed(Fault::new(code, message)), Vec::new());
     }
 

@@ -11,9 +11,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman_definition::test;
 use steersman_machine::context::{Content, Request};
-use steersman_machine::network::{AgentDef, ModelDef, Network, Provider};
+use steersman_machine::network::{AgentDef, ModelDef, Network, Provider, SCRIPTED};
 use steersman_machine::questions::judgement;
 use steersman_machine::search::{draw, pick};
+use steersman_machine::stored::codes::FailureCode;
 use steersman_machine::stored::commit::Usage;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
@@ -494,11 +495,7 @@ pub fn called(def: &ModelDef) -> Option<String> {
 }
 
 fn missing(message: String) -> Failure {
-    Failure {
-        code: "script_missing".to_owned(),
-        message,
-        retry: Retry::Never,
-    }
+    Failure::new(FailureCode::ScriptMissing, message)
 }
 
 impl Model for ScriptedModel {
@@ -537,7 +534,7 @@ impl Models for ScriptedModel {
                 .iter()
                 .map(|(name, def)| BoundModel {
                     name: name.clone(),
-                    provider: "scripted".into(),
+                    provider: SCRIPTED.into(),
                     model: called(def),
                     ..BoundModel::default()
                 })
@@ -586,11 +583,7 @@ fn render(text: &str, scope: &dyn Scope) -> Result<String, Failure> {
     if !text.contains("{{") && !text.contains("{%") {
         return Ok(text.to_owned());
     }
-    let broken = |message: String| Failure {
-        code: "script_broken".to_owned(),
-        message,
-        retry: Retry::Never,
-    };
+    let broken = |message: String| Failure::new(FailureCode::ScriptBroken, message);
     let template = Template::parse(text).map_err(|e| broken(format!("{text}: {}", e.message)))?;
     template
         .render(scope)

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::network::notes::{DOCUMENTS, FEW, Findings, MOST, Passage, TRANSCRIPT};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
@@ -89,13 +90,13 @@ impl Toolset for Search {
         Box::pin(async move {
             let Some(retrieval) = &self.engine.0.options.retrieval else {
                 let message = "this program searches nothing: its engine was made without `Options::retrieval`";
-                return Raw::NotPerformed(Fault::new("failed", message));
+                return Raw::NotPerformed(Fault::new(Code::Failed, message));
             };
             match self.findings(retrieval, run).await {
                 Ok(found) => Raw::Done(serde_json::to_value(found).expect("findings are JSON")),
                 Err(error) => Raw::NotPerformed(Fault {
                     again: matches!(error, SearchError::Store(_)).then_some(0),
-                    ..Fault::new("failed", error.to_string())
+                    ..Fault::new(Code::Failed, error.to_string())
                 }),
             }
         })

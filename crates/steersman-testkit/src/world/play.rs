@@ -7,6 +7,7 @@ use steersman_definition::test::{self, Gives, Script, ToolOutcome};
 use steersman_machine::network::Source;
 use steersman_machine::questions::Purpose;
 use steersman_machine::snapshot::{Agent, Snapshot};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, Usage};
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::stored::outcome::{Answer, Ask, Failure, Mapped, Outcome, Retry};
@@ -113,7 +114,7 @@ impl World {
                 let why = format!("no `{name}` was started yet");
                 self.gives(
                     effect,
-                    &Raw::NotPerformed(mapping::Fault::new("failed", why)),
+                    &Raw::NotPerformed(mapping::Fault::new(Code::Failed, why)),
                 )?;
                 return Ok(());
             }
@@ -227,7 +228,9 @@ impl World {
                 Gives::Error { code, message } => {
                     Raw::NotPerformed(mapping::Fault::new(code, message.clone()))
                 }
-                Gives::Unknown => Raw::Unknown(mapping::Fault::new("timeout", "no answer came")),
+                Gives::Unknown => {
+                    Raw::Unknown(mapping::Fault::new(Code::Timeout, "no answer came"))
+                }
             };
             return Ok((outcome.after, raw));
         }

@@ -6,6 +6,7 @@ use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::stored::outcome::{Came, Outcome};
@@ -305,7 +306,7 @@ impl World {
             by: by.into(),
             body: None,
         });
-        let raw = Raw::NotPerformed(mapping::Fault::new("rejected", reason));
+        let raw = Raw::NotPerformed(mapping::Fault::new(Code::Rejected, reason));
         let mut mapped = mapping::map(&self.cx(), self.at(branch), owner, call, &raw);
         mapped.by = Some(by.to_owned());
         self.mapped(effect, mapped)
@@ -380,7 +381,7 @@ impl World {
             by: by.into(),
             body: None,
         });
-        let raw = Raw::Unknown(mapping::Fault::new("in_doubt", "nobody knows"));
+        let raw = Raw::Unknown(mapping::Fault::new(Code::InDoubt, "nobody knows"));
         let mapped = mapping::map(&self.cx(), self.at(branch), owner, call, &raw);
         self.mapped(effect, mapped)
     }
@@ -477,10 +478,13 @@ impl World {
                     Meets::Nothing => return fault(format!("{effect} is due and is no wait")),
                 }
             }
-            Held::Approval => Raw::NotPerformed(mapping::Fault::new("expired", "nobody decided")),
-            Held::Question | Held::Input(_) => {
-                Raw::NotPerformed(mapping::Fault::new("timeout", "nobody answered in time"))
+            Held::Approval => {
+                Raw::NotPerformed(mapping::Fault::new(Code::Expired, "nobody decided"))
             }
+            Held::Question | Held::Input(_) => Raw::NotPerformed(mapping::Fault::new(
+                Code::Timeout,
+                "nobody answered in time",
+            )),
             Held::Ready | Held::Doubt | Held::Told => {
                 return fault(format!("{effect} is due and waits for nothing"));
             }

@@ -1,6 +1,7 @@
 //! Describes extractions of state, and summaries.
 
 use super::Tone;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::interaction::{CallResult, Summary};
 use steersman_machine::view::rating;
@@ -31,7 +32,7 @@ pub(super) fn extracted(result: &CallResult, texts: &dyn Bodies) -> (String, Str
     let told = result.body.map(|body| texts.text(body).to_string());
     let told = told.unwrap_or_default();
     if !result.how.is_ok() {
-        let code = result.code.as_deref().unwrap_or("failed");
+        let code = result.code.as_deref().unwrap_or(Code::Failed.text());
         return (told, format!("not extracted: {code}"), Tone::Wrong);
     }
     let found = result.writes.iter().map(|write| {

@@ -1,7 +1,7 @@
 //! Describes drafts and judgements.
 
 use super::{Row, Story, Tone, row};
-use steersman_machine::stored::codes::{ACCEPT, REVISE, ROUNDS};
+use steersman_machine::stored::codes::{ACCEPT, Code, REVISE};
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::engine::Judged;
 use steersman_machine::stored::ids::Bodies;
@@ -47,8 +47,8 @@ pub(super) fn came(
 /// Describes why a draft was kept that was to be judged or revised.
 pub(super) fn stands(code: Option<&str>) -> String {
     match code {
-        Some(ROUNDS) | None => "last draft: rounds used up".to_owned(),
-        Some(limit) => format!("last draft: {limit} reached"),
+        Some(limit) if limit != Code::Rounds.text() => format!("last draft: {limit} reached"),
+        _ => "last draft: rounds used up".to_owned(),
     }
 }
 

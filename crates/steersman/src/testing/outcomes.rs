@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_definition::test::{Gives, ToolOutcome};
 use steersman_machine::network::manifest::{Listed, Listing};
 use steersman_machine::network::{Network, Source};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::rate::Rate;
@@ -263,16 +264,10 @@ impl Toolset for ToolOutcomes {
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
         Box::pin(async move {
             let tool = &run.work.tool;
-            let fault = |code: &str, message: String| Fault {
-                code: code.to_owned(),
-                message,
-                status: None,
-                again: None,
-            };
             let Some(outcome) = self.take(run) else {
                 self.miss(run);
-                return Raw::NotPerformed(fault(
-                    "failed",
+                return Raw::NotPerformed(Fault::new(
+                    Code::Failed,
                     format!("the test has no further outcome for `{tool}`"),
                 ));
             };
@@ -285,13 +280,13 @@ impl Toolset for ToolOutcomes {
                 };
                 drop(waits);
                 if cut {
-                    return Raw::Unknown(fault("cancelled", "it was cut off".into()));
+                    return Raw::Unknown(Fault::new(Code::Cancelled, "it was cut off"));
                 }
             }
             match outcome.gives {
                 Gives::Result(result) => Raw::Done(result),
-                Gives::Error { code, message } => Raw::NotPerformed(fault(&code, message)),
-                Gives::Unknown => Raw::Unknown(fault("timeout", "no answer came".into())),
+                Gives::Error { code, message } => Raw::NotPerformed(Fault::new(code, message)),
+                Gives::Unknown => Raw::Unknown(Fault::new(Code::Timeout, "no answer came")),
             }
         })
     }

@@ -2,7 +2,7 @@
 
 use super::routing;
 use crate::snapshot::{Snapshot, Stands};
-use crate::stored::codes::{MISFIT, REVISE, UNUSABLE};
+use crate::stored::codes::{Code, REVISE};
 use crate::stored::commit::Kind;
 use crate::stored::engine::{Extracted, Judged};
 use crate::stored::ids::{Id, Time};
@@ -15,7 +15,7 @@ impl Snapshot {
         if matches!(result.how, How::Cancelled | How::NotInThisBranch) {
             return;
         }
-        let answered = result.how.is_ok() || result.code.as_deref() == Some(MISFIT);
+        let answered = result.how.is_ok() || result.code.as_deref() == Some(Code::Misfit.text());
         let agent = self.agent_mut(owner);
         agent.counters.extracted += 1;
         // For a model-driven agent `model_calls` counts its own steps, and an extraction is none.
@@ -74,7 +74,7 @@ impl Snapshot {
         if matches!(result.how, How::Cancelled | How::NotInThisBranch) {
             return;
         }
-        let answered = result.how.is_ok() || result.code.as_deref() == Some(UNUSABLE);
+        let answered = result.how.is_ok() || result.code.as_deref() == Some(Code::Unusable.text());
         if answered {
             self.count_model_call(owner);
         } else {

@@ -5,6 +5,7 @@ use crate::network::{Source, ToolDef};
 use crate::routers::floor;
 use crate::snapshot::{OpenCall, Phase};
 use crate::stored::built_in::BuiltIn;
+use crate::stored::codes::Code;
 use crate::stored::commit::{Want, Wished};
 use crate::stored::ids::{Body, Id, Time};
 use crate::stored::interaction::{Cause, How, Interaction, Origin, Target};
@@ -333,7 +334,7 @@ impl Tick<'_> {
         if open.call.is_for_more() && limits::declines(text) {
             mapped = Mapped {
                 by: mapped.by,
-                ..Mapped::plain(How::Refused, Some("rejected"), text)
+                ..Mapped::plain(How::Refused, Some(Code::Rejected.text()), text)
             };
             return self.decline(owner, call, mapped);
         }

@@ -3,7 +3,7 @@
 use crate::network::{Approve, Requires, ToolDef, ToolUse};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::bounds::WAIT;
-use crate::stored::codes::MISFIT;
+use crate::stored::codes::Code;
 use crate::stored::engine::Caller;
 use crate::stored::ids::Id;
 use crate::stored::interaction::{Class, Target};
@@ -27,7 +27,7 @@ impl Tick<'_> {
         {
             let most = WAIT >> 10;
             let text = format!("misfit: what it waits for takes over {most} KiB");
-            return Some(refuse(MISFIT, text));
+            return Some(refuse(Code::Misfit, text));
         }
         let tool = self.network.tools.get(&open.call.name)?;
         let used = use_of(&self.cx(), &self.snapshot, open);
@@ -41,7 +41,7 @@ impl Tick<'_> {
         let args = mapping::arguments(&cx, &self.snapshot, open);
         let why = refusal(&cx, &self.snapshot, open, tool, args)
             .or_else(|| unsettled(&cx, &self.snapshot, open, tool))?;
-        let fault = Raw::NotPerformed(Fault::new("refused", why));
+        let fault = Raw::NotPerformed(Fault::new(Code::Refused, why));
         Some(mapping::map(&cx, &self.snapshot, owner, call, &fault))
     }
 
@@ -50,13 +50,13 @@ impl Tick<'_> {
         let deepest = limits::deepest(&self.cx(), &self.snapshot, owner);
         if self.snapshot.depth(owner) >= deepest {
             return Some(refuse(
-                "limit",
+                Code::Limit,
                 format!("limit: agents may stand {deepest} deep at most"),
             ));
         }
         let reached = limits::no_more_agents(&self.cx(), &self.snapshot, owner)?;
         let text = format!("limit: at most {} calls of agents", reached.max());
-        Some(refuse("limit", text))
+        Some(refuse(Code::Limit, text))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::refuse;
 use crate::snapshot::{OpenCall, Snapshot};
+use crate::stored::codes::Code;
 use crate::stored::interaction::How;
 use crate::stored::outcome::Mapped;
 use crate::view::rating::{self, BEST, Rater, Rating, WORST};
@@ -53,5 +54,5 @@ pub(crate) fn rate(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Mapped 
 }
 
 fn failed(why: String) -> Mapped {
-    refuse("failed", format!("failed: {why}"))
+    refuse(Code::Failed, format!("failed: {why}"))
 }

@@ -4,7 +4,7 @@ use super::refuse;
 use crate::snapshot::{Agent, OpenCall, Snapshot};
 use crate::stored::bounds::cut;
 use crate::stored::built_in::BuiltIn;
-use crate::stored::codes::MISFIT;
+use crate::stored::codes::Code;
 use crate::stored::interaction::How;
 use crate::stored::outcome::{Mapped, NewWrite};
 use crate::view::{Cx, declares, mapping};
@@ -16,7 +16,7 @@ const WHY: usize = 256;
 /// Returns the result of a call that changes the list.
 pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: BuiltIn) -> Mapped {
     let Some((scope, _)) = declares(cx, snapshot, open.owner, "todo") else {
-        return refuse("failed", "failed: no state `todo` is declared here");
+        return refuse(Code::Failed, "failed: no state `todo` is declared here");
     };
     let cell = snapshot.cell(scope, &"todo".into());
     let mut list = cell
@@ -49,7 +49,7 @@ pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: Bu
         let id = args.get("id").cloned().unwrap_or_default();
         let failed = not_done(cx, snapshot.agent(open.owner), &list, &id, &text("result"));
         let Some(item) = list.iter_mut().find(|item| item.get("id") == Some(&id)) else {
-            return refuse(MISFIT, format!("misfit: there is no item {id}"));
+            return refuse(Code::Misfit, format!("misfit: there is no item {id}"));
         };
         match kind {
             BuiltIn::TodoComplete => {
@@ -57,7 +57,10 @@ pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: Bu
                     item["reason"] = why.clone().into();
                     return Mapped {
                         writes: vec![write(list)],
-                        ..refuse("failed", format!("failed: item {id} is not done: {why}"))
+                        ..refuse(
+                            Code::Failed,
+                            format!("failed: item {id} is not done: {why}"),
+                        )
                     };
                 }
                 item["status"] = "done".into();

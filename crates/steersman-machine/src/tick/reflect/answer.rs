@@ -4,7 +4,7 @@ use crate::network::{Reflect, texts};
 use crate::questions::judgement::with_form;
 use crate::questions::verdict::{Verdict, of_itself};
 use crate::snapshot::{Draft, Stands};
-use crate::stored::codes::{MISFIT, ROUNDS, UNUSABLE};
+use crate::stored::codes::Code;
 use crate::stored::engine::Judged;
 use crate::stored::ids::{Body, Id};
 use crate::stored::interaction::{Cause, End, Interaction, Origin};
@@ -42,7 +42,7 @@ impl Tick<'_> {
             .is_some_and(|draft| matches!(draft.stands, Stands::Open | Stands::Criticised));
         if state.counters.rounds >= reflect.rounds {
             return if revised {
-                After::Stands(ROUNDS)
+                After::Stands(Code::Rounds.text())
             } else {
                 After::Final
             };
@@ -58,7 +58,7 @@ impl Tick<'_> {
             Ok(false) => return After::Final,
             Err(e) => {
                 let text = format!("`{}` of `reflect`: {e}", reflect.when.source);
-                self.fail(agent, "reflect", &text);
+                self.fail(agent, Code::Reflect, &text);
                 return After::Judged;
             }
         }
@@ -70,7 +70,7 @@ impl Tick<'_> {
             Some(prompt) => match prompt.render(&self.view(agent).with("result", value)) {
                 Ok(text) => Some(text),
                 Err(e) => {
-                    self.fail(agent, "reflect", &format!("`prompt` of `reflect`: {e}"));
+                    self.fail(agent, Code::Reflect, &format!("`prompt` of `reflect`: {e}"));
                     return After::Judged;
                 }
             },
@@ -115,7 +115,9 @@ impl Tick<'_> {
         let said = self.push_answer(agent, effect, answer);
         match of_itself(answer, def.output.as_ref()) {
             Verdict::Accept => self.stand(agent, &draft, draft.cause, None),
-            Verdict::Unusable(_) => self.stand(agent, &draft, draft.cause, Some(UNUSABLE)),
+            Verdict::Unusable(_) => {
+                self.stand(agent, &draft, draft.cause, Some(Code::Unusable.text()))
+            }
             Verdict::Revise(text) => {
                 let whole = answer.text.as_deref().map(str::trim) == Some(&*text);
                 self.conclude(
@@ -160,7 +162,7 @@ impl Tick<'_> {
         let Some(draft) = draft.filter(|draft| draft.stands == Stands::Open) else {
             return false;
         };
-        self.stand(agent, &draft, draft.cause, Some(UNUSABLE));
+        self.stand(agent, &draft, draft.cause, Some(Code::Unusable.text()));
         true
     }
 
@@ -177,7 +179,7 @@ impl Tick<'_> {
         };
         let writes = match self.ends_well(agent, &how) {
             Ok(writes) => writes,
-            Err(why) => return self.fail(agent, MISFIT, &why),
+            Err(why) => return self.fail(agent, Code::Misfit, &why),
         };
         let end = match draft.cause {
             Cause::Tool => End::Task,

@@ -3,7 +3,7 @@
 use crate::network::{Reflect, ToolDef, texts};
 use crate::questions::judgement::with_form;
 use crate::snapshot::OpenCall;
-use crate::stored::codes::ROUNDS;
+use crate::stored::codes::Code;
 use crate::stored::commit::Kind;
 use crate::stored::engine::{Caller, Judged};
 use crate::stored::ids::{Body, Id, Name};
@@ -119,7 +119,7 @@ impl Tick<'_> {
                 Ok(Judges::No) => continue,
                 Ok(Judges::Yes(prompt)) => prompt,
                 Err(why) => {
-                    self.fail(owner, "reflect", &why);
+                    self.fail(owner, Code::Reflect, &why);
                     return true;
                 }
             };
@@ -187,22 +187,23 @@ impl Tick<'_> {
         let prompt = match judgement(reflect, view) {
             Ok(Judges::No) => return Begins::Now,
             Ok(Judges::Yes(prompt)) => prompt,
-            Err(why) => return self.refuse_unjudged(owner, call, refuse("refused", why)),
+            Err(why) => return self.refuse_unjudged(owner, call, refuse(Code::Refused, why)),
         };
         let times = self.agent(owner).turn.times_sent_back(&tool.name);
         if times > reflect.rounds {
             let text = format!(
-                "{ROUNDS}: calls of `{}` were sent back {times} times in a row; it is not judged again in this answer",
+                "{}: calls of `{}` were sent back {times} times in a row; it is not judged again in this answer",
+                Code::Rounds,
                 tool.name,
             );
-            return self.refuse_unjudged(owner, call, refuse(ROUNDS, text));
+            return self.refuse_unjudged(owner, call, refuse(Code::Rounds, text));
         }
         if let Some(reached) = limits::reached(&self.cx(), &self.snapshot, owner, self.now) {
             let text = format!(
                 "limit: `{}` leaves no room to judge it, so it does not run",
                 reached.name()
             );
-            return self.refuse_unjudged(owner, call, refuse("limit", text));
+            return self.refuse_unjudged(owner, call, refuse(Code::Limit, text));
         }
         if let Some(by) = &reflect.by {
             self.ask_reviewer_of_call(owner, by, &about, &args, None, prompt);
@@ -236,7 +237,7 @@ impl Tick<'_> {
     /// Closes a call whose arguments are to be revised. It does not run; its result says what to change.
     pub(crate) fn send_back(&mut self, owner: Id, call: Id, why: &str) {
         if !self.cancelling {
-            self.close_call(owner, call, refuse(crate::stored::codes::REVISE, why));
+            self.close_call(owner, call, refuse(Code::Revise, why));
         }
     }
 }

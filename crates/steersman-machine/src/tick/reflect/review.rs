@@ -2,7 +2,7 @@
 
 use crate::network::texts;
 use crate::questions::verdict::{Verdict, judge_verdict};
-use crate::stored::codes::MISFIT;
+use crate::stored::codes::Code;
 use crate::stored::engine::{Caller, Judged};
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Call, How, Target};
@@ -70,7 +70,7 @@ impl Tick<'_> {
         let refused = self.may_start(owner).or_else(|| {
             let misfit = arguments_misfit(parameters, &args)?;
             let text = format!("misfit: {}", misfit.under("args"));
-            Some(crate::tick::call::refuse(MISFIT, text))
+            Some(crate::tick::call::refuse(Code::Misfit, text))
         });
         let target = match &refused {
             Some(_) => Target::Unknown,
@@ -186,7 +186,7 @@ fn verdict(how: How, code: Option<&str>, text: Option<&str>) -> (How, Mapped, Op
         return (how, mapped, None);
     }
     if !how.is_ok() {
-        let code = code.unwrap_or(crate::stored::codes::UNUSABLE);
+        let code = code.unwrap_or(Code::Unusable.text());
         let why = text.unwrap_or_default();
         let text = format!("no judgement: {why}");
         return (how, Mapped::plain(how, Some(code), text.trim_end()), None);

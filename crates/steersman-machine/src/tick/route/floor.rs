@@ -5,6 +5,7 @@ use crate::network::{OnChange, texts};
 use crate::routers::{handoff, tasks};
 use crate::snapshot::{OpenCall, Phase};
 use crate::stored::built_in::BuiltIn;
+use crate::stored::codes::Code;
 use crate::stored::ids::{Body, Id};
 use crate::stored::interaction::{Cause, End, How, Interaction, Origin};
 use crate::stored::outcome::Mapped;
@@ -125,7 +126,7 @@ impl Tick<'_> {
     }
 
     fn not_now(&mut self, owner: Id, call: Id, text: &str) {
-        let refused: Mapped = refuse("refused", format!("refused: {text}"));
+        let refused: Mapped = refuse(Code::Refused, format!("refused: {text}"));
         self.close_call(owner, call, refused);
     }
 

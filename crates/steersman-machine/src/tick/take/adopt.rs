@@ -3,6 +3,7 @@
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::bounds::ADOPTED;
 use crate::stored::codec::{self, in_row};
+use crate::stored::codes::Code;
 use crate::stored::commit::{Admitted, Adoption};
 use crate::stored::ids::{Id, Line};
 use crate::stored::interaction::{How, Target};
@@ -108,7 +109,7 @@ impl Tick<'_> {
     fn not_adopted(&mut self, fork: &OpenCall, branch: Id, why: &str) {
         self.admit_as(Admitted::Adopted, Some(branch), b"refused");
         let text = format!("The branch that was chosen cannot be adopted: {why}.");
-        let mapped = Mapped::plain(How::Failed, Some("failed"), text);
+        let mapped = Mapped::plain(How::Failed, Some(Code::Failed.text()), text);
         self.close_branches(fork, mapped);
     }
 

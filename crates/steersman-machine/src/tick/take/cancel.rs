@@ -2,6 +2,7 @@
 
 use crate::network::texts;
 use crate::snapshot::{OpenCall, Phase};
+use crate::stored::codes::Code;
 use crate::stored::commit::{Admission, Admitted};
 use crate::stored::ids::{Digest, Id, Name};
 use crate::stored::interaction::{Cause, How, Target};
@@ -42,7 +43,8 @@ impl Tick<'_> {
                 self.while_cancelling(|tick| {
                     if open.call.is_extraction() || open.call.asks_itself() {
                         // `Refused` and not `Cancelled`, so that it is not asked again.
-                        let refused = Mapped::plain(How::Refused, Some("cancelled"), "cancelled");
+                        let code = Some(Code::Cancelled.text());
+                        let refused = Mapped::plain(How::Refused, code, "cancelled");
                         tick.close_call(*owner, *call, refused);
                     } else {
                         tick.cut_call(&open, &cut);
@@ -168,7 +170,7 @@ impl Tick<'_> {
             },
             Some(Fact::Unknown) if !crate::tick::call::class(&open.call.target).is_free() => {
                 let text = self.says(owner, texts::MAY_HAVE_HAPPENED, &[]);
-                Mapped::plain(How::Unknown, Some("in_doubt"), text)
+                Mapped::plain(How::Unknown, Some(Code::InDoubt.text()), text)
             }
             Some(Fact::Unknown | Fact::NeverStarted) | None => cancelled(),
         };
@@ -177,5 +179,5 @@ impl Tick<'_> {
 }
 
 fn cancelled() -> Mapped {
-    Mapped::plain(How::Cancelled, Some("cancelled"), "cancelled")
+    Mapped::plain(How::Cancelled, Some(Code::Cancelled.text()), "cancelled")
 }

@@ -1,6 +1,6 @@
 //! Approval of a call with other arguments.
 
-use crate::stored::codes::MISFIT;
+use crate::stored::codes::Code;
 use crate::stored::commit::{Admission, Admitted, CallChanged, Want, Wished};
 use crate::stored::ids::{Digest, Id, Name};
 use crate::tick::Tick;
@@ -46,7 +46,7 @@ impl Tick<'_> {
         let (owner, call) = (open.owner, open.call.id);
         if let Some(misfit) = arguments_misfit(&crate::tick::call::given(tool), &given) {
             let text = format!("misfit: {}", misfit.under("args"));
-            self.close_call(owner, call, refuse(MISFIT, text));
+            self.close_call(owner, call, refuse(Code::Misfit, text));
             return Ok(());
         }
         let full = match &tool.parameters {
@@ -54,7 +54,7 @@ impl Tick<'_> {
             crate::values::types::Parameters::Schema(_) => given.clone(),
         };
         if let Some(why) = refusal(&self.cx(), &self.snapshot, &open, tool, full) {
-            let raw = Raw::NotPerformed(Fault::new("refused", why));
+            let raw = Raw::NotPerformed(Fault::new(Code::Refused, why));
             let mut mapped = mapping::map(&self.cx(), &self.snapshot, owner, call, &raw);
             mapped.by = Some(by.to_string());
             self.close_call(owner, call, mapped);

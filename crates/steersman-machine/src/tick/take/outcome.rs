@@ -4,6 +4,7 @@ use crate::network::nets::Event;
 use crate::routers::floor;
 use crate::snapshot::Effect;
 use crate::stored::bounds;
+use crate::stored::codes::Code;
 use crate::stored::commit::{Admitted, Kind, Want};
 use crate::stored::ids::Id;
 use crate::stored::interaction::{How, Interaction, Target};
@@ -120,7 +121,7 @@ impl Tick<'_> {
     fn gave(&mut self, agent: Id, effect: Id, mapped: &Mapped) {
         let text = mapped.shown.clone().unwrap_or_default();
         if !mapped.how.is_ok() {
-            let code = mapped.code.as_deref().unwrap_or("failed");
+            let code = mapped.code.as_deref().unwrap_or(Code::Failed.text());
             return self.fail(agent, code, &text);
         }
         let step = nets::answered(&self.cx(), &self.snapshot, agent, &Event::Gave(&text));
@@ -151,7 +152,8 @@ impl Tick<'_> {
                         .is_none_or(crate::tick::limits::declines);
                 if declined {
                     let mut mapped = mapped.clone();
-                    (mapped.how, mapped.code) = (How::Refused, Some("rejected".to_owned()));
+                    (mapped.how, mapped.code) =
+                        (How::Refused, Some(Code::Rejected.text().to_owned()));
                     return self.decline(owner, call, mapped);
                 }
                 self.close_call(owner, call, mapped.clone());

@@ -5,6 +5,7 @@
 
 use crate::network::{Source, Wait, WaitOn};
 use crate::snapshot::{OpenCall, Snapshot};
+use crate::stored::codes::Code;
 use crate::stored::ids::{Id, Name, Time};
 use crate::values::expression::Template;
 use crate::values::expression::ast::{Node, NodeKind, StmtKind};
@@ -15,7 +16,6 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 
 /// Code of a wait for branches if too few were forked.
-const NO_BRANCHES: &str = "no_branches";
 
 /// State of a wait or of a part.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,9 +98,9 @@ impl<'a> Look<'a> {
             // The mapping handles `on_timeout` of the whole wait.
             Some(instead) if inner => match instead.value(&self.view()) {
                 Ok(json) => Stands::Met(json),
-                Err(e) => Stands::Failed(Fault::new("failed", format!("on_timeout: {e}"))),
+                Err(e) => Stands::Failed(Fault::new(Code::Failed, format!("on_timeout: {e}"))),
             },
-            _ => Stands::Failed(Fault::new("timeout", "nothing came in time")),
+            _ => Stands::Failed(Fault::new(Code::Timeout, "nothing came in time")),
         }
     }
 
@@ -109,7 +109,7 @@ impl<'a> Look<'a> {
             WaitOn::Event { .. } => self.came_of(part).unwrap_or(Stands::Open),
             WaitOn::Branches(_) => match self.came_of(part) {
                 Some(Stands::Met(Json::Null)) => Stands::Failed(Fault::new(
-                    NO_BRANCHES,
+                    Code::NoBranches,
                     "there are no such branches to wait for",
                 )),
                 Some(stands) => stands,
@@ -118,7 +118,7 @@ impl<'a> Look<'a> {
             WaitOn::Time(_) | WaitOn::Until(_) => match self.moment(on) {
                 Ok(moment) if moment <= at => Stands::Met(Json::Null),
                 Ok(_) => Stands::Open,
-                Err(why) => Stands::Failed(Fault::new("failed", why)),
+                Err(why) => Stands::Failed(Fault::new(Code::Failed, why)),
             },
             WaitOn::Ticks(n) => {
                 let counted = self.snapshot.ticks.saturating_sub(self.open.opened_at);
@@ -131,7 +131,7 @@ impl<'a> Look<'a> {
             WaitOn::When(expr) => match self.view().holds(expr) {
                 Ok(true) => Stands::Met(Json::Null),
                 Ok(false) => Stands::Open,
-                Err(e) => Stands::Failed(Fault::new("failed", e.to_string())),
+                Err(e) => Stands::Failed(Fault::new(Code::Failed, e.to_string())),
             },
             WaitOn::Any(list) => self.any(list, part, at),
             WaitOn::All(list) => self.all(list, part, at),

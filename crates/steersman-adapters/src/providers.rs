@@ -1,0 +1,179 @@
+//! The providers of models: one table. A provider is one row, and speaks a wire protocol, which is a folder ([`crate::chat`],
+//! [`crate::messages`]). All code that knows a provider's name, address, key or default model reads the row.
+
+use crate::capabilities::Known;
+use crate::chat::encode::Dialect;
+use crate::chat::{self, Chat};
+use crate::messages::{self, Messages};
+use crate::wire::Timeouts;
+use reqwest::RequestBuilder;
+use std::sync::Arc;
+use steersman_machine::stored::ids::Name;
+use steersman_runtime::model::Model;
+
+/// A provider of models.
+pub(crate) struct Provider {
+    /// Name in definitions, bindings and labels.
+    pub name: &'static str,
+    /// Its own address; `None` if each definition has to give one.
+    pub home: Option<Home>,
+    /// True if its servers may report which models can call tools ([`crate::capabilities`]).
+    pub reports: bool,
+    /// Adds to a request for the list of models what the protocol wants.
+    pub list: fn(RequestBuilder, Option<&str>) -> RequestBuilder,
+    /// Makes a model. Nothing is sent.
+    pub open: fn(At, &Arc<Known>) -> Arc<dyn Model>,
+}
+
+/// The well-known address of a provider.
+pub(crate) struct Home {
+    /// Environment variable of the key.
+    pub key: &'static str,
+    /// Environment variable of another address.
+    pub base: &'static str,
+    /// Base address.
+    pub url: &'static str,
+    /// Model that is used if none is named.
+    pub model: &'static str,
+    /// Provider of the servers at other addresses, which may need no key; `None` if it is this one.
+    pub elsewhere: Option<&'static str>,
+}
+
+impl Home {
+    /// Returns the address without the version of the protocol.
+    pub(crate) fn site(&self) -> &'static str {
+        self.url.trim_end_matches("/v1")
+    }
+}
+
+/// A model at a server.
+pub(crate) struct At {
+    /// Label for people and usage records.
+    pub label: Name,
+    /// Base address.
+    pub url: String,
+    /// Name of the model at the server.
+    pub model: String,
+    /// Time limits.
+    pub timeouts: Timeouts,
+}
+
+/// All providers. `auto` takes the first whose key, or address without a key, is in the environment. The `key` of a definition
+/// that names no provider is for the first.
+pub(crate) static PROVIDERS: [Provider; 3] = [
+    Provider {
+        name: "openai",
+        home: Some(Home {
+            key: "OPENAI_API_KEY",
+            base: "OPENAI_BASE_URL",
+            url: "https://api.openai.com/v1",
+            model: "gpt-5-mini",
+            elsewhere: Some(COMPATIBLE),
+        }),
+        reports: true,
+        list: bearer,
+        open: |at, known| chat(at, known, Dialect::OPENAI),
+    },
+    Provider {
+        name: "anthropic",
+        home: Some(Home {
+            key: "ANTHROPIC_API_KEY",
+            base: "ANTHROPIC_BASE_URL",
+            url: "https://api.anthropic.com/v1",
+            model: "claude-haiku-4-5",
+            elsewhere: None,
+        }),
+        reports: false,
+        list: messages::authorized,
+        open: |at, _| {
+            Arc::new(Messages::new(messages::Server {
+                label: at.label,
+                url: at.url,
+                model: at.model,
+                timeouts: at.timeouts,
+            }))
+        },
+    },
+    Provider {
+        name: COMPATIBLE,
+        home: None,
+        reports: true,
+        list: bearer,
+        open: |at, known| chat(at, known, Dialect::COMPATIBLE),
+    },
+];
+
+/// Provider of a server at an address that a definition or `auto` gives without naming a provider.
+pub(crate) const COMPATIBLE: &str = "compatible";
+
+/// Servers on this machine that `auto` looks for: Ollama, llama.cpp and vLLM, at their default addresses.
+pub(crate) const LOCAL: [(&str, &str); 3] = [
+    ("Ollama", "http://127.0.0.1:11434/v1"),
+    ("llama.cpp", "http://127.0.0.1:8080/v1"),
+    ("vLLM", "http://127.0.0.1:8000/v1"),
+];
+
+/// Providers that people expect and that this version does not have: variable of the key, and name for people.
+pub(crate) const PLANNED: [(&str, &str); 1] = [("GEMINI_API_KEY", "Gemini")];
+
+/// Returns the provider of this name.
+pub(crate) fn named(name: &str) -> Option<&'static Provider> {
+    PROVIDERS.iter().find(|provider| provider.name == name)
+}
+
+/// Returns the providers that have an address, with it.
+pub(crate) fn homes() -> impl Iterator<Item = (&'static Provider, &'static Home)> {
+    let all = PROVIDERS.iter();
+    all.filter_map(|provider| Some((provider, provider.home.as_ref()?)))
+}
+
+fn bearer(get: RequestBuilder, key: Option<&str>) -> RequestBuilder {
+    match key {
+        Some(key) => get.bearer_auth(key),
+        None => get,
+    }
+}
+
+fn chat(at: At, known: &Arc<Known>, dialect: Dialect) -> Arc<dyn Model> {
+    let server = chat::Server {
+        label: at.label,
+        url: at.url,
+        model: at.model,
+        dialect,
+        timeouts: at.timeouts,
+    };
+    Arc::new(Chat::knowing(server, known.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steersman_machine::network::{AUTO, SCRIPTED};
+
+    #[test]
+    fn names_are_unique_and_lead_to_providers() {
+        for provider in &PROVIDERS {
+            let same = PROVIDERS.iter().filter(|other| other.name == provider.name);
+            assert_eq!(same.count(), 1, "{}", provider.name);
+        }
+        for (provider, home) in homes() {
+            let elsewhere = home.elsewhere.unwrap_or(provider.name);
+            assert!(named(elsewhere).is_some(), "{elsewhere}");
+        }
+        assert!(named(COMPATIBLE).is_some_and(|it| it.home.is_none()));
+    }
+
+    /// A definition may name each provider of the table, and no other.
+    #[test]
+    fn definitions_know_the_names() {
+        let schema = steersman_definition::schema();
+        let words = schema.pointer("/$defs/Model/properties/provider/enum");
+        let words = words.and_then(serde_json::Value::as_array).expect("words");
+        let mut words: Vec<&str> = words.iter().filter_map(|word| word.as_str()).collect();
+        words.retain(|word| ![AUTO, SCRIPTED].contains(word));
+        let mut names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
+        words.sort_unstable();
+        names.sort_unstable();
+        assert_eq!(words, names);
+    }
+}
