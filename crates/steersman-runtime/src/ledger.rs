@@ -340,7 +340,7 @@ impl Ledger {
 
     fn entry(&mut self, line: &LogLine, entry: &LedgerEntry) {
         match entry {
-            LedgerEntry::Claimed { epoch, mark } => {
+            LedgerEntry::Claimed { epoch, mark, .. } => {
                 (self.epoch, self.mark) = (*epoch, *mark);
                 self.marks.push((line.n, *mark));
             }

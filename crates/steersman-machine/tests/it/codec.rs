@@ -361,6 +361,29 @@ fn lines_of_the_first_version_are_read_for_ever() {
     }
 }
 
+/// The line of an owner with a higher revision is newer, and so is everything behind it: no later line is read without it.
+#[test]
+fn the_line_of_a_newer_owner_is_newer() {
+    let claims = |revision| {
+        let (_, mut line) = every().remove(0);
+        let claimed = line.ledger.iter_mut().find_map(|entry| match entry {
+            LedgerEntry::Claimed { revision, .. } => Some(revision),
+            _ => None,
+        });
+        *claimed.expect("the first line claims") = revision;
+        (line.n, encoded(&line))
+    };
+    let (_, ours) = claims(codec::REVISION);
+    assert!(codec::verify(&ours, &PREV, &SALT).is_ok());
+    let (n, newer) = claims(codec::REVISION + 1);
+    let why = codec::verify(&newer, &PREV, &SALT).unwrap_err();
+    assert!(why.is_newer(), "{why}");
+    let told = format!("revision {} of build 0.1.0", codec::REVISION + 1);
+    assert!(why.to_string().contains(&told), "{why}");
+    // In another place it is damaged: the revision of a line that does not verify says nothing.
+    assert_eq!(codec::verify(&newer, &[8; 32], &SALT), Err(CodecError::Hash(n)));
+}
+
 /// Enums grow at their end, everything else stays: the form of lines is positional.
 #[test]
 fn the_form_of_lines_only_grows_at_the_ends_of_enums() {

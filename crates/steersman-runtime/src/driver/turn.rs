@@ -359,10 +359,8 @@ impl Driver {
         let mut tells_accepted = false;
         if !self.claimed {
             self.claimed = true;
-            let claimed = LedgerEntry::Claimed {
-                epoch: self.claim.epoch,
-                mark: self.mark,
-            };
+            let process = &self.engine.0.options.process;
+            let claimed = process.claimed(self.claim.epoch, self.mark);
             let accepted = self.claim.accepted.take();
             tells_accepted = accepted.is_some();
             let accepted =

@@ -58,6 +58,13 @@ impl<'a> Writing<'a> {
         Ok(store_made(&**self.engine.store(), made).await?)
     }
 
+    fn claimed(&self, claim: &Claim) -> LedgerEntry {
+        let mut mark = [0_u8; 8];
+        getrandom::fill(&mut mark).expect("the operating system gives random bytes");
+        let process = &self.engine.0.options.process;
+        process.claimed(claim.epoch, u64::from_le_bytes(mark))
+    }
+
     /// Writes the lines that are not written yet.
     pub(super) async fn write(&mut self, lines: &[LogLine]) -> Result<(), EngineError> {
         let labels = match self.claim {
@@ -69,7 +76,7 @@ impl<'a> Writing<'a> {
         for (k, line) in lines.iter().enumerate().skip(self.written) {
             let mut line = line.clone();
             if k == 0 {
-                line.ledger.insert(0, claimed(&claim));
+                line.ledger.insert(0, self.claimed(&claim));
             }
             rows.push(self.row(line, &claim).await?);
         }
@@ -192,14 +199,5 @@ impl<'a> Writing<'a> {
             self.engine.store().append(claim, batch).await?;
         }
         Ok(())
-    }
-}
-
-fn claimed(claim: &Claim) -> LedgerEntry {
-    let mut mark = [0_u8; 8];
-    getrandom::fill(&mut mark).expect("the operating system gives random bytes");
-    LedgerEntry::Claimed {
-        epoch: claim.epoch,
-        mark: u64::from_le_bytes(mark),
     }
 }

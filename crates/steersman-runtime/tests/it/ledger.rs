@@ -129,7 +129,13 @@ fn accepted(message: &str) -> E {
 }
 
 fn claimed(epoch: u64) -> E {
-    E::Claimed { epoch, mark: epoch }
+    E::Claimed {
+        epoch,
+        mark: epoch,
+        owner: "test".into(),
+        build: "0".into(),
+        revision: 1,
+    }
 }
 
 fn done(effect: Id, attempt: u32) -> E {

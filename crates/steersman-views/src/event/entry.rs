@@ -213,7 +213,16 @@ pub(super) fn is_first(entry: &LedgerEntry) -> bool {
 /// Returns the event of an entry about the session or a branch that needs nothing from other lines.
 fn of_session(entry: &LedgerEntry) -> Option<EventKind> {
     Some(match entry {
-        LedgerEntry::Claimed { epoch, .. } => EventKind::Owner { epoch: *epoch },
+        LedgerEntry::Claimed {
+            epoch,
+            owner,
+            build,
+            ..
+        } => EventKind::Owner {
+            epoch: *epoch,
+            owner: owner.clone(),
+            build: build.clone(),
+        },
         LedgerEntry::Accepted { message, .. } => EventKind::Accepted {
             message: message.clone(),
         },

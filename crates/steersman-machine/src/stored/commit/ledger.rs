@@ -15,6 +15,12 @@ pub enum LedgerEntry {
         epoch: u64,
         /// Random number that makes ids unique after a restored backup.
         mark: u64,
+        /// Name of the process: host and process id, or what its options say.
+        owner: Name,
+        /// Version of its program.
+        build: Name,
+        /// The newest stored forms that it writes ([`codec::REVISION`](crate::stored::codec::REVISION)).
+        revision: u16,
     },
     /// An inbox message was accepted.
     Accepted {

@@ -1,6 +1,7 @@
 //! Lines that hold, together, every form there is.
 
 use steersman_machine::stored::by::{By, Decider};
+use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
     CallChange, CallChanged, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
@@ -284,6 +285,9 @@ fn start() -> LogLine {
         LedgerEntry::Claimed {
             epoch: 1,
             mark: 0x1234_5678_9abc_def0,
+            owner: name("web-1:4711"),
+            build: name("0.1.0"),
+            revision: codec::REVISION,
         },
         LedgerEntry::Accepted {
             message: name("m1"),
