@@ -380,7 +380,8 @@ impl Ledger {
             LedgerEntry::Late { .. }
             | LedgerEntry::Refused { .. }
             | LedgerEntry::WouldAsk(_)
-            | LedgerEntry::StoreAccepted { .. } => {}
+            | LedgerEntry::StoreAccepted { .. }
+            | LedgerEntry::Step { .. } => {}
             LedgerEntry::Again { effect, at } => self.put_off(line, *effect, *at),
             LedgerEntry::Opened { branch, from, at } => {
                 let opened = self.branch_mut(*branch);

@@ -303,5 +303,7 @@ fn asked(why: Why) -> PendingKind {
         Why::Budget => PendingKind::Budget,
         Why::Repeat => PendingKind::Repeat,
         Why::Outage => PendingKind::Outage,
+        Why::Wait => PendingKind::Event,
+        Why::Elicited => PendingKind::Question,
     }
 }
