@@ -131,6 +131,7 @@ impl Teller {
             | LedgerEntry::Spend { .. }
             | LedgerEntry::Settle { .. }
             | LedgerEntry::More { .. }
+            | LedgerEntry::Step { .. }
             | LedgerEntry::Unbelievable { .. }
             | LedgerEntry::Outage { .. }
             | LedgerEntry::Opened { .. }
