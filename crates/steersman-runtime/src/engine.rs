@@ -1,6 +1,6 @@
 //! The engine: starts, opens, inspects and drives sessions of one store.
 
-pub use crate::options::{Durability, Judge, Options, Timeouts};
+pub use crate::options::{Durability, Judge, Options, Process, Timeouts};
 
 use crate::artifact::ArtifactTools;
 use crate::bind::{self, BindError, ManifestHash, Values};

@@ -21,7 +21,7 @@ use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of the meaning of the fold. Checkpoints of other versions are discarded.
-pub const VERSION: u8 = 14;
+pub const VERSION: u8 = 15;
 
 /// Everything that is known of the world after a line.
 ///
@@ -340,12 +340,12 @@ impl Ledger {
 
     fn entry(&mut self, line: &LogLine, entry: &LedgerEntry) {
         match entry {
-            LedgerEntry::Claimed { epoch, mark } => {
+            LedgerEntry::Claimed { epoch, mark, .. } => {
                 (self.epoch, self.mark) = (*epoch, *mark);
                 self.marks.push((line.n, *mark));
             }
-            LedgerEntry::Accepted(id) => {
-                self.accepted.insert(id.clone());
+            LedgerEntry::Accepted { message, .. } => {
+                self.accepted.insert(message.clone());
             }
             LedgerEntry::Escrow { .. }
             | LedgerEntry::Spend { .. }
@@ -380,7 +380,8 @@ impl Ledger {
             LedgerEntry::Late { .. }
             | LedgerEntry::Refused { .. }
             | LedgerEntry::WouldAsk(_)
-            | LedgerEntry::StoreAccepted { .. } => {}
+            | LedgerEntry::StoreAccepted { .. }
+            | LedgerEntry::Step { .. } => {}
             LedgerEntry::Again { effect, at } => self.put_off(line, *effect, *at),
             LedgerEntry::Opened { branch, from, at } => {
                 let opened = self.branch_mut(*branch);
@@ -403,12 +404,12 @@ impl Ledger {
             LedgerEntry::Reach {
                 effect,
                 of,
-                by,
+                role,
                 what,
-            } => self.told(*effect, *of, by, what),
+            } => self.told(*effect, *of, role, what),
             LedgerEntry::Probe { effect, of, what } => self.probed(*effect, *of, what),
             LedgerEntry::Search { search, what } => self.searched(line, *search, what),
-            LedgerEntry::Paused(paused) => self.paused = *paused,
+            LedgerEntry::Paused { paused, .. } => self.paused = *paused,
             LedgerEntry::Recorded { .. } => self.recorded(entry),
             LedgerEntry::Outage { effect, since } => {
                 self.record(line, *effect).down = Some(*since);

@@ -5,6 +5,10 @@ use crate::retrieval::Retrieval;
 use crate::{Boxed, Env};
 use serde_json::Value as Json;
 use std::sync::Arc;
+use steersman_machine::stored::bounds;
+use steersman_machine::stored::codec::REVISION;
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::Name;
 
 /// Options of an engine: its ports that may be absent, and its limits.
 #[derive(Clone)]
@@ -23,6 +27,43 @@ pub struct Options {
     pub judge: Option<Arc<dyn Judge>>,
     /// Limits how often places are asked. Engines of one process that ask the same places should share one.
     pub limiters: Limiters,
+    /// Name and version under which the engine owns sessions.
+    pub process: Process,
+}
+
+/// A process that owns sessions, as their logs name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Name of the process. Logs keep its first 128 bytes.
+    pub owner: Name,
+    /// Version of its program.
+    pub build: Name,
+}
+
+impl Process {
+    /// Returns the entry with which an owner begins.
+    pub(crate) fn claimed(&self, epoch: u64, mark: u64) -> LedgerEntry {
+        LedgerEntry::Claimed {
+            epoch,
+            mark,
+            owner: bounds::name(&self.owner),
+            build: bounds::name(&self.build),
+            revision: REVISION,
+        }
+    }
+}
+
+impl Default for Process {
+    /// Returns the host and id of this process, and the version of this crate.
+    fn default() -> Self {
+        let system = rustix::system::uname();
+        let host = system.nodename().to_string_lossy();
+        let owner = format!("{host}:{}", std::process::id());
+        Self {
+            owner: owner.into(),
+            build: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
 }
 
 /// Checks JSON against a JSON Schema, for parameters and outputs that a schema file describes.
@@ -68,6 +109,7 @@ impl Default for Options {
             retrieval: None,
             judge: None,
             limiters: Limiters::default(),
+            process: Process::default(),
         }
     }
 }

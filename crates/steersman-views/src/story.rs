@@ -13,7 +13,7 @@ mod search;
 pub use row::{Row, Tone};
 
 use crate::reader::Reader;
-use crate::words::{arguments, count, span};
+use crate::words::{arguments, count, span, speaker};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -205,6 +205,10 @@ impl Story {
                 rows.push(row(line, "", text, note.into(), Tone::Engine));
             }
         }
+        for hooked in commit.hooked() {
+            let text = holds::hooked(hooked);
+            rows.push(row(line, "", text, "hook".into(), Tone::Engine));
+        }
         for edit in &commit.edits {
             let value = edit.value.map(|body| texts.text(body));
             let now = memory::told_now(&edit.name, value.as_deref().unwrap_or("unset"));
@@ -382,8 +386,7 @@ impl Story {
     ) -> Option<Row> {
         let text = texts.text(body).to_string();
         let (who, note, tone) = match from {
-            Origin::Outside(None) => ("you".to_owned(), String::new(), Tone::Said),
-            Origin::Outside(Some(role)) => (role.to_string(), String::new(), Tone::Said),
+            Origin::Outside(by) => (speaker(by), String::new(), Tone::Said),
             // The caller's row shows the arguments.
             Origin::Call(_) | Origin::Route | Origin::Released(_) => return None,
             Origin::Agent(sender) => (

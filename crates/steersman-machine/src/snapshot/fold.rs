@@ -612,6 +612,8 @@ impl Snapshot {
                 let agent = self.agent_mut(*agent);
                 agent.context.grew(agent.stack.last, *bytes);
             }
+            // It changed what left or came, and nothing of where the branch stands.
+            Change::Hooked(_) => {}
         }
     }
 

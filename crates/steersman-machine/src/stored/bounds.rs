@@ -93,7 +93,7 @@ pub(crate) const PUSH: usize = 96;
 pub(crate) const MOVES: u32 = 1_000;
 
 /// Returns a name from outside, cut to [`NAME`] bytes.
-pub(crate) fn name(text: &str) -> Name {
+pub fn name(text: &str) -> Name {
     cut(text, NAME).into()
 }
 

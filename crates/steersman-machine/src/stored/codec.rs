@@ -32,6 +32,10 @@ use std::sync::Arc;
 /// version; the older ones stay readable (`form.rs`).
 pub const VERSION: u8 = 1;
 
+/// Number of the newest stored form: raised whenever an enum of lines grows, or the version of lines or snapshots changes. Each
+/// owner writes its own number into its first line. A program with a lower number reads no line from there on.
+pub const REVISION: u16 = 1;
+
 /// The hash of a line. The hash of `Line::NONE` is all zeros.
 pub type Hash = [u8; 32];
 
@@ -40,7 +44,8 @@ pub type Hash = [u8; 32];
 pub enum CodecError {
     /// The version of the line is unknown to this program.
     Version(u8),
-    /// The hash fits, but the line cannot be read, so a newer program wrote it. Holds the line and what cannot be read.
+    /// A newer program wrote the line: the hash fits, but the line cannot be read, or it claims the session with a newer revision.
+    /// Holds the line and what is not known.
     Newer(Line, String),
     /// The bytes end in the middle of the line.
     Truncated,
@@ -169,6 +174,7 @@ impl Parts<'_> {
             bodies,
         };
         values_can_be_read(&line)?;
+        revision_is_known(&line)?;
         Ok((line, self.hash))
     }
 
@@ -200,6 +206,24 @@ fn values_can_be_read(line: &LogLine) -> Result<(), CodecError> {
         }
     }
     Ok(())
+}
+
+/// Checks that no newer program owns the session from this line on. That program may give a known form a part that is not known
+/// here, so no later line can be trusted to mean what it seems to mean.
+fn revision_is_known(line: &LogLine) -> Result<(), CodecError> {
+    let newer = line.ledger.iter().find_map(|entry| match entry {
+        LedgerEntry::Claimed {
+            revision, build, ..
+        } if *revision > REVISION => Some((revision, build)),
+        _ => None,
+    });
+    match newer {
+        Some((revision, build)) => {
+            let why = format!("revision {revision} of build {build}, this program knows {REVISION}");
+            Err(CodecError::Newer(line.n, why))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Parses a line, and checks its hash against its content, the line before and the session. A line whose hash fits but that
@@ -236,7 +260,7 @@ fn verify_by(
         return Err(CodecError::Hash(parts.n));
     }
     parts.line(form).map_err(|why| match why {
-        CodecError::Malformed(VALUE_OF_STATE, _) => why,
+        CodecError::Malformed(VALUE_OF_STATE, _) | CodecError::Newer(..) => why,
         why => CodecError::Newer(parts.n, why.to_string()),
     })
 }

@@ -2,15 +2,17 @@
 
 mod facts;
 mod lines;
+mod rest;
 
 use lines::{SALT, every, tool_loop};
 use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use steersman_machine::snapshot::{Snapshot, checkpoint};
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codec::{self, CodecError, Hash};
 use steersman_machine::stored::commit::{
-    AgentFact, CallFact, Change, Commit, Fired, Hold, LedgerEntry, LogLine, Probing, Reaching,
+    About, AgentFact, CallFact, Change, Commit, Fired, Hold, LedgerEntry, LogLine, Probing, Reaching,
     Recorded, Release, Text, Turned, Why,
 };
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
@@ -19,7 +21,7 @@ use steersman_machine::stored::interaction::{
 };
 use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite};
 use steersman_machine::view::artifact::came_with;
-use steersman_testkit::schema::describe;
+use steersman_testkit::schema::{Written, describe};
 
 const PREV: Hash = [9; 32];
 
@@ -360,19 +362,63 @@ fn lines_of_the_first_version_are_read_for_ever() {
     }
 }
 
-/// Enums grow at their end, everything else stays: the form of lines is positional.
+/// The line of an owner with a higher revision is newer, and so is everything behind it: no later line is read without it.
+#[test]
+fn the_line_of_a_newer_owner_is_newer() {
+    let claims = |revision| {
+        let (_, mut line) = every().remove(0);
+        let claimed = line.ledger.iter_mut().find_map(|entry| match entry {
+            LedgerEntry::Claimed { revision, .. } => Some(revision),
+            _ => None,
+        });
+        *claimed.expect("the first line claims") = revision;
+        (line.n, encoded(&line))
+    };
+    let (_, ours) = claims(codec::REVISION);
+    assert!(codec::verify(&ours, &PREV, &SALT).is_ok());
+    let (n, newer) = claims(codec::REVISION + 1);
+    let why = codec::verify(&newer, &PREV, &SALT).unwrap_err();
+    assert!(why.is_newer(), "{why}");
+    let told = format!("revision {} of build 0.1.0", codec::REVISION + 1);
+    assert!(why.to_string().contains(&told), "{why}");
+    // In another place it is damaged: the revision of a line that does not verify says nothing.
+    assert_eq!(codec::verify(&newer, &[8; 32], &SALT), Err(CodecError::Hash(n)));
+}
+
+/// Enums grow at their end, everything else stays: the form of lines is positional. What grew has a revision of its own.
 #[test]
 fn the_form_of_lines_only_grows_at_the_ends_of_enums() {
-    let now = describe::<(Line, Id, Option<Commit>, Vec<LedgerEntry>)>();
-    let then = fixture("lines.txt", &now);
+    let now = describe::<(Line, Id, Option<Commit>, Vec<LedgerEntry>, Vec<Text>)>();
     let of_now: std::collections::BTreeSet<&str> = now.lines().collect();
-    for line in then.lines() {
-        assert!(
-            of_now.contains(line),
-            "version 1 of lines had\n  {line}\nwhich no longer is: what is stored could not be read. New variants go \
-             behind the others; any other change needs a new version beside the old one"
-        );
+    for revision in 1..=codec::REVISION {
+        let then = fixture(&format!("lines.{revision}.txt"), &now);
+        for line in then.lines() {
+            assert!(
+                of_now.contains(line),
+                "revision {revision} of lines had\n  {line}\nwhich no longer is: what is stored could not be read. New \
+                 variants go behind the others; any other change needs a new version beside the old one"
+            );
+        }
+        if revision == codec::REVISION {
+            assert_eq!(then, now, "an enum grew: raise `codec::REVISION`");
+        }
     }
+}
+
+/// Every variant of every enum in a line, and every optional field set and unset, is in a line with kept bytes. A variant that is
+/// added without such a line fails here.
+#[test]
+fn every_variant_and_option_has_kept_bytes() {
+    let mut written = Written::default();
+    for (_, line) in every() {
+        written.add(&(line.prev, line.branch, &line.commit, &line.ledger));
+        written.add(&line.bodies);
+    }
+    let all = describe::<(Line, Id, Option<Commit>, Vec<LedgerEntry>, Vec<Text>)>();
+    let none = Written::default().lacks(&all);
+    assert!(none.contains(&"enum Stepped 1 Done".to_owned()), "{none:?}");
+    let lacks = written.lacks(&all);
+    assert!(lacks.is_empty(), "no line of `every` has\n  {}", lacks.join("\n  "));
 }
 
 /// A checkpoint is a cache, so its form may change: with another version, so that old ones are discarded.
@@ -413,7 +459,7 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
             len: 3,
         }],
         then: Some(("look".to_owned(), json!({ "at": 95 }))),
-        by: Some("ann".to_owned()),
+        by: Some(lines::ann().into()),
         mode: None,
     };
     // What came later is said where there is something to say.
@@ -464,7 +510,7 @@ fn orders() -> LogLine {
     let barred = |tool: Option<&str>, barred| LedgerEntry::Barred {
         tool: tool.map(Into::into),
         barred,
-        by: "user".into(),
+        by: lines::ann(),
     };
     let refused = LedgerEntry::Refused {
         message: "m9".into(),
@@ -510,7 +556,9 @@ fn later() -> [(&'static str, LogLine); 6] {
 /// A model did not answer, and did again.
 fn outage() -> LogLine {
     let effect = Id::new(Line(20), 1);
-    let place = Some(Name::from("openai/gpt-5-mini at https://api.openai.com/v1"));
+    let place = Some(About::Place(
+        "openai/gpt-5-mini at https://api.openai.com/v1".into(),
+    ));
     let hold = Hold {
         effect,
         why: Why::Outage,
@@ -525,7 +573,7 @@ fn outage() -> LogLine {
         why: Why::Outage,
         how: Release::Go,
         about: place,
-        by: Name::from("place"),
+        by: Decider::Place,
         body: None,
     };
     LogLine {
@@ -653,7 +701,7 @@ fn outside() -> LogLine {
     let reach = |what| LedgerEntry::Reach {
         effect: Id::new(Line(103), 0),
         of: Id::new(Line(20), 1),
-        by: "approver".into(),
+        role: "approver".into(),
         what,
     };
     let probe = |what| LedgerEntry::Probe {

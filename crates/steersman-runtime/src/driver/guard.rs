@@ -5,9 +5,10 @@ use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
 use crate::engine::EngineError;
 use crate::ledger::{Beginning, Equal, Record, Stands, Verdict};
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
-use steersman_machine::stored::ids::{Digest, Id, Name, Time};
+use steersman_machine::stored::ids::{Digest, Id, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{Approval, ToolWork};
 
@@ -89,7 +90,7 @@ impl Driver {
                     by: vec![approver.unwrap_or_else(|| "user".into())],
                     ask: Some(&ask),
                     due: None,
-                    about: Some(equal.name().into()),
+                    about: Some(equal.about()),
                 });
                 self.state(id, OutState::Held);
             }
@@ -162,7 +163,7 @@ impl Driver {
         let (tool, digest) = out.tool().zip(out.digest)?;
         let draft = Draft::default();
         let mut equals = self.ledger.equals(self.beginning(&draft, id, tool, digest));
-        equals.find(|equal| equal.name() == *about)
+        equals.find(|equal| equal.about() == about)
     }
 
     /// Opens the hold of an approval. If an equal effect was done or given up before, the hold is about that one, and the
@@ -202,13 +203,13 @@ impl Driver {
             by: vec![approval.by.clone()],
             ask: Some(&ask),
             due: approval.timeout.map(|ms| now.plus(ms)),
-            about: before.map(|equal| equal.name().into()),
+            about: before.map(|equal| equal.about()),
         });
         self.state(id, OutState::Held);
     }
 
     /// A person approved a call that was presented as a repetition: the ledger records this, and nobody is asked twice.
-    pub(super) fn approves_repetition(&mut self, draft: &mut Draft, id: Id, by: &Name) {
+    pub(super) fn approves_repetition(&mut self, draft: &mut Draft, id: Id, by: &By) {
         let open = self.ledger.effect(id).and_then(Record::open_hold);
         let Some((at, about)) = open.and_then(|(at, hold)| Some((at, hold.about.clone()?))) else {
             return;
@@ -218,7 +219,7 @@ impl Driver {
             why: Why::Repeat,
             how: Release::Go,
             about: Some(about),
-            by: by.clone(),
+            by: by.clone().into(),
             body: None,
         });
         if let Some(out) = self.outs.get_mut(&id) {

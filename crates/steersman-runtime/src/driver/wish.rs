@@ -3,7 +3,6 @@
 //! A tool passes its gates in this order: the repeat guard, approval, secrets that a person is asked for, a free slot. Approval
 //! and secrets are holds in the line, and a repetition may be one; a gate that was passed is passed for all attempts.
 
-use super::act::By;
 use super::draft::{Draft, NewHold, Note, Offer};
 use super::{Driver, FromTask, OnDisk, Out, OutState, What, attempt};
 use crate::engine::EngineError;
@@ -14,8 +13,9 @@ use crate::store::WaitChange;
 use crate::toolset::ToolRun;
 use std::sync::Arc;
 use steersman_machine::network::{Source, ToolDef};
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codes::Code;
-use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
+use steersman_machine::stored::commit::{About, LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{ToolWork, Wish, Work};
@@ -180,7 +180,7 @@ impl Driver {
                 by: vec!["user".into()],
                 ask: Some(question),
                 due: None,
-                about: Some(parameter.clone()),
+                about: Some(About::Parameter(parameter.clone())),
             });
             self.state(id, OutState::Held);
             return Ok(());
@@ -489,17 +489,17 @@ impl Driver {
         draft: &mut Draft,
         id: Id,
         why: Why,
-        by: By,
+        by: Decider,
         text: Option<String>,
     ) -> Result<(), EngineError> {
-        if let (Why::Approval, By::Person(by)) = (why, &by) {
+        if let (Why::Approval, Decider::Person(by)) = (why, &by) {
             self.approves_repetition(draft, id, by);
         }
         draft.note(Note::Released {
             effect: id,
             why,
             how: Release::Go,
-            by: by.name(),
+            by,
             text,
         });
         let open = self.ledger.effect(id).and_then(Record::open_hold);
@@ -508,7 +508,12 @@ impl Driver {
             match why {
                 Why::Repeat => out.word = out.word.max(at),
                 Why::Approval => out.approved.extend(asked.into_iter().flatten()),
-                Why::Input | Why::Doubt | Why::Budget | Why::Outage => {}
+                Why::Input
+                | Why::Doubt
+                | Why::Budget
+                | Why::Outage
+                | Why::Wait
+                | Why::Elicited => {}
             }
         }
         self.gate(draft, id)

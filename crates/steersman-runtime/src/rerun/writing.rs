@@ -7,6 +7,7 @@ use crate::load::named::entry;
 use crate::store::{Batch, Claim, NewSession, Row, SessionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine};
@@ -57,6 +58,13 @@ impl<'a> Writing<'a> {
         Ok(store_made(&**self.engine.store(), made).await?)
     }
 
+    fn claimed(&self, claim: &Claim) -> LedgerEntry {
+        let mut mark = [0_u8; 8];
+        getrandom::fill(&mut mark).expect("the operating system gives random bytes");
+        let process = &self.engine.0.options.process;
+        process.claimed(claim.epoch, u64::from_le_bytes(mark))
+    }
+
     /// Writes the lines that are not written yet.
     pub(super) async fn write(&mut self, lines: &[LogLine]) -> Result<(), EngineError> {
         let labels = match self.claim {
@@ -68,7 +76,7 @@ impl<'a> Writing<'a> {
         for (k, line) in lines.iter().enumerate().skip(self.written) {
             let mut line = line.clone();
             if k == 0 {
-                line.ledger.insert(0, claimed(&claim));
+                line.ledger.insert(0, self.claimed(&claim));
             }
             rows.push(self.row(line, &claim).await?);
         }
@@ -87,7 +95,10 @@ impl<'a> Writing<'a> {
         let last = lines.last().expect("what cannot begin is refused before");
         let now = last.at;
         let mut ledger = becomes;
-        ledger.extend(paused.then_some(LedgerEntry::Paused(true)));
+        ledger.extend(paused.then(|| LedgerEntry::Paused {
+            paused: true,
+            by: By::default(),
+        }));
         let claim = self.claim().await?;
         let (mut prev, mut rows) = (last.n, Vec::new());
         for entries in ledger.chunks(ENTRIES) {
@@ -143,7 +154,7 @@ impl<'a> Writing<'a> {
         claim: &Claim,
     ) -> Result<(Row, Vec<Name>), EngineError> {
         let accepted = line.ledger.iter().filter_map(|entry| match entry {
-            LedgerEntry::Accepted(id) => Some(id.clone()),
+            LedgerEntry::Accepted { message, .. } => Some(message.clone()),
             _ => None,
         });
         let accepted = accepted.collect();
@@ -188,14 +199,5 @@ impl<'a> Writing<'a> {
             self.engine.store().append(claim, batch).await?;
         }
         Ok(())
-    }
-}
-
-fn claimed(claim: &Claim) -> LedgerEntry {
-    let mut mark = [0_u8; 8];
-    getrandom::fill(&mut mark).expect("the operating system gives random bytes");
-    LedgerEntry::Claimed {
-        epoch: claim.epoch,
-        mark: u64::from_le_bytes(mark),
     }
 }

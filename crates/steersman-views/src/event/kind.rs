@@ -201,6 +201,10 @@ pub enum EventKind {
     Owner {
         /// The number of the owner, from 1.
         epoch: u64,
+        /// The process that owns it, by host and process id or as its options say.
+        owner: Name,
+        /// The version of its program.
+        build: Name,
     },
     /// The session took a message of its inbox.
     Accepted {

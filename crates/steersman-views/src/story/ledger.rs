@@ -4,7 +4,7 @@ use super::holds::{self, outage, released, unbelievable};
 use super::{Row, Story, Told, Tone, effects_call, row};
 use crate::why::effect_of;
 use crate::words::{accepted_store, question, span};
-use steersman_machine::stored::commit::{Hold, LedgerEntry, LogLine, Probing, Why};
+use steersman_machine::stored::commit::{About, Hold, LedgerEntry, LogLine, Probing, Why};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::{Class, Target};
@@ -69,7 +69,7 @@ impl Story {
                 how,
                 about,
                 ..
-            } => outage(about.as_deref(), *how),
+            } => outage(about.as_ref().and_then(About::place).map(|place| &**place), *how),
             LedgerEntry::Released {
                 effect,
                 why,
@@ -136,7 +136,14 @@ impl Story {
                 String::new(),
                 Tone::Wrong,
             ),
-            LedgerEntry::Reach { by, what, .. } => holds::reached(by, what, texts),
+            LedgerEntry::Reach { role, what, .. } => holds::reached(role, what, texts),
+            LedgerEntry::Step {
+                effect,
+                attempt,
+                name,
+                what,
+                ..
+            } => holds::stepped(&tool(self, effect), name, *attempt, *what, texts),
             LedgerEntry::Probe { effect, of, what } => {
                 if let Probing::Started { tool, .. } = what {
                     self.probes.insert(*effect, tool.clone());
@@ -185,10 +192,10 @@ impl Story {
                 "branch".into(),
                 Tone::Engine,
             ),
-            LedgerEntry::Paused(paused) => (
+            LedgerEntry::Paused { paused, by } => (
                 String::new(),
                 if *paused { "paused" } else { "goes on" }.into(),
-                String::new(),
+                by.shown().map_or_else(String::new, |by| format!("by {by}")),
                 Tone::Engine,
             ),
             LedgerEntry::Barred { tool, barred, by } => {
@@ -215,7 +222,7 @@ impl Story {
                 Tone::Engine,
             ),
             LedgerEntry::Claimed { .. }
-            | LedgerEntry::Accepted(_)
+            | LedgerEntry::Accepted { .. }
             | LedgerEntry::Escrow { .. }
             | LedgerEntry::Spend { .. }
             | LedgerEntry::Settle { .. }
@@ -237,6 +244,7 @@ impl Story {
             | LedgerEntry::Probe { .. }
             | LedgerEntry::Recorded { .. }
             | LedgerEntry::More { .. }
+            | LedgerEntry::Step { .. }
             | LedgerEntry::Refused { .. } => return None,
         })
     }

@@ -2,9 +2,10 @@
 
 use crate::network::texts;
 use crate::snapshot::{OpenCall, Phase};
+use crate::stored::by::By;
 use crate::stored::codes::Code;
 use crate::stored::commit::{Admission, Admitted};
-use crate::stored::ids::{Digest, Id, Name};
+use crate::stored::ids::{Digest, Id};
 use crate::stored::interaction::{Cause, How, Target};
 use crate::stored::outcome::{Mapped, Outcome};
 use crate::tick::Tick;
@@ -27,7 +28,7 @@ impl Tick<'_> {
     pub(crate) fn take_cancel(
         &mut self,
         what: &Cancelled,
-        by: &Name,
+        by: &By,
         known: &Known,
         shown: &[(Id, Arc<str>)],
     ) -> Taken {
@@ -91,12 +92,13 @@ impl Tick<'_> {
         Ok(())
     }
 
-    fn admit_cancel(&mut self, id: Option<Id>, by: &Name) {
+    fn admit_cancel(&mut self, id: Option<Id>, by: &By) {
         self.admit(Admission {
             kind: Admitted::Cancel,
             id,
-            message: Some(by.clone()),
-            digest: Digest::of(by.as_bytes()),
+            message: None,
+            by: Some(by.clone()),
+            digest: Digest::of(by.role.as_bytes()),
             body: None,
         });
     }

@@ -1,9 +1,11 @@
 //! Lines that hold, together, every form there is.
 
+use steersman_machine::stored::by::By;
+use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
-    CallChange, CallChanged, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
-    LogLine, Made, Opening, Period, Push, Release, Text, Turned, Usage, Want, Watermark, Why,
+    CallChange, CallChanged, CallFact, CellFact, Change, Commit, Counter, Kind, LedgerEntry,
+    LogLine, Made, Opening, Period, Push, Text, Turned, Usage, Want, Watermark,
     Wished,
 };
 use steersman_machine::stored::engine::{Asked, Caller, Extracted, Judged};
@@ -23,7 +25,15 @@ pub(super) fn name(text: &str) -> Name {
     text.into()
 }
 
-fn text(text: &str) -> Text {
+/// A person whose identity is known.
+pub(super) fn ann() -> By {
+    By {
+        role: name("approver"),
+        who: Some(name("ann@example.org")),
+    }
+}
+
+pub(super) fn text(text: &str) -> Text {
     Text::Here(text.into())
 }
 
@@ -88,6 +98,7 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
                 kind: Admitted::Outcome,
                 id: Some(id(at - 1, 0)),
                 message: None,
+                by: None,
                 digest: digest("answer"),
                 body: None,
             }],
@@ -156,6 +167,7 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
                 kind: Admitted::Outcome,
                 id: Some(id(at - 1, 0)),
                 message: None,
+                by: None,
                 digest: digest("result"),
                 body: None,
             }],
@@ -192,13 +204,12 @@ pub(crate) fn every() -> Vec<(&'static str, LogLine)> {
         ("calls_and_results", calls_and_results()),
         ("branches", branches()),
         ("ledger", ledger()),
-        ("holds", holds()),
         ("orders", super::orders()),
         ("outside", super::outside()),
-        ("texts", texts()),
         ("money", money()),
     ];
     lines.extend(super::later());
+    lines.extend(super::rest::rest());
     let tool_loop = tool_loop(1_000).into_iter();
     lines.extend(
         tool_loop
@@ -226,6 +237,7 @@ fn start() -> LogLine {
                 kind: Admitted::Start,
                 id: None,
                 message: Some(name("m1")),
+                by: None,
                 digest: digest("hello"),
                 body: Some(Body::new(Line(1), 1)),
             }],
@@ -242,7 +254,7 @@ fn start() -> LogLine {
                 id(1, 0),
                 0,
                 Interaction::UserMessage {
-                    from: Origin::Outside(None),
+                    from: Origin::Outside(By::default()),
                     body: Body::new(Line(1), 0),
                 },
             )],
@@ -272,8 +284,17 @@ fn start() -> LogLine {
         LedgerEntry::Claimed {
             epoch: 1,
             mark: 0x1234_5678_9abc_def0,
+            owner: name("web-1:4711"),
+            build: name("0.1.0"),
+            revision: codec::REVISION,
         },
-        LedgerEntry::Accepted(name("m1")),
+        LedgerEntry::Accepted {
+            message: name("m1"),
+            by: Some(ann()),
+            parent: Some(name(
+                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            )),
+        },
         LedgerEntry::Escrow {
             tokens: 100_000,
             micros: 250_000,
@@ -304,7 +325,7 @@ fn interactions() -> LogLine {
     let agent = id(7, 2);
     let body = Body::new(Line(9), 0);
     let origins = [
-        Origin::Outside(Some(name("approver"))),
+        Origin::Outside(ann()),
         Origin::Call(id(8, 1)),
         Origin::Agent(id(2, 0)),
         Origin::Released(id(2, 1)),
@@ -472,7 +493,7 @@ fn calls_and_results() -> LogLine {
             code: Some(name("http_404")),
             writes: vec![write(1, 12, Reduce::Last)],
             artifacts: vec![report()],
-            by: Some(name("approver")),
+            by: Some(ann().into()),
         })
     });
     let mut line = line(
@@ -514,6 +535,7 @@ pub(super) fn branches() -> LogLine {
         kind,
         id: Some(id(30, 1)),
         message: None,
+        by: Some(ann()),
         digest: digest("x"),
         body: None,
     });
@@ -553,7 +575,10 @@ pub(super) fn branches() -> LogLine {
                 CallChange {
                     agent: id(4, 0),
                     call: id(29, 2),
-                    what: CallChanged::Edited(name("boss")),
+                    what: CallChanged::Edited {
+                        by: ann(),
+                        approver: name("boss"),
+                    },
                 },
             ],
             made: vec![Made {
@@ -718,76 +743,11 @@ fn ledger() -> LogLine {
             },
             LedgerEntry::Listed(effect),
             LedgerEntry::WouldAsk(effect),
-            LedgerEntry::Paused(true),
+            LedgerEntry::Paused {
+                paused: true,
+                by: ann(),
+            },
         ],
         bodies: vec![text("{\"how\":\"done\"}")],
-    }
-}
-
-fn holds() -> LogLine {
-    let effect = id(60, 2);
-    let whys = [
-        Why::Approval,
-        Why::Input,
-        Why::Doubt,
-        Why::Budget,
-        Why::Repeat,
-    ];
-    let holds = whys.map(|why| {
-        LedgerEntry::Hold(Hold {
-            effect,
-            why,
-            digest: digest("send_money"),
-            by: vec![name("user"), name("supervisor")],
-            ask: Some(Body::new(Line(61), 0)),
-            due: Some(Time(1_790_000_000_000)),
-            about: Some(name("20.1")),
-        })
-    });
-    let hows = [
-        Release::Go,
-        Release::Edited,
-        Release::Refused,
-        Release::Outcome,
-        Release::GivenUp,
-        Release::Cancelled,
-        Release::Expired,
-    ];
-    let released = hows.map(|how| LedgerEntry::Released {
-        effect,
-        why: Why::Approval,
-        how,
-        about: Some(name("password")),
-        by: name("timeout"),
-        body: Some(Body::new(Line(61), 1)),
-    });
-    LogLine {
-        n: Line(61),
-        at: Time(0),
-        prev: Line(60),
-        branch: Id::MAIN,
-        commit: None,
-        ledger: holds.into_iter().chain(released).collect(),
-        bodies: vec![text("Send 500 to 1234324?"), text("wrong account")],
-    }
-}
-
-fn texts() -> LogLine {
-    LogLine {
-        n: Line::MAX,
-        at: Time(0),
-        prev: Line(1),
-        branch: Id::MAIN,
-        commit: Some(Commit::default()),
-        ledger: Vec::new(),
-        bodies: vec![
-            text(""),
-            Text::Blob {
-                hash: [7; 32],
-                len: 1 << 40,
-            },
-            Text::Erased { hash: [8; 32] },
-            text(&"long enough for two bytes of length ".repeat(9)),
-        ],
     }
 }

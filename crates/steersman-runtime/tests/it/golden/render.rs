@@ -17,8 +17,12 @@ const LONG: usize = 400;
 /// Bytes that are shown of a long text.
 const SHOWN: usize = 120;
 
-/// Fields whose value is a hash or a random number, in addition to those that have the shape of a hash.
-const NUMBERED: [&str; 2] = ["Claimed.mark", "SessionState.definition"];
+/// Fields whose value is a hash, a random number or a version, in addition to those that have the shape of a hash.
+const NUMBERED: [&str; 3] = [
+    "Claimed.mark",
+    "Claimed.revision",
+    "SessionState.definition",
+];
 /// Fields that are not rendered: random values, and the id of the process.
 const LEFT_OUT: [&str; 2] = ["salt", "owner"];
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::{Clock as _, Virtual};
-use steersman_runtime::engine::{Engine, Inspection, Options, Parts};
+use steersman_runtime::engine::{Engine, Inspection, Options, Parts, Process};
 use steersman_runtime::inbox::Message;
 use steersman_runtime::model::Models;
 use steersman_runtime::seal::Sealer;
@@ -127,6 +127,10 @@ impl Stage {
             sealer: self.sealer.clone(),
             options: Options {
                 env: Arc::new(|_| None),
+                process: Process {
+                    owner: "golden:1".into(),
+                    build: "0".into(),
+                },
                 ..Options::default()
             },
         })
