@@ -1,6 +1,15 @@
 //! The engine: starts, opens, inspects and drives sessions of one store.
 
-pub use crate::options::{Durability, Judge, Options, Timeouts};
+mod mail;
+pub(crate) mod natives;
+mod options;
+pub mod redefine;
+pub mod secrets;
+pub mod servers;
+pub mod session;
+pub mod step;
+
+pub use options::{Durability, Judge, Options, Timeouts};
 
 use crate::artifact::ArtifactTools;
 use crate::bind::{self, BindError, ManifestHash, Values};
@@ -8,18 +17,17 @@ use crate::clock::Clock;
 use crate::feed::{Feed, Notice};
 use crate::inbox::{Begin, DecodeError, Message, random_id};
 use crate::ledger::Ledger;
-use crate::mail::Mail;
 use crate::model::Models;
 use crate::pending::Pending;
 use crate::retrieval::Kept;
 use crate::seal::Sealer;
-use crate::servers;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
     BoxedEvent, InboxMessage, NewSession, SaidHash, SessionId, SessionInfo, Store, StoreError,
     bounds,
 };
 use crate::toolset::Toolset;
+use mail::Mail;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -151,7 +159,7 @@ pub(crate) struct Inner {
     /// Networks that were passed in or compiled. Networks with tools in Rust come from `start`.
     networks: Mutex<HashMap<NetworkKey, Arc<Network>>>,
     /// Nets and routers in Rust that this program has.
-    pub(crate) natives: Arc<crate::natives::Registered>,
+    pub(crate) natives: Arc<natives::Registered>,
     /// Permits for tools, by network and tool: they limit how many calls run at the same time in this process.
     pub(crate) slots: Mutex<HashMap<(Digest, Name), Arc<tokio::sync::Semaphore>>>,
     /// Indexes of transcripts and documents. Derived, and kept in memory only.

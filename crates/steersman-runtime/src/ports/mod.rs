@@ -1,0 +1,9 @@
+//! The ports: what the runtime asks of the world, as small traits; their stand-ins for tests; and the limiter of places.
+
+pub mod clock;
+pub mod conformance;
+pub mod limiter;
+pub mod model;
+pub mod retry;
+pub mod store;
+pub mod toolset;
