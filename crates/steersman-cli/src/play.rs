@@ -172,7 +172,7 @@ impl<'a> Play<'a> {
         for line in &new {
             play.tell(line, true).await?;
         }
-        for error in unread(&place.store().inbox(play.session.id()).await?) {
+        for error in unread(&place.store().inbox(play.session.id()).await?.1) {
             printer.complain(yellow(&error.to_string()));
         }
         Ok(play)

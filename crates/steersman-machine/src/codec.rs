@@ -33,6 +33,10 @@ use std::sync::Arc;
 /// version; the older ones stay readable (`form.rs`).
 pub const VERSION: u8 = 1;
 
+/// Number of the newest stored form: raised whenever an enum of lines grows, or the version of lines or snapshots changes. A store
+/// notes the number of the newest program that wrote to a session, so that an older program does not take the session.
+pub const REVISION: u16 = 1;
+
 /// Version of the form of snapshots in checkpoints, and of the meaning of the fold. Checkpoints of other versions are discarded.
 pub const SNAPSHOT_VERSION: u8 = 11;
 

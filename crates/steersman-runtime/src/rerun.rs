@@ -31,7 +31,7 @@ use crate::pending::PendingKind;
 use crate::redefine::Redefine;
 use crate::session::{Fate, Session, Settled};
 use crate::step::{Go, Step, Steps, Stood};
-use crate::store::{Batch, SessionId};
+use crate::store::{Batch, Left, SessionId};
 use clock::RerunClock;
 use recording::Recording;
 use serde_json::Value as Json;
@@ -343,13 +343,22 @@ impl Engine {
 
     /// Writes the list entries of a rerun that nobody had to drive. It is listed as made now, even if the time in it is another.
     async fn list(&self, after: &Inspection) -> Result<(), EngineError> {
-        let claim = self.store().claim(&after.info.id).await?;
+        let store = self.store();
+        let claim = store.claim(&after.info.id, self.worker().await?).await?;
+        let meant = Kept::meant(after);
+        let left = Left {
+            mail: claim.mail,
+            wants: meant.wants,
+            place: meant.place.clone(),
+            trouble: None,
+        };
         let batch = Batch {
             info: Some(after.listed(self.clock().now())),
             urgent: true,
-            ..Kept::meant(after).into_batch()
+            ..meant.into_batch()
         };
-        Ok(self.store().append(&claim, batch).await?)
+        store.append(&claim, batch).await?;
+        Ok(store.release(claim, left).await?)
     }
 }
 

@@ -13,12 +13,12 @@ use steersman_runtime::store::{
 
 /// The integer key of a line.
 pub(super) fn key(no: i64, n: Line) -> i64 {
-    no << 40 | n.0 as i64
+    no << 28 | n.0 as i64
 }
 
 /// Returns true if the claim's epoch is the newest.
 pub(super) fn guarded(conn: &Connection, claim: &Claim) -> rusqlite::Result<bool> {
-    conn.prepare_cached("SELECT 1 FROM owner WHERE no = ?1 AND epoch = ?2")?
+    conn.prepare_cached("SELECT 1 FROM seat WHERE no = ?1 AND epoch = ?2")?
         .exists(params![claim.number as i64, claim.epoch as i64])
 }
 
@@ -56,7 +56,7 @@ pub(super) fn append(
         Some(row) if known => insert(conn, no, row)? == 1,
         Some(row) => {
             conn.prepare_cached(
-                "INSERT INTO line (key, bytes) SELECT ?1, ?2 FROM owner WHERE no = ?3 AND epoch = ?4",
+                "INSERT INTO line (key, bytes) SELECT ?1, ?2 FROM seat WHERE no = ?3 AND epoch = ?4",
             )?
             .execute(params![key(no, row.n), &*row.bytes, no, claim.epoch as i64])?
                 == 1
@@ -78,7 +78,7 @@ pub(super) fn append(
         state.begins_unsafe();
     }
     if batch.tells_accepted {
-        conn.execute("DELETE FROM accepted WHERE no = ?1", [no])?;
+        conn.execute("DELETE FROM store_accepted WHERE no = ?1", [no])?;
     }
     beside(conn, no, batch)?;
     Ok(Ok(()))
@@ -92,12 +92,15 @@ fn insert(conn: &Connection, no: i64, row: &Row) -> rusqlite::Result<usize> {
 fn beside(conn: &Connection, no: i64, batch: &Batch) -> rusqlite::Result<()> {
     for id in &batch.consumed {
         conn.prepare_cached(
-            "INSERT INTO inbox (no, id, at) VALUES (?1, ?2, 0)
-             ON CONFLICT (no, id) DO UPDATE SET bytes = NULL, sum = NULL",
+            "INSERT INTO accepted (no, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         )?
         .execute(params![no, &**id])?;
     }
     for id in &batch.dropped {
+        conn.prepare_cached("DELETE FROM accepted WHERE no = ?1 AND id = ?2")?
+            .execute(params![no, &**id])?;
+    }
+    for id in batch.consumed.iter().chain(&batch.dropped) {
         conn.prepare_cached("DELETE FROM inbox WHERE no = ?1 AND id = ?2")?
             .execute(params![no, &**id])?;
     }
@@ -108,31 +111,8 @@ fn beside(conn: &Connection, no: i64, batch: &Batch) -> rusqlite::Result<()> {
     for change in &batch.waits {
         wait(conn, no, change)?;
     }
-    for (effect, at) in &batch.timers {
-        let effect = effect_no(*effect);
-        match at {
-            Some(at) => conn
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO timer (no, effect, at) VALUES (?1, ?2, ?3)",
-                )?
-                .execute(params![no, effect, at.0])?,
-            None => conn
-                .prepare_cached("DELETE FROM timer WHERE no = ?1 AND effect = ?2")?
-                .execute(params![no, effect])?,
-        };
-    }
-    for (effect, waits) in &batch.outages {
-        let effect = effect_no(*effect);
-        match waits {
-            Some((place, since)) => conn
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO outage (no, effect, place, since) VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute(params![no, effect, &**place, since.0])?,
-            None => conn
-                .prepare_cached("DELETE FROM outage WHERE no = ?1 AND effect = ?2")?
-                .execute(params![no, effect])?,
-        };
+    if let Some(needs) = &batch.needs {
+        super::seat::needs(conn, no, needs)?;
     }
     for (name, value) in &batch.labels {
         match value {

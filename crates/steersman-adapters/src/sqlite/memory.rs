@@ -52,16 +52,7 @@ pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
     Ok(Ok(id as u64))
 }
 
-/// Returns true if the table exists; a store that was not written by this version has none.
-pub(super) fn is_there(conn: &Connection) -> rusqlite::Result<bool> {
-    conn.prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'memory'")?
-        .exists([])
-}
-
 pub(super) fn memories(conn: &Connection, query: &MemoryQuery) -> rusqlite::Result<Vec<Memory>> {
-    if !is_there(conn)? {
-        return Ok(Vec::new());
-    }
     conn.prepare_cached(
         "SELECT m.id, m.scope, m.name, m.tags, m.media, m.len, m.hash, m.session, m.effect, m.network, m.by, m.at, m.until,
                 a.rating, a.reason, a.by, p.rating, p.reason, p.by

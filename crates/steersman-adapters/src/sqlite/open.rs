@@ -72,7 +72,7 @@ fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
         return Err(doubt);
     }
     let is_anew = begins_anew(&mut opened.conn, &opened.path, false)?;
-    schema::migrate(&mut opened.conn, &opened.path)?;
+    schema::complete(&mut opened.conn, &opened.path)?;
     let newest = schema::newest(&opened.conn).map_err(|e| sql(&opened.path, e))?;
     newest.ok_or_else(|| nameless(&opened.path))?;
     if is_anew {
@@ -333,7 +333,6 @@ fn compared(
             _ => Ok(None),
         };
     }
-    // A store whose format has no id was never marked.
     let newest = schema::newest(conn).map_err(|e| sql(path, e))?;
     let begun = newest.as_ref().is_some_and(|newest| newest.begun);
     let Some(mark) = mark else {
@@ -473,12 +472,11 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
     let (conn, path) = (&mut alone.conn, &alone.path);
     let failed = |e| sql(path, e);
     conn.execute_batch("COMMIT").map_err(failed)?;
-    schema::migrate(conn, path)?;
     let tx = conn.transaction().map_err(failed)?;
     tx.execute("UPDATE store SET id = randomblob(16), begun = 1", [])
         .map_err(failed)?;
     tx.execute(
-        "INSERT OR REPLACE INTO accepted (no, at, was) SELECT no, ?1, ?2 FROM session",
+        "INSERT OR REPLACE INTO store_accepted (no, at, was) SELECT no, ?1, ?2 FROM session",
         params![at.0, was_no(was)],
     )
     .map_err(failed)?;

@@ -33,8 +33,6 @@ fn whole(row: &Row<'_>) -> rusqlite::Result<Option<Said>> {
     let said = bytes(2)?.as_blob_or_null().ok().flatten();
     let told = (bytes(3)?.as_blob_or_null(), bytes(4)?.as_blob_or_null());
     let is_whole = match told {
-        // Written in a format without checksums.
-        (Ok(None), Ok(None)) => true,
         (Ok(Some(told)), Ok(Some(named))) => {
             let (id, until) = (bytes(0)?.as_bytes().ok(), bytes(1)?.as_i64().ok());
             let parts = id.zip(until);
@@ -125,10 +123,6 @@ pub(super) fn forget(conn: &Connection, now: Time) -> rusqlite::Result<()> {
 
 /// Returns the damaged rows, in words.
 pub(super) fn damaged(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    let is_summed = "SELECT 1 FROM pragma_table_info('event_seen') WHERE name = 'sum'";
-    if !conn.prepare(is_summed)?.exists([])? {
-        return Ok(Vec::new());
-    }
     let mut all = conn.prepare(&format!("{ALL} NOT INDEXED"))?;
     let mut rows = all.query([])?;
     let mut found = Vec::new();

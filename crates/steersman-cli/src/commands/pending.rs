@@ -217,7 +217,7 @@ async fn left<'a>(
         else {
             continue;
         };
-        for message in place.store().inbox(&info.id).await? {
+        for message in place.store().inbox(&info.id).await?.1 {
             left.push((
                 info,
                 match Message::decode(&message) {

@@ -91,7 +91,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
     if let Some(fault) = past.fault() {
         return Err(fault.into());
     }
-    let inbox = store.inbox(id).await?;
+    let (_, inbox) = store.inbox(id).await?;
     Ok(Inspection {
         info,
         network,

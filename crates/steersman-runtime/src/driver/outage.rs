@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
-use steersman_machine::commit::{LedgerEntry, LogLine, Release, Why};
+use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::context::Request;
 use steersman_machine::effect::{Failure, Outcome, Retry};
 use steersman_machine::ids::{Digest, Id, Name, Time};
@@ -375,26 +375,6 @@ impl Driver {
         }
         Ok(true)
     }
-}
-
-/// Returns the calls that begin or stop to wait for a place with this line, as stores index them.
-pub(super) fn changed(line: &LogLine) -> Vec<(Id, Option<(Name, Time)>)> {
-    let entries = line.ledger.iter();
-    let since = |call: Id| {
-        entries.clone().find_map(|entry| match entry {
-            LedgerEntry::Outage { effect, since } if *effect == call => Some(*since),
-            _ => None,
-        })
-    };
-    let changed = entries.clone().filter_map(|entry| match entry {
-        LedgerEntry::Hold(hold) if hold.why == Why::Outage => {
-            let waits = hold.about.clone().zip(since(hold.effect));
-            Some((hold.effect, waits))
-        }
-        LedgerEntry::Released { effect, why, .. } if *why == Why::Outage => Some((*effect, None)),
-        _ => None,
-    });
-    changed.collect()
 }
 
 /// Formats a duration as `24 h`, `90 min` or `40 s`: in the largest unit that gives a whole number, else in seconds.

@@ -263,7 +263,6 @@ impl Driver {
     /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
     pub(super) fn again_later(&mut self, draft: &mut Draft, effect: Id, at: Time) {
         draft.ledger.push(LedgerEntry::Again { effect, at });
-        draft.timers.insert(effect);
         if let Some(out) = self.outs.get_mut(&effect) {
             out.state = OutState::Later(at);
             out.permit = None;

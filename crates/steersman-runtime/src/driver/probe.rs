@@ -100,7 +100,6 @@ impl Driver {
                 Some((effect, probe)) if !probe.over => (effect, probe.attempt + 1),
                 _ => (Id::new(draft.n, begun.len() as u32), 1),
             };
-            draft.timers.insert(of);
             draft.ledger.push(LedgerEntry::Probe {
                 effect,
                 of,
@@ -341,7 +340,6 @@ impl Driver {
         self.mask_probed(of, &mut why);
         let why = draft.body(&clipped(&why));
         draft.urgent = true;
-        draft.timers.insert(of);
         draft.ledger.push(LedgerEntry::Probe {
             effect,
             of,

@@ -23,8 +23,8 @@ use crate::retrieval::Kept;
 use crate::seal::Sealer;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
-    BoxedEvent, InboxMessage, NewSession, SaidHash, SessionId, SessionInfo, Store, StoreError,
-    bounds,
+    BoxedEvent, Claim, InboxMessage, NewSession, NewWorker, SaidHash, Scope, SessionId,
+    SessionInfo, Store, StoreError, Worker, bounds,
 };
 use crate::toolset::Toolset;
 use mail::Mail;
@@ -166,8 +166,20 @@ pub(crate) struct Inner {
     pub(crate) indexed: Kept,
     /// Answers from a recording, if this engine reruns a session.
     pub(crate) recorded: Option<Arc<crate::rerun::Recorded>>,
+    /// This process as a worker of the store, once it has owned a session.
+    worker: tokio::sync::OnceCell<Worker>,
+    /// Held while sessions are taken, until their handles are known.
+    pub(crate) taking: tokio::sync::Mutex<()>,
     /// Cancelled by [`Engine::kill`].
     pub(crate) alive: CancellationToken,
+}
+
+/// A session that a caller wants to own.
+enum Found {
+    /// The caller owns it now.
+    Free(Claim),
+    /// This process drives it already.
+    Driven(Session),
 }
 
 impl Inner {
@@ -176,6 +188,16 @@ impl Inner {
         let mut driven = self.driven.lock().expect("nobody panics while holding it");
         driven.retain(|_, session| !session.to.is_closed());
         driven.is_empty()
+    }
+
+    /// Drops all sessions, because the lease of this worker is over.
+    fn loses_all(&self) {
+        let mut driven = self.driven.lock().expect("nobody panics while holding it");
+        for (_, session) in driven.drain() {
+            // A driver whose channel is full begins nothing more, and its next write is refused once another worker owns the
+            // session.
+            let _ = session.to.try_send(ToDriver::Lost);
+        }
     }
 
     pub(crate) fn driven(&self, id: &str) -> Option<Session> {
@@ -211,6 +233,8 @@ impl Engine {
             slots: Mutex::default(),
             indexed: Kept::default(),
             recorded: None,
+            worker: tokio::sync::OnceCell::new(),
+            taking: tokio::sync::Mutex::default(),
             alive: CancellationToken::new(),
         }))
     }
@@ -239,6 +263,8 @@ impl Engine {
             slots: Mutex::default(),
             indexed: Kept::default(),
             recorded,
+            worker: tokio::sync::OnceCell::new(),
+            taking: tokio::sync::Mutex::default(),
             alive: CancellationToken::new(),
         }))
     }
@@ -246,6 +272,28 @@ impl Engine {
     /// Returns the store of this engine.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.0.store
+    }
+
+    /// Returns this process as a worker of the store. It is enrolled when it first owns a session.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub async fn worker(&self) -> Result<&Worker, StoreError> {
+        let enrolled = self.0.worker.get_or_try_init(|| {
+            self.0.store.enroll(NewWorker {
+                name: std::process::id().to_string().into(),
+                address: None,
+                build: env!("CARGO_PKG_VERSION").into(),
+                revision: steersman_machine::codec::REVISION,
+            })
+        });
+        enrolled.await
+    }
+
+    /// Returns false if other workers may own the sessions of this one.
+    pub(crate) fn is_live(&self) -> bool {
+        let worker = self.0.worker.get();
+        worker.is_none_or(|worker| worker.lease.is_live())
     }
 
     /// Returns the clock of this engine.
@@ -330,11 +378,13 @@ impl Engine {
         let new = NewSession {
             id: id.clone(),
             network: network.name.clone(),
+            scope: Scope::default(),
             key: options.key,
             salt,
             created: inner.clock.now(),
             first: Some(begin.encode(message, inner.clock.now())),
             said,
+            needs: natives::needs(&network),
         };
         bounds::session(&new)?;
         inner.store.put_blob(source_hash, source).await?;
@@ -384,7 +434,31 @@ impl Engine {
         if let Some(session) = self.driven(id) {
             return Ok(session);
         }
-        let session = crate::driver::spawn(self, id, Vec::new(), steps).await?;
+        let claim = match self.claim(id).await? {
+            Found::Free(claim) => claim,
+            Found::Driven(session) => return Ok(session),
+        };
+        let session = crate::driver::spawn(self, claim, Vec::new(), steps).await?;
+        self.drives(&session);
+        Ok(session)
+    }
+
+    /// Claims a session, unless this process took it a moment ago.
+    async fn claim(&self, id: &str) -> Result<Found, EngineError> {
+        match self.0.store.claim(id, self.worker().await?).await {
+            Ok(claim) => Ok(Found::Free(claim)),
+            Err(owned @ StoreError::Owned { .. }) => {
+                let _taken = self.0.taking.lock().await;
+                let session = self.driven(id).ok_or(owned)?;
+                Ok(Found::Driven(session))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Drives a session that was taken. The caller holds [`Inner::taking`].
+    pub(crate) async fn drive(&self, claim: Claim) -> Result<Session, EngineError> {
+        let session = crate::driver::spawn(self, claim, Vec::new(), false).await?;
         self.drives(&session);
         Ok(session)
     }
@@ -402,9 +476,16 @@ impl Engine {
             let fate = session.fate_of(message).await;
             return Ok((session, fate));
         }
+        let claim = match self.claim(id).await? {
+            Found::Free(claim) => claim,
+            Found::Driven(session) => {
+                let fate = session.fate_of(message).await;
+                return Ok((session, fate));
+            }
+        };
         let (reply, answer) = oneshot::channel();
         let told = vec![ToDriver::Inbox(message.clone(), reply)];
-        let session = crate::driver::spawn(self, id, told, false).await?;
+        let session = crate::driver::spawn(self, claim, told, false).await?;
         self.drives(&session);
         drop(opening);
         let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
@@ -458,9 +539,7 @@ impl Engine {
 
     /// Offers an event that names no session to the waits of a network. Returns false if its id was accepted before.
     pub async fn deliver_event(&self, event: BoxedEvent) -> Result<bool, EngineError> {
-        let accepted = self.0.store.deliver_event(event).await?;
-        self.0.mail.look();
-        Ok(accepted)
+        Ok(self.0.store.deliver_event(event).await?)
     }
 
     /// Reads a session without owning it. Does not disturb the process that drives it.
@@ -498,24 +577,30 @@ impl Engine {
         }
         let name = random_id();
         self.put(id, name.clone(), &message).await?;
+        let opening = self.opening(id).lock().await;
+        let found = match self.driven(id) {
+            Some(session) => Ok(Found::Driven(session)),
+            None => self.claim(id).await,
+        };
+        let claim = match found {
+            Ok(Found::Free(claim)) => claim,
+            Ok(Found::Driven(session)) => {
+                drop(opening);
+                let fate = session.fate_of(&name).await;
+                return Ok(Receipt { id: name, fate });
+            }
+            Err(EngineError::Store(StoreError::Owned { .. })) => {
+                let fate = Fate::Lies;
+                return Ok(Receipt { id: name, fate });
+            }
+            Err(error) => return Err(error),
+        };
         let (reply, answer) = oneshot::channel();
         let (done, ended) = oneshot::channel();
         let told = vec![ToDriver::Inbox(name.clone(), reply), ToDriver::Stop(done)];
-        let opening = self.opening(id).lock().await;
-        if let Some(session) = self.driven(id) {
-            drop(opening);
-            let fate = session.fate_of(&name).await;
-            return Ok(Receipt { id: name, fate });
-        }
-        let fate = match crate::driver::spawn(self, id, told, false).await {
-            Ok(_) => {
-                let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
-                let _ = ended.await;
-                fate
-            }
-            Err(EngineError::Store(StoreError::Owned { .. })) => Fate::Lies,
-            Err(error) => return Err(error),
-        };
+        crate::driver::spawn(self, claim, told, false).await?;
+        let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
+        let _ = ended.await;
         Ok(Receipt { id: name, fate })
     }
 

@@ -2,8 +2,10 @@
 
 use crate::bind::{BindError, Values};
 use crate::engine::{Engine, NetworkKey};
-use std::collections::BTreeMap;
+use crate::store::Needs;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use steersman_machine::codec::REVISION;
 use steersman_machine::ids::Name;
 use steersman_machine::nets::{Natives, Net, Router};
 use steersman_machine::network::{Network, Source};
@@ -125,6 +127,50 @@ impl Engine {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns what a program needs to drive a session that is bound to this network: tools, nets and routers in Rust, by kind, name
+/// and version.
+pub(crate) fn needs(network: &Network) -> Needs {
+    let tools = network.tools.iter().filter_map(|(name, tool)| {
+        let Source::Native { version } = &tool.source else {
+            return None;
+        };
+        Some(format!("tool:{name}:{version}"))
+    });
+    let nets = network.nets_in_rust().into_iter();
+    let nets = nets.map(|name| format!("net:{name}"));
+    let routers = network.routers_in_rust().into_iter();
+    let routers =
+        routers.map(|(agent, version)| format!("router:{}:{agent}:{version}", network.name));
+    let natives: BTreeSet<Name> = tools.chain(nets).chain(routers).map(Name::from).collect();
+    Needs {
+        revision: REVISION,
+        natives: natives.into_iter().collect(),
+    }
+}
+
+impl Engine {
+    /// Returns true if this program can drive a session with these needs.
+    pub(crate) fn can(&self, needs: &Needs) -> bool {
+        let known = self.0.natives.lock();
+        let has = |native: &Name| {
+            let mut parts = native.splitn(3, ':');
+            let [kind, name, version] = [(); 3].map(|()| parts.next().unwrap_or_default());
+            match kind {
+                "tool" => {
+                    let mut toolsets = self.0.toolsets.iter();
+                    toolsets.any(|tools| tools.has_native(name, version))
+                }
+                "net" => known.nets.keys().any(|(net, _)| **net == *name),
+                "router" => known.routers.keys().any(|(network, agent, of)| {
+                    **network == *name && version == format!("{agent}:{of}")
+                }),
+                _ => false,
+            }
+        };
+        needs.revision <= REVISION && needs.natives.iter().all(has)
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) enum ToDriver {
     Inbox(Name, oneshot::Sender<Receipt>),
     /// The inbox may hold a new message.
     Look,
+    /// The lease of this worker ended: drop the session, and write nothing more.
+    Lost,
     /// A stopped session may go on. The sender is notified when the driver has read this.
     Step(crate::step::Let, oneshot::Sender<()>),
     /// Stop driving and release the session in an orderly way.

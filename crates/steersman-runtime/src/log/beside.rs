@@ -1,11 +1,11 @@
-//! Checks the tables that a store keeps next to the log of a session: timers, waits for events, labels, the state shown in
+//! Checks the tables that a store keeps next to the log of a session: its seat, waits for events, labels, the state shown in
 //! lists, and the ids of accepted messages. All of them follow from the log, and this module compares them with it. A driven
-//! session relies on its log alone. But a session whose timer is missing is not woken when its time has come.
+//! session relies on its log alone. But a session whose seat says a wrong time is not woken when its time has come.
 
 use crate::engine::{EngineError, Inspection};
 use crate::feed::Feed;
 use crate::pending::{Pending, PendingKind, is_misread};
-use crate::store::{Batch, SessionState, WaitChange};
+use crate::store::{Batch, IMMEDIATELY, SessionState, WaitChange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Text};
@@ -17,10 +17,10 @@ use steersman_machine::types::canonical;
 /// Entries that a store keeps for a session in addition to its log and its place in lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Effects, and the times when they are due.
-    pub timers: BTreeMap<Id, Time>,
-    /// Calls that wait for a place: effect, place, and the time since when they wait.
-    pub outages: BTreeMap<Id, (Name, Time)>,
+    /// Time from which on a worker is to own the session.
+    pub wants: Option<Time>,
+    /// Place that does not answer and that the session waits for.
+    pub place: Option<Name>,
     /// Waits for events: effect, event, canonical JSON of the key.
     pub waits: BTreeSet<(Id, Name, Arc<str>)>,
     /// Ids of messages that were accepted or are in the inbox.
@@ -37,8 +37,7 @@ pub async fn differs(
     let lines = feed.lines().await?;
     let mut found = Vec::new();
     let meant = Kept::meant(inspection);
-    times(inspection, &meant, kept, &mut found);
-    places(&meant, kept, &mut found);
+    seat(inspection, &meant, kept, &mut found);
     if inspection.network.is_some() {
         events(&meant, kept, &mut found);
     }
@@ -51,14 +50,12 @@ impl Kept {
     /// Returns the entries that should be kept according to the log. Ids of messages are left out, because they are in lines.
     pub(crate) fn meant(inspection: &Inspection) -> Self {
         let mut meant = Self::default();
-        for pending in &inspection.pending {
-            if let Some(due) = due(inspection, pending) {
-                meant.timers.insert(pending.effect, due);
-            }
-            if let Some(place) = pending.place.clone() {
-                meant.outages.insert(pending.effect, (place, pending.since));
-            }
+        if !inspection.ledger.paused {
+            let mut places = inspection.pending.iter();
+            meant.place = places.find_map(|pending| pending.place.clone());
         }
+        let dues = inspection.pending.iter();
+        meant.wants = dues.filter_map(|pending| due(inspection, pending)).min();
         for wish in waiting(inspection) {
             let Work::Event { any } = &wish.work else {
                 continue;
@@ -73,7 +70,7 @@ impl Kept {
         meant
     }
 
-    /// Returns all entries as one change, for a store that keeps none of them yet.
+    /// Returns the waits as one change, for a store that keeps none of them yet.
     pub(crate) fn into_batch(self) -> Batch {
         let mut waits: BTreeMap<Id, WaitChange> = BTreeMap::new();
         for (effect, event, key) in self.waits {
@@ -81,12 +78,8 @@ impl Kept {
             let change = waits.entry(effect).or_insert(WaitChange { effect, open });
             change.open.push((event, key));
         }
-        let timers = self.timers.into_iter();
-        let outages = self.outages.into_iter();
         Batch {
             waits: waits.into_values().collect(),
-            timers: timers.map(|(effect, due)| (effect, Some(due))).collect(),
-            outages: outages.map(|(effect, of)| (effect, Some(of))).collect(),
             ..Batch::default()
         }
     }
@@ -142,47 +135,34 @@ fn waiting(inspection: &Inspection) -> Vec<Wish> {
         .collect()
 }
 
-fn times(inspection: &Inspection, meant: &Kept, kept: &Kept, found: &mut Vec<String>) {
-    for pending in &inspection.pending {
-        let timer = kept.timers.get(&pending.effect);
+/// Compares the time at which the session is wanted, and the place for which it is found. A session that its last owner did not
+/// release is wanted immediately: then nothing else has to be right.
+fn seat(inspection: &Inspection, meant: &Kept, kept: &Kept, found: &mut Vec<String>) {
+    if kept.wants == Some(IMMEDIATELY) || inspection.info.left.trouble.is_some() {
+        return;
+    }
+    let dues = inspection.pending.iter();
+    let dues = dues.filter_map(|pending| Some((due(inspection, pending)?, pending)));
+    let soonest = dues.min_by_key(|(due, pending)| (*due, pending.effect));
+    if let Some((due, pending)) = soonest
+        && kept.wants.is_none_or(|wants| wants > due)
+    {
         let (effect, kind) = (pending.effect, pending.kind.word());
-        match (meant.timers.get(&effect), timer) {
-            (Some(due), None) => found.push(format!(
-                "{effect} ({kind}) is due at {}, and its timer is missing: nothing wakes the session then",
-                shown(*due)
-            )),
-            (Some(due), Some(timer)) if due != timer => found.push(format!(
-                "{effect} ({kind}) is due at {}, and its timer says {}",
-                shown(*due),
-                shown(*timer)
-            )),
-            _ => {}
+        let wants = match kept.wants {
+            Some(wants) => format!("the session is wanted only at {}", shown(wants)),
+            None => "nothing wakes the session then".to_owned(),
+        };
+        let due = shown(due);
+        found.push(format!("{effect} ({kind}) is due at {due}, and {wants}"));
+    }
+    match (&meant.place, &kept.place) {
+        (Some(place), None) => {
+            found.push(format!("it waits for {place}, and is not found by that"));
         }
-    }
-    let mut open: BTreeSet<Id> = inspection.pending.iter().map(|p| p.effect).collect();
-    if kept.timers.keys().any(|effect| !open.contains(effect)) {
-        open.extend(waiting(inspection).iter().map(|wish| wish.id));
-    }
-    for effect in kept.timers.keys().filter(|effect| !open.contains(effect)) {
-        found.push(format!("there is a timer of {effect}, which is not open"));
-    }
-}
-
-fn places(meant: &Kept, kept: &Kept, found: &mut Vec<String>) {
-    for (effect, (place, since)) in &meant.outages {
-        if kept.outages.get(effect) != Some(&(place.clone(), *since)) {
-            found.push(format!(
-                "{effect} waits for {place} since {}, and is not found by that",
-                shown(*since)
-            ));
-        }
-    }
-    for (effect, (place, _)) in &kept.outages {
-        if !meant.outages.contains_key(effect) {
-            found.push(format!(
-                "{effect} is found as waiting for {place}, and does not wait for it"
-            ));
-        }
+        (None, Some(place)) => found.push(format!(
+            "it is found as waiting for {place}, and does not wait for it"
+        )),
+        _ => {}
     }
 }
 

@@ -47,8 +47,22 @@ impl Engine {
         if let Some(open) = open(&seen) {
             return Err(EngineError::Refused(open));
         }
-        let claim = self.store().claim(id).await?;
-        let rows = rows(self, &claim).await?;
+        let claim = self.store().claim(id, self.worker().await?).await?;
+        let before = claim.before.clone();
+        let erased = self.erase_owned(&claim, &seen, what, apply).await;
+        self.store().release(claim, before).await?;
+        erased
+    }
+
+    async fn erase_owned(
+        &self,
+        claim: &Claim,
+        seen: &crate::engine::Inspection,
+        what: What,
+        apply: bool,
+    ) -> Result<Erased, EngineError> {
+        let id = &claim.session;
+        let rows = rows(self, claim).await?;
         let mut erased = Erased {
             contents: contents(&rows, what),
             ..Erased::default()
@@ -82,11 +96,11 @@ impl Engine {
                     n: row.n,
                     bytes: bytes.into(),
                 };
-                self.store().rewrite(&claim, row).await?;
+                self.store().rewrite(claim, row).await?;
             }
         }
         if apply {
-            self.list_anew(&claim, what, &seen.inbox).await?;
+            self.list_anew(claim, what, &seen.inbox).await?;
             self.0.indexed.forget(id);
         }
         Ok(erased)

@@ -18,6 +18,13 @@ pub trait Toolset: Send + Sync + 'static {
     /// Returns true if this toolset runs this tool of this network.
     fn has(&self, network: &Network, tool: &str) -> bool;
 
+    /// Returns true if this toolset has a tool in Rust of this name and version, for any network. A worker takes a session only if
+    /// it has all of its tools in Rust.
+    fn has_native(&self, name: &str, version: &str) -> bool {
+        let _ = (name, version);
+        false
+    }
+
     /// Returns true if an attempt is cancelled when its timeout is over. A toolset that simulates tools may return false.
     fn is_timed(&self) -> bool {
         true

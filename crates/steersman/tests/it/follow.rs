@@ -320,7 +320,7 @@ async fn who_comes_at_once_gets_the_same_session_and_who_asks_late_learns_what_w
         let put = store.deliver(session.id(), message.encode(id.clone(), now));
         assert!(put.await.unwrap());
         let driven = steersman.engine().driven(session.id()).unwrap();
-        while !store.inbox(session.id()).await.unwrap().is_empty() {
+        while !store.inbox(session.id()).await.unwrap().1.is_empty() {
             tokio::task::yield_now().await;
         }
         let fate = driven.fate_of(&id).await;

@@ -1,6 +1,6 @@
 //! Bounds of inputs: at the bound everything is taken, above it nothing is changed, and the sender gets an error.
 
-use super::{Place, claimed, event, message, new, open, rows};
+use super::{Place, claimed, event, message, new, open, own, rows};
 use crate::inbox::Message;
 use crate::store::bounds::{BOXED, ID, SESSION_ID, WAITING, WAITING_ORDERS};
 use crate::store::{
@@ -32,7 +32,7 @@ pub(super) async fn ids_have_bounds(place: &impl Place) {
     let longest = "s".repeat(SESSION_ID);
     for id in ["a", "0", "a-b_c.d", &longest] {
         store.create(new(id)).await.expect(id);
-        drop(store.claim(id).await.expect(id));
+        drop(own(&store, id).await.expect(id));
     }
     let longer = "s".repeat(SESSION_ID + 1);
     let bad = [
@@ -85,7 +85,7 @@ pub(super) async fn ids_have_bounds(place: &impl Place) {
             .await
             .expect("taken")
     );
-    assert_eq!(store.inbox("a").await.expect("read"), [message(&long, 0)]);
+    assert_eq!(store.inbox("a").await.expect("read").1, [message(&long, 0)]);
     let listed = store.sessions(&SessionQuery::default()).await;
     assert_eq!(listed.expect("read").len(), 5, "no other was made");
 }
@@ -125,7 +125,7 @@ pub(super) async fn inboxes_have_bounds(place: &impl Place) {
         store.deliver("a", order(WAITING_ORDERS)).await,
         WAITING_ORDERS,
     );
-    let inbox = store.inbox("a").await.expect("read");
+    let inbox = store.inbox("a").await.expect("read").1;
     assert_eq!(inbox.len() as u64, WAITING_ORDERS);
     let taken = |from: u64, to: u64| Batch {
         consumed: inbox[from as usize..to as usize]

@@ -1,6 +1,6 @@
 //! Checks with real lines: loading, erasing, damage.
 
-use super::{Place, SALT, all, claimed, open, rows, story};
+use super::{Place, SALT, all, claimed, open, own, rows, story};
 use crate::ledger::Ledger;
 use crate::load::{Load, Since};
 use crate::store::{Batch, Checkpoint, CheckpointOf, Row, Store, StoreError};
@@ -189,7 +189,7 @@ pub(super) async fn erased_texts_verify(place: &impl Place) {
     let store = open(place);
     let story = story(20, Some(10));
     let load = told(&store, &story).await;
-    let claim = store.claim("a").await.expect("free");
+    let claim = own(&store, "a").await.expect("free");
     let checkpoint = Checkpoint {
         at: Line(20),
         bytes: (*b"with the text in it").into(),

@@ -3,23 +3,25 @@
 //! * Reads are not atomic: the rows of a batch become visible one by one, the rest of the batch later, the head last.
 //! * A consumed message is returned once more, late.
 //! * Values are small: a blob or checkpoint over [`MAX_VALUE`] is kept in pieces.
-//! * Lists and timers lag behind the rows.
+//! * Lists lag behind the rows.
 //!
 //! The store does keep the promises of such engines: it has one owner, writes batches in order and completely, and everything of
 //! a batch is visible before its append ends.
 
 use super::tables::Tables;
 use super::{
-    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, MAX_VALUE, Memory,
-    MemoryQuery, NewMemory, NewSession, PlaceWait, Rated, Row, SessionId, SessionInfo,
-    SessionQuery, Store, StoreError, check,
+    Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Drawn, Inbox,
+    InboxMessage, Left, Limit, Lists, Log, MAX_VALUE, Memories, Memory, MemoryQuery, NewMemory,
+    NewSession, NewWorker, Pause, Quotas, Rated, Room, Row, SessionId, SessionInfo, SessionQuery,
+    StoreError, Taken, Wake, Worker, check,
 };
 use crate::Boxed;
+use futures::stream::BoxStream;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::ids::{Line, Time};
 
 /// A store in memory that is hard to use correctly. Clones share the same sessions.
 #[derive(Clone, Default)]
@@ -145,6 +147,11 @@ impl AwkwardStore {
         self.inner().tables.damage(session, n, byte)
     }
 
+    /// Ends the lease of a worker: others may take its sessions.
+    pub fn ends_lease(&self, of: &Worker) {
+        self.inner().tables.ends_lease(of.no);
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -158,20 +165,8 @@ impl AwkwardStore {
     }
 }
 
-impl Store for AwkwardStore {
-    fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
-        self.look(|i| i.tables.create(session))
-    }
-
-    fn claim<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Claim, StoreError>> {
-        self.look(|i| {
-            // Such an engine runs the handlers of one key one after the other.
-            i.settle();
-            i.tables.claim(session)
-        })
-    }
-
-    fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>> {
+impl Log for AwkwardStore {
+    fn append(&self, claim: &Claim, batch: Batch) -> Appended {
         let ticket = self.inner().queue(claim, batch);
         let store = self.clone();
         Box::pin(async move {
@@ -188,7 +183,20 @@ impl Store for AwkwardStore {
             .await
         })
     }
-
+    fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
+        self.look(|i| i.tables.create(session))
+    }
+    fn claim<'a>(
+        &'a self,
+        session: &'a str,
+        by: &'a Worker,
+    ) -> Boxed<'a, Result<Claim, StoreError>> {
+        self.look(|i| {
+            // Such an engine runs the handlers of one key one after the other.
+            i.settle();
+            i.tables.claim(session, by)
+        })
+    }
     fn rows<'a>(
         &'a self,
         session: &'a str,
@@ -198,22 +206,18 @@ impl Store for AwkwardStore {
     ) -> Boxed<'a, Result<Vec<Row>, StoreError>> {
         self.look(|i| i.tables.rows(session, from, to, limit))
     }
-
     fn row<'a>(&'a self, session: &'a str, n: Line) -> Boxed<'a, Result<Option<Row>, StoreError>> {
         self.look(|i| i.tables.row(session, n))
     }
-
     fn row_now(&self, session: &str, n: Line) -> Result<Option<Row>, StoreError> {
         self.inner().tables.row(session, n)
     }
-
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
         self.look(|i| {
             i.tables.session(session)?;
             Ok(i.lines.get(session).map_or(Line::NONE, |l| l.head))
         })
     }
-
     fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
         self.look(|i| {
             i.settle();
@@ -222,7 +226,6 @@ impl Store for AwkwardStore {
             Ok(())
         })
     }
-
     fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
         self.look(|i| {
             i.tables.session(session)?;
@@ -230,7 +233,6 @@ impl Store for AwkwardStore {
             Ok(())
         })
     }
-
     fn checkpoint<'a>(
         &'a self,
         session: &'a str,
@@ -251,19 +253,82 @@ impl Store for AwkwardStore {
             }))
         })
     }
+}
 
+impl Inbox for AwkwardStore {
+    fn deliver<'a>(
+        &'a self,
+        session: &'a str,
+        message: InboxMessage,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.look(|i| i.tables.deliver(session, message))
+    }
+    fn inbox<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> Boxed<'a, Result<(u64, Vec<InboxMessage>), StoreError>> {
+        self.look(|i| {
+            let (mail, mut seen) = i.tables.inbox(session)?;
+            // Consumed messages come once more, after the new ones.
+            seen.extend(i.late.remove(session).unwrap_or_default());
+            Ok((mail, seen))
+        })
+    }
+    fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
+        self.look(|i| i.tables.deliver_event(event))
+    }
+    fn boxed_events<'a>(
+        &'a self,
+        network: &'a str,
+        event: &'a str,
+        key: &'a str,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
+        self.look(|i| Ok(i.tables.boxed_events(network, event, key)))
+    }
+    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
+        self.look(|i| Ok(i.tables.event_box(now, limit)))
+    }
+}
+
+impl Lists for AwkwardStore {
+    fn enroll(&self, new: NewWorker) -> Boxed<'_, Result<Worker, StoreError>> {
+        self.look(|i| Ok(i.tables.enroll(new)))
+    }
+    fn take<'a>(&'a self, by: &'a Worker, room: Room) -> Boxed<'a, Result<Taken, StoreError>> {
+        self.look(|i| {
+            i.settle();
+            Ok(i.tables.take(by, &room))
+        })
+    }
+    fn release(&self, claim: Claim, left: Left) -> Appended {
+        self.look(|i| {
+            i.settle();
+            i.tables.release(&claim, left);
+            Ok(())
+        })
+    }
+    fn wakes(&self, by: &Worker) -> BoxStream<'static, Wake> {
+        self.inner().tables.wakes(by)
+    }
+    fn sessions<'a>(
+        &'a self,
+        query: &'a SessionQuery,
+    ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
+        self.look(|i| Ok(i.tables.sessions(query)))
+    }
+}
+
+impl Blobs for AwkwardStore {
     fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
         self.look(|i| {
             i.pieces.entry(hash).or_insert_with(|| split(&bytes));
             Ok(())
         })
     }
-
     fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>> {
         self.inner().step();
         Box::pin(std::future::ready(self.blob_now(hash)))
     }
-
     fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
         let Some(bytes) = self.inner().pieces.get(hash).map(|p| p.concat()) else {
             return Ok(None);
@@ -276,64 +341,17 @@ impl Store for AwkwardStore {
             what: "its content does not fit its hash".to_owned(),
         })
     }
-
-    fn deliver<'a>(
-        &'a self,
-        session: &'a str,
-        message: InboxMessage,
-    ) -> Boxed<'a, Result<bool, StoreError>> {
-        self.look(|i| i.tables.deliver(session, message))
-    }
-
-    fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>> {
+    fn drop_blobs(&self, hashes: Vec<[u8; 32]>) -> Boxed<'_, Result<u64, StoreError>> {
         self.look(|i| {
-            let mut seen = i.tables.session(session)?.inbox.clone();
-            // Consumed messages come once more, after the new ones.
-            seen.extend(i.late.remove(session).unwrap_or_default());
-            Ok(seen)
+            let gone = hashes
+                .iter()
+                .filter(|hash| i.pieces.remove(*hash).is_some());
+            Ok(gone.count() as u64)
         })
     }
+}
 
-    fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>> {
-        self.look(|i| Ok(i.tables.inbox_version))
-    }
-
-    fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
-        self.look(|i| i.tables.deliver_event(event))
-    }
-
-    fn boxed_events<'a>(
-        &'a self,
-        network: &'a str,
-        event: &'a str,
-        key: &'a str,
-    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
-        self.look(|i| Ok(i.tables.boxed_events(network, event, key)))
-    }
-
-    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
-        self.look(|i| Ok(i.tables.event_box(now, limit)))
-    }
-
-    fn sessions<'a>(
-        &'a self,
-        query: &'a SessionQuery,
-    ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
-        self.look(|i| Ok(i.tables.sessions(query)))
-    }
-
-    fn timers(
-        &self,
-        until: Time,
-        limit: usize,
-    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
-        self.look(|i| Ok(i.tables.timers(until, limit)))
-    }
-
-    fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>> {
-        self.look(|i| Ok(i.tables.outages(each)))
-    }
-
+impl Memories for AwkwardStore {
     fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>> {
         self.look(|i| {
             let hash = *blake3::hash(&new.content).as_bytes();
@@ -343,11 +361,9 @@ impl Store for AwkwardStore {
             Ok(id)
         })
     }
-
     fn memories(&self, query: MemoryQuery) -> Boxed<'_, Result<Vec<Memory>, StoreError>> {
         self.look(|i| Ok(i.tables.memories(&query)))
     }
-
     fn rate_memory(
         &self,
         id: u64,
@@ -356,8 +372,37 @@ impl Store for AwkwardStore {
     ) -> Boxed<'_, Result<bool, StoreError>> {
         self.look(|i| Ok(i.tables.rate_memory(id, rated, by_person)))
     }
-
     fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>> {
         self.look(|i| Ok(i.tables.forget_memories(&ids)))
+    }
+}
+
+impl Quotas for AwkwardStore {
+    fn draw<'a>(
+        &'a self,
+        limit: &'a Limit,
+        wanted: u64,
+        now: Time,
+    ) -> Boxed<'a, Result<Drawn, StoreError>> {
+        self.look(|i| Ok(i.tables.quotas.draw(limit, wanted, now)))
+    }
+    fn give_back<'a>(
+        &'a self,
+        limit: &'a Limit,
+        drawn: Drawn,
+    ) -> Boxed<'a, Result<(), StoreError>> {
+        self.look(|i| {
+            i.tables.quotas.give_back(limit, drawn);
+            Ok(())
+        })
+    }
+    fn pause(&self, pause: Pause) -> Boxed<'_, Result<(), StoreError>> {
+        self.look(|i| {
+            i.tables.quotas.pause(pause);
+            Ok(())
+        })
+    }
+    fn pauses(&self, now: Time) -> Boxed<'_, Result<Vec<Pause>, StoreError>> {
+        self.look(|i| Ok(i.tables.quotas.pauses(now)))
     }
 }

@@ -1,8 +1,31 @@
-//! The memories that a store keeps for agents: contents by scope, over all sessions.
+//! The memories port: what a store keeps for agents: contents by scope, over all sessions.
 
-use super::SessionId;
+use super::{SessionId, StoreError};
+use crate::Boxed;
 use std::sync::Arc;
 use steersman_machine::ids::{Id, Name, Time};
+
+/// The memories of agents.
+pub trait Memories: Send + Sync + 'static {
+    /// Stores a memory and its content in one step, and returns its number. If the key is known, nothing changes, and the number
+    /// of the known memory is returned. A memory beyond a bound ([`bounds::memory`]) is refused. Memories that are past their
+    /// time at `new.at` are dropped.
+    fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>>;
+
+    /// Returns the memories that match, newest first.
+    fn memories(&self, query: MemoryQuery) -> Boxed<'_, Result<Vec<Memory>, StoreError>>;
+
+    /// Rates a memory, as a person or as an agent. The last rating of each counts. Returns false if there is no such memory.
+    fn rate_memory(
+        &self,
+        id: u64,
+        rated: Rated,
+        by_person: bool,
+    ) -> Boxed<'_, Result<bool, StoreError>>;
+
+    /// Deletes memories, and returns how many existed. Their contents remain as blobs, which may have no other reference.
+    fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>>;
+}
 
 /// A memory that is to be stored.
 #[derive(Clone, Debug)]

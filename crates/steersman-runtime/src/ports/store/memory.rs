@@ -4,15 +4,17 @@
 use super::queue::Queue;
 use super::tables::Tables;
 use super::{
-    Batch, BoxedEvent, COMPANY, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
-    NewMemory, NewSession, PlaceWait, Rated, Row, SessionId, SessionInfo, SessionQuery, Store,
-    StoreError,
+    Appended, Batch, Blobs, BoxedEvent, COMPANY, Checkpoint, CheckpointOf, Claim, Drawn, Inbox,
+    InboxMessage, Left, Limit, Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession,
+    NewWorker, Pause, Quotas, Rated, Room, Row, SessionInfo, SessionQuery, StoreError, Taken, Wake,
+    Worker,
 };
 use crate::Boxed;
+use futures::stream::BoxStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::ids::{Line, Time};
 use tokio::sync::oneshot;
 
 /// A store in memory. Clones share the same sessions. A session is free again when all clones of its [`Claim`] are dropped.
@@ -30,8 +32,26 @@ struct Disk {
 
 struct Waiting {
     claim: Claim,
-    batch: Batch,
+    write: Write,
     done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// A write that waits for its sync.
+enum Write {
+    Append(Box<Batch>),
+    Release(Box<Left>),
+}
+
+impl Write {
+    fn to(self, tables: &mut Tables, claim: &Claim) -> Result<(), StoreError> {
+        match self {
+            Self::Append(batch) => tables.append(claim, *batch),
+            Self::Release(left) => {
+                tables.release(claim, *left);
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Drop for Disk {
@@ -63,7 +83,7 @@ impl MemoryStore {
                 syncs.fetch_add(1, Ordering::Relaxed);
                 let mut tables = lock(&written);
                 for waiting in group {
-                    let result = tables.append(&waiting.claim, waiting.batch);
+                    let result = waiting.write.to(&mut tables, &waiting.claim);
                     // A caller that does not wait any more has dropped its end.
                     let _ = waiting.done.send(result);
                 }
@@ -89,6 +109,22 @@ impl MemoryStore {
     fn tables(&self) -> MutexGuard<'_, Tables> {
         lock(&self.tables)
     }
+
+    /// Writes after all writes that were queued before.
+    fn write(&self, claim: Claim, write: Write, urgent: bool) -> Appended {
+        let Some(disk) = &self.disk else {
+            return ready(write.to(&mut self.tables(), &claim));
+        };
+        let (done, result) = oneshot::channel();
+        let (session, epoch) = (claim.session.clone(), claim.epoch);
+        // This cannot fail: the queue closes with the last handle, and this is one of them.
+        let _ = disk.queue.push(Waiting { claim, write, done }, urgent);
+        Box::pin(async move {
+            result
+                .await
+                .unwrap_or(Err(StoreError::Fenced { session, epoch }))
+        })
+    }
 }
 
 fn lock(tables: &Mutex<Tables>) -> MutexGuard<'_, Tables> {
@@ -99,37 +135,21 @@ fn ready<'a, T: Send + 'a>(value: T) -> Boxed<'a, T> {
     Box::pin(std::future::ready(value))
 }
 
-impl Store for MemoryStore {
+impl Log for MemoryStore {
+    fn append(&self, claim: &Claim, batch: Batch) -> Appended {
+        let urgent = batch.urgent;
+        self.write(claim.clone(), Write::Append(Box::new(batch)), urgent)
+    }
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
         ready(self.tables().create(session))
     }
-
-    fn claim<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Claim, StoreError>> {
-        ready(self.tables().claim(session))
+    fn claim<'a>(
+        &'a self,
+        session: &'a str,
+        by: &'a Worker,
+    ) -> Boxed<'a, Result<Claim, StoreError>> {
+        ready(self.tables().claim(session, by))
     }
-
-    fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>> {
-        let Some(disk) = &self.disk else {
-            return ready(self.tables().append(claim, batch));
-        };
-        let (done, result) = oneshot::channel();
-        let urgent = batch.urgent;
-        let waiting = Waiting {
-            claim: claim.clone(),
-            batch,
-            done,
-        };
-        // This cannot fail: the queue closes with the last handle, and this is one of them.
-        let _ = disk.queue.push(waiting, urgent);
-        let session = claim.session.clone();
-        let epoch = claim.epoch;
-        Box::pin(async move {
-            result
-                .await
-                .unwrap_or(Err(StoreError::Fenced { session, epoch }))
-        })
-    }
-
     fn rows<'a>(
         &'a self,
         session: &'a str,
@@ -139,35 +159,24 @@ impl Store for MemoryStore {
     ) -> Boxed<'a, Result<Vec<Row>, StoreError>> {
         ready(self.tables().rows(session, from, to, limit))
     }
-
     fn row<'a>(&'a self, session: &'a str, n: Line) -> Boxed<'a, Result<Option<Row>, StoreError>> {
         ready(self.row_now(session, n))
     }
-
     fn row_now(&self, session: &str, n: Line) -> Result<Option<Row>, StoreError> {
         self.tables().row(session, n)
     }
-
     fn head<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Line, StoreError>> {
-        ready(
-            self.tables()
-                .session(session)
-                .map(super::tables::Session::head),
-        )
+        let tables = self.tables();
+        ready(tables.session(session).map(super::tables::Session::head))
     }
-
     fn rewrite<'a>(&'a self, claim: &'a Claim, row: Row) -> Boxed<'a, Result<(), StoreError>> {
         ready(self.tables().rewrite(claim, row))
     }
-
     fn drop_checkpoints<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<(), StoreError>> {
-        let dropped = self
-            .tables()
-            .session_mut(session)
-            .map(|s| s.checkpoints.clear());
-        ready(dropped)
+        let mut tables = self.tables();
+        let session = tables.session_mut(session);
+        ready(session.map(|session| session.checkpoints.clear()))
     }
-
     fn checkpoint<'a>(
         &'a self,
         session: &'a str,
@@ -176,20 +185,9 @@ impl Store for MemoryStore {
     ) -> Boxed<'a, Result<Option<Checkpoint>, StoreError>> {
         ready(self.tables().checkpoint(session, of, at))
     }
+}
 
-    fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
-        self.tables().put_blob(hash, bytes);
-        ready(Ok(()))
-    }
-
-    fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>> {
-        ready(self.blob_now(hash))
-    }
-
-    fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
-        self.tables().blob(hash)
-    }
-
+impl Inbox for MemoryStore {
     fn deliver<'a>(
         &'a self,
         session: &'a str,
@@ -197,19 +195,15 @@ impl Store for MemoryStore {
     ) -> Boxed<'a, Result<bool, StoreError>> {
         ready(self.tables().deliver(session, message))
     }
-
-    fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>> {
-        ready(self.tables().session(session).map(|s| s.inbox.clone()))
+    fn inbox<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> Boxed<'a, Result<(u64, Vec<InboxMessage>), StoreError>> {
+        ready(self.tables().inbox(session))
     }
-
-    fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>> {
-        ready(Ok(self.tables().inbox_version))
-    }
-
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
         ready(self.tables().deliver_event(event))
     }
-
     fn boxed_events<'a>(
         &'a self,
         network: &'a str,
@@ -218,30 +212,49 @@ impl Store for MemoryStore {
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
         ready(Ok(self.tables().boxed_events(network, event, key)))
     }
-
     fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
         ready(Ok(self.tables().event_box(now, limit)))
     }
+}
 
+impl Lists for MemoryStore {
+    fn enroll(&self, new: NewWorker) -> Boxed<'_, Result<Worker, StoreError>> {
+        ready(Ok(self.tables().enroll(new)))
+    }
+    fn take<'a>(&'a self, by: &'a Worker, room: Room) -> Boxed<'a, Result<Taken, StoreError>> {
+        ready(Ok(self.tables().take(by, &room)))
+    }
+    fn release(&self, claim: Claim, left: Left) -> Appended {
+        self.write(claim, Write::Release(Box::new(left)), true)
+    }
+    fn wakes(&self, by: &Worker) -> BoxStream<'static, Wake> {
+        self.tables().wakes(by)
+    }
     fn sessions<'a>(
         &'a self,
         query: &'a SessionQuery,
     ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
         ready(Ok(self.tables().sessions(query)))
     }
+}
 
-    fn timers(
-        &self,
-        until: Time,
-        limit: usize,
-    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
-        ready(Ok(self.tables().timers(until, limit)))
+impl Blobs for MemoryStore {
+    fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
+        self.tables().put_blob(hash, bytes);
+        ready(Ok(()))
     }
-
-    fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>> {
-        ready(Ok(self.tables().outages(each)))
+    fn blob<'a>(&'a self, hash: &'a [u8; 32]) -> Boxed<'a, Result<Option<Arc<[u8]>>, StoreError>> {
+        ready(self.blob_now(hash))
     }
+    fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.tables().blob(hash)
+    }
+    fn drop_blobs(&self, hashes: Vec<[u8; 32]>) -> Boxed<'_, Result<u64, StoreError>> {
+        ready(Ok(self.tables().drop_blobs(&hashes)))
+    }
+}
 
+impl Memories for MemoryStore {
     fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>> {
         let mut tables = self.tables();
         let hash = *blake3::hash(&new.content).as_bytes();
@@ -252,11 +265,9 @@ impl Store for MemoryStore {
         }
         ready(kept)
     }
-
     fn memories(&self, query: MemoryQuery) -> Boxed<'_, Result<Vec<Memory>, StoreError>> {
         ready(Ok(self.tables().memories(&query)))
     }
-
     fn rate_memory(
         &self,
         id: u64,
@@ -265,8 +276,33 @@ impl Store for MemoryStore {
     ) -> Boxed<'_, Result<bool, StoreError>> {
         ready(Ok(self.tables().rate_memory(id, rated, by_person)))
     }
-
     fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>> {
         ready(Ok(self.tables().forget_memories(&ids)))
+    }
+}
+
+impl Quotas for MemoryStore {
+    fn draw<'a>(
+        &'a self,
+        limit: &'a Limit,
+        wanted: u64,
+        now: Time,
+    ) -> Boxed<'a, Result<Drawn, StoreError>> {
+        ready(Ok(self.tables().quotas.draw(limit, wanted, now)))
+    }
+    fn give_back<'a>(
+        &'a self,
+        limit: &'a Limit,
+        drawn: Drawn,
+    ) -> Boxed<'a, Result<(), StoreError>> {
+        self.tables().quotas.give_back(limit, drawn);
+        ready(Ok(()))
+    }
+    fn pause(&self, pause: Pause) -> Boxed<'_, Result<(), StoreError>> {
+        self.tables().quotas.pause(pause);
+        ready(Ok(()))
+    }
+    fn pauses(&self, now: Time) -> Boxed<'_, Result<Vec<Pause>, StoreError>> {
+        ready(Ok(self.tables().quotas.pauses(now)))
     }
 }

@@ -1,14 +1,18 @@
 //! The data of a store under one lock: the tables of both stores in memory.
 
+use super::windows::Windows;
 use super::{
-    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
-    NewMemory, NewSession, PlaceWait, Rated, Row, SessionInfo, SessionQuery, SessionState,
-    StoreError, bounds, check, first_line, meets, within,
+    Batch, Bell, BoxedEvent, Checkpoint, CheckpointOf, Claim, IMMEDIATELY, InboxMessage, Lease,
+    Left, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Rated, Room, Row, SessionInfo,
+    SessionQuery, SessionState, StoreError, Taken, Wake, Worker, bounds, check, first_line, meets,
+    within,
 };
 use crate::store::{SaidHash, SessionId};
+use futures::stream::{BoxStream, StreamExt, pending};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use steersman_machine::ids::{Id, Line, Name, Time};
 
@@ -21,15 +25,35 @@ pub(super) struct Tables {
     seen: HashMap<Name, (Time, SaidHash)>,
     memories: BTreeMap<u64, (Name, Memory)>,
     last_memory: u64,
-    pub(super) inbox_version: u64,
+    pub(super) quotas: Windows,
+    /// The workers, by number.
+    workers: BTreeMap<u64, Enrolled>,
+}
+
+/// A worker of a store in memory.
+#[derive(Default)]
+struct Enrolled {
+    bell: Arc<Bell>,
+    lease: Arc<Held>,
+}
+
+/// A lease that lasts until a test ends it.
+#[derive(Debug, Default)]
+struct Held {
+    is_over: AtomicBool,
+}
+
+impl Lease for Held {
+    fn is_live(&self) -> bool {
+        !self.is_over.load(Ordering::Relaxed)
+    }
 }
 
 /// The data of one session.
 pub(super) struct Session {
     number: u64,
     new: NewSession,
-    epoch: u64,
-    first: Option<Line>,
+    seat: Seat,
     owner: Weak<Lock>,
     /// The epoch of which a batch failed. No later batch of that epoch is written.
     failed: Option<u64>,
@@ -38,11 +62,20 @@ pub(super) struct Session {
     /// Ids that were accepted, each with the hash of its message if it is known.
     known: HashMap<Name, Option<SaidHash>>,
     waits: BTreeMap<Id, Vec<(Name, Arc<str>)>>,
-    timers: BTreeMap<Id, Time>,
-    outages: BTreeMap<Id, (Name, Time)>,
     labels: BTreeMap<Name, Arc<str>>,
     state: SessionState,
     pub(super) checkpoints: HashMap<CheckpointOf, BTreeMap<Line, Arc<[u8]>>>,
+}
+
+/// The owners of a session, and what the last one left.
+#[derive(Default)]
+struct Seat {
+    epoch: u64,
+    worker: u64,
+    first: Option<Line>,
+    /// Number of messages that were ever delivered.
+    mail: u64,
+    left: Left,
 }
 
 /// Returns `Ok(false)` if a known id comes with the same message as before, or if that message is not known. Otherwise an error.
@@ -57,6 +90,15 @@ fn same(id: &Name, before: Option<SaidHash>, now: SaidHash) -> Result<bool, Stor
 pub(super) struct Lock;
 
 impl Session {
+    fn is_owned(&self) -> bool {
+        self.owner.strong_count() > 0
+    }
+
+    /// Place of the session in lists; the last one comes first.
+    fn place(&self) -> (Time, u64) {
+        (self.state.updated, self.number)
+    }
+
     pub(super) fn head(&self) -> Line {
         self.rows.last_key_value().map_or(Line::NONE, |(n, _)| *n)
     }
@@ -82,7 +124,11 @@ impl Tables {
             return Err(StoreError::Conflict(new.id));
         }
         let mut others = self.sessions.values().map(|s| &s.new);
-        let same = |other: &&NewSession| other.key == new.key && other.network == new.network;
+        let same = |other: &&NewSession| {
+            other.key == new.key
+                && other.network == new.network
+                && other.scope.tenant == new.scope.tenant
+        };
         if new.key.is_some()
             && let Some(other) = others.find(same)
         {
@@ -91,16 +137,13 @@ impl Tables {
         let id = new.id.clone();
         let session = Session {
             number: self.sessions.len() as u64 + 1,
-            epoch: 0,
-            first: None,
+            seat: Seat::default(),
             owner: Weak::new(),
             failed: None,
             rows: BTreeMap::new(),
             inbox: Vec::new(),
             known: HashMap::new(),
             waits: BTreeMap::new(),
-            timers: BTreeMap::new(),
-            outages: BTreeMap::new(),
             labels: BTreeMap::new(),
             state: SessionState {
                 updated: new.created,
@@ -120,9 +163,47 @@ impl Tables {
         Ok(())
     }
 
-    pub(super) fn claim(&mut self, id: &str) -> Result<Claim, StoreError> {
+    pub(super) fn enroll(&mut self, _: NewWorker) -> Worker {
+        let no = self.workers.len() as u64 + 1;
+        let enrolled = self.workers.entry(no).or_default();
+        Worker {
+            no,
+            lease: enrolled.lease.clone(),
+        }
+    }
+
+    pub(super) fn wakes(&self, of: &Worker) -> BoxStream<'static, Wake> {
+        match self.workers.get(&of.no) {
+            Some(worker) => Bell::wakes(&worker.bell),
+            None => pending().boxed(),
+        }
+    }
+
+    /// Ends the lease of a worker: its sessions are free.
+    pub(super) fn ends_lease(&mut self, no: u64) {
+        let Some(worker) = self.workers.get(&no) else {
+            return;
+        };
+        worker.lease.is_over.store(true, Ordering::Relaxed);
+        worker.bell.ring(Wake::Lost);
+        for session in self.sessions.values_mut() {
+            if session.seat.worker == no {
+                session.owner = Weak::new();
+            }
+        }
+        self.looks();
+    }
+
+    /// Tells all workers that a session may have something to do.
+    fn looks(&self) {
+        for worker in self.workers.values() {
+            worker.bell.ring(Wake::Look);
+        }
+    }
+
+    pub(super) fn claim(&mut self, id: &str, by: &Worker) -> Result<Claim, StoreError> {
         let session = self.session_mut(id)?;
-        if session.owner.strong_count() > 0 {
+        if session.is_owned() {
             return Err(StoreError::Owned {
                 session: session.new.id.clone(),
                 process: std::process::id().to_string(),
@@ -130,26 +211,82 @@ impl Tables {
         }
         let lock = Arc::new(Lock);
         session.owner = Arc::downgrade(&lock);
-        session.epoch += 1;
         let head = session.head();
-        let first = first_line(session.first, head);
-        session.first = Some(first);
+        let seat = &mut session.seat;
+        let first = first_line(seat.first, head);
+        let before = seat.left.clone();
+        // The first owner of a session without a message copies lines into it. Nobody is to go on with a part of them.
+        let copies = seat.epoch == 0 && seat.mail == 0;
+        seat.epoch += 1;
+        seat.first = Some(first);
+        seat.worker = by.no;
+        seat.left.wants = (!copies).then_some(IMMEDIATELY);
+        seat.left.place = None;
         Ok(Claim {
             session: session.new.id.clone(),
             number: session.number,
-            epoch: session.epoch,
+            epoch: seat.epoch,
             first,
             head,
             salt: session.new.salt,
+            scope: session.new.scope.clone(),
+            mail: seat.mail,
+            before,
             accepted: None,
             lock,
         })
     }
 
+    pub(super) fn take(&mut self, by: &Worker, room: &Room) -> Taken {
+        let free = |s: &&Session| !s.is_owned() && (room.can)(&s.new.needs);
+        let mut free: Vec<&Session> = self.sessions.values().filter(free).collect();
+        free.sort_by_key(|s| (s.seat.left.wants.unwrap_or(Time(i64::MAX)), s.number));
+        let mut waiting = room.waiting.clone();
+        let (mut found, mut taken) = (Vec::new(), Taken::default());
+        for session in free {
+            let left = &session.seat.left;
+            let is_wanted = left.wants.is_some_and(|wants| wants <= room.now);
+            let goes_on = !is_wanted
+                && left.place.as_ref().is_some_and(|place| {
+                    let waits = waiting.entry(place.clone()).or_default();
+                    *waits += 1;
+                    *waits <= room.each
+                });
+            if is_wanted || goes_on {
+                found.push(session.new.id.clone());
+            } else {
+                taken.next = taken.next.or(left.wants);
+            }
+        }
+        if found.len() > room.sessions {
+            found.truncate(room.sessions);
+            taken.next = None;
+        }
+        let claims = found.iter().map(|id| self.claim(id, by));
+        taken.claims = claims.map(|claim| claim.expect("it is free")).collect();
+        taken
+    }
+
+    pub(super) fn release(&mut self, claim: &Claim, left: Left) {
+        let Ok(session) = self.session_mut(&claim.session) else {
+            return;
+        };
+        if session.seat.epoch != claim.epoch {
+            return;
+        }
+        let has_new = session.seat.mail > left.mail;
+        session.seat.left = left;
+        if has_new {
+            session.seat.left.wants = Some(IMMEDIATELY);
+        }
+        session.owner = Weak::new();
+        self.looks();
+    }
+
     /// Returns the session if the claim is the newest and no batch of it failed.
     fn guard(&mut self, claim: &Claim) -> Result<&mut Session, StoreError> {
         let session = self.session_mut(&claim.session)?;
-        if session.epoch == claim.epoch && session.failed != Some(claim.epoch) {
+        if session.seat.epoch == claim.epoch && session.failed != Some(claim.epoch) {
             Ok(session)
         } else {
             Err(StoreError::Fenced {
@@ -199,17 +336,8 @@ impl Tables {
                 session.waits.insert(wait.effect, wait.open)
             };
         }
-        for (effect, at) in batch.timers {
-            match at {
-                Some(at) => session.timers.insert(effect, at),
-                None => session.timers.remove(&effect),
-            };
-        }
-        for (effect, waits) in batch.outages {
-            match waits {
-                Some(waits) => session.outages.insert(effect, waits),
-                None => session.outages.remove(&effect),
-            };
+        if let Some(needs) = batch.needs {
+            session.new.needs = needs;
         }
         for (label, value) in batch.labels {
             match value {
@@ -289,6 +417,11 @@ impl Tables {
         self.blobs.entry(hash).or_insert(bytes);
     }
 
+    pub(super) fn drop_blobs(&mut self, hashes: &[[u8; 32]]) -> u64 {
+        let gone = hashes.iter().filter(|h| self.blobs.remove(*h).is_some());
+        gone.count() as u64
+    }
+
     pub(super) fn blob(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
         let Some(bytes) = self.blobs.get(hash) else {
             return Ok(None);
@@ -304,7 +437,7 @@ impl Tables {
 
     /// Returns the newest epoch of a session.
     pub(super) fn epoch(&self, id: &str) -> Result<u64, StoreError> {
-        self.session(id).map(|s| s.epoch)
+        self.session(id).map(|s| s.seat.epoch)
     }
 
     /// Flips the lowest bit of one byte of a row, for tests. Returns false if there is no such row or byte.
@@ -331,9 +464,24 @@ impl Tables {
             }
             Entry::Vacant(new) => new.insert(Some(said)),
         };
+        let (seat, at) = (&mut session.seat, message.at);
+        seat.mail += 1;
+        seat.left.wants = Some(seat.left.wants.map_or(at, |wants| wants.min(at)));
         session.inbox.push(message);
-        self.inbox_version += 1;
+        if session.is_owned() {
+            let owner = (session.seat.worker, session.new.id.clone());
+            if let Some(worker) = self.workers.get(&owner.0) {
+                worker.bell.ring(Wake::Mail(owner.1));
+            }
+        } else {
+            self.looks();
+        }
         Ok(true)
+    }
+
+    pub(super) fn inbox(&self, id: &str) -> Result<(u64, Vec<InboxMessage>), StoreError> {
+        let session = self.session(id)?;
+        Ok((session.seat.mail, session.inbox.clone()))
     }
 
     pub(super) fn deliver_event(&mut self, event: BoxedEvent) -> Result<bool, StoreError> {
@@ -411,44 +559,13 @@ impl Tables {
             .map(|(_, session)| session)
             .filter(|s| matches(s, query))
             .collect();
-        found.sort_by_key(|s| std::cmp::Reverse((s.state.updated, s.number)));
+        found.sort_by_key(|s| std::cmp::Reverse(s.place()));
+        if let Some((updated, id)) = &query.after {
+            let number = self.sessions.get(id).map_or(0, |s| s.number);
+            found.retain(|s| s.place() < (*updated, number));
+        }
         let limit = query.limit.unwrap_or(usize::MAX);
         found.into_iter().take(limit).map(info).collect()
-    }
-
-    pub(super) fn timers(&self, until: Time, limit: usize) -> Vec<(SessionId, Id, Time)> {
-        let mut due: Vec<_> = self
-            .sessions
-            .values()
-            .flat_map(|s| s.timers.iter().map(|(e, at)| (s.new.id.clone(), *e, *at)))
-            .filter(|(_, _, at)| *at <= until)
-            .collect();
-        due.sort_by_key(|(_, effect, at)| (*at, *effect));
-        due.truncate(limit);
-        due
-    }
-
-    pub(super) fn outages(&self, each: usize) -> Vec<PlaceWait> {
-        let of = |s: &Session| {
-            let session = s.new.id.clone();
-            let waits = s.outages.iter();
-            let waits = waits.map(|(effect, (place, since))| PlaceWait {
-                place: place.clone(),
-                since: *since,
-                session: session.clone(),
-                effect: *effect,
-            });
-            waits.collect::<Vec<_>>()
-        };
-        let mut all: Vec<PlaceWait> = self.sessions.values().flat_map(of).collect();
-        all.sort_by_key(|w| (w.place.clone(), w.since, w.effect, w.session.clone()));
-        let mut taken: HashMap<Name, usize> = HashMap::new();
-        all.retain(|waits| {
-            let taken = taken.entry(waits.place.clone()).or_default();
-            *taken += 1;
-            *taken <= each
-        });
-        all
     }
 }
 
@@ -514,6 +631,13 @@ fn matches(session: &Session, query: &SessionQuery) -> bool {
         wanted.as_ref().is_none_or(|wanted| Some(wanted) == is)
     };
     fits(&query.network, Some(&session.new.network))
+        && query.scope.as_ref().is_none_or(|scope| {
+            let own = &session.new.scope;
+            scope.tenant == own.tenant && (scope.subject.is_none() || scope.subject == own.subject)
+        })
+        && query
+            .worker
+            .is_none_or(|no| session.is_owned() && session.seat.worker == no)
         && fits(&query.key, session.new.key.as_ref())
         && query
             .label
@@ -530,6 +654,7 @@ fn info(session: &Session) -> SessionInfo {
     SessionInfo {
         id: session.new.id.clone(),
         network: session.new.network.clone(),
+        scope: session.new.scope.clone(),
         key: session.new.key.clone(),
         created: session.new.created,
         salt: session.new.salt,
@@ -540,6 +665,7 @@ fn info(session: &Session) -> SessionInfo {
             .iter()
             .map(|(n, v)| (n.clone(), v.clone()))
             .collect(),
-        owner: (session.owner.strong_count() > 0).then(|| std::process::id().to_string()),
+        owner: session.is_owned().then(|| std::process::id().to_string()),
+        left: session.seat.left.clone(),
     }
 }
