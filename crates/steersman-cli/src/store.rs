@@ -13,7 +13,9 @@ pub(crate) type Kept = Arc<dyn KeptStore>;
 /// Returns the place of a store.
 pub(crate) fn site(place: &Path) -> Result<Arc<dyn Site>, CommandError> {
     let site = stores::at(place);
-    site.map_err(|unknown| CommandError::usage(unknown.to_string()).hint("name another: --store FILE"))
+    site.map_err(|unknown| {
+        CommandError::usage(unknown.to_string()).hint("name another: --store FILE")
+    })
 }
 
 /// Opens the store for reading: nothing is repaired, no key is needed.

@@ -86,14 +86,14 @@ mod ports;
 pub mod rerun;
 mod tools;
 
-pub use engine::{redefine, secrets, servers, session, step};
+pub use engine::{erase, known, memory, redefine, servers, session, step};
 pub use log::{
-    beside, bind, branches, erase, feed, inbox, known, ledger, load, past, pending, seal,
+    beside, bind, branches, conformance, feed, ledger, load, past, pending, seal, secrets,
 };
-pub use ports::{clock, conformance, limiter, model, retry, store, toolset};
 #[doc(hidden)]
-pub use tools::files;
-pub use tools::{artifact, memory, retrieval};
+pub use ports::files;
+pub use ports::{artifact, clock, inbox, limiter, model, retrieval, retry, store, toolset};
+pub use tools::retrieval::unreadable;
 
 /// A boxed future, which keeps the ports object-safe.
 pub type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

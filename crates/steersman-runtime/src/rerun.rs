@@ -11,7 +11,6 @@
 mod clock;
 mod left;
 mod offers;
-mod recorded;
 mod recording;
 mod say;
 mod stand_in;
@@ -20,7 +19,9 @@ mod tests;
 mod walk;
 mod writing;
 
-pub(crate) use recorded::{Asked, Recorded};
+pub use crate::load::RERUN_OF;
+
+use crate::engine::recorded::Recorded;
 
 use crate::beside::Kept;
 use crate::engine::{Engine, EngineError, Inspection};
@@ -45,8 +46,6 @@ use steersman_machine::tick::Cx;
 use walk::{Changed, Next, Walk, Walked, text_of};
 use writing::Writing;
 
-/// Label of a rerun that names the recorded session. If the change begins at a line, `@` and the line follow.
-pub const RERUN_OF: &str = "rerun_of";
 /// The label that holds the name of a rerun ([`Rerun::name`]).
 pub const RERUN: &str = "rerun";
 

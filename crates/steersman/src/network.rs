@@ -12,7 +12,7 @@ use steersman_machine::interaction::Choice;
 use steersman_machine::nets::{Natives, Net, RouteView, Router};
 use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
 use steersman_runtime::files;
-use steersman_runtime::retrieval;
+use steersman_runtime::unreadable;
 
 /// A checked definition with the tools in Rust that it names. Clones share it.
 #[derive(Clone, Debug)]
@@ -196,7 +196,7 @@ fn read(path: &Path) -> Result<Files, Error> {
             .collect();
         if wanted.is_empty() {
             for documents in definition::documents(&files) {
-                if let Some(why) = retrieval::unreadable(&folder, &documents) {
+                if let Some(why) = unreadable(&folder, &documents) {
                     files.cannot_read(documents, why);
                 }
             }

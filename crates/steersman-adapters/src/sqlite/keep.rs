@@ -13,7 +13,7 @@ use rusqlite::backup::{Backup, StepResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::ids::{Line, Name, hex};
+use steersman_machine::ids::{Line, hex};
 use steersman_runtime::Boxed;
 use steersman_runtime::beside::Kept;
 use steersman_runtime::seal;

@@ -467,9 +467,8 @@ impl SqliteStore {
                     Ok(false) => Ok(None),
                     Err(error) => Err(error),
                 };
-                let claimed = claimed.unwrap_or_else(|error| {
-                    Some(Err(super::error::sql(state.path(), error)))
-                });
+                let claimed = claimed
+                    .unwrap_or_else(|error| Some(Err(super::error::sql(state.path(), error))));
                 if matches!(claimed, Some(Err(_))) {
                     conn.execute_batch("ROLLBACK TO seat")?;
                 }
@@ -507,11 +506,16 @@ pub(super) fn delivered(
         "SELECT DISTINCT id, worker FROM inbox JOIN seat USING (no) JOIN session USING (no) WHERE seq > ?1",
     )?;
     let mut rows = new.query([after])?;
-    wakes.insert(Wake::Look);
+    if after < 0 {
+        wakes.insert(Wake::Look);
+    }
     while let Some(row) = rows.next()? {
-        if row.get(1) == Ok(Some(by as i64)) {
-            wakes.insert(Wake::Mail(row.get::<_, String>(0)?.into()));
-        }
+        wakes.insert(match row.get::<_, Option<i64>>(1) {
+            Ok(Some(owner)) if owner == by as i64 => {
+                Wake::Mail(row.get::<_, String>(0)?.into())
+            }
+            _ => Wake::Look,
+        });
     }
     Ok((newest, wakes))
 }

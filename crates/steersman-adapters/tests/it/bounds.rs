@@ -2,6 +2,7 @@
 
 use crate::sqlite::{Folder, batch, message, session};
 use steersman_machine::ids::Line;
+use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 use steersman_runtime::store::{NewSession, SessionQuery, Worker};
 
 /// A session whose name leads out of the folder of locks is read and driven as before, and its lock lies in the folder.

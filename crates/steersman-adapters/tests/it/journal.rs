@@ -5,6 +5,7 @@ use futures::StreamExt;
 use std::path::{Path, PathBuf};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
 use steersman_machine::ids::Line;
+use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 use steersman_runtime::store::{StoreError, Worker};
 
 fn beside(folder: &Folder, ending: &str) -> PathBuf {

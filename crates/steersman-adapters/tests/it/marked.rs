@@ -6,6 +6,7 @@ use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
 use steersman_machine::ids::{Line, Time};
 use steersman_machine::interaction::Doubtful;
 use steersman_runtime::store::{Batch, SessionQuery, StoreAccepted, StoreError, Worker};
+use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 
 fn journal(folder: &Folder) -> PathBuf {
     folder.file().with_extension("db-wal")
@@ -58,11 +59,7 @@ impl<'a> Left<'a> {
         let rows = store.rows("a", Line(1), Line::MAX, 999).await;
         let Ok(rows) = rows else { return None };
         let events = store.event_box(Time(1), 99).await.unwrap();
-        Some((
-            rows.len(),
-            store.inbox("a").await.unwrap().0,
-            events.len(),
-        ))
+        Some((rows.len(), store.inbox("a").await.unwrap().0, events.len()))
     }
 }
 

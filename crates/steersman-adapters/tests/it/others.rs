@@ -8,6 +8,7 @@ use std::time::Duration;
 use steersman_adapters::secrets::sealing_key;
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
 use steersman_machine::ids::{Line, Time};
+use steersman_runtime::store::{Inbox as _, Log as _};
 use steersman_runtime::store::{StoreError, Worker};
 
 fn looks() -> SqliteOptions {
@@ -216,7 +217,8 @@ async fn a_pipe_in_the_place_of_any_file_of_a_store_is_refused_at_once() {
     let folder = marked().await;
     pipe(&folder.0.join("sessions.db.owners/a"));
     let store = folder.store();
-    let claimed = store.claim("a", &Worker::nameless());
+    let by = Worker::nameless();
+    let claimed = store.claim("a", &by);
     let claimed = tokio::time::timeout(Duration::from_secs(20), claimed).await;
     let refused = claimed.unwrap().err().unwrap().to_string();
     assert!(

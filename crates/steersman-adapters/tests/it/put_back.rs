@@ -5,6 +5,7 @@ use crate::sqlite::{Folder, Other, session};
 use std::path::{Path, PathBuf};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
 use steersman_machine::ids::{Line, Time};
+use steersman_runtime::store::Log as _;
 use steersman_runtime::store::{StoreError, Worker};
 
 /// The store's file, its mark and what else belongs to it.

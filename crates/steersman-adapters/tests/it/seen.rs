@@ -4,6 +4,7 @@ use crate::sqlite::{Folder, event, flipped, page, waiting};
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_machine::ids::Time;
 use steersman_runtime::store::{BoxedEvent, StoreError, bounds};
+use steersman_runtime::store::{Inbox as _, Lists as _};
 
 /// Whatever bit is flipped: an event that comes again is known, or the store says that it does not know.
 #[tokio::test]

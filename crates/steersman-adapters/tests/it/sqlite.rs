@@ -15,6 +15,7 @@ use steersman_runtime::store::{
     Batch, BoxedEvent, CheckpointOf, InboxMessage, Left, Needs, NewSession, NewWorker, Room, Row,
     Scope, SessionQuery, Store, StoreError, Worker,
 };
+use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 
 /// A folder of its own, gone at the end.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -806,7 +807,10 @@ async fn a_session_of_a_dead_owner_is_found_among_many() {
         if let Some(found) = found.claims.into_iter().next() {
             break found;
         }
-        assert!(takes < 4, "a take looks at a part of them, and goes on there");
+        assert!(
+            takes < 4,
+            "a take looks at a part of them, and goes on there"
+        );
     };
     assert_eq!((&found.session, found.epoch), (&id, 2));
 }

@@ -14,7 +14,7 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_runtime::Env;
 use steersman_runtime::artifact::Artifacts;
-use steersman_runtime::store::Store as _;
+use steersman_runtime::store::Blobs as _;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;

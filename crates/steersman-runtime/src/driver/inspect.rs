@@ -134,19 +134,21 @@ async fn left_in_doubt(
     Ok(left)
 }
 
-/// Returns the standing of one branch, as far as the log tells.
-pub(crate) fn settled_on(inspection: &Inspection, branch: &BranchView) -> Settled {
-    let Some(network) = &inspection.network else {
-        return Settled::Empty;
-    };
-    let here = inspection.pending.iter().filter(|p| p.branch == branch.id);
-    standing::settled(
-        network,
-        &inspection.ledger,
-        &branch.snapshot,
-        here.cloned().collect(),
-        &*inspection.history,
-    )
+impl Inspection {
+    /// Returns the state of one branch, as far as the log says. For the current branch see [`Inspection::settled`].
+    pub fn settled_on(&self, branch: &BranchView) -> Settled {
+        let Some(network) = &self.network else {
+            return Settled::Empty;
+        };
+        let here = self.pending.iter().filter(|p| p.branch == branch.id);
+        standing::settled(
+            network,
+            &self.ledger,
+            &branch.snapshot,
+            here.cloned().collect(),
+            &*self.history,
+        )
+    }
 }
 
 /// The time at which an effect was wished.

@@ -26,6 +26,7 @@ mod guard;
 mod heard;
 mod inspect;
 mod left;
+mod open;
 mod orders;
 mod outage;
 mod outcome;
@@ -46,8 +47,8 @@ mod turn;
 mod wish;
 mod writer;
 
-pub(crate) use everything::run_all;
-pub(crate) use inspect::{inspect, settled_on};
+use everything::run_all;
+use inspect::inspect;
 pub(crate) use standing::outcome;
 pub(crate) use wish::digest as tool_digest;
 

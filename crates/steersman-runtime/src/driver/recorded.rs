@@ -332,7 +332,7 @@ impl Driver {
         if let Some((tool, inputs)) = ran {
             let args = serde_json::from_str(&tool.args).ok();
             let scope = self.scope_in(snapshot.clone(), owner, args, inputs);
-            let secrets = super::transport::readable(self.network(), &tool.tool, &*scope);
+            let secrets = crate::secrets::readable(self.network(), &tool.tool, &*scope);
             super::transport::mask(&mut mapped, &secrets);
         }
         let sealer = self.engine.sealer();

@@ -1,9 +1,9 @@
 //! Built-in tools that need more than their arguments: search in transcript, documents and artifacts, and memory.
 
 use super::Driver;
-use crate::artifact::ArtifactSearch;
 use crate::memory::MemoryTools;
-use crate::retrieval::{Embedder, Search};
+use crate::tools::artifact::ArtifactSearch;
+use crate::tools::retrieval::{Embedder, Search};
 use crate::toolset::Toolset;
 use std::sync::Arc;
 use steersman_machine::effect::ToolWork;
@@ -48,7 +48,8 @@ impl Driver {
         // Passages found by the engine are shown next to the history, so the search leaves out what the history shows.
         let unseen = open.call.seen.as_deref() == Some(notes::AHEAD_RELEVANT);
         Some(Arc::new(Search {
-            engine: self.engine.clone(),
+            retrieval: self.engine.0.options.retrieval.clone(),
+            indexed: self.engine.0.indexed.clone(),
             past: self.past.clone(),
             snapshot,
             agent,
@@ -76,7 +77,7 @@ impl Driver {
             );
             let tool = notes::SEARCH;
             Ok(Embedder {
-                secrets: super::transport::readable(self.network(), tool, &scope),
+                secrets: crate::secrets::readable(self.network(), tool, &scope),
                 label: format!("{} {address}", bound.label()),
                 model,
                 transport,

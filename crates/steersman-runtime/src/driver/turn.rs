@@ -2,11 +2,11 @@
 
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OnDisk, OutState, What};
-use crate::artifact::store_made;
 use crate::engine::EngineError;
 use crate::load::Since;
 use crate::session::{Fate, Receipt};
 use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
+use crate::tools::artifact::store_made;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::bounds::MAX_LINE;

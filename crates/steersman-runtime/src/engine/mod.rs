@@ -1,31 +1,34 @@
 //! The engine: starts, opens, inspects and drives sessions of one store.
 
+pub mod erase;
+pub mod known;
 mod mail;
+pub mod memory;
 pub(crate) mod natives;
 mod options;
+pub(crate) mod recorded;
 pub mod redefine;
-pub mod secrets;
 pub mod servers;
 pub mod session;
 pub mod step;
 
+pub use crate::log::error::EngineError;
+pub use crate::log::inspection::{BranchView, Inspection};
 pub use options::{Durability, Judge, Options, Timeouts};
 
-use crate::artifact::ArtifactTools;
 use crate::bind::{self, BindError, ManifestHash, Values};
 use crate::clock::Clock;
 use crate::feed::{Feed, Notice};
-use crate::inbox::{Begin, DecodeError, Message, random_id};
-use crate::ledger::Ledger;
+use crate::inbox::{Begin, Message, random_id};
 use crate::model::Models;
-use crate::pending::Pending;
-use crate::retrieval::Kept;
 use crate::seal::Sealer;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
-    BoxedEvent, Claim, InboxMessage, NewSession, NewWorker, SaidHash, Scope, SessionId,
-    SessionInfo, Store, StoreError, Worker, bounds,
+    BoxedEvent, NewSession, NewWorker, SaidHash, Scope, SessionId, Store, StoreError, Worker,
+    bounds,
 };
+use crate::tools::artifact::ArtifactTools;
+use crate::tools::retrieval::Kept;
 use crate::toolset::Toolset;
 use mail::Mail;
 use serde_json::Value as Json;
@@ -34,14 +37,11 @@ use std::sync::{Arc, Mutex};
 use steersman_definition as definition;
 use steersman_machine::artifact::{self, Content};
 use steersman_machine::commit::Binding;
-use steersman_machine::context::History;
-use steersman_machine::ids::{Digest, Id, Line, Name, Time};
-use steersman_machine::interaction::Interaction;
+use steersman_machine::ids::{Digest, Line, Name, Time};
 use steersman_machine::manifest::Manifest;
 use steersman_machine::network::Network;
-use steersman_machine::snapshot::Snapshot;
 use steersman_machine::types::arguments_misfit;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 /// Most networks that an engine remembers in addition to those in use.
@@ -101,45 +101,6 @@ pub struct StartOptions {
     pub file: Option<String>,
 }
 
-/// Reasons for which an engine refuses a request or stops driving a session.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// An error of the store.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The session cannot be bound here.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// The message that begins the session cannot be read.
-    #[error(transparent)]
-    Inbox(#[from] DecodeError),
-    /// The definition that the session is bound to cannot be compiled by this version.
-    #[error("session `{session}` is bound to a definition that this version does not take: {why}")]
-    Definition {
-        /// Id of the session.
-        session: SessionId,
-        /// Description of the misfit.
-        why: String,
-    },
-    /// Stored data does not fit together. Nothing was changed.
-    #[error("session `{session}`: {what}; nothing was changed")]
-    Broken {
-        /// Id of the session.
-        session: SessionId,
-        /// Description of the misfit.
-        what: String,
-    },
-    /// The session is not driven any more, for this reason.
-    #[error("the session is not driven any more: {0}")]
-    Gone(Arc<EngineError>),
-    /// The session refuses the request, for this reason. Nothing was changed.
-    #[error("{0}")]
-    Refused(String),
-    /// The session was stopped.
-    #[error("it was stopped")]
-    Stopped,
-}
-
 /// Starts, opens, inspects and drives sessions. A clone shares the same engine.
 #[derive(Clone)]
 pub struct Engine(pub(crate) Arc<Inner>);
@@ -163,23 +124,15 @@ pub(crate) struct Inner {
     /// Permits for tools, by network and tool: they limit how many calls run at the same time in this process.
     pub(crate) slots: Mutex<HashMap<(Digest, Name), Arc<tokio::sync::Semaphore>>>,
     /// Indexes of transcripts and documents. Derived, and kept in memory only.
-    pub(crate) indexed: Kept,
+    pub(crate) indexed: Arc<Kept>,
     /// Answers from a recording, if this engine reruns a session.
-    pub(crate) recorded: Option<Arc<crate::rerun::Recorded>>,
+    pub(crate) recorded: Option<Arc<recorded::Recorded>>,
     /// This process as a worker of the store, once it has owned a session.
     worker: tokio::sync::OnceCell<Worker>,
     /// Held while sessions are taken, until their handles are known.
     pub(crate) taking: tokio::sync::Mutex<()>,
     /// Cancelled by [`Engine::kill`].
     pub(crate) alive: CancellationToken,
-}
-
-/// A session that a caller wants to own.
-enum Found {
-    /// The caller owns it now.
-    Free(Claim),
-    /// This process drives it already.
-    Driven(Session),
 }
 
 impl Inner {
@@ -231,7 +184,7 @@ impl Engine {
             networks: Mutex::default(),
             natives: Arc::default(),
             slots: Mutex::default(),
-            indexed: Kept::default(),
+            indexed: Arc::default(),
             recorded: None,
             worker: tokio::sync::OnceCell::new(),
             taking: tokio::sync::Mutex::default(),
@@ -245,7 +198,7 @@ impl Engine {
         &self,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        recorded: Option<Arc<crate::rerun::Recorded>>,
+        recorded: Option<Arc<recorded::Recorded>>,
     ) -> Self {
         let inner = &self.0;
         Self(Arc::new(Inner {
@@ -261,7 +214,7 @@ impl Engine {
             networks: Mutex::default(),
             natives: inner.natives.clone(),
             slots: Mutex::default(),
-            indexed: Kept::default(),
+            indexed: Arc::default(),
             recorded,
             worker: tokio::sync::OnceCell::new(),
             taking: tokio::sync::Mutex::default(),
@@ -413,86 +366,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Owns a session and drives it. Returns a handle if this process drives it already. Effects that a dead owner left in doubt
-    /// are settled in the way that their tools declare.
-    pub async fn open(&self, id: &str) -> Result<Session, EngineError> {
-        self.opened(id, false).await
-    }
-
-    /// Opens a session that stops after each line ([`crate::step`]): nothing begins before a caller lets it [`go`](Session::go)
-    /// on. A session that has not begun writes its first line before it stops. A session that this process drives already is not
-    /// changed.
-    pub async fn open_stepping(&self, id: &str) -> Result<Session, EngineError> {
-        self.opened(id, true).await
-    }
-
-    async fn opened(&self, id: &str, steps: bool) -> Result<Session, EngineError> {
-        if let Some(session) = self.driven(id) {
-            return Ok(session);
-        }
-        let _opening = self.opening(id).lock().await;
-        if let Some(session) = self.driven(id) {
-            return Ok(session);
-        }
-        let claim = match self.claim(id).await? {
-            Found::Free(claim) => claim,
-            Found::Driven(session) => return Ok(session),
-        };
-        let session = crate::driver::spawn(self, claim, Vec::new(), steps).await?;
-        self.drives(&session);
-        Ok(session)
-    }
-
-    /// Claims a session, unless this process took it a moment ago.
-    async fn claim(&self, id: &str) -> Result<Found, EngineError> {
-        match self.0.store.claim(id, self.worker().await?).await {
-            Ok(claim) => Ok(Found::Free(claim)),
-            Err(owned @ StoreError::Owned { .. }) => {
-                let _taken = self.0.taking.lock().await;
-                let session = self.driven(id).ok_or(owned)?;
-                Ok(Found::Driven(session))
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Drives a session that was taken. The caller holds [`Inner::taking`].
-    pub(crate) async fn drive(&self, claim: Claim) -> Result<Session, EngineError> {
-        let session = crate::driver::spawn(self, claim, Vec::new(), false).await?;
-        self.drives(&session);
-        Ok(session)
-    }
-
-    fn opening(&self, id: &str) -> &tokio::sync::Mutex<()> {
+    pub(crate) fn opening(&self, id: &str) -> &tokio::sync::Mutex<()> {
         &self.0.opening[usize::from(blake3::hash(id.as_bytes()).as_bytes()[0]) % OPENING]
     }
 
-    /// Opens a session for a message that was put into its inbox. Waits until the message is taken, visibly waits, or is refused,
-    /// and returns this fate too.
-    pub async fn open_for(&self, id: &str, message: &Name) -> Result<(Session, Fate), EngineError> {
-        let opening = self.opening(id).lock().await;
-        if let Some(session) = self.driven(id) {
-            drop(opening);
-            let fate = session.fate_of(message).await;
-            return Ok((session, fate));
-        }
-        let claim = match self.claim(id).await? {
-            Found::Free(claim) => claim,
-            Found::Driven(session) => {
-                let fate = session.fate_of(message).await;
-                return Ok((session, fate));
-            }
-        };
-        let (reply, answer) = oneshot::channel();
-        let told = vec![ToDriver::Inbox(message.clone(), reply)];
-        let session = crate::driver::spawn(self, claim, told, false).await?;
-        self.drives(&session);
-        drop(opening);
-        let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
-        Ok((session, fate))
-    }
-
-    fn drives(&self, session: &Session) {
+    pub(crate) fn drives(&self, session: &Session) {
         self.0
             .driven
             .lock()
@@ -542,66 +420,10 @@ impl Engine {
         Ok(self.0.store.deliver_event(event).await?)
     }
 
-    /// Reads a session without owning it. Does not disturb the process that drives it.
-    pub async fn inspect(&self, id: &str) -> Result<Inspection, EngineError> {
-        crate::driver::inspect(self, id).await
-    }
-
     /// Follows a session from a cursor on, also if another process drives it. Streamed items come only if this process drives it.
     pub fn feed(&self, id: &str, cursor: Line) -> Feed {
         let live = self.driven(id).map(|s| s.live.subscribe());
         self.feed_of(id.into(), cursor, live)
-    }
-
-    /// Owns and drives every session of the store that has something to do (inbox, timers, events), until `stop` is cancelled.
-    pub async fn run_all(&self, stop: CancellationToken) -> Result<(), EngineError> {
-        self.run_all_told(stop, |_| {}).await
-    }
-
-    /// Does the same as [`Engine::run_all`], and calls `told` with everything that happens. `told` is called between two reads of
-    /// the store, so it must be quick.
-    pub async fn run_all_told(
-        &self,
-        stop: CancellationToken,
-        told: impl Fn(Happened) + Send + Sync,
-    ) -> Result<(), EngineError> {
-        crate::driver::run_all(self, stop, &told).await
-    }
-
-    /// Puts an order into a session's inbox: a message that takes effect immediately and begins nothing. If nobody owns the
-    /// session, this process opens it, lets it read its inbox, and releases it; no effect runs meanwhile. If another process owns
-    /// it, that process takes the order, and the receipt says `Lies`.
-    pub async fn order(&self, id: &str, message: Message) -> Result<Receipt, EngineError> {
-        if let Some(session) = self.driven(id) {
-            return session.send(message).await;
-        }
-        let name = random_id();
-        self.put(id, name.clone(), &message).await?;
-        let opening = self.opening(id).lock().await;
-        let found = match self.driven(id) {
-            Some(session) => Ok(Found::Driven(session)),
-            None => self.claim(id).await,
-        };
-        let claim = match found {
-            Ok(Found::Free(claim)) => claim,
-            Ok(Found::Driven(session)) => {
-                drop(opening);
-                let fate = session.fate_of(&name).await;
-                return Ok(Receipt { id: name, fate });
-            }
-            Err(EngineError::Store(StoreError::Owned { .. })) => {
-                let fate = Fate::Lies;
-                return Ok(Receipt { id: name, fate });
-            }
-            Err(error) => return Err(error),
-        };
-        let (reply, answer) = oneshot::channel();
-        let (done, ended) = oneshot::channel();
-        let told = vec![ToDriver::Inbox(name.clone(), reply), ToDriver::Stop(done)];
-        crate::driver::spawn(self, claim, told, false).await?;
-        let fate = answer.await.map_or(Fate::Lies, |receipt| receipt.fate);
-        let _ = ended.await;
-        Ok(Receipt { id: name, fate })
     }
 
     /// Stops all sessions that this process drives, as [`Session::stop`] does.
@@ -801,78 +623,4 @@ pub enum Happened {
     Failed(SessionId, Arc<EngineError>),
     /// A list by which sessions are found is damaged, so some may not be found. Other sessions go on.
     Damaged(String),
-}
-
-/// A session as it is on disk, read without owning it.
-pub struct Inspection {
-    /// The entry of the session in lists.
-    pub info: SessionInfo,
-    /// The network that it is bound to. `None` before its first line.
-    pub network: Option<Arc<Network>>,
-    /// The values that it is bound to.
-    pub values: Values,
-    /// The branches in the order in which they were opened, `main` first.
-    pub branches: Vec<BranchView>,
-    /// The current branch, to which messages without a branch go.
-    pub current: Id,
-    /// Everything that the session waits for, on all branches, oldest first.
-    pub pending: Vec<Pending>,
-    /// The ledger as of the last line.
-    pub ledger: Ledger,
-    /// Messages in the inbox, oldest first.
-    pub inbox: Vec<InboxMessage>,
-    /// Messages in the inbox that this program cannot read, and why. They stay there, and nothing waits for them.
-    pub unread: Vec<DecodeError>,
-    /// The state of the current branch, as far as the log says.
-    pub settled: Settled,
-    /// Reads stacks and texts of any branch.
-    pub history: Arc<dyn History + Send + Sync>,
-}
-
-/// A branch as it is on disk.
-#[derive(Clone, Debug)]
-pub struct BranchView {
-    /// Id of the branch.
-    pub id: Id,
-    /// Name that people gave the branch.
-    pub label: Option<Name>,
-    /// The branch and line at which this branch began. `None` for `main`.
-    pub from: Option<(Id, Line)>,
-    /// Last line of the branch.
-    pub head: Line,
-    /// True if its top agent rests.
-    pub ended: bool,
-    /// True if the branch has no more ticks.
-    pub superseded: bool,
-    /// Snapshot as of the last line.
-    pub snapshot: Snapshot,
-}
-
-impl Inspection {
-    /// Returns the current branch, to which messages without a branch go.
-    pub fn current_branch(&self) -> Option<&BranchView> {
-        self.branches.iter().find(|b| b.id == self.current)
-    }
-
-    /// Returns the state of one branch, as far as the log says. For the current branch see [`Inspection::settled`].
-    pub fn settled_on(&self, branch: &BranchView) -> Settled {
-        crate::driver::settled_on(self, branch)
-    }
-
-    /// Returns the stack of an agent on a branch, oldest first, with the line of each push.
-    pub fn stack(&self, branch: &BranchView, agent: Id) -> Vec<(Line, Interaction)> {
-        let mut stack = Vec::new();
-        let mut at = branch
-            .snapshot
-            .agents
-            .get(&agent)
-            .map_or(Line::NONE, |a| a.last);
-        while at.is_some() {
-            let (pushes, before) = self.history.pushes(agent, at);
-            stack.extend(pushes.iter().rev().map(|p| (at, p.clone())));
-            at = before;
-        }
-        stack.reverse();
-        stack
-    }
 }

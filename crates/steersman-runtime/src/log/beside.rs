@@ -2,8 +2,9 @@
 //! lists, and the ids of accepted messages. All of them follow from the log, and this module compares them with it. A driven
 //! session relies on its log alone. But a session whose seat says a wrong time is not woken when its time has come.
 
-use crate::engine::{EngineError, Inspection};
 use crate::feed::Feed;
+use crate::log::error::EngineError;
+use crate::log::inspection::Inspection;
 use crate::pending::{Pending, PendingKind, is_misread};
 use crate::store::{Batch, IMMEDIATELY, SessionState, WaitChange};
 use std::collections::{BTreeMap, BTreeSet};

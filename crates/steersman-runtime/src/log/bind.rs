@@ -1,7 +1,7 @@
 //! Binding: the meaning of a session's definition on this machine. It is decided once, when the session starts, and recorded.
 
 use crate::Env;
-use crate::engine::EngineError;
+use crate::log::error::EngineError;
 use crate::model::BoundModel;
 use crate::store::{SessionId, StoreError};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Facts about branches, for callers that look at a session: what moved, and whether a branch can be adopted.
 
-use crate::engine::Inspection;
 use crate::inbox::Message;
 use crate::ledger::Ledger;
+use crate::log::inspection::Inspection;
 use crate::store::bounds::unfit_label;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -6,8 +6,8 @@
 
 use crate::clock::Clock;
 use crate::load::{Hashes, Load};
+use crate::log::settled::Settled;
 use crate::model::Delta;
-use crate::session::Settled;
 use crate::store::{SessionId, Store, StoreError};
 use crate::toolset::Progress;
 use std::collections::VecDeque;

@@ -17,6 +17,9 @@ use steersman_machine::fold::fold;
 use steersman_machine::ids::{Id, Line};
 use steersman_machine::snapshot::Snapshot;
 
+/// Label of a rerun that names the recorded session. If the change begins at a line, `@` and the line follow.
+pub const RERUN_OF: &str = "rerun_of";
+
 /// Rows and bytes written since the last checkpoint on a path. Copied when a branch is forked at its head.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Since {

@@ -1,11 +1,11 @@
 //! Everything that a session waits for: questions, holds, events, times. It is a query over ledger and snapshots and not a stream
 //! of notices, so a late reader sees the same.
 
+pub use crate::inbox::PendingId;
+
 use crate::ledger::{Heard, Ledger, Record};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use steersman_machine::commit::{Hold, Why};
 use steersman_machine::effect::{Wish, Work};
@@ -15,46 +15,9 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::tick::Cx;
 
-/// The address of something that waits: the effect, and the line that opened its hold. An answer contains the address, so it can
-/// never end a later hold that the person did not see. Written as `12.1@13`, or as `12.1` for a question, which has no hold.
-#[derive(
-    Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
-pub struct PendingId {
-    /// The effect that waits.
-    pub effect: Id,
-    /// The line that opened the hold. `None` for a question, which has no hold.
-    pub hold: Option<Line>,
-}
-
 impl From<&Pending> for PendingId {
     fn from(pending: &Pending) -> Self {
         pending.id()
-    }
-}
-
-impl fmt::Display for PendingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.effect)?;
-        match self.hold {
-            Some(line) => write!(f, "@{line}"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Parses `n.k@line` or `n.k`. Any other text is an error without further detail.
-impl FromStr for PendingId {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (effect, hold) = match text.split_once('@') {
-            Some((effect, line)) => (effect, Some(Line(line.parse().map_err(drop)?))),
-            None => (text, None),
-        };
-        Ok(Self {
-            effect: effect.parse()?,
-            hold,
-        })
     }
 }
 

@@ -1,10 +1,10 @@
 //! Writes the followed part of a recording as the beginning of a session.
 
 use super::walk::Changed;
-use crate::artifact::store_made;
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::load::named::entry;
 use crate::store::{Batch, Claim, Left, NewSession, Row, SessionId};
+use crate::tools::artifact::store_made;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::artifact::Content;

@@ -1,6 +1,4 @@
-//! Tools that every network may use: artifacts, memory, and the search of transcripts and documents.
+//! Tools that every network may use: artifacts, and the search of transcripts and documents.
 
-pub mod artifact;
-pub mod files;
-pub mod memory;
-pub mod retrieval;
+pub(crate) mod artifact;
+pub(crate) mod retrieval;

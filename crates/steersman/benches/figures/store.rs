@@ -128,7 +128,10 @@ pub(crate) fn path(count: u64, group: u64) -> Took {
             needs: Needs::default(),
         };
         store.create(session).await.expect("made");
-        store.claim("bench", &Worker::nameless()).await.expect("claimed")
+        store
+            .claim("bench", &Worker::nameless())
+            .await
+            .expect("claimed")
     });
     let (mut lines, mut hash) = (Lines::new(), [0; 32]);
     let run = async {

@@ -1,6 +1,6 @@
 //! Finds missing lines by references: a line that another line names existed when that line was written.
 
-use crate::rerun::RERUN_OF;
+use super::RERUN_OF;
 use std::collections::BTreeMap;
 use steersman_machine::commit::{Branched, Commit, LedgerEntry, LogLine, Searching};
 use steersman_machine::ids::Line;

@@ -1,12 +1,9 @@
 //! Search in memory: the passages of a scope's memories, and the memories that fit a query.
 
-use super::corpus::{Passages, Piece};
+use super::corpus::{Kept, Passages, Piece};
 use super::{IndexError, Retrieval, split};
-use crate::engine::Engine;
-use crate::memory::{Found, MemoryError};
-use crate::store::{Memory, StoreError};
+use crate::store::{Memory, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 use steersman_machine::rating::Rating;
 
 /// Characters of a query that are used; more do not improve the result.
@@ -83,58 +80,62 @@ fn pieces(memory: &Memory, text: &str) -> Vec<(Piece, String)> {
     pieces.collect()
 }
 
-async fn content(engine: &Engine, memory: &Memory) -> Result<Option<String>, StoreError> {
-    let content = engine.store().blob(&memory.hash).await?;
+/// Sources of a search in memory.
+pub(crate) struct Sources<'a> {
+    pub(crate) store: &'a dyn Store,
+    pub(crate) kept: &'a Kept,
+    pub(crate) retrieval: Option<&'a dyn Retrieval>,
+}
+
+async fn content(from: &Sources<'_>, memory: &Memory) -> Result<Option<String>, StoreError> {
+    let content = from.store.blob(&memory.hash).await?;
     Ok(content.map(|content| String::from_utf8_lossy(&content).into_owned()))
 }
 
-/// Returns those of these memories that fit best. `memories` must be all of the scope.
-pub(crate) async fn search(
-    engine: &Engine,
+/// Returns those of these memories that fit best, each with its fitting text. `memories` must be all of the scope.
+pub(crate) async fn search<E: From<StoreError> + From<IndexError>>(
+    from: &Sources<'_>,
     scope: &str,
     memories: Vec<Memory>,
     query: &str,
     most: usize,
-) -> Result<Vec<Found>, MemoryError> {
+) -> Result<Vec<(Memory, String)>, E> {
     let query: String = query.chars().take(QUERY).collect();
-    let scored = match &engine.0.options.retrieval {
-        Some(retrieval) => by_index(engine, retrieval, scope, &memories, &query, most).await?,
-        None => by_words(engine, &memories, &query).await?,
+    let scored = match from.retrieval {
+        Some(retrieval) => by_index::<E>(from, retrieval, scope, &memories, &query, most).await?,
+        None => by_words(from, &memories, &query).await?,
     };
     let mut by_id: HashMap<u64, Memory> = memories.into_iter().map(|m| (m.id, m)).collect();
-    let mut found: Vec<(f64, Found)> = Vec::new();
+    let mut found: Vec<(f64, (Memory, String))> = Vec::new();
     for (id, (score, text)) in scored {
         let Some(memory) = by_id.remove(&id) else {
             continue;
         };
         let weight = Rating::weight(memory.rating().map(|rated| rated.rating));
-        found.push((score * weight, Found { memory, text }));
+        found.push((score * weight, (memory, text)));
     }
     // Among equal scores the newer memory comes first.
-    found.sort_by(|(a, this), (b, that)| {
-        b.total_cmp(a)
-            .then_with(|| that.memory.id.cmp(&this.memory.id))
-    });
+    found.sort_by(|(a, this), (b, that)| b.total_cmp(a).then_with(|| that.0.id.cmp(&this.0.id)));
     found.truncate(most);
     Ok(found.into_iter().map(|(_, found)| found).collect())
 }
 
 type Scored = BTreeMap<u64, (f64, String)>;
 
-async fn by_index(
-    engine: &Engine,
-    retrieval: &Arc<dyn Retrieval>,
+async fn by_index<E: From<StoreError> + From<IndexError>>(
+    from: &Sources<'_>,
+    retrieval: &dyn Retrieval,
     scope: &str,
     memories: &[Memory],
     query: &str,
     most: usize,
-) -> Result<Scored, MemoryError> {
-    let shared = engine.0.indexed.remembered(scope.into());
+) -> Result<Scored, E> {
+    let shared = from.kept.remembered(scope.into());
     let mut kept = shared.lock().await;
     // If something fails halfway, the index is lost and built again the next time.
     let mut all = match kept.take() {
         Some(all) => all,
-        None => Remembered::new(&**retrieval)?,
+        None => Remembered::new(retrieval)?,
     };
     all.forget(memories)?;
     let mut news = Vec::new();
@@ -142,7 +143,7 @@ async fn by_index(
         .iter()
         .filter(|memory| !all.known.contains_key(&memory.id))
     {
-        let text = content(engine, memory).await?.unwrap_or_default();
+        let text = content(from, memory).await?.unwrap_or_default();
         news.push((memory.id, pieces(memory, &text)));
     }
     all.add(news)?;
@@ -166,15 +167,15 @@ async fn by_index(
 
 /// Scores memories without full text: by the number of query words that they contain.
 async fn by_words(
-    engine: &Engine,
+    from: &Sources<'_>,
     memories: &[Memory],
     query: &str,
-) -> Result<Scored, MemoryError> {
+) -> Result<Scored, StoreError> {
     let query = query.to_lowercase();
     let words: BTreeSet<&str> = query.split_whitespace().collect();
     let mut scored = Scored::new();
     for memory in memories {
-        let Some(text) = content(engine, memory).await? else {
+        let Some(text) = content(from, memory).await? else {
             continue;
         };
         let about = format!("{} {}\n{text}", memory.name, memory.tags.join(" ")).to_lowercase();

@@ -3,10 +3,9 @@
 use super::Retrieval;
 use super::corpus::{Asked, Documents, Kept, Passages, Piece, Said, SearchError};
 use crate::Boxed;
-use crate::driver::transport::mask_text;
-use crate::engine::Engine;
 use crate::model::{Embed, Model, Transport};
 use crate::past::Past;
+use crate::secrets::mask_text;
 use crate::toolset::{ToolRun, Toolset};
 use serde_json::Value as Json;
 use std::cmp::Ordering;
@@ -40,7 +39,9 @@ pub(crate) struct Embedder {
 
 /// A search for a call of `notes_search`: it holds what its agent may search, and runs once.
 pub(crate) struct Search {
-    pub(crate) engine: Engine,
+    /// `None` if the engine has no full text.
+    pub(crate) retrieval: Option<Arc<dyn Retrieval>>,
+    pub(crate) indexed: Arc<Kept>,
     pub(crate) past: Arc<Past>,
     pub(crate) snapshot: Snapshot,
     pub(crate) agent: Id,
@@ -87,7 +88,7 @@ impl Toolset for Search {
 
     fn run<'a>(&'a self, run: &'a ToolRun, _cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
         Box::pin(async move {
-            let Some(retrieval) = &self.engine.0.options.retrieval else {
+            let Some(retrieval) = &self.retrieval else {
                 let message = "this program searches nothing: its engine was made without `Options::retrieval`";
                 return Raw::NotPerformed(Fault::new("failed", message));
             };
@@ -221,7 +222,7 @@ impl Search {
     }
 
     fn kept(&self) -> &Kept {
-        &self.engine.0.indexed
+        &self.indexed
     }
 
     /// Returns the best passages, by vectors and words or by words alone.

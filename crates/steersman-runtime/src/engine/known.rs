@@ -4,10 +4,9 @@
 //! given as a secret cannot be found. For all others this module opens every sealed text of the log and the inbox, reads the
 //! secrets that the definition declares, and replaces each occurrence with `(secret)`.
 
-use crate::driver::transport::encoded;
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::seal::{SealError, Sealer, sealed_in};
-use crate::secrets;
+use crate::secrets::{self, encoded};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -4,14 +4,52 @@
 //! Every request goes through the inbox, whether or not somebody owns the session. So each request is durable before it is
 //! acknowledged and is accepted once. It stays in the inbox, outside every branch, until a tick takes it.
 
-use crate::pending::PendingId;
 use crate::store::InboxMessage;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use steersman_machine::artifact::Content;
 use steersman_machine::effect::{NewArtifact, NewWrite};
 use steersman_machine::ids::{Id, Line, Name, Time};
 use steersman_machine::join::JoinOn;
+
+/// The address of something that waits: the effect, and the line that opened its hold. An answer contains the address, so it can
+/// never end a later hold that the person did not see. Written as `12.1@13`, or as `12.1` for a question, which has no hold.
+#[derive(
+    Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub struct PendingId {
+    /// The effect that waits.
+    pub effect: Id,
+    /// The line that opened the hold. `None` for a question, which has no hold.
+    pub hold: Option<Line>,
+}
+
+impl fmt::Display for PendingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.effect)?;
+        match self.hold {
+            Some(line) => write!(f, "@{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Parses `n.k@line` or `n.k`. Any other text is an error without further detail.
+impl FromStr for PendingId {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (effect, hold) = match text.split_once('@') {
+            Some((effect, line)) => (effect, Some(Line(line.parse().map_err(drop)?))),
+            None => (text, None),
+        };
+        Ok(Self {
+            effect: effect.parse()?,
+            hold,
+        })
+    }
+}
 
 /// Version of the encoding. It is the first byte of a stored message.
 const VERSION: u8 = 1;

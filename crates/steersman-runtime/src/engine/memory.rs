@@ -8,12 +8,14 @@
 //! Indexes are derived, and are kept in memory as long as the engine lives.
 
 use crate::Boxed;
-use crate::artifact::{self, ArtifactError};
-use crate::driver::transport::{mask_text, readable};
+use crate::artifact::ArtifactError;
 use crate::engine::{Engine, EngineError};
 use crate::past::Past;
-use crate::retrieval::{IndexError, remembered};
+use crate::retrieval::IndexError;
+use crate::secrets::{mask_text, readable};
 use crate::store::{Memory, MemoryQuery, NewMemory, Rated, StoreError};
+use crate::tools::artifact;
+use crate::tools::retrieval::remembered::{self, Sources};
 use crate::toolset::{ToolRun, Toolset};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -104,7 +106,14 @@ impl Engine {
             ..MemoryQuery::default()
         };
         let memories = self.memories(query_of).await?;
-        remembered::search(self, scope, memories, query, most).await
+        let from = Sources {
+            store: &**self.store(),
+            kept: &self.0.indexed,
+            retrieval: self.0.options.retrieval.as_deref(),
+        };
+        let found = remembered::search::<MemoryError>(&from, scope, memories, query, most).await?;
+        let found = found.into_iter();
+        Ok(found.map(|(memory, text)| Found { memory, text }).collect())
     }
 
     /// Rates a memory as a person. This takes precedence over ratings by agents.

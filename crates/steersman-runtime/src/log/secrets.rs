@@ -1,9 +1,9 @@
 //! Declared secrets. They are read from the environment or a file each time they are used.
 
 use crate::Env;
-use crate::driver::transport::encoded;
 use crate::files;
 use serde_json::Value as Json;
+use std::fmt::Write as _;
 use std::path::Path;
 use steersman_machine::expression::Scope;
 use steersman_machine::ids::Name;
@@ -124,4 +124,39 @@ fn without_newline(mut text: String) -> String {
         }
     }
     text
+}
+
+/// Replaces a secret that a service or program returned.
+const MASK: &str = "(secret)";
+
+/// Returns all secrets that an attempt of this tool can read, with their present values: declared ones, secret arguments, sealed
+/// state. Texts that are too short to search for are left out.
+pub(crate) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
+    let mut all = texts(network, tool, scope);
+    all.retain(|text| text.len() >= SEARCHED);
+    all
+}
+
+/// Percent-encodes a text for a path or query, or for a form, where a blank becomes `+`.
+pub(crate) fn encoded(text: &str, kept: &[u8], form: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' ' if form => out.push('+'),
+            _ if byte.is_ascii_alphanumeric() || kept.contains(&byte) => out.push(byte as char),
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// Masks secrets in a text.
+pub(crate) fn mask_text(text: &mut String, secrets: &[String]) {
+    for secret in secrets {
+        if text.contains(secret.as_str()) {
+            *text = text.replace(secret.as_str(), MASK);
+        }
+    }
 }
