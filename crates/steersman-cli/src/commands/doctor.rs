@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman::runtime::model::Models;
 use steersman::runtime::process_env;
-use steersman::runtime::store::{SessionQuery, Store};
+use steersman::runtime::store::SessionQuery;
 use steersman::{Network, Steersman};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::reach::reach;

@@ -109,16 +109,21 @@ impl Inspection {
     }
 }
 
-/// Returns the time when the session must be woken for a pending effect.
+/// Returns the time when the session must be woken for a pending effect. A paused session begins no attempt.
 fn due(inspection: &Inspection, pending: &Pending) -> Option<Time> {
-    let own = pending.due.filter(|_| pending.kind != PendingKind::Hold);
-    // A later `reach` attempt for the effect and the probe of a doubt use the same timer.
+    let begins = !inspection.ledger.paused;
+    let acts = match pending.kind {
+        PendingKind::Hold => false,
+        PendingKind::Again => begins,
+        _ => true,
+    };
+    let own = pending.due.filter(|_| acts);
+    // A later `reach` attempt for the effect and the probe of a doubt wake the session too.
     let told = inspection.ledger.reaches_again();
     let told = told.filter(|(_, reach)| reach.of == pending.effect);
-    own.into_iter()
-        .chain(told.filter_map(|(_, reach)| reach.again))
-        .chain(pending.probe.as_ref().and_then(|probe| probe.again))
-        .min()
+    let probe = pending.probe.as_ref().and_then(|probe| probe.again);
+    let asks = told.filter_map(|(_, reach)| reach.again).chain(probe);
+    own.into_iter().chain(asks.filter(|_| begins)).min()
 }
 
 /// Returns the open wishes of the branches that have ticks. Superseded branches are skipped: they may use names that the

@@ -12,7 +12,7 @@ use steersman_machine::commit::Text;
 use steersman_machine::ids::Line;
 use steersman_runtime::engine::Durability;
 use steersman_runtime::session::Fork;
-use steersman_runtime::store::Store;
+use steersman_runtime::store::{Log as _, Store};
 use steersman_runtime::store::memory::MemoryStore;
 
 /// The section of growth.
