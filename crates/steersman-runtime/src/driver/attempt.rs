@@ -54,14 +54,15 @@ pub(crate) enum FromTask {
     Judged(Id, (Id, steersman_machine::ids::Line), Raw),
 }
 
-/// Runs `work` in a task of its own and sends its result, if any, to the driver. A panic is sent as a result too, wherever it
-/// comes from: without an answer the session would wait for this attempt for ever.
+/// Runs `work` and sends its result, if any, to the driver. It is begun in the caller's task, and gets a task of its own if it
+/// is not ready at once: a model in this process that answers without waiting wakes no other worker. A panic is sent as a
+/// result too, wherever it comes from: without an answer the session would wait for this attempt for ever.
 pub(crate) fn spawn(
     to: Tell,
     panicked: impl FnOnce(&str) -> FromTask + Send + 'static,
     work: impl Future<Output = Option<FromTask>> + Send + 'static,
 ) {
-    tokio::spawn(async move {
+    let mut attempt = Box::pin(async move {
         // Sent before the panic's payload is dropped: its destructor is foreign code, too.
         let (told, _panic) = match AssertUnwindSafe(work).catch_unwind().await {
             Ok(told) => (told, None),
@@ -72,6 +73,12 @@ pub(crate) fn spawn(
             let _ = to.send(Box::new(told)).await;
         }
     });
+    match std::panic::catch_unwind(AssertUnwindSafe(|| attempt.as_mut().now_or_never())) {
+        Ok(Some(())) => {}
+        Ok(None) => drop(tokio::spawn(attempt)),
+        // Only a destructor panics here, behind the result; that of its payload is not run.
+        Err(panic) => std::mem::forget(panic),
+    }
 }
 
 /// Calls a model once, when the limiter of its place lets it through. `gate`: the limiter, the request to it, and the permit of a

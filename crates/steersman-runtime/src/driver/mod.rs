@@ -518,6 +518,13 @@ impl Driver {
         while let Ok(ended) = self.from_tasks.try_recv() {
             self.task_told(*ended).await?;
         }
+        // Attempts that end in place keep the last arms above from being polled for as long as they follow each other.
+        if alive.is_cancelled() {
+            return Err(EngineError::Stopped);
+        }
+        if due.is_some_and(|due| due <= clock.now()) {
+            self.tick_clock().await?;
+        }
         Ok(false)
     }
 

@@ -18,6 +18,7 @@ mod feed;
 mod follow;
 mod golden;
 mod heard;
+mod hot;
 mod judges;
 mod large;
 mod late;
