@@ -65,7 +65,7 @@ impl Place {
     pub(crate) async fn open(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
         let file = locate::store(global.store.as_deref())?;
         if let Some(folder) = crate::store::folder(&file)? {
-            std::fs::create_dir_all(folder).map_err(|e| {
+            std::fs::create_dir_all(&folder).map_err(|e| {
                 CommandError::store(format!("`{}`: {e}", folder.display()))
                     .hint("name another place: --store FILE")
             })?;

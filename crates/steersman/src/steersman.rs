@@ -639,8 +639,13 @@ impl Setup {
     /// # let _ = steersman;
     /// ```
     pub fn over(self, store: impl Store, key: &[u8; 32]) -> Steersman {
+        self.over_shared(Arc::new(store), key)
+    }
+
+    /// Stores sessions in a store that others use too, as [`Setup::over`] does.
+    pub fn over_shared(self, store: Arc<dyn Store>, key: &[u8; 32]) -> Steersman {
         let models = self.models();
-        self.with(Arc::new(store), models, Vec::new(), Sealer::new(key))
+        self.with(store, models, Vec::new(), Sealer::new(key))
     }
 
     /// Stores sessions in memory; they end with the process.

@@ -472,6 +472,7 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
     let (conn, path) = (&mut alone.conn, &alone.path);
     let failed = |e| sql(path, e);
     conn.execute_batch("COMMIT").map_err(failed)?;
+    schema::complete(conn, path)?;
     let tx = conn.transaction().map_err(failed)?;
     tx.execute("UPDATE store SET id = randomblob(16), begun = 1", [])
         .map_err(failed)?;

@@ -332,16 +332,22 @@ fn candidates(
         let waiting = "place = ?1 AND worker IS NULL AND (wants IS NULL OR wants > ?2) ORDER BY wants IS NULL, wants, seat.no LIMIT ?3";
         all.query(&mut seats(waiting)?, &[&place, &room.now.0, &free], trust)?;
     }
-    all.next = conn
-        .prepare_cached(&format!(
-            "SELECT min(wants) FROM seat {index} WHERE worker IS NULL AND wants > ?1"
-        ))?
-        .query_row([room.now.0], |row| row.get(0))
-        .or_else(|error| match trust {
-            Trust::Damaged => Ok(None),
-            Trust::Whole => Err(error),
-        })?;
+    all.next = soonest(conn, room.now, trust)?;
     Ok(all)
+}
+
+/// Returns the soonest time after now at which a session that nobody owns is wanted.
+fn soonest(conn: &Connection, now: Time, trust: Trust) -> rusqlite::Result<Option<i64>> {
+    let index = trust.index();
+    let soonest =
+        format!("SELECT min(wants) FROM seat {index} WHERE worker IS NULL AND wants > ?1");
+    let found = conn
+        .prepare_cached(&soonest)?
+        .query_row([now.0], |row| row.get(0));
+    match (found, trust) {
+        (Err(_), Trust::Damaged) => Ok(None),
+        (found, _) => found,
+    }
 }
 
 /// Returns the numbers of needs that the worker satisfies.
@@ -457,35 +463,81 @@ impl SqliteStore {
             return Ok(taken);
         }
         let by = self.inner.enrolled(by);
-        let claims = self.write(move |conn, state| {
-            let mut claims = Vec::new();
-            for (id, lock) in locks {
+        let ids: Vec<SessionId> = locks.iter().map(|(id, _)| id.clone()).collect();
+        let claims = match self.claims(locks, now, &by).await {
+            Err(StoreError::Corrupt { .. }) if ids.len() > 1 => {
                 // A damaged seat must not keep the other sessions from being taken.
-                conn.execute_batch("SAVEPOINT seat")?;
-                let claimed = match may_be_taken(conn, &id, now) {
-                    Ok(true) => claim(conn, state, id.clone(), lock, &by).map(Some),
-                    Ok(false) => Ok(None),
-                    Err(error) => Err(error),
-                };
-                let claimed = claimed
-                    .unwrap_or_else(|error| Some(Err(super::error::sql(state.path(), error))));
-                if matches!(claimed, Some(Err(_))) {
-                    conn.execute_batch("ROLLBACK TO seat")?;
+                let mut claims = Vec::new();
+                for id in ids {
+                    claims.extend(self.claims_one(id, now, &by).await?);
                 }
-                conn.execute_batch("RELEASE seat")?;
-                claims.extend(claimed.map(|claimed| claimed.map_err(|error| (id, error))));
+                claims
             }
-            Ok(Ok(claims))
-        });
-        for claim in claims.await? {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                vec![Err((ids[0].clone(), error))]
+            }
+            claims => claims?,
+        };
+        for claim in claims {
             match claim {
                 Ok(claim) => taken.claims.push(claim),
                 Err(refused) => taken.refused.push(refused),
             }
         }
+        let trust = self.trust();
+        let next = self.read(move |conn| soonest(conn, now, trust)).await?;
+        taken.next = next.map(Time).filter(|_| !is_full);
         Ok(taken)
     }
+
+    /// Claims sessions in one transaction.
+    async fn claims(
+        &self,
+        locks: Vec<(SessionId, OwnerLock)>,
+        now: Time,
+        by: &Enrolled,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let by = by.clone();
+        let claims = self.write(move |conn, state| {
+            let mut claims = Vec::new();
+            for (id, lock) in locks {
+                if may_be_taken(conn, &id, now)? {
+                    let claimed = claim(conn, state, id.clone(), lock, &by)?;
+                    claims.push(claimed.map_err(|error| (id, error)));
+                }
+            }
+            Ok(Ok(claims))
+        });
+        claims.await
+    }
+
+    /// Claims a session in a transaction of its own; nothing if another process was faster.
+    async fn claims_one(
+        &self,
+        id: SessionId,
+        now: Time,
+        by: &Enrolled,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let (held, name) = (self.inner.held.clone(), id.clone());
+        let lock = self
+            .inner
+            .readers
+            .read(move |_| owner::try_lock(held.path(), &name));
+        let lock = lock
+            .await
+            .unwrap_or_else(|| Err(Self::gone(&self.inner.path)))?;
+        let Some(lock) = lock else {
+            return Ok(Vec::new());
+        };
+        match self.claims(vec![(id.clone(), lock)], now, by).await {
+            Err(error @ StoreError::Corrupt { .. }) => Ok(vec![Err((id, error))]),
+            claims => claims,
+        }
+    }
 }
+
+/// A session that was claimed, or the reason why it was not.
+type Claimed = Result<Claim, (SessionId, StoreError)>;
 
 /// Returns hints about messages that were delivered after the message with number `after`, and the newest number.
 pub(super) fn delivered(
@@ -511,9 +563,7 @@ pub(super) fn delivered(
     }
     while let Some(row) = rows.next()? {
         wakes.insert(match row.get::<_, Option<i64>>(1) {
-            Ok(Some(owner)) if owner == by as i64 => {
-                Wake::Mail(row.get::<_, String>(0)?.into())
-            }
+            Ok(Some(owner)) if owner == by as i64 => Wake::Mail(row.get::<_, String>(0)?.into()),
             _ => Wake::Look,
         });
     }

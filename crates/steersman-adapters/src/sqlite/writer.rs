@@ -115,10 +115,6 @@ impl State {
             unmarked: None,
         }
     }
-    /// Path of the store.
-    pub(super) fn path(&self) -> &std::path::Path {
-        &self.path
-    }
     /// Counts an accepted event. Returns true if the remembered event ids are to be counted now.
     pub(super) fn counts_events(&mut self) -> bool {
         self.events += 1;

@@ -314,14 +314,14 @@ async fn a_store_with_a_trigger_or_a_view_or_changed_tables_is_not_opened() {
             "an index `i` on `inbox`",
         ),
         (
-            "DROP INDEX timer_at",
-            "CREATE INDEX timer_at ON timer (at)",
-            "its index `timer_at` is missing",
+            "DROP INDEX event_name",
+            "CREATE INDEX event_name ON event (network, event)",
+            "its index `event_name` is missing",
         ),
         (
-            "DROP INDEX timer_at; CREATE UNIQUE INDEX timer_at ON timer (at)",
-            "DROP INDEX timer_at; CREATE INDEX timer_at ON timer (at)",
-            "its index `timer_at` is not as",
+            "DROP INDEX event_name; CREATE UNIQUE INDEX event_name ON event (network, event)",
+            "DROP INDEX event_name; CREATE INDEX event_name ON event (network, event)",
+            "its index `event_name` is not as",
         ),
         (
             "ALTER TABLE line RENAME TO was; CREATE TABLE line (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL CHECK (key > 0)); INSERT INTO line SELECT * FROM was",

@@ -68,7 +68,7 @@ pub(crate) async fn run(
     let wanted = wanted(&args, &all)?;
     let (mut bad, mut lines, mut newer) = (structure.len(), 0, 0);
     // The zero key is enough, because sealed values are not opened.
-    let engine = Steersman::options().over(store.clone(), &[0; 32]);
+    let engine = Steersman::options().over_shared(store.clone(), &[0; 32]);
     let engine = engine.engine();
     let mut beside = 0;
     for what in &structure {
