@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
 
 /// The crates whose interface is listed.
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 6] = [
     "steersman",
     "steersman-adapters",
     "steersman-definition",
     "steersman-machine",
     "steersman-runtime",
+    "steersman-views",
 ];
 
 /// Writes the lists if `write` is true; otherwise returns an error with all differences from the sources.

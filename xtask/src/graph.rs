@@ -1,19 +1,47 @@
 //! Finds which folders of a crate use which others, from the paths in its sources.
 //!
 //! A folder is a top-level module of the crate: `src/tick/route.rs` and `src/tick.rs` both belong to `tick`. An item that the
-//! root re-exports belongs to the folder that declares it.
+//! root re-exports belongs to the folder that declares it. Calls of methods name no path. So the graph also lists the inherent
+//! impls of each folder, and where their types are declared.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use syn::{Item, UseTree};
+use syn::{Item, Type, UseTree};
 
 /// The folders of one crate and their uses of each other.
+#[derive(Default)]
 pub(crate) struct Graph {
     folders: BTreeSet<String>,
-    /// Maps a using and a used folder to the files that contain the use.
-    arrows: BTreeMap<(String, String), BTreeSet<String>>,
+    /// Maps a using and a used folder to the uses.
+    arrows: BTreeMap<(String, String), BTreeSet<Use>>,
+    /// Maps a type to the folders that declare a type of this name.
+    types: BTreeMap<String, BTreeSet<String>>,
+    /// Inherent impls: the folder, and the name of the type.
+    impls: Vec<(String, Use)>,
+}
+
+/// A place that names something of another folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Use {
+    /// The file and the line in it: `crates/x/src/a.rs:12`.
+    pub(crate) place: Place,
+    /// The path that is named, without `crate`; for an impl the type.
+    pub(crate) name: String,
+}
+
+/// A line of a file, from the root of the repository.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    file: String,
+    line: usize,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
 }
 
 /// Returns true for files of tests within `src/`.
@@ -27,40 +55,52 @@ pub(crate) fn is_of_tests(file: &Path) -> bool {
 /// Builds the graph of `crates/NAME/src`.
 pub(crate) fn of_crate(root: &Path, name: &str) -> Result<Graph, String> {
     let src = format!("crates/{name}/src/");
-    let files: Vec<String> = crate::tidy::tracked(root)
-        .into_iter()
-        .filter(|path| {
-            path.starts_with(&src) && Path::new(path).extension().is_some_and(|e| e == "rs")
-        })
-        .filter(|path| !is_of_tests(Path::new(path)))
-        .collect();
-    let mut graph = Graph {
-        folders: BTreeSet::new(),
-        arrows: BTreeMap::new(),
+    let files = crate::tidy::tracked(root).into_iter().filter(|path| {
+        path.starts_with(&src)
+            && Path::new(path).extension().is_some_and(|e| e == "rs")
+            && !is_of_tests(Path::new(path))
+    });
+    let read = |path: String| match fs::read_to_string(root.join(&path)) {
+        Ok(text) => Ok((path, text)),
+        Err(e) => Err(format!("{path}: {e}")),
     };
-    for path in &files {
+    let sources: Vec<(String, String)> = files.map(read).collect::<Result<_, _>>()?;
+    of_sources(&src, &sources)
+}
+
+/// Builds the graph of files, given with their texts. Their paths begin with `src`.
+pub(crate) fn of_sources(src: &str, sources: &[(String, String)]) -> Result<Graph, String> {
+    let mut graph = Graph::default();
+    for (path, _) in sources {
         if let Some(folder) = modules(&path[src.len()..]).first() {
             graph.folders.insert(folder.clone());
         }
     }
-    let exported = exported(root, &src)?;
-    for path in &files {
+    let mut exported = BTreeMap::new();
+    for (path, text) in sources {
+        let file = syn::parse_file(text).map_err(|e| format!("{path}: {e}"))?;
+        match modules(&path[src.len()..]).first() {
+            None => exports(&file.items, &mut exported),
+            Some(folder) => graph.declared(path, folder, &file.items),
+        }
+    }
+    for (path, text) in sources {
         let own = modules(&path[src.len()..]);
         let Some(from) = own.first() else {
             continue;
         };
-        let text = fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"))?;
         let tokens: TokenStream = text.parse().map_err(|e| format!("{path}: {e}"))?;
         let mut names = BTreeSet::new();
         used(tokens, own.len(), &mut names);
-        for name in names {
-            let to = exported.get(&name).unwrap_or(&name);
+        for (line, name) in names {
+            let first = name.split("::").next().unwrap_or_default();
+            let to = exported.get(first).map_or(first, String::as_str);
             if to != from && graph.folders.contains(to) {
-                graph
-                    .arrows
-                    .entry((from.clone(), to.clone()))
-                    .or_default()
-                    .insert(path.clone());
+                let file = path.clone();
+                let place = Place { file, line };
+                let arrow = (from.clone(), to.to_owned());
+                let uses = graph.arrows.entry(arrow).or_default();
+                uses.insert(Use { place, name });
             }
         }
     }
@@ -68,9 +108,52 @@ pub(crate) fn of_crate(root: &Path, name: &str) -> Result<Graph, String> {
 }
 
 impl Graph {
-    /// Returns the number of folders.
-    pub(crate) fn folders(&self) -> usize {
-        self.folders.len()
+    /// Returns the folders.
+    pub(crate) fn folders(&self) -> &BTreeSet<String> {
+        &self.folders
+    }
+
+    /// Iterates over the arrows: the using folder, the used one, and the uses.
+    pub(crate) fn arrows(&self) -> impl Iterator<Item = (&str, &str, &BTreeSet<Use>)> {
+        let arrows = self.arrows.iter();
+        arrows.map(|((from, to), uses)| (from.as_str(), to.as_str(), uses))
+    }
+
+    /// Iterates over the inherent impls of types that another folder declares: the folder of the impl, the impl, and the
+    /// folder of its type.
+    pub(crate) fn foreign_impls(&self) -> impl Iterator<Item = (&str, &Use, &str)> {
+        self.impls.iter().filter_map(|(folder, of)| {
+            let declared = self.types.get(&of.name)?;
+            let home = declared.first()?;
+            (!declared.contains(folder)).then_some((folder.as_str(), of, home.as_str()))
+        })
+    }
+
+    /// Records the types and inherent impls of a file.
+    fn declared(&mut self, path: &str, folder: &str, items: &[Item]) {
+        for item in items {
+            let name = match item {
+                Item::Struct(item) => &item.ident,
+                Item::Enum(item) => &item.ident,
+                Item::Union(item) => &item.ident,
+                Item::Impl(item) if item.trait_.is_none() => {
+                    if let Type::Path(of) = &*item.self_ty
+                        && let Some(last) = of.path.segments.last()
+                    {
+                        let place = Place {
+                            file: path.to_owned(),
+                            line: item.impl_token.span.start().line,
+                        };
+                        let name = last.ident.to_string();
+                        self.impls.push((folder.to_owned(), Use { place, name }));
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            let folders = self.types.entry(name.to_string()).or_default();
+            folders.insert(folder.to_owned());
+        }
     }
 
     /// Returns the groups of folders that use each other, directly or through others; largest first.
@@ -103,7 +186,8 @@ impl Graph {
 
     /// Prints each arrow with the number of files that contain it, then the cycles.
     pub(crate) fn print(&self) {
-        for ((from, to), files) in &self.arrows {
+        for ((from, to), uses) in &self.arrows {
+            let files: BTreeSet<&str> = uses.iter().map(|of| of.place.file.as_str()).collect();
             crate::say(&format!("{from} -> {to}: {}", files.len()));
         }
         for circle in self.circles() {
@@ -122,21 +206,12 @@ fn modules(path: &str) -> Vec<String> {
 }
 
 /// Maps the names that the root of a crate imports or re-exports to their folders.
-fn exported(root: &Path, src: &str) -> Result<BTreeMap<String, String>, String> {
-    let mut found = BTreeMap::new();
-    for name in ["lib.rs", "main.rs"] {
-        let path = root.join(src).join(name);
-        let Ok(text) = fs::read_to_string(&path) else {
-            continue;
-        };
-        let file = syn::parse_file(&text).map_err(|e| format!("{src}{name}: {e}"))?;
-        for item in file.items {
-            if let Item::Use(item) = item {
-                leaves(&item.tree, None, &mut found);
-            }
+fn exports(items: &[Item], found: &mut BTreeMap<String, String>) {
+    for item in items {
+        if let Item::Use(item) = item {
+            leaves(&item.tree, None, found);
         }
     }
-    Ok(found)
 }
 
 fn leaves(tree: &UseTree, folder: Option<&str>, found: &mut BTreeMap<String, String>) {
@@ -166,8 +241,8 @@ fn leaves(tree: &UseTree, folder: Option<&str>, found: &mut BTreeMap<String, Str
     }
 }
 
-/// Collects the names that follow the root of the crate in paths, outside tests.
-fn used(tokens: TokenStream, depth: usize, names: &mut BTreeSet<String>) {
+/// Collects the paths that begin at the root of the crate, outside tests, with their lines.
+fn used(tokens: TokenStream, depth: usize, names: &mut BTreeSet<(usize, String)>) {
     let tokens = crate::house::without_tests(tokens);
     for (at, token) in tokens.iter().enumerate() {
         match token {
@@ -191,31 +266,51 @@ fn used(tokens: TokenStream, depth: usize, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Collects the names after `crate` or the last `super`: a single name, or those of a group.
-fn behind(tokens: &[TokenTree], names: &mut BTreeSet<String>) {
-    let [TokenTree::Punct(a), TokenTree::Punct(_), next, ..] = tokens else {
-        return;
-    };
-    if a.as_char() != ':' {
-        return;
+/// Collects the paths after `crate` or the last `super`.
+fn behind(tokens: &[TokenTree], names: &mut BTreeSet<(usize, String)>) {
+    if let Some(rest) = after_colons(tokens) {
+        paths(rest, "", names);
     }
-    match next {
-        TokenTree::Ident(name) => {
-            names.insert(name.to_string());
-        }
-        TokenTree::Group(group) => {
-            let mut first = true;
-            for token in group.stream() {
-                match token {
-                    TokenTree::Ident(name) if first => {
-                        names.insert(name.to_string());
-                        first = false;
-                    }
-                    TokenTree::Punct(punct) if punct.as_char() == ',' => first = true,
-                    _ => {}
+}
+
+/// Collects the paths at the beginning of the tokens: one path, or those of a group.
+fn paths(tokens: &[TokenTree], before: &str, names: &mut BTreeSet<(usize, String)>) {
+    match tokens.first() {
+        Some(TokenTree::Ident(name)) => {
+            let path = format!("{before}{name}");
+            match after_colons(&tokens[1..]) {
+                // Type arguments may follow the colons, too.
+                Some(rest) if !matches!(rest, [TokenTree::Punct(p), ..] if p.as_char() == '<') => {
+                    paths(rest, &format!("{path}::"), names);
+                }
+                _ => {
+                    names.insert((name.span().start().line, path));
                 }
             }
         }
+        Some(TokenTree::Group(group)) => {
+            let inside: Vec<TokenTree> = group.stream().into_iter().collect();
+            let comma =
+                |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ',');
+            for part in inside.split(comma) {
+                paths(part, before, names);
+            }
+        }
+        Some(TokenTree::Punct(star)) if star.as_char() == '*' => {
+            names.insert((star.span().start().line, format!("{before}*")));
+        }
         _ => {}
+    }
+}
+
+/// Returns the tokens after `::`, if they begin with it.
+fn after_colons(tokens: &[TokenTree]) -> Option<&[TokenTree]> {
+    match tokens {
+        [TokenTree::Punct(a), TokenTree::Punct(b), rest @ ..]
+            if a.as_char() == ':' && b.as_char() == ':' =>
+        {
+            Some(rest)
+        }
+        _ => None,
     }
 }

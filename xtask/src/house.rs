@@ -1,6 +1,6 @@
 //! `cargo xtask house`: prints the sizes of the parts and their dependencies. It never fails; a number that grew needs a reason.
 
-use crate::{api, graph};
+use crate::{api, graph, rooms};
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -103,8 +103,14 @@ pub(crate) fn print(root: &Path) -> Result<(), String> {
             .unwrap_or(0);
         rows.push([
             format!("{name}: folders, of these in the largest circle"),
-            format!("{}, {circle}", graph.folders()),
+            format!("{}, {circle}", graph.folders().len()),
         ]);
+        if let Some((_, order)) = rooms::ROOMS.iter().find(|(of, _)| of == name) {
+            rows.push([
+                format!("{name}: uses against the order of its rooms"),
+                rooms::against(&graph, name, order).len().to_string(),
+            ]);
+        }
     }
     for (name, unused) in api::unused(root)? {
         rows.push([

@@ -7,6 +7,7 @@ mod graph;
 mod house;
 mod long;
 mod mutants;
+mod rooms;
 mod tidy;
 
 use std::process::{Command, ExitCode};

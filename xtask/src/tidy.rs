@@ -63,6 +63,11 @@ const BANNED: &[(&str, &[&str], &str)] = &[
         "the runtime knows traits, no vendor, no SQL, no TLS, one clock library",
     ),
     (
+        "steersman-views",
+        &["axum", "hyper", "reqwest", "rusqlite", "clap", "anstream"],
+        "views are data: no server, no SQL, no terminal",
+    ),
+    (
         "steersman-adapters",
         &["clap", "axum"],
         "adapters know vendors, not terminals or servers",
@@ -122,6 +127,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
     }
     promises(root, &named, &mut faults);
     machine_manifest(root, &mut faults);
+    crate::rooms::check(root, &mut faults);
     trees(root, &mut faults);
     examples(root, &mut faults);
     if faults.is_empty() {
@@ -191,6 +197,16 @@ fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
             && (line.contains("async fn") || awaits(line))
         {
             faults.push(format!("{}: the machine has no async", at()));
+        }
+        if path.starts_with("crates/steersman-cli/src")
+            && ["Interaction::", "LedgerEntry::"]
+                .iter()
+                .any(|entry| line.contains(entry))
+        {
+            faults.push(format!(
+                "{}: the program interprets no log: steersman-views does",
+                at()
+            ));
         }
         // kill campaigns wait in real time, because real processes die at random moments
         let kills = ["tests/it/crash.rs", "tests/acts/process.rs"];

@@ -5,12 +5,12 @@ use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use steersman_adapters::sqlite::SqliteStore;
-use steersman_machine::codec;
-use steersman_machine::commit::{Commit, Kind, LogLine, Made, Push, Text};
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Body, Id, Line, Time};
-use steersman_machine::interaction::{Cause, End, Interaction, Origin};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::codec;
+use steersman_machine::stored::commit::{Commit, Kind, LogLine, Made, Push, Text};
+use steersman_machine::stored::ids::{Body, Id, Line, Time};
+use steersman_machine::stored::interaction::{Cause, End, Interaction, Origin};
 use steersman_runtime::store::{Batch, Log as _, Needs, NewSession, Row, Scope, Worker};
 
 const SALT: [u8; 16] = [1; 16];

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use steersman_machine::expression::{Names, Template};
-use steersman_machine::ids::Name;
 use steersman_machine::network::{CallStyle, ModelDef, Network, Provider};
-use steersman_machine::price::Price;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::{Names, Template};
+use steersman_machine::values::price::Price;
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
 use steersman_runtime::{Boxed, Env, bind};
 

@@ -7,12 +7,13 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value as Json;
 use std::time::Duration;
-use steersman_machine::artifact::{self, Content};
-use steersman_machine::expression::{Data, EvalError, Scope, Template};
-use steersman_machine::interaction::Class;
-use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Http, HttpOutcome, Network, Source, ToolDef};
-use steersman_machine::rate::Rate;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::values::expression::{Data, EvalError, Scope, Template};
+use steersman_machine::values::rate::Rate;
+use steersman_machine::view::artifact;
+use steersman_machine::view::artifact::Content;
+use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_runtime::Boxed;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
@@ -301,7 +302,7 @@ fn result(kind: &str, text: &str) -> Json {
         return Json::Null;
     }
     if kind.contains("json") || text.trim_start().starts_with(['{', '[']) {
-        steersman_machine::json::read(text).unwrap_or_else(|_| Json::from(text))
+        steersman_machine::values::json::read(text).unwrap_or_else(|_| Json::from(text))
     } else {
         Json::from(text)
     }

@@ -13,9 +13,9 @@ use crate::wire::{
 };
 use reqwest::Url;
 use serde_json::Value as Json;
-use steersman_machine::effect::{Answer, Failure, Retry};
-use steersman_machine::ids::Name;
 use steersman_machine::network::{CallStyle, ToolChoice};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::outcome::{Answer, Failure, Retry};
 use steersman_runtime::Boxed;
 use steersman_runtime::model::{Model, ModelCall, Sink};
 use stream::Decoder;

@@ -8,12 +8,11 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use steersman_machine::expression::{Scope, from_json};
-use steersman_machine::ids::{hex, unhex};
 use steersman_machine::network::Network;
-use steersman_runtime::Env;
-use steersman_runtime::bind;
+use steersman_machine::stored::ids::{hex, unhex};
+use steersman_machine::values::expression::{Scope, from_json};
 use steersman_runtime::secrets::{SecretError, read};
+use steersman_runtime::{Env, bind};
 
 /// Environment variable that holds the sealing key: 64 hexadecimal digits.
 pub const KEY_VARIABLE: &str = "STEERSMAN_KEY";

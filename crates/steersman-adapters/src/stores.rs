@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steersman_machine::ids::{Line, Name, Time};
+use steersman_machine::stored::ids::{Line, Name, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::beside::Kept;
 use steersman_runtime::store::memory::MemoryStore;

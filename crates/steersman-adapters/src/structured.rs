@@ -12,9 +12,10 @@ pub use read::{Peek, read};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use steersman_machine::context::{CallSpec, Content, Request, Segment, ToolSpec};
-use steersman_machine::ids::Digest;
+use steersman_machine::context::{CallSpec, Content, Request, Segment};
 use steersman_machine::network::{CallStyle, ToolChoice};
+use steersman_machine::questions::ToolSpec;
+use steersman_machine::stored::ids::Digest;
 
 /// Style of calling tools without native support.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

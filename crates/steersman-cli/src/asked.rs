@@ -4,12 +4,13 @@ use crate::printer::{bold, dim, red, yellow};
 use crate::words::{
     WIDTH, ago, arguments, fold, left, line as one_line, operand, question, quoted, written_out,
 };
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use std::fmt::Write;
 use steersman::runtime::pending::{HELD_ALL, Pending, PendingKind, ProbeState};
-use steersman_machine::json::read;
-use steersman_machine::mapping::WHOLE;
-use steersman_machine::network::BuiltIn;
+use steersman::views::list::PendingRow;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::values::json::read;
+use steersman_machine::view::mapping::WHOLE;
 
 /// Width of a box in columns.
 const BOX: usize = WIDTH - 4;
@@ -21,37 +22,7 @@ pub(crate) fn time(millis: i64) -> Json {
 
 /// Returns something that waits as JSON.
 pub(crate) fn json(pending: &Pending) -> Json {
-    json!({
-        "id": pending.id().to_string(),
-        "effect": pending.effect.to_string(),
-        "branch": pending.branch.to_string(),
-        "agent": pending.agent.1,
-        "kind": pending.kind.word(),
-        "for": pending.roles,
-        "tool": pending.tool,
-        "args": pending.args.as_deref().map(|a| read::<Json>(a).unwrap_or_else(|_| a.into())),
-        "text": &*pending.text,
-        "options": pending.options,
-        "show": pending.show,
-        "edit": pending.edit,
-        "because": pending.because,
-        "due": pending.due.map_or(Json::Null, |t| time(t.0)),
-        "next": pending.next,
-        "repeats": pending.repeats,
-        "place": pending.place,
-        "since": time(pending.since.0),
-        "left": pending.left,
-        "needs": pending.needs,
-        "probe": pending.probe.as_ref().map(|probe| json!({
-            "effect": probe.effect.to_string(),
-            "tool": probe.tool,
-            "attempts": probe.attempts,
-            "said": probe.said,
-            "failed": probe.failed,
-            "again": probe.again.map_or(Json::Null, |t| time(t.0)),
-            "over": probe.over,
-        })),
-    })
+    serde_json::to_value(PendingRow::from(pending)).unwrap_or_default()
 }
 
 /// Draws a box around a question to a person.

@@ -7,8 +7,8 @@ use serde_json::{Value as Json, json};
 use std::io::ErrorKind;
 use std::path::Path;
 use steersman::{Content, media_of_file};
-use steersman_machine::artifact::unfit;
-use steersman_machine::bounds::ARTIFACT;
+use steersman_machine::stored::bounds::ARTIFACT;
+use steersman_machine::view::artifact::unfit;
 use steersman_runtime::files;
 
 /// Reads the files of a message, each under the name given with it, else under the file's own name.

@@ -4,10 +4,9 @@ use crate::error::CommandError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
-use steersman_machine::ids::Time;
-use steersman_runtime::Boxed;
+use steersman_machine::stored::ids::Time;
 use steersman_runtime::clock::Clock;
-use steersman_runtime::files;
+use steersman_runtime::{Boxed, files};
 
 /// Maximum size of the file in bytes.
 const LONGEST: usize = 1 << 10;

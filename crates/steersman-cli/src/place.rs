@@ -5,7 +5,6 @@ use crate::cli::{Drive, Durability, Global};
 use crate::clock::FileClock;
 use crate::error::CommandError;
 use crate::locate;
-use crate::log::{Log, read};
 use crate::play::{Leaving, lets_go};
 use crate::printer::{Printer, dim, yellow};
 use std::path::PathBuf;
@@ -13,9 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steersman::Steersman;
 use steersman::runtime::engine::{BranchView, Engine, Inspection};
+use steersman::runtime::known::Known;
 use steersman::runtime::store::{SessionInfo, SessionQuery, Store};
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::Line;
+use steersman::views::log::Log;
+use steersman::views::reader::Stored;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Line;
 
 /// Minimum length of a shown session id.
 const SHORT: usize = 4;
@@ -177,6 +179,16 @@ impl Place {
         self.engine().store()
     }
 
+    /// Returns a reader of a session that masks its secrets.
+    pub(crate) fn reader(&self, session: &str) -> Stored {
+        Stored::masked(self.engine(), session)
+    }
+
+    /// Reads the log of a session, with its secrets masked.
+    pub(crate) async fn log(&self, session: &str) -> Result<Log, CommandError> {
+        Ok(Log::read(&self.reader(session)).await?)
+    }
+
     pub(crate) fn now(&self) -> i64 {
         self.engine().clock().now().0
     }
@@ -250,6 +262,9 @@ pub(crate) struct Sight {
     pub(crate) address: Address,
     pub(crate) inspection: Inspection,
     pub(crate) log: Log,
+    pub(crate) reader: Arc<Stored>,
+    /// The secrets that the session knows.
+    pub(crate) known: Arc<Known>,
     /// The index of the branch.
     pub(crate) at: usize,
     /// The session as people type it.
@@ -261,12 +276,16 @@ impl Place {
     pub(crate) async fn look(&self, text: &str) -> Result<Sight, CommandError> {
         let address = Address::parse(text)?;
         let (inspection, at) = self.inspect(&address).await?;
-        let log = read(self, &inspection.info.id).await?;
+        let reader = Arc::new(self.reader(&inspection.info.id));
+        let log = Log::read(&*reader).await?;
+        let known = reader.masks().await?;
         let short = self.short(&inspection.info.id).await?;
         Ok(Sight {
             address,
             inspection,
             log,
+            reader,
+            known,
             at,
             short,
         })

@@ -4,18 +4,17 @@ mod stay;
 
 use crate::asked;
 use crate::error::{CommandError, Exit};
-use crate::log::bound_by;
 use crate::place::{Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
 use crate::step::Keys;
-use crate::story::Story;
-use crate::texts::Texts;
+use crate::tell::row::print;
 use crate::words::{count, line as one_line};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use steersman::Turn;
 use steersman::runtime::bind::Values;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::feed::{Feed, FeedItem};
@@ -25,10 +24,13 @@ use steersman::runtime::pending::Pending;
 use steersman::runtime::session::{Fate, Session, Settled};
 use steersman::runtime::step::{Go, Stood};
 use steersman::runtime::toolset::Progress;
-use steersman_machine::commit::{Admission, Admitted, Binding, LogLine, Want};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Target;
+use steersman::views::event::Teller;
+use steersman::views::reader::{Reader as _, Stored};
+use steersman::views::story::Story;
+use steersman_machine::stored::commit::{Admission, Admitted, Binding, LogLine, Want};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::Target;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Grace period before leaving prints a message.
@@ -49,7 +51,9 @@ pub(crate) struct Play<'a> {
     pub(crate) short: String,
     feed: Feed,
     story: Story,
-    texts: Texts,
+    /// With `--json`, lines are printed as events.
+    events: Teller,
+    reader: Arc<Stored>,
     status: Status,
     /// Effects whose outcome was printed; streamed pieces of them are stale.
     over: BTreeSet<Id>,
@@ -141,6 +145,7 @@ impl<'a> Play<'a> {
     ) -> Result<Self, CommandError> {
         let short = place.short(session.id()).await?;
         let feed = session.feed(Line::NONE);
+        let reader = Arc::new(Stored::plain(place.engine(), session.id()));
         let mut play = Self {
             place,
             printer,
@@ -148,7 +153,8 @@ impl<'a> Play<'a> {
             short,
             feed,
             story: Story::told(verbose),
-            texts: Texts::default(),
+            events: Teller::new(reader.clone()),
+            reader,
             status: Status::new(printer),
             over: BTreeSet::new(),
             silent: BTreeMap::new(),
@@ -160,7 +166,7 @@ impl<'a> Play<'a> {
         let mut lines = play.feed.lines().await?;
         let new = lines.split_off(lines.partition_point(|line| line.n <= told));
         for line in &lines {
-            play.tell(line, false).await?;
+            play.tell(line.clone(), false).await?;
         }
         if let Some(began) = began {
             printer.talk(dim(&format!(
@@ -170,7 +176,7 @@ impl<'a> Play<'a> {
             )));
         }
         for line in &new {
-            play.tell(line, true).await?;
+            play.tell(line.clone(), true).await?;
         }
         for error in unread(&place.store().inbox(play.session.id()).await?.1) {
             printer.complain(yellow(&error.to_string()));
@@ -292,14 +298,14 @@ impl<'a> Play<'a> {
     async fn rest(&mut self) -> Result<(), CommandError> {
         self.status.clear();
         for line in self.feed.lines().await? {
-            self.tell(&line, true).await?;
+            self.tell(line, true).await?;
         }
         Ok(())
     }
 
     async fn item(&mut self, item: FeedItem) -> Result<(), CommandError> {
         match item {
-            FeedItem::Line(line) => self.tell(&line, true).await?,
+            FeedItem::Line(line) => self.tell(line, true).await?,
             FeedItem::Delta {
                 effect,
                 agent,
@@ -330,8 +336,8 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    async fn tell(&mut self, line: &LogLine, aloud: bool) -> Result<(), CommandError> {
-        self.texts.learn(line, &**self.place.store()).await?;
+    async fn tell(&mut self, line: Arc<LogLine>, aloud: bool) -> Result<(), CommandError> {
+        let line = &*self.reader.arrived(line).await?;
         let admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
         self.over.extend(
             admitted
@@ -349,19 +355,21 @@ impl<'a> Play<'a> {
         {
             self.head(binding);
         }
-        if let Some(network) = bound_by(line, &self.texts, self.place, self.session.id()).await {
-            self.story.bound(network);
-        }
-        let mut rows = self.story.tell(line, &self.texts);
+        let mut rows = self.story.line(line, &*self.reader).await?;
         rows.retain(|row| !(self.typed_here && row.who == "you"));
         let wished = line.commit.iter().flat_map(|commit| &commit.wished);
         for wished in wished.filter(|wished| wished.what == Want::Step) {
             let name = self.story.agent(wished.agent).to_owned();
             self.silent.insert(wished.id, (name, Instant::now()));
         }
+        if aloud && self.printer.is_json() {
+            for event in self.events.line(line).await? {
+                self.printer.view(&event)?;
+            }
+        }
         if aloud {
             self.status.clear();
-            for row in rows.iter().flat_map(|row| row.print(true)) {
+            for row in rows.iter().flat_map(|row| print(row, true)) {
                 self.printer.talk(row);
             }
             if let Some(told) = self.story.searching() {
@@ -373,7 +381,7 @@ impl<'a> Play<'a> {
 
     /// Prints one line on what runs: network, session, models.
     fn head(&self, binding: &Binding) {
-        let values = self.texts.text(binding.values);
+        let values = self.reader.text(binding.values);
         let models = match Values::read(&values) {
             Ok(values) => models(&values),
             Err(why) => why,
@@ -403,6 +411,7 @@ impl<'a> Play<'a> {
             Ended::Interrupted => {
                 if self.printer.is_json() {
                     self.printer.json(&json!({
+                        "event": "interrupted",
                         "session": self.session.id(),
                         "line": self.line().0,
                         "status": "interrupted",
@@ -551,35 +560,20 @@ pub(crate) fn exit(settled: &Settled) -> Exit {
     }
 }
 
-/// Returns the status as one document.
+/// Returns the status as one document: the last event of a command with `--json`.
 pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_json::Value {
     let mut document = json!({
+        "event": "settled",
         "session": session,
         "line": line.0,
-        "status": settled.word(),
     });
-    let pending = |all: &[Pending]| all.iter().map(asked::json).collect::<Vec<_>>();
-    match settled {
-        Settled::Answered { before, text, task } => {
-            if !before.is_empty() {
-                document["before"] = before.iter().map(|told| &**told).collect();
-            }
-            document["answer"] = (&**text).into();
-            document["task"] = (*task).into();
-        }
-        Settled::Asks(all) | Settled::Waits(all) | Settled::Doubt(all) => {
-            document["pending"] = pending(all).into();
-        }
-        Settled::Limit { code, text } => {
-            document["code"] = (&**code).into();
-            document["answer"] = text.as_deref().into();
-        }
-        Settled::Failed { code, message } => {
-            document["code"] = (&**code).into();
-            document["message"] = (&**message).into();
-        }
-        Settled::Cancelled | Settled::Paused | Settled::Empty => {}
+    if let (Some(document), serde_json::Value::Object(turn)) =
+        (document.as_object_mut(), Turn::from(settled).to_json())
+    {
+        document.extend(turn);
     }
+    // A turn does not tell a session that was never begun from one that waits.
+    document["status"] = settled.word().into();
     document
 }
 

@@ -9,7 +9,7 @@
 //! quietly.
 
 use crate::cli::{Color, Global};
-use crate::error::CommandError;
+use crate::error::{CommandError, Exit};
 use crate::words::turns;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
@@ -79,6 +79,13 @@ impl Printer {
             out.write_all(Reader::of(&out).gets(&text).as_bytes())?;
         }
         Ok(out.flush()?)
+    }
+
+    /// Prints a view as one document on one line.
+    pub(crate) fn view(&self, view: &impl serde::Serialize) -> Result<(), CommandError> {
+        let document = serde_json::to_value(view)
+            .map_err(|e| CommandError::new(Exit::Failed, e.to_string()))?;
+        self.json(&document)
     }
 
     /// Prints one document on one line. Control characters that JSON permits unescaped are escaped as well.

@@ -3,14 +3,15 @@
 use crate::error::CommandError;
 use crate::printer::{Printer, dim};
 use crate::prompt::{Prompt, Typed};
-use crate::story::Story;
-use crate::texts::Texts;
+use crate::tell::row::print;
 use std::io::{BufRead, Read};
 use std::sync::Arc;
 use steersman::runtime::engine::Engine;
 use steersman::runtime::step::{Go, Step, Steps};
 use steersman::runtime::store::MAX_VALUE;
-use steersman_machine::ids::Line;
+use steersman::views::reader::{Reader as _, Stored};
+use steersman::views::story::Story;
+use steersman_machine::stored::ids::Line;
 
 /// The keys and texts that a stop accepts.
 const KEYS: &str = "Enter: next line   c: go on   q: leave it paused   other text: say it here";
@@ -91,19 +92,18 @@ struct Told {
     printer: Printer,
     keys: Keys,
     story: Story,
-    texts: Texts,
     line: Line,
 }
 
 impl Told {
     async fn ask(&mut self, at: Step) -> Result<Go, CommandError> {
         let mut feed = self.engine.feed(&at.session, self.line);
+        let reader = Stored::plain(&self.engine, &at.session);
         for line in feed.lines().await? {
-            self.texts.learn(&line, &**self.engine.store()).await?;
-            for row in self.story.tell(&line, &self.texts) {
-                for row in row.print(true) {
-                    self.printer.talk(row);
-                }
+            let line = reader.arrived(line).await?;
+            let rows = self.story.line(&line, &reader).await?;
+            for row in rows.iter().flat_map(|row| print(row, true)) {
+                self.printer.talk(row);
             }
             self.line = line.n;
         }
@@ -121,7 +121,6 @@ pub(crate) fn steps(engine: &Engine, printer: &Printer) -> Steps {
         printer: printer.clone(),
         keys: Keys::new(printer),
         story: Story::told(false),
-        texts: Texts::default(),
         line: Line::NONE,
     }));
     Steps::new(move |at| {

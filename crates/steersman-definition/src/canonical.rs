@@ -4,11 +4,10 @@
 //! Fields, parameters and tasks keep their order, because a model sees them in it. States, modes and handoffs keep it too,
 //! because the first entry is the start.
 
-use super::keys::agent::MODE;
-use super::keys::route::{STATE_NODE, TASK};
-use super::keys::{FILE, TYPE, Table, Ty};
-use super::load::{Merged, resolve};
-use super::source::{Key, Kind, Node, Sources, Value};
+use super::keys::file::File;
+use super::keys::{LongType, Section, Table, Ty};
+use super::load::{Merged, prompt_path, resolve};
+use super::source::{Key, Node, Sources, Value};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,22 +23,10 @@ pub(crate) fn source(
     let mut definition = Map::new();
     definition.insert("steersman".into(), Json::from(1));
     definition.insert("name".into(), Json::from(name));
-    for key in FILE.keys {
-        let value = match merged.sections.get(key.name) {
-            Some(entries) if !entries.is_empty() => canon.map(entries, &key.ty),
-            Some(_) => continue,
-            None => match key.name {
-                "entry" => merged
-                    .main
-                    .get("entry")
-                    .map(|node| canon.value(node, &key.ty)),
-                _ => merged
-                    .settings
-                    .get(key.name)
-                    .map(|node| canon.value(node, &key.ty)),
-            }
-            .unwrap_or(Json::Null),
-        };
+    for key in File::table().keys {
+        let node = merged.file().0.get(key.name);
+        let node = node.filter(|_| !["name", "tests"].contains(&key.name));
+        let value = node.map_or(Json::Null, |node| canon.value(node, &key.ty));
         if !value.is_null() {
             definition.insert(key.name.into(), value);
         }
@@ -75,7 +62,7 @@ struct Canon<'a> {
 }
 
 impl Canon<'_> {
-    fn map(&self, entries: &[(Key, Node)], ty: &Ty) -> Json {
+    fn map(&self, entries: &[(Key, Node)], ty: &'static Ty) -> Json {
         let (of, ordered) = match ty {
             Ty::Names(of) | Ty::Map(of) => (*of, is_ordered(of)),
             _ => (&Ty::Any, false),
@@ -90,7 +77,7 @@ impl Canon<'_> {
         Json::Object(map.into_iter().collect())
     }
 
-    fn table(&self, node: &Node, table: &Table) -> Json {
+    fn table(&self, node: &Node, table: &'static Table) -> Json {
         let mut map: Vec<(String, Json)> = node
             .entries()
             .iter()
@@ -104,7 +91,7 @@ impl Canon<'_> {
         Json::Object(map.into_iter().collect())
     }
 
-    fn value(&self, node: &Node, ty: &Ty) -> Json {
+    fn value(&self, node: &Node, ty: &'static Ty) -> Json {
         let text = || {
             node.as_text()
                 .map_or(Json::Null, |text| Json::from(&**text))
@@ -125,7 +112,7 @@ impl Canon<'_> {
             | Ty::Prompt
             | Ty::Word(_) => text(),
             Ty::Type => match &node.value {
-                Value::Map(_) => self.table(node, &TYPE),
+                Value::Map(_) => self.table(node, LongType::table()),
                 Value::List(items) => items.iter().map(|node| self.value(node, ty)).collect(),
                 Value::Scalar(_) => text(),
             },
@@ -135,8 +122,8 @@ impl Canon<'_> {
                 .map(|node| self.value(node, of))
                 .collect(),
             Ty::Map(_) | Ty::Names(_) => self.map(node.entries(), ty),
-            Ty::Table(table) => self.table(node, table),
-            Ty::Or(kinds) => match kinds.iter().find(|ty| super::shape::fits(node, ty)) {
+            Ty::Table(table) => self.table(node, table()),
+            Ty::Or(_) => match ty.chosen(node) {
                 Some(ty) => self.value(node, ty),
                 None => node.to_json(),
             },
@@ -155,59 +142,9 @@ impl Canon<'_> {
 fn is_ordered(of: &Ty) -> bool {
     match of {
         Ty::Type => true,
-        Ty::Table(table) => {
-            let of = [&raw const TASK, &raw const STATE_NODE, &raw const MODE];
-            of.iter().any(|one| std::ptr::eq(*table, *one))
-        }
+        Ty::Table(table) => table().ordered,
         // only `handoff` is a map of lists of names
         Ty::List(of) => matches!(of, Ty::Name),
         _ => false,
-    }
-}
-
-/// Returns the path if a prompt is one: a single line without `{{` that ends in `.md`, `.txt` or `.j2`.
-pub(crate) fn prompt_path(node: &Node) -> Option<&Arc<str>> {
-    let scalar = node.scalar().filter(|scalar| scalar.kind == Kind::Text)?;
-    let text = &scalar.text;
-    let ending = [".md", ".txt", ".j2"];
-    let is_path = !text.contains('\n')
-        && !text.contains("{{")
-        && ending.iter().any(|ending| text.ends_with(ending));
-    is_path.then_some(text)
-}
-
-/// Collects all paths that a value names, as written, except imports.
-pub(crate) fn paths(node: &Node, table: &'static Table, into: &mut Vec<Arc<str>>) {
-    for (key, node) in node.entries() {
-        if let Some(key) = table.key(&key.name).filter(|key| key.name != "import") {
-            paths_in(node, &key.ty, into);
-        }
-    }
-}
-
-fn paths_in(node: &Node, ty: &'static Ty, into: &mut Vec<Arc<str>>) {
-    match ty {
-        Ty::Path => into.extend(node.as_text().cloned()),
-        Ty::Prompt => into.extend(prompt_path(node).cloned()),
-        Ty::Type if !node.entries().is_empty() => paths(node, &TYPE, into),
-        Ty::Type => node
-            .items()
-            .iter()
-            .for_each(|node| paths_in(node, ty, into)),
-        Ty::List(of) => node
-            .items()
-            .iter()
-            .for_each(|node| paths_in(node, of, into)),
-        Ty::Map(of) | Ty::Names(of) => node
-            .entries()
-            .iter()
-            .for_each(|(_, node)| paths_in(node, of, into)),
-        Ty::Table(table) => paths(node, table, into),
-        Ty::Or(kinds) => {
-            if let Some(ty) = kinds.iter().find(|ty| super::shape::fits(node, ty)) {
-                paths_in(node, ty, into);
-            }
-        }
-        _ => {}
     }
 }

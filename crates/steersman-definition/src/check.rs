@@ -14,13 +14,18 @@ mod search;
 mod types;
 
 use super::diagnostic::{Diagnostic, Place};
+use super::keys::agent::Agent;
+use super::keys::file::{Config, Event};
+use super::keys::kinds::{Names, Read, each};
+use super::keys::tool::Tool;
 use super::load::Merged;
 use super::lower::Lowered;
-use super::source::{Node, Sources, Span};
+use super::source::{Sources, Span};
 use above::Above;
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::ids::Name;
-use steersman_machine::network::{Does, Type};
+use steersman_machine::network::Does;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::types::Type;
 
 /// Maps each name to the names that it leads to directly.
 pub(crate) fn leads(lowered: &Lowered) -> BTreeMap<Name, BTreeSet<Name>> {
@@ -53,7 +58,12 @@ pub(crate) fn check(
         idle: reach::idle(lowered, edges),
         entries,
         routers: routers(lowered),
-        sections: sections(merged),
+        written: Written {
+            config: by_name(merged.file().config()),
+            events: by_name(merged.file().events()),
+            tools: by_name(merged.file().tools()),
+            agents: by_name(merged.file().agents()),
+        },
         found: Vec::new(),
     };
     check.expressions();
@@ -76,21 +86,28 @@ fn routers(lowered: &Lowered) -> BTreeMap<&Name, Option<&Name>> {
         agent.is_some_and(|agent| matches!(agent.does, Does::Route(_)))
     };
     let mut routers = BTreeMap::new();
-    for (from, to, _) in lowered.offers.iter().filter(|(from, ..)| routes(from)) {
+    for (from, to, _) in lowered
+        .facts
+        .offers
+        .iter()
+        .filter(|(from, ..)| routes(from))
+    {
         let one = routers.entry(to).or_insert(Some(from));
         *one = one.filter(|one| *one == from);
     }
     routers
 }
 
-/// The merged entries of all sections as nodes, by section and name.
-fn sections(merged: &Merged) -> BTreeMap<(&'static str, &str), &Node> {
-    let sections = merged.sections.iter();
-    let all = sections.flat_map(|(section, entries)| {
-        let entries = entries.iter();
-        entries.map(|(key, node)| ((*section, &*key.name), node))
-    });
-    all.collect()
+/// The items of a definition as they are written, by name.
+struct Written<'a> {
+    config: BTreeMap<&'a str, Config<'a>>,
+    events: BTreeMap<&'a str, Event<'a>>,
+    tools: BTreeMap<&'a str, Tool<'a>>,
+    agents: BTreeMap<&'a str, Agent<'a>>,
+}
+
+fn by_name<'a, T: Read<'a>>(items: Option<Names<'a, T>>) -> BTreeMap<&'a str, T> {
+    each(items).map(|(key, item)| (&*key.name, item)).collect()
 }
 
 pub(super) struct Check<'a> {
@@ -105,8 +122,8 @@ pub(super) struct Check<'a> {
     entries: BTreeMap<&'a str, Vec<(&'a Name, &'a Type)>>,
     /// Maps each plain agent to the only routed agent that leads to it; `None` if there are several.
     routers: BTreeMap<&'a Name, Option<&'a Name>>,
-    /// The merged entries as nodes, by section and name.
-    sections: BTreeMap<(&'static str, &'a str), &'a Node>,
+    /// The items as they are written.
+    written: Written<'a>,
     /// Names declared outside the main file that no session or test can reach (`reach::idle`).
     idle: BTreeSet<Name>,
     found: Vec<Diagnostic>,
@@ -115,10 +132,6 @@ pub(super) struct Check<'a> {
 impl Check<'_> {
     fn place(&self, span: Span) -> Option<Place> {
         self.sources.place(span)
-    }
-    /// Returns the node of an entry of a section.
-    fn entry_of(&self, section: &'static str, name: &str) -> Option<&Node> {
-        self.sections.get(&(section, name)).copied()
     }
     fn say(&mut self, diagnostic: Diagnostic) {
         self.found.push(diagnostic);

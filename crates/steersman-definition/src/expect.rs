@@ -2,21 +2,17 @@
 
 use crate::test::Expect;
 use serde_json::{Map, Value as Json};
-use steersman_machine::commit::LogLine;
-use steersman_machine::context::{
-    Content, History, Purpose, RenderCache, Request, purpose, request,
-};
-use steersman_machine::effect::Bodies;
-use steersman_machine::expression::Expr;
-use steersman_machine::extract::is_extraction;
-use steersman_machine::fold::fold;
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::{Choice, Interaction, Route, Target};
+use steersman_machine::context::{Content, History, RenderCache, Request, purpose, request};
 use steersman_machine::network::{Network, ToolChoice};
+use steersman_machine::questions::Purpose;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Bodies, Id};
+use steersman_machine::stored::interaction::{Choice, Interaction, Route, Target};
 use steersman_machine::trace::letters;
-use steersman_machine::view::View;
+use steersman_machine::values::expression::Expr;
+use steersman_machine::view::{Cx, View};
 
 /// A session against which expectations are checked.
 pub trait Subject {
@@ -104,11 +100,11 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
                 .iter()
                 .filter_map(|i| match i {
                     // Extractions are calls of the engine; nobody speaks in them.
-                    Interaction::Call(call) if is_extraction(&call.name) => None,
+                    Interaction::Call(call) if call.is_extraction() => None,
                     // Nor does anybody speak in a tool that follows another call.
-                    Interaction::Call(call) if call.chain.is_some() => None,
+                    Interaction::Call(call) if call.chain().is_some() => None,
                     Interaction::Call(call) if !matches!(call.target, Target::Branches(_)) => {
-                        Some(call.seen.as_ref().unwrap_or(&call.name).to_string())
+                        Some(call.called().to_string())
                     }
                     Interaction::Route(Route {
                         chosen: Choice::Say { member, .. },
@@ -236,7 +232,7 @@ fn requests(subject: &dyn Subject, key: &str) -> Result<Vec<Request>, String> {
             } if !partial => Some(*effect),
             Interaction::Route(route) => route.effect,
             Interaction::Summary(summary) => Some(summary.effect),
-            Interaction::Call(call) if is_extraction(&call.name) => Some(call.id),
+            Interaction::Call(call) if call.is_extraction() => Some(call.id),
             _ => None,
         })
         .collect::<Vec<Id>>()

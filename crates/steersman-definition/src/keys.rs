@@ -1,36 +1,93 @@
-//! The keys of the format, as tables. The parser checks against them ([`super::shape`]); the canonical form and the JSON
-//! Schema for editors are derived from them, so they always agree.
+//! The keys of the format. One line of a section gives a key, its type, default and text, and the function that reads it. The
+//! checks of shapes, the canonical form, the JSON Schema, the reference and the lowering follow from it.
+//!
+//! ```text
+//! section! {
+//!     /// An example.
+//!     Example<'a>: "Example", "an example", short [Name<'a>, Long<Self>] tool {
+//!         tool: Name<'a>, required "A tool.";
+//!         args: Map<'a, Data<'a>> | "result", "Its arguments.";
+//!         retry: Few<'a, 0> = 4, "Further attempts at most.";
+//!         env: Map<'a, Template<'a>>, "Secrets resolve here.", with ["command"] "a tool without `command`";
+//!     }
+//! }
+//! ```
+//!
+//! This is a view of a node, `Example<'a>`, with one function for each key. `example.args()` is `None` if the key is absent, else
+//! a view of the value with its place. `example.retry()` holds the number, 4 if the key is absent. A key that nothing reads is
+//! unused code, which the compiler reports.
+//!
+//! * `= value` is a default as code. `| "text"` is a default in words, where the lowering decides; `=> function` gives these words.
+//! * `as "key"` gives the key where it is no name in Rust.
+//! * `with [keys] "place"` reports the key at a place that has none of these keys.
+//! * `short [..] key`: a value that is no map stands for the section with this key alone. `Long<Self>` is the map. If the word is
+//!   no key, the lowering looks at the node.
+//! * `ordered`: maps of such sections keep their order in the stored form.
+//! * `exactly one of &[..];` or `at_most one of &[..];` after the section: keys that exclude each other.
 
 pub(crate) mod agent;
-mod file;
+pub(crate) mod file;
+pub(crate) mod kinds;
 pub(crate) mod route;
-mod test;
-mod tool;
+pub(crate) mod test;
+pub(crate) mod tool;
 
-pub(crate) use agent::AGENT;
-pub(crate) use file::FILE;
+use super::source::{Kind, Node, Span, Value};
+use kinds::{Any, Flag, List, Map, Millis, Path, Read, Real, Template, Text, Type, Word, words};
+use steersman_machine::stored::interaction::{Class, Reduce};
 
-/// A map with a fixed set of keys.
+/// The keys of a section.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Name of the table in the documentation.
+    /// Name of the section in the documentation.
     pub name: &'static str,
     /// Noun with article for messages: "a tool".
     pub words: &'static str,
+    /// The keys in the order of the reference.
     pub keys: &'static [Key],
     /// Groups of keys that exclude each other; with `true` exactly one key of the group is required.
     pub one_of: &'static [(bool, &'static [&'static str])],
+    /// True if the order of a map of such sections means something: models see it, or the first entry is the start.
+    pub ordered: bool,
 }
 
-/// A key of a table.
+/// A key of a section.
 #[derive(Debug)]
 pub(crate) struct Key {
+    /// The key as it is written.
     pub name: &'static str,
+    /// Type of the value.
     pub ty: Ty,
+    /// True if a section without the key is reported.
     pub required: bool,
-    /// The default, as text for the documentation; empty or "–" if there is none.
-    pub default: &'static str,
+    /// The value of an absent key.
+    pub default: Default,
+    /// The text of the reference.
     pub doc: &'static str,
+    /// The keys one of which gives this one a meaning, and the place that has none of them.
+    pub with: Option<(&'static [&'static str], &'static str)>,
+}
+
+/// The value of an absent key.
+#[derive(Debug)]
+pub(crate) enum Default {
+    /// There is none.
+    None,
+    /// The lowering decides; a text for the documentation.
+    Words(&'static str),
+    /// A value; the function writes it as a definition does.
+    Value(fn() -> String),
+}
+
+impl Key {
+    /// Returns the default for the documentation; `None` if there is none.
+    pub(crate) fn default(&self) -> Option<String> {
+        match self.default {
+            Default::None => None,
+            Default::Words(words) => Some(words.to_owned()),
+            Default::Value(written) => Some(written()),
+        }
+    }
 }
 
 /// Type of the value of a key.
@@ -72,25 +129,54 @@ pub(crate) enum Ty {
     Map(&'static Ty),
     /// A map whose keys are names of tools, agents, state entries and so on; the names must be well formed.
     Names(&'static Ty),
-    Table(&'static Table),
+    /// A section.
+    Table(fn() -> &'static Table),
     /// The first alternative that fits the value.
     Or(&'static [Ty]),
 }
 
-const fn key(name: &'static str, ty: Ty, default: &'static str, doc: &'static str) -> Key {
-    Key {
-        name,
-        ty,
-        required: false,
-        default,
-        doc,
+impl Ty {
+    /// Returns the alternatives of a choice, those of a choice within it included; a type that is no choice is the only one.
+    pub(crate) fn alternatives(&'static self) -> Vec<&'static Self> {
+        match self {
+            Self::Or(kinds) => kinds.iter().flat_map(Self::alternatives).collect(),
+            one => vec![one],
+        }
     }
-}
 
-impl Key {
-    const fn required(mut self) -> Self {
-        self.required = true;
-        self
+    /// Returns true if a value looks like this alternative of a choice.
+    pub(crate) fn fits(&self, node: &Node) -> bool {
+        let scalar = node.scalar();
+        match self {
+            Self::Integer(_) => scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_))),
+            Self::Number | Self::Money => {
+                scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_) | Kind::Number(_)))
+            }
+            Self::Boolean => scalar.is_some_and(|s| matches!(s.kind, Kind::Bool(_))),
+            Self::Duration | Self::Size => scalar.is_some_and(|s| !s.text.contains("{{")),
+            Self::Word(words) => {
+                scalar.is_some_and(|s| words.iter().any(|(word, _)| *word == &*s.text))
+                    || scalar.is_some_and(|s| s.kind == Kind::Text && is_name(&s.text))
+                        && !matches!(words.first(), Some(("fail", _)))
+            }
+            Self::Text
+            | Self::Template
+            | Self::Prompt
+            | Self::Path
+            | Self::Documents
+            | Self::Name
+            | Self::Rate(_)
+            | Self::Expr => scalar.is_some_and(|s| s.kind != Kind::Null),
+            Self::List(_) => matches!(node.value, Value::List(_)),
+            Self::Map(_) | Self::Names(_) | Self::Table(_) => matches!(node.value, Value::Map(_)),
+            Self::Data | Self::Any | Self::Type => true,
+            Self::Or(kinds) => kinds.iter().any(|ty| ty.fits(node)),
+        }
+    }
+
+    /// Returns the first alternative of a choice that a value looks like.
+    pub(crate) fn chosen(&'static self, node: &Node) -> Option<&'static Self> {
+        self.alternatives().into_iter().find(|ty| ty.fits(node))
     }
 }
 
@@ -100,206 +186,182 @@ impl Table {
     }
 }
 
-/// `EXPR`, `{ that, else }`, or a list of both.
-const REQUIRES: Ty = Ty::Or(&[
-    Ty::Expr,
-    Ty::Table(&tool::REQUIRES),
-    Ty::List(&Ty::Or(&[Ty::Expr, Ty::Table(&tool::REQUIRES)])),
-]);
-const APPROVE: Ty = Ty::Or(&[Ty::Expr, Ty::Table(&tool::APPROVE)]);
-const REFLECTS: Ty = Ty::Or(&[Ty::Boolean, Ty::Table(&agent::REFLECT)]);
-const THEN: Ty = Ty::Or(&[Ty::Name, Ty::Table(&tool::THEN)]);
-const NAMES: Ty = Ty::List(&Ty::Name);
-const TEXTS: Ty = Ty::Map(&Ty::Template);
-const DATA: Ty = Ty::Map(&Ty::Data);
-const TYPES: Ty = Ty::Names(&Ty::Type);
-const CLASS: Ty = Ty::Word(&[
-    ("pure", true),
-    ("read", true),
-    ("idempotent", true),
-    ("unsafe", true),
-]);
-
-/// The long form of a type.
-pub(crate) static TYPE: Table = Table {
-    name: "Type",
-    words: "a type",
-    keys: &[
-        key("type", Ty::Type, "from the other keys", "A short name."),
-        key(
-            "fields",
-            Ty::Map(&Ty::Type),
-            "–",
-            "An object with exactly these fields.",
-        ),
-        key("items", Ty::Type, "–", "A list."),
-        key("enum", Ty::List(&Ty::Text), "–", "One of these texts."),
-        key(
-            "optional",
-            Ty::Boolean,
-            "false",
-            "May be absent; then `none`.",
-        ),
-        key("default", Ty::Any, "–", "Must fit."),
-        key("description", Ty::Text, "–", "Told to the model."),
-        key("minimum", Ty::Number, "–", "At least."),
-        key("maximum", Ty::Number, "–", "At most."),
-        key(
-            "pattern",
-            Ty::Text,
-            "–",
-            "Regular expression for the whole text.",
-        ),
-        key("schema", Ty::Path, "–", "A JSON Schema file."),
-        key(
-            "expires",
-            Ty::Duration,
-            "–",
-            "State only: its default again, else `none`, this long after its last write.",
-        ),
-        key(
-            "reduce",
-            Ty::Word(&[
-                ("last", true),
-                ("append", true),
-                ("sum", true),
-                ("max", true),
-                ("merge", true),
-            ]),
-            "last",
-            "State only: how several writes of one exchange come together.",
-        ),
-        key(
-            "ask",
-            Ty::Template,
-            "–",
-            "Secret parameters: the question to the person.",
-        ),
-    ],
-    one_of: &[(false, &["type", "fields", "items", "enum", "schema"])],
+static EMPTY: Node = Node {
+    span: Span::NONE,
+    value: Value::Map(Vec::new()),
 };
 
-/// Short names of types; `false` marks a reserved name.
-pub(crate) const SHORT: &[(&str, bool)] = &[
-    ("string", true),
-    ("integer", true),
-    ("number", true),
-    ("boolean", true),
-    ("object", true),
-    ("any", true),
-    ("secret", true),
-    ("artifact", true),
-];
+/// A view of a node by its keys.
+pub(crate) trait Section<'a>: Read<'a> {
+    /// Returns the table of keys.
+    fn table() -> &'static Table;
+    /// Returns a view of no keys: all have their defaults.
+    fn empty() -> Self {
+        Self::read(&EMPTY)
+    }
+}
 
-#[cfg(test)]
-mod all {
-    use super::{Table, agent, file, route, test, tool};
+/// Makes sections; see the head of this module.
+macro_rules! section {
+    ($(
+        $(#[$doc:meta])+
+        $name:ident<$a:lifetime>: $title:literal, $words:literal $(, short [$($form:ty),+] $at:ident)? $(; $ordered:ident)? {
+            $(
+                $field:ident $(as $key:literal)? : $ty:ty $(| $default:literal)? $(= $value:expr)? $(=> $text:expr)?,
+                $($required:ident)? $about:literal $(, with [$($other:literal),+] $without:literal)?;
+            )+
+        }
+        $($how:ident one of $members:expr;)?
+    )+) => {$(
+        $(#[$doc])+
+        #[derive(Copy, Clone, Debug)]
+        pub(crate) struct $name<$a>(pub &$a $crate::source::Node);
 
-    /// All tables, for tests.
-    pub(crate) static TABLES: &[&Table] = &[
-        &file::FILE,
-        &file::CONFIG,
-        &file::SECRET,
-        &file::MODEL,
-        &file::PRICE,
-        &file::MCP,
-        &super::TYPE,
-        &file::EVENT,
-        &file::START,
-        &tool::TOOL,
-        &tool::HTTP,
-        &tool::REQUIRES,
-        &tool::APPROVE,
-        &tool::DOUBT,
-        &tool::ON_ERROR,
-        &tool::THEN,
-        &tool::WAIT,
-        &tool::RENDER,
-        &tool::HORIZON,
-        &agent::AGENT,
-        &agent::MODE,
-        &agent::MODE_EXIT,
-        &agent::VIEW,
-        &agent::SUMMARY,
-        &agent::BEFORE,
-        &agent::REFLECT,
-        &agent::TOOL_USE,
-        &agent::PERSON,
-        &agent::PERSON_TIMEOUT,
-        &agent::CONTEXT,
-        &agent::COMPACT,
-        &agent::LIMITS,
-        &agent::LIMIT,
-        &agent::ANSWER_LIMIT,
-        &agent::BOUND_LIMIT,
-        &agent::TIME_LIMIT,
-        &agent::MONEY_LIMIT,
-        &route::ROUTE,
-        &route::RULE,
-        &route::CHOICE,
-        &route::UNUSABLE,
-        &route::STATE_NODE,
-        &route::SPEAKER,
-        &route::BEGIN,
-        &route::EXIT,
-        &route::TASK,
-        &route::ORCHESTRATOR,
-        &test::TEST,
-        &test::REMEMBERED,
-        &test::STEP,
-        &test::EXPECT,
-    ];
+        impl<$a> $name<$a> {
+            const TABLE: $crate::keys::Table = $crate::keys::Table {
+                name: $title,
+                words: $words,
+                keys: &[$($crate::keys::Key {
+                    name: $crate::keys::section!(@key $field $($key)?),
+                    ty: <$ty as $crate::keys::kinds::Read<$a>>::TY,
+                    required: $crate::keys::section!(@is $($required)?),
+                    default: $crate::keys::section!(@default $a $ty; $($default)? $(= $value)? $(=> $text)?),
+                    doc: $about,
+                    with: $crate::keys::section!(@with $([$($other),+] $without)?),
+                }),+],
+                one_of: &[$(($crate::keys::section!(@exactly $how), $members))?],
+                ordered: $crate::keys::section!(@is $($ordered)?),
+            };
+
+            $($crate::keys::section!(@read $a $field, $crate::keys::section!(@key $field $($key)?), $about, $ty $(= $value)?);)+
+
+            /// Returns the value of a key. A value that is no map is that of the key for which the short form stands.
+            fn child(self, key: &str) -> Option<&$a $crate::source::Node> {
+                $(
+                    if !matches!(self.0.value, $crate::source::Value::Map(_)) {
+                        return (key == stringify!($at)).then_some(self.0);
+                    }
+                )?
+                self.0.get(key)
+            }
+        }
+
+        impl<$a> $crate::keys::kinds::Read<$a> for $name<$a> {
+            const TY: $crate::keys::Ty = $crate::keys::section!(@ty $a $($($form),+)?);
+            fn read(node: &$a $crate::source::Node) -> Self {
+                Self(node)
+            }
+            fn node(self) -> &$a $crate::source::Node {
+                self.0
+            }
+        }
+
+        impl<$a> $crate::keys::Section<$a> for $name<$a> {
+            fn table() -> &'static $crate::keys::Table {
+                const { &Self::TABLE }
+            }
+        }
+    )+};
+    (@key $field:ident) => { stringify!($field) };
+    (@key $field:ident $key:literal) => { $key };
+    (@is) => { false };
+    (@is $yes:ident) => { true };
+    (@exactly exactly) => { true };
+    (@exactly at_most) => { false };
+    (@with) => { None };
+    (@with [$($other:literal),+] $without:literal) => { Some((&[$($other),+], $without)) };
+    (@default $a:lifetime $ty:ty;) => { $crate::keys::Default::None };
+    (@default $a:lifetime $ty:ty; $default:literal) => { $crate::keys::Default::Words($default) };
+    (@default $a:lifetime $ty:ty; => $text:expr) => { $crate::keys::Default::Value($text) };
+    (@default $a:lifetime $ty:ty; = $value:expr) => {
+        $crate::keys::Default::Value(|| <$ty as $crate::keys::kinds::Valued<$a>>::written($value))
+    };
+    (@read $a:lifetime $field:ident, $key:expr, $about:literal, $ty:ty) => {
+        #[doc = $about]
+        pub(crate) fn $field(self) -> Option<$ty> {
+            self.child($key).map(<$ty as $crate::keys::kinds::Read<$a>>::read)
+        }
+    };
+    (@read $a:lifetime $field:ident, $key:expr, $about:literal, $ty:ty = $value:expr) => {
+        #[doc = $about]
+        pub(crate) fn $field(
+            self,
+        ) -> $crate::keys::kinds::Given<$a, <$ty as $crate::keys::kinds::Valued<$a>>::Value> {
+            let at = self.child($key);
+            let written = at.map(<$ty as $crate::keys::kinds::Read<$a>>::read);
+            let value = written.and_then($crate::keys::kinds::Valued::value);
+            $crate::keys::kinds::Given { at, value: value.unwrap_or_else(|| $value) }
+        }
+    };
+    (@ty $a:lifetime) => { $crate::keys::Ty::Table(<Self as $crate::keys::Section<$a>>::table) };
+    (@ty $a:lifetime $($form:ty),+) => {
+        $crate::keys::Ty::Or(const { &[$(<$form as $crate::keys::kinds::Read<$a>>::TY),+] })
+    };
+}
+pub(crate) use section;
+
+words! {
+    /// The short name of a type.
+    enum ShortType: String = "string", Integer = "integer", Number = "number", Boolean = "boolean", Object = "object",
+        Any = "any", Secret = "secret", Artifact = "artifact";
+}
+
+words! {
+    Class: Pure = Self::Pure.word(), Read = Self::Read.word(), Idempotent = Self::Idempotent.word(), Unsafe = Self::Unsafe.word();
+    Reduce: Last = "last", Append = "append", Sum = "sum", Max = "max", Merge = "merge";
+}
+
+section! {
+    /// The long form of a type.
+    LongType<'a>: "Type", "a type" {
+        ty as "type": Type<'a> | "from the other keys", "A short name.";
+        fields: Map<'a, Type<'a>>, "An object with exactly these fields.";
+        items: Type<'a>, "A list.";
+        words as "enum": List<'a, Text<'a>>, "One of these texts.";
+        optional: Flag<'a> = false, "May be absent; then `none`.";
+        default: Any<'a>, "Must fit.";
+        description: Text<'a>, "Told to the model.";
+        minimum: Real<'a>, "At least.";
+        maximum: Real<'a>, "At most.";
+        pattern: Text<'a>, "Regular expression for the whole text.";
+        schema: Path<'a>, "A JSON Schema file.";
+        expires: Millis<'a>, "State only: its default again, else `none`, this long after its last write.";
+        reduce: Word<'a, Reduce> = Reduce::default(), "State only: how several writes of one exchange come together.";
+        ask: Template<'a>, "Secret parameters: the question to the person.";
+    }
+    at_most one of &["type", "fields", "items", "enum", "schema"];
+}
+
+/// Returns true if a text is a well-formed name: `[a-z][a-z0-9_]*`, at most 48 bytes.
+pub(crate) fn is_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    name.len() <= 48
+        && bytes.next().is_some_and(|c| c.is_ascii_lowercase())
+        && bytes.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
-    use super::all::TABLES;
-
-    /// The readers of the tree look keys up by name. A key that no reader looks up would be accepted and then ignored.
-    #[test]
-    fn every_key_that_is_built_is_read() {
-        let readers = [
-            include_str!("lower/agent.rs"),
-            include_str!("lower/context.rs"),
-            include_str!("lower/file.rs"),
-            include_str!("lower/limits.rs"),
-            include_str!("lower/knowledge.rs"),
-            include_str!("lower/mcp.rs"),
-            include_str!("lower/memory.rs"),
-            include_str!("lower/modes.rs"),
-            include_str!("lower/reflect.rs"),
-            include_str!("lower/route.rs"),
-            include_str!("lower/tests.rs"),
-            include_str!("lower/tool.rs"),
-            include_str!("lower/values.rs"),
-            include_str!("load.rs"),
-        ]
-        .concat();
-        for table in TABLES {
-            for key in table.keys {
-                let read = readers.contains(&format!("\"{}\"", key.name));
-                assert!(read, "`{}` of {} is never read", key.name, table.name);
-            }
-        }
-    }
+    use super::Section;
+    use super::file::File;
 
     #[test]
-    fn keys_of_a_table_differ_and_groups_name_them() {
-        for table in TABLES {
+    fn keys_of_a_section_differ_and_groups_name_them() {
+        for table in crate::schema::tables(File::table()) {
             for (at, key) in table.keys.iter().enumerate() {
                 let again = table.keys[at + 1..]
                     .iter()
                     .any(|other| other.name == key.name);
                 assert!(!again, "`{}` of {}", key.name, table.name);
+                let others = key.with.iter().flat_map(|(others, _)| *others);
+                for other in others {
+                    assert!(table.key(other).is_some(), "`{other}` of {}", table.name);
+                }
             }
-            let known = |name: &&str| Table::key(table, name).is_some();
-            assert!(
-                table
-                    .one_of
-                    .iter()
-                    .all(|(_, group)| group.iter().all(known))
-            );
+            let groups = table.one_of.iter().flat_map(|(_, group)| *group);
+            for name in groups {
+                assert!(table.key(name).is_some(), "`{name}` of {}", table.name);
+            }
         }
     }
 }

@@ -36,9 +36,9 @@ pub use source::{Files, Node};
 use source::Sources;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::ids::Digest;
 use steersman_machine::network::Network;
-use steersman_machine::search::{Plan, Scorer};
+use steersman_machine::network::search::{Plan, Scorer};
+use steersman_machine::stored::ids::Digest;
 
 /// Compiles a definition. Returns the network if there is no error, and all diagnostics.
 pub fn compile(files: &Files) -> (Option<Network>, Vec<Diagnostic>) {
@@ -146,7 +146,7 @@ fn set_aside(
     let mut broken = BTreeSet::new();
     for wrong in found.iter_mut().filter(|wrong| wrong.is_error()) {
         let Some(at) = &wrong.at else { continue };
-        let owners: BTreeSet<String> = match lowered.scripts.get(&*at.path) {
+        let owners: BTreeSet<String> = match lowered.facts.scripts.get(&*at.path) {
             Some(owners) => owners.clone(),
             None => BTreeSet::from([at.path.to_string()]),
         };
@@ -205,10 +205,10 @@ fn run(
     lowered.network.leads = check::leads(&lowered);
     found.extend(check::check(&sources, &merged, &lowered, whole));
     broken.extend(set_aside(&merged, &lowered, &mut found));
-    for (key, _) in &merged.tests {
+    for (key, _) in keys::kinds::each(merged.file().tests()) {
         let file = sources.path(key.span);
         if file.is_some_and(|file| broken.contains(&**file)) {
-            lowered.tests.remove(&*key.name);
+            lowered.facts.tests.remove(&*key.name);
         }
     }
     found.sort_by_key(|diagnostic| {
@@ -222,9 +222,9 @@ fn run(
     if found.iter().any(Diagnostic::is_error) {
         return (None, found);
     }
-    let source = canonical::source(&network.name, &merged, &sources, &lowered.files);
+    let source = canonical::source(&network.name, &merged, &sources, &lowered.facts.files);
     network.digest = Digest::of(canonical::digested(&source).as_bytes());
     network.source = Arc::from(source.to_string());
-    let tests = lowered.tests;
+    let tests = lowered.facts.tests;
     (Some(Compiled { network, tests }), found)
 }

@@ -1,29 +1,27 @@
 //! Parses and merges the files of a definition: imports first, then the file that names them.
 
 use super::diagnostic::Diagnostic;
-use super::keys::FILE;
-use super::source::{Files, Key, Node, Sources, Span, Value, parse};
+use super::keys::agent::Agent;
+use super::keys::file::{File, Mcp};
+use super::keys::kinds::{Read, Text, each};
+use super::keys::tool::Tool;
+use super::keys::{LongType, Section, Table, Ty};
+use super::source::{Files, Key, Kind, Node, Sources, Span, Value, parse};
 use super::{shape, source};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Sections whose entries are merged across files.
-const MERGED: [&str; 11] = [
-    "config", "secrets", "models", "state", "events", "labels", "outcome", "texts", "mcp", "tools",
-    "agents",
-];
+/// Keys that each file has for itself. Of the others, maps of named entries are merged entry by entry, and of a setting that two
+/// files write, the importing file's lies over the other.
+const OWN: [&str; 5] = ["steersman", "name", "import", "entry", "tests"];
 
 /// A definition after merging its files.
 pub(crate) struct Merged {
     /// Tree of the main file.
     pub main: Node,
-    /// Sections with named entries, imported entries first.
-    pub sections: BTreeMap<&'static str, Vec<(Key, Node)>>,
-    /// Settings that are written once (`timezone`, `limits`, `context`, `record`, ..). An importing file overrides the imported.
-    pub settings: BTreeMap<&'static str, Node>,
-    /// Tests of the main file and of `tests/*.yaml` next to it.
-    pub tests: Vec<(Key, Node)>,
+    /// The merged tree. Its tests are those of the main file and of `tests/*.yaml` next to it.
+    root: Node,
     /// Paths of the files in `tests/` that belong to this definition only.
     pub test_files: BTreeSet<String>,
     /// Spans of wrong keys. Checks that depend on such an item are skipped.
@@ -66,8 +64,9 @@ impl Broken {
 }
 
 impl Merged {
-    pub(crate) fn section(&self, name: &str) -> &[(Key, Node)] {
-        self.sections.get(name).map_or(&[], Vec::as_slice)
+    /// Returns the merged definition.
+    pub(crate) fn file(&self) -> File<'_> {
+        File(&self.root)
     }
 }
 
@@ -100,19 +99,15 @@ pub(crate) fn load(
         open: vec![path.to_owned()],
         done: BTreeSet::new(),
         known: BTreeMap::new(),
-        merged: Merged {
-            main: main.clone(),
-            sections: BTreeMap::new(),
-            settings: BTreeMap::new(),
-            tests: Vec::new(),
-            test_files: BTreeSet::new(),
-            broken: Broken::default(),
-        },
+        main: File(&main),
+        sections: BTreeMap::new(),
+        settings: BTreeMap::new(),
+        test_files: BTreeSet::new(),
+        broken: Broken::default(),
     };
-    loader.file(&main, path);
+    loader.file(File(&main), path);
     loader.tests(path);
-    loader.merged.broken.order();
-    Some(loader.merged)
+    Some(loader.merged())
 }
 
 struct Loader<'a> {
@@ -123,59 +118,71 @@ struct Loader<'a> {
     done: BTreeSet<String>,
     /// Index of each entry in its section.
     known: BTreeMap<(&'static str, Arc<str>), usize>,
-    merged: Merged,
+    main: File<'a>,
+    /// Sections with named entries, imported entries first.
+    sections: BTreeMap<&'static str, Vec<(Key, Node)>>,
+    /// Settings that are written once (`timezone`, `limits`, `context`, `record`, ..). An importing file overrides the imported.
+    settings: BTreeMap<&'static str, Node>,
+    test_files: BTreeSet<String>,
+    broken: Broken,
 }
 
 impl Loader<'_> {
-    /// Checks a file and merges it, its imports first.
-    fn file(&mut self, node: &Node, path: &str) {
-        self.judge(node);
-        for import in node.get("import").map(Node::items).unwrap_or_default() {
-            self.import(import, path);
-        }
-        let main = self.open.len() == 1;
-        for name in MERGED {
-            let Some(section) = node.get(name) else {
-                continue;
-            };
-            let file = (name == "texts")
-                .then(|| self.sentences(section, path))
-                .flatten();
-            for (key, entry) in file.as_ref().unwrap_or(section).entries() {
-                self.merge(name, key, entry);
-            }
-        }
-        for name in [
-            "timezone",
-            "record",
-            "description",
-            "limits",
-            "context",
-            "embeddings",
-            "memory",
-        ] {
-            if let Some(value) = node.get(name) {
-                let over = self.merged.settings.remove(name);
-                self.merged.settings.insert(name, laid_over(over, value));
-            }
-        }
-        if main {
-            let tests = node.get("tests").map(Node::entries).unwrap_or_default();
-            for (key, test) in tests {
-                let at = self.merged.tests.len();
-                self.known.insert(("tests", key.name.clone()), at);
-                self.merged.tests.push((key.clone(), test.clone()));
-            }
+    /// Returns the merged definition.
+    fn merged(mut self) -> Merged {
+        self.broken.order();
+        let sections = self.sections.into_iter().map(|(name, entries)| {
+            let (span, value) = (Span::NONE, Value::Map(entries));
+            (name, Node { span, value })
+        });
+        let main = [
+            ("name", self.main.name().map(Read::node)),
+            ("entry", self.main.entry().map(Read::node)),
+        ];
+        let main = main
+            .into_iter()
+            .filter_map(|(name, node)| Some((name, node?.clone())));
+        Merged {
+            main: self.main.0.clone(),
+            root: Node::map(sections.chain(self.settings).chain(main)),
+            test_files: self.test_files,
+            broken: self.broken,
         }
     }
 
-    fn judge(&mut self, node: &Node) {
-        self.version(node);
-        let found = shape::check(self.sources, node, &FILE);
+    /// Checks a file and merges it, its imports first.
+    fn file(&mut self, of: File<'_>, path: &str) {
+        self.judge(of);
+        for import in each(of.import()) {
+            self.import(import.0, path);
+        }
+        for key in File::table().keys {
+            let Some(value) = of.0.get(key.name).filter(|_| !OWN.contains(&key.name)) else {
+                continue;
+            };
+            let sentences = (key.name == "texts").then(|| self.sentences(value, path));
+            if matches!(key.ty, Ty::Names(_) | Ty::Map(_)) || sentences.is_some() {
+                let section = sentences.flatten();
+                for (name, entry) in section.as_ref().unwrap_or(value).entries() {
+                    self.merge(key.name, name, entry);
+                }
+            } else {
+                let under = self.settings.remove(key.name);
+                self.settings.insert(key.name, laid_over(under, value));
+            }
+        }
+        if self.open.len() == 1 {
+            self.take_tests(of);
+        }
+    }
+
+    fn judge(&mut self, of: File<'_>) {
+        self.version(of);
+        let found = shape::check(self.sources, of.0, File::table());
         for diagnostic in &found {
             if let Some(at) = &diagnostic.at {
                 let file = self.sources.add(&at.path, &at.text);
-                self.merged.broken.add(Span {
+                self.broken.add(Span {
                     file,
                     start: at.span.start as u32,
                     end: at.span.end as u32,
@@ -227,12 +234,12 @@ impl Loader<'_> {
             return;
         };
         self.open.push(path.clone());
-        self.file(&imported, &path);
+        self.file(File(&imported), &path);
         self.open.pop();
     }
 
     fn merge(&mut self, section: &'static str, key: &Key, node: &Node) {
-        let entries = self.merged.sections.entry(section).or_default();
+        let entries = self.sections.entry(section).or_default();
         let known = self.known.entry((section, key.name.clone()));
         match known {
             Entry::Vacant(free) => {
@@ -241,11 +248,7 @@ impl Loader<'_> {
             }
             Entry::Occupied(known) => {
                 let at = *known.get();
-                let overrides = node
-                    .get("override")
-                    .and_then(Node::scalar)
-                    .is_some_and(|scalar| &*scalar.text == "true");
-                if overrides {
+                if overrides(section, node) {
                     entries[at] = (key.clone(), node.clone());
                     return;
                 }
@@ -259,24 +262,23 @@ impl Loader<'_> {
     }
 
     /// Checks the version of a file. A file without one has version 1; this will not change.
-    fn version(&mut self, file: &Node) {
-        let version = file.get("steersman");
-        let Some(scalar) = version.and_then(Node::scalar) else {
+    fn version(&mut self, file: File<'_>) {
+        let Some(version) = file.steersman().map(Read::node) else {
             return;
         };
-        if &*scalar.text != "1" {
-            let at = version.and_then(|node| self.sources.place(node.span));
+        if let Some(scalar) = version.scalar().filter(|scalar| &*scalar.text != "1") {
+            let at = self.sources.place(version.span);
             self.found.push(Diagnostic::version(at, &scalar.text));
         }
     }
 
     /// Returns true if a file of tests belongs to this definition: it names the definition, or it names none and this is the
     /// main definition of its folder.
-    fn is_of(&self, tests: &Node) -> bool {
-        let Some(name) = tests.get("name").and_then(Node::as_text) else {
+    fn is_of(&self, tests: File<'_>) -> bool {
+        let Some(name) = tests.name().and_then(Text::text) else {
             return !self.files.is_beside_main();
         };
-        match self.merged.main.get("name").and_then(Node::as_text) {
+        match self.main.name().and_then(Text::text) {
             Some(own) => own == name,
             None => **name == *self.files.default_name(),
         }
@@ -299,37 +301,40 @@ impl Loader<'_> {
             let Some(node) = parse(self.sources, path, &text, &mut wrong) else {
                 // the owner of a file that cannot be parsed is unknown, so only the main definition reports it
                 if !files.is_beside_main() {
-                    self.merged.test_files.insert(path.to_owned());
+                    self.test_files.insert(path.to_owned());
                     self.found.append(&mut wrong);
                 }
                 continue;
             };
-            if node.get("tests").is_none() {
+            let file = File(&node);
+            if file.tests().is_none() {
                 continue; // a script or data of another test
             }
-            if !self.is_of(&node) {
+            if !self.is_of(file) {
                 continue;
             }
-            self.merged.test_files.insert(path.to_owned());
+            self.test_files.insert(path.to_owned());
             self.found.append(&mut wrong);
-            self.judge(&node);
-            for (key, test) in node.get("tests").map(Node::entries).unwrap_or_default() {
-                let known = &mut self.known;
-                match known.entry(("tests", key.name.clone())) {
-                    Entry::Vacant(free) => {
-                        free.insert(self.merged.tests.len());
-                        self.merged.tests.push((key.clone(), test.clone()));
-                    }
-                    Entry::Occupied(first) => {
-                        let (first, _) = &self.merged.tests[*first.get()];
-                        let first = self.sources.place(first.span);
-                        let here = self.sources.place(key.span);
-                        self.found
-                            .push(Diagnostic::defined_twice(here, "test", &key.name, first));
-                    }
-                }
-            }
+            self.judge(file);
+            self.take_tests(file);
         }
+    }
+
+    /// Adds the tests of a file; reports names that another file of tests has.
+    fn take_tests(&mut self, file: File<'_>) {
+        for (key, test) in each(file.tests()) {
+            self.merge("tests", key, test.0);
+        }
+    }
+}
+
+/// Returns true if an entry replaces that of an imported file.
+fn overrides(section: &str, node: &Node) -> bool {
+    match section {
+        "mcp" => Mcp(node).overrides().value,
+        "tools" => Tool(node).overrides().value,
+        "agents" => Agent(node).overrides().value,
+        _ => false,
     }
 }
 
@@ -375,7 +380,7 @@ pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
         None => drop(wanted.insert(path.to_owned())),
         Some(node) => {
             let mut named: Vec<Arc<str>> = Vec::new();
-            super::canonical::paths(node, &FILE, &mut named);
+            paths(node, File::table(), &mut named);
             let resolved = named.iter().filter_map(|name| resolve(path, name));
             wanted.extend(resolved.filter(|path| files.text(path).is_none()));
         }
@@ -387,12 +392,9 @@ pub(crate) fn wanted(files: &Files) -> BTreeSet<String> {
 pub(crate) fn documents(files: &Files) -> BTreeSet<String> {
     let mut documents = BTreeSet::new();
     each_file(files, |path, node| {
-        let agents = node.and_then(|node| node.get("agents"));
-        let agents = agents.map(Node::entries).unwrap_or_default();
-        let named = agents
-            .iter()
-            .filter_map(|(_, agent)| agent.get("knowledge"));
-        let named = named.flat_map(Node::items).filter_map(Node::as_text);
+        let agents = each(node.and_then(|node| File(node).agents()));
+        let named = agents.flat_map(|(_, agent)| each(agent.knowledge()));
+        let named = named.filter_map(|item| item.0.as_text());
         documents.extend(named.filter_map(|name| resolve(path, name)));
     });
     documents
@@ -421,9 +423,56 @@ fn each_file(files: &Files, mut see: impl FnMut(&str, Option<&Node>)) {
         let Some(node) = parse(&mut sources, &path, &text, &mut Vec::new()) else {
             continue;
         };
-        for import in node.get("import").map(Node::items).unwrap_or_default() {
+        for import in each(File(&node).import()) {
             open.extend(import.as_text().and_then(|name| resolve(&path, name)));
         }
         see(&path, Some(&node));
+    }
+}
+
+/// Returns the path if a prompt is one: a single line without `{{` that ends in `.md`, `.txt` or `.j2`.
+pub(crate) fn prompt_path(node: &Node) -> Option<&Arc<str>> {
+    let scalar = node.scalar().filter(|scalar| scalar.kind == Kind::Text)?;
+    let text = &scalar.text;
+    let ending = [".md", ".txt", ".j2"];
+    let is_path = !text.contains('\n')
+        && !text.contains("{{")
+        && ending.iter().any(|ending| text.ends_with(ending));
+    is_path.then_some(text)
+}
+
+/// Collects all paths that a value names, as written, except imports.
+fn paths(node: &Node, table: &'static Table, into: &mut Vec<Arc<str>>) {
+    for (key, node) in node.entries() {
+        if let Some(key) = table.key(&key.name).filter(|key| key.name != "import") {
+            paths_in(node, &key.ty, into);
+        }
+    }
+}
+
+fn paths_in(node: &Node, ty: &'static Ty, into: &mut Vec<Arc<str>>) {
+    match ty {
+        Ty::Path => into.extend(node.as_text().cloned()),
+        Ty::Prompt => into.extend(prompt_path(node).cloned()),
+        Ty::Type if !node.entries().is_empty() => paths(node, LongType::table(), into),
+        Ty::Type => node
+            .items()
+            .iter()
+            .for_each(|node| paths_in(node, ty, into)),
+        Ty::List(of) => node
+            .items()
+            .iter()
+            .for_each(|node| paths_in(node, of, into)),
+        Ty::Map(of) | Ty::Names(of) => node
+            .entries()
+            .iter()
+            .for_each(|(_, node)| paths_in(node, of, into)),
+        Ty::Table(table) => paths(node, table(), into),
+        Ty::Or(_) => {
+            if let Some(ty) = ty.chosen(node) {
+                paths_in(node, ty, into);
+            }
+        }
+        _ => {}
     }
 }

@@ -20,20 +20,31 @@ mod values;
 pub(super) use values::constant_misfit;
 
 use super::diagnostic::{Diagnostic, Place};
-use super::load::{Merged, resolve};
+use super::keys::Section;
+use super::keys::file::File;
+use super::keys::kinds::{self, each};
+use super::load::{Merged, prompt_path, resolve};
 use super::site::{Code, Scope, Site, Wants};
-use super::source::{Files, Key, Kind, Node, Scalar, Sources, Span, Style, Value};
+use super::source::{Files, Kind, Node, Scalar, Sources, Span, Style, Value};
 use super::test::Test;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::Name;
-use steersman_machine::network::{BuiltIn, Network};
+use steersman_machine::network::Network;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::{Expr, Template};
 
-/// Result of lowering: the network, and the places that the checks need for their diagnostics.
+/// Result of lowering.
 pub(crate) struct Lowered {
     /// The network; digest and source are set later.
     pub network: Network,
+    /// The places that the checks need for their diagnostics.
+    pub facts: Facts,
+}
+
+/// Data that lowering collects in addition to the network.
+#[derive(Default)]
+pub(crate) struct Facts {
     /// Tests by name.
     pub tests: BTreeMap<String, Test>,
     /// All expressions and templates.
@@ -76,6 +87,18 @@ pub(crate) struct Lowered {
     pub ahead: Vec<(Name, Name, Span)>,
     /// State entries filled by extraction: the agent, the entry, the place.
     pub filled: Vec<(Name, Name, Span)>,
+    /// Built-in tools that agents are offered.
+    builtins: BTreeSet<BuiltIn>,
+    /// Agents that carry out a task of a route. They get the tools `done` and `need_help`.
+    desk: BTreeSet<Name>,
+    /// Agents that may hand off to others. They get the tool `handoff`.
+    peers: BTreeSet<Name>,
+    /// Tools of MCP servers that the definition names: server and tool.
+    remote: BTreeSet<(Name, Name)>,
+    /// Names of all state entries.
+    entries: BTreeSet<Name>,
+    /// Total size in bytes of the defaults of all state entries.
+    defaults: usize,
 }
 
 /// A declared name. Tools, agents and people share one namespace.
@@ -111,46 +134,10 @@ pub(crate) struct Lower<'a> {
     files: &'a Files,
     sources: &'a mut Sources,
     merged: &'a Merged,
+    /// The merged definition.
+    file: File<'a>,
     found: &'a mut Vec<Diagnostic>,
-    out: Side,
-}
-
-/// Data collected while lowering; see [`Lowered`] for fields without a comment.
-#[derive(Default)]
-struct Side {
-    tests: BTreeMap<String, Test>,
-    sites: Vec<Site>,
-    declared: BTreeMap<Name, Declared>,
-    offers: Vec<(Name, Name, Span)>,
-    states: BTreeMap<(Name, Name), Span>,
-    parameters: BTreeMap<(Name, Name), Span>,
-    config: BTreeMap<Name, Span>,
-    writes: Vec<(Name, Name, Span)>,
-    arguments: Vec<(Name, Name, Node)>,
-    files: BTreeMap<String, Arc<str>>,
-    /// Paths of test scripts, each with the files that name it.
-    scripts: BTreeMap<String, BTreeSet<String>>,
-    by_user: Vec<Span>,
-    choosers: Vec<(Name, Span)>,
-    reviewers: Vec<(Name, Span)>,
-    judges: Vec<(Name, Span)>,
-    searches: Vec<(Name, Span)>,
-    approves: Vec<(Name, Span)>,
-    starts: Vec<(Name, Span)>,
-    builtins: BTreeSet<BuiltIn>,
-    /// Agents that carry out a task of a route. They get the tools `done` and `need_help`.
-    desk: BTreeSet<Name>,
-    /// Agents that may hand off to others. They get the tool `handoff`.
-    peers: BTreeSet<Name>,
-    /// Tools of MCP servers that the definition names: server and tool.
-    remote: BTreeSet<(Name, Name)>,
-    /// Names of all state entries.
-    entries: BTreeSet<Name>,
-    /// Total size in bytes of the defaults of all state entries.
-    defaults: usize,
-    chosen: Vec<(Name, Name, Span)>,
-    ahead: Vec<(Name, Name, Span)>,
-    filled: Vec<(Name, Name, Span)>,
+    out: Facts,
 }
 
 /// Lowers a merged definition. `worth` is an expression from outside the definition that scores branches.
@@ -165,8 +152,9 @@ pub(crate) fn lower(
         files,
         sources,
         merged,
+        file: merged.file(),
         found,
-        out: Side::default(),
+        out: Facts::default(),
     };
     lower.declare();
     lower.floors();
@@ -174,53 +162,9 @@ pub(crate) fn lower(
     if let Some(score) = worth {
         lower.worth(network.entry.first(), score);
     }
-    let Side {
-        tests,
-        sites,
-        declared,
-        offers,
-        states,
-        parameters,
-        config,
-        writes,
-        arguments,
-        files,
-        scripts,
-        by_user,
-        choosers,
-        reviewers,
-        judges,
-        searches,
-        approves,
-        starts,
-        chosen,
-        ahead,
-        filled,
-        ..
-    } = lower.out;
     Lowered {
         network,
-        tests,
-        sites,
-        declared,
-        offers,
-        states,
-        parameters,
-        config,
-        writes,
-        arguments,
-        files,
-        scripts,
-        by_user,
-        choosers,
-        reviewers,
-        judges,
-        searches,
-        approves,
-        starts,
-        chosen,
-        ahead,
-        filled,
+        facts: lower.out,
     }
 }
 
@@ -241,47 +185,37 @@ impl Lower<'_> {
 
     /// Collects the names of tools, agents and people, before any name is looked up.
     fn declare(&mut self) {
-        let merged = self.merged;
-        for section in ["tools", "agents"] {
-            for (key, node) in merged.section(section) {
-                let sort = match section {
-                    "tools" => Sort::Tool,
-                    _ if node.get("person").is_some() => Sort::Person,
-                    _ => Sort::Agent,
-                };
-                let at = self.place(key.span);
-                if RESERVED.contains(&&*key.name) || BuiltIn::reserves(&key.name) {
-                    self.say(Diagnostic::reserved_name(at, &key.name));
-                    continue;
-                }
-                if let Some(first) = self.out.declared.get(&key.name) {
-                    let first = self.place(first.span);
-                    self.say(Diagnostic::one_namespace(at, &key.name, first));
-                    continue;
-                }
-                let item = Span {
-                    start: key.span.start,
-                    ..node.span
-                };
-                let declared = Declared {
-                    sort,
-                    span: key.span,
-                    item: if node.span.file == key.span.file {
-                        item
-                    } else {
-                        node.span
-                    },
-                };
-                self.out.declared.insert(key.name.clone(), declared);
+        let file = self.file;
+        let tools = each(file.tools()).map(|(key, tool)| (key, tool.0.span, Sort::Tool));
+        let agents = each(file.agents()).map(|(key, agent)| {
+            let person = agent.person().map(|_| Sort::Person);
+            (key, agent.0.span, person.unwrap_or(Sort::Agent))
+        });
+        for (key, span, sort) in tools.chain(agents) {
+            let at = self.place(key.span);
+            if RESERVED.contains(&&*key.name) || BuiltIn::reserves(&key.name) {
+                self.say(Diagnostic::reserved_name(at, &key.name));
+                continue;
             }
+            if let Some(first) = self.out.declared.get(&key.name) {
+                let first = self.place(first.span);
+                self.say(Diagnostic::one_namespace(at, &key.name, first));
+                continue;
+            }
+            let start = if span.file == key.span.file {
+                key.span.start
+            } else {
+                span.start
+            };
+            let declared = Declared {
+                sort,
+                span: key.span,
+                item: Span { start, ..span },
+            };
+            self.out.declared.insert(key.name.clone(), declared);
         }
-        let agents = merged.section("agents").iter();
-        let states = agents
-            .filter_map(|(_, node)| node.get("state"))
-            .flat_map(Node::entries)
-            .chain(merged.section("state"))
-            .map(|(key, _)| key.name.clone());
-        self.out.entries = states.collect();
+        let entries = file.all_state().map(|(key, _)| key.name.clone());
+        self.out.entries = entries.collect();
     }
 
     /// Returns the name in a node if it names an item of the wanted sort; otherwise reports it.
@@ -384,11 +318,16 @@ impl Lower<'_> {
     }
 
     /// Parses a condition; an absent one is `true`.
-    fn condition(&mut self, node: Option<&Node>, scope: &Scope) -> Option<Expr> {
-        match node {
-            Some(node) => self.expr(node, Wants::Condition, scope),
+    fn condition(&mut self, of: Option<kinds::Expr<'_>>, scope: &Scope) -> Option<Expr> {
+        match of {
+            Some(when) => self.expr(&when, Wants::Condition, scope),
             None => Some(always()),
         }
+    }
+
+    /// Parses a condition that may be absent.
+    fn when(&mut self, of: Option<kinds::Expr<'_>>, scope: &Scope) -> Option<Expr> {
+        of.and_then(|when| self.expr(&when, Wants::Condition, scope))
     }
 
     /// Parses a template and records it as a site unless it is plain text.
@@ -418,13 +357,42 @@ impl Lower<'_> {
         }
     }
 
-    fn text_of(&mut self, map: &Node, key: &str, scope: &Scope) -> Option<Template> {
-        map.get(key)
-            .and_then(|node| self.template(node, Wants::Text, scope))
+    /// Parses a template of a text that may be absent.
+    fn text_of(&mut self, of: Option<kinds::Template<'_>>, scope: &Scope) -> Option<Template> {
+        of.and_then(|text| self.template(&text, Wants::Text, scope))
+    }
+
+    /// Reports keys that have a meaning only together with others, as the table of a section says. A near miss of such a key is
+    /// good enough: it is reported itself.
+    fn meaningful_keys<'n, S: Section<'n>>(&mut self, of: S) {
+        let entries = of.node().entries();
+        for (key, _) in entries {
+            let with = S::table().key(&key.name).and_then(|known| known.with);
+            if let Some((others, place)) = with {
+                self.means_with(of, &key.name, others, place);
+            }
+        }
+    }
+
+    /// Reports a key that has a meaning only together with one of `others`.
+    fn means_with<'n>(&mut self, of: impl Section<'n>, key: &str, others: &[&str], place: &str) {
+        if !others.iter().any(|other| is_meant(of.node(), other)) {
+            self.meaningless(of, key, place);
+        }
+    }
+
+    /// Reports a key that has no meaning in this place, if it is written.
+    fn meaningless<'n, S: Section<'n>>(&mut self, of: S, key: &str, place: &str) {
+        debug_assert!(S::table().key(key).is_some(), "`{key}` is a key of it");
+        let mut written = of.node().entries().iter();
+        if let Some((key, _)) = written.find(|(name, _)| &*name.name == key) {
+            let at = self.place(key.span);
+            self.say(Diagnostic::type_key(at, &key.name, place));
+        }
     }
 
     /// Returns the path of a named file, relative to the main folder, and its text.
-    fn file(&mut self, node: &Node) -> Option<(String, Arc<str>)> {
+    fn text_of_file(&mut self, node: &Node) -> Option<(String, Arc<str>)> {
         let name = node.as_text()?;
         let from = self.sources.path(node.span).map_or("", |path| &**path);
         let at = self.place(node.span);
@@ -451,11 +419,12 @@ impl Lower<'_> {
     }
 
     /// Parses a prompt: a template, or the content of the file that the node names.
-    fn prompt(&mut self, node: &Node, scope: &Scope) -> Option<Template> {
-        if super::canonical::prompt_path(node).is_none() {
+    fn prompt(&mut self, of: Option<kinds::Prompt<'_>>, scope: &Scope) -> Option<Template> {
+        let node = of?.0;
+        if prompt_path(node).is_none() {
             return self.template(node, Wants::Prefix, scope);
         }
-        let (path, text) = self.file(node)?;
+        let (path, text) = self.text_of_file(node)?;
         let file = self.sources.add(&path, &text);
         let span = Span {
             file,
@@ -490,50 +459,10 @@ fn always() -> Expr {
     Expr::parse("true").expect("a constant is an expression")
 }
 
-/// Returns the entries of a map sorted by name, for maps whose order must have no effect.
-fn sorted(node: Option<&Node>) -> Vec<&(Key, Node)> {
-    let mut entries: Vec<_> = node.map(Node::entries).unwrap_or_default().iter().collect();
-    entries.sort_by(|a, b| a.0.name.cmp(&b.0.name));
-    entries
-}
-
-fn text(node: &Node, key: &str) -> Option<String> {
-    node.get(key)?.as_text().map(ToString::to_string)
-}
-
-fn word<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
-    node.get(key)?.as_text().map(|text| &**text)
-}
-
-fn flag_of(node: &Node) -> bool {
-    node.as_text().is_some_and(|text| &**text == "true")
-}
-
-fn flag(node: &Node, key: &str) -> bool {
-    word(node, key) == Some("true")
-}
-
-fn whole(node: &Node) -> Option<u64> {
-    match node.scalar()?.kind {
-        Kind::Integer(value) => u64::try_from(value).ok(),
-        Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text => None,
-    }
-}
-
-fn count(node: &Node, key: &str, default: u32) -> u32 {
-    node.get(key)
-        .and_then(whole)
-        .map_or(default, |value| u32::try_from(value).unwrap_or(u32::MAX))
-}
-
-fn real(node: &Node, key: &str) -> Option<f64> {
-    match node.get(key)?.scalar()?.kind {
-        Kind::Integer(value) => Some(value as f64),
-        Kind::Number(value) => Some(value),
-        Kind::Null | Kind::Bool(_) | Kind::Text => None,
-    }
-}
-
-fn duration(node: &Node, key: &str) -> Option<u64> {
-    super::shape::duration(word(node, key)?)
+/// Returns true if the key is present, or a near miss of it, which was reported already as an unknown key.
+fn is_meant(node: &Node, key: &str) -> bool {
+    let mut written = node.entries().iter();
+    node.get(key).is_some()
+        || written
+            .any(|(name, _)| steersman_machine::values::near::near(&name.name, [key]).is_some())
 }

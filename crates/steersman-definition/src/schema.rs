@@ -1,6 +1,8 @@
 //! The JSON Schema of the format for editors, made from the tables of keys that the parser checks against.
 
-use super::keys::{FILE, SHORT, TYPE, Table, Ty};
+use super::keys::file::File;
+use super::keys::kinds::Words as _;
+use super::keys::{LongType, Section, ShortType, Table, Ty};
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 
@@ -8,9 +10,10 @@ use std::fmt::Write as _;
 /// can tell them from mistakes.
 pub fn schema() -> Json {
     let mut defs = Map::new();
-    table(&FILE, &mut defs);
+    let file = File::table();
+    table(file, &mut defs);
     // the file's table is the root, all others are definitions
-    let mut root = defs.remove(FILE.name).unwrap_or_default();
+    let mut root = defs.remove(file.name).unwrap_or_default();
     if let Some(map) = root.as_object_mut() {
         map.insert(
             "$schema".to_owned(),
@@ -31,9 +34,10 @@ fn table(of: &'static Table, defs: &mut Map<String, Json>) {
     for key in of.keys {
         let mut property = value(&key.ty, defs);
         if let Some(map) = property.as_object_mut() {
-            let default = match key.default {
-                "" | "–" => String::new(),
-                default => format!(" Default: {default}."),
+            let default = match key.default() {
+                _ if key.required => String::new(),
+                None => String::new(),
+                Some(default) => format!(" Default: {default}."),
             };
             let text = format!("{}{default}", key.doc);
             map.insert("description".to_owned(), Json::from(text));
@@ -92,9 +96,9 @@ fn value(ty: &'static Ty, defs: &mut Map<String, Json>) -> Json {
         Ty::Type => {
             if !defs.contains_key("AnyType") {
                 defs.insert("AnyType".to_owned(), Json::Null);
-                table(&TYPE, defs);
-                let words = SHORT.iter().filter(|(_, built)| *built);
-                let words: Vec<String> = words
+                table(LongType::table(), defs);
+                let words: Vec<String> = ShortType::WORDS
+                    .iter()
                     .flat_map(|(word, _)| [(*word).to_owned(), format!("optional {word}")])
                     .collect();
                 let any = json!({ "anyOf": [
@@ -114,10 +118,12 @@ fn value(ty: &'static Ty, defs: &mut Map<String, Json>) -> Json {
             "additionalProperties": value(of, defs),
         }),
         Ty::Table(of) => {
+            let of = of();
             table(of, defs);
             json!({ "$ref": format!("#/$defs/{}", of.name) })
         }
-        Ty::Or(kinds) => {
+        Ty::Or(_) => {
+            let kinds = ty.alternatives();
             let ways: Vec<Json> = kinds.iter().map(|kind| value(kind, defs)).collect();
             json!({ "anyOf": ways })
         }
@@ -126,16 +132,8 @@ fn value(ty: &'static Ty, defs: &mut Map<String, Json>) -> Json {
 
 /// Returns the reference for people: all keys of the format as Markdown, one table for each kind of map.
 pub fn reference() -> String {
-    let mut tables: Vec<&'static Table> = vec![&FILE];
-    let mut at = 0;
-    while let Some(of) = tables.get(at) {
-        for key in of.keys {
-            named_tables(&key.ty, &mut tables);
-        }
-        at += 1;
-    }
     let mut text = String::new();
-    for of in tables {
+    for of in tables(File::table()) {
         let _ = write!(
             text,
             "\n## {}\n\n| key | type | default | meaning |\n|---|---|---|---|\n",
@@ -143,10 +141,9 @@ pub fn reference() -> String {
         );
         for key in of.keys {
             let (ty, doc) = (words(&key.ty), key.doc);
-            let default = if key.default.is_empty() {
-                "–"
-            } else {
-                key.default
+            let default = match key.default() {
+                _ if key.required => "required".to_owned(),
+                default => default.unwrap_or_else(|| "–".to_owned()),
             };
             let line = format!("| `{}` | {ty} | {default} | {doc} |\n", key.name);
             text.push_str(&line);
@@ -160,7 +157,7 @@ pub fn reference() -> String {
     text.push_str(
         "\n## Sentences\n\nKeys of `texts`. What stands in `{{ }}` is filled in, and nothing else can be.\n\n| key | built in | who reads it |\n|---|---|---|\n",
     );
-    for sentence in steersman_machine::texts::ALL {
+    for sentence in steersman_machine::network::texts::ALL {
         let _ = writeln!(
             text,
             "| `{}` | {} | {} |",
@@ -170,11 +167,29 @@ pub fn reference() -> String {
     text
 }
 
+/// Returns a table and all that it leads to, each once.
+pub(crate) fn tables(first: &'static Table) -> Vec<&'static Table> {
+    let mut tables = vec![first];
+    let mut at = 0;
+    while let Some(of) = tables.get(at) {
+        for key in of.keys {
+            named_tables(&key.ty, &mut tables);
+        }
+        at += 1;
+    }
+    tables
+}
+
 /// Adds the tables within a type that are not listed yet.
 fn named_tables(ty: &'static Ty, into: &mut Vec<&'static Table>) {
+    let mut add = |of: &'static Table| {
+        if !into.iter().any(|known| known.name == of.name) {
+            into.push(of);
+        }
+    };
     match ty {
-        Ty::Table(of) if !into.iter().any(|known| known.name == of.name) => into.push(of),
-        Ty::Type if !into.iter().any(|known| known.name == TYPE.name) => into.push(&TYPE),
+        Ty::Table(of) => add(of()),
+        Ty::Type => add(LongType::table()),
         Ty::List(of) | Ty::Map(of) | Ty::Names(of) => named_tables(of, into),
         Ty::Or(kinds) => kinds.iter().for_each(|kind| named_tables(kind, into)),
         _ => {}
@@ -182,7 +197,7 @@ fn named_tables(ty: &'static Ty, into: &mut Vec<&'static Table>) {
 }
 
 /// Returns a type as the reference writes it.
-fn words(ty: &Ty) -> String {
+fn words(ty: &'static Ty) -> String {
     match ty {
         Ty::Integer(_) => "int".to_owned(),
         Ty::Number | Ty::Money => "num".to_owned(),
@@ -204,10 +219,10 @@ fn words(ty: &Ty) -> String {
         Ty::Type => "Type".to_owned(),
         Ty::List(of) => format!("[{}]", words(of)),
         Ty::Map(of) | Ty::Names(of) => format!("{{{}}}", words(of)),
-        Ty::Table(of) => of.name.to_owned(),
-        Ty::Or(kinds) => {
+        Ty::Table(of) => of().name.to_owned(),
+        Ty::Or(_) => {
             let mut all: Vec<String> = Vec::new();
-            for kind in *kinds {
+            for kind in ty.alternatives() {
                 let word = words(kind);
                 if !all.contains(&word) {
                     all.push(word);

@@ -2,10 +2,10 @@
 //! are reported; later passes read well-formed parts and skip the rest.
 
 use super::diagnostic::Diagnostic;
-use super::keys::{SHORT, TYPE, Table, Ty};
+use super::keys::kinds::{Millis, Money, Read, Size, Valued, Words};
+use super::keys::{LongType, Section, ShortType, Table, Ty, is_name};
 use super::source::{Key, Kind, Node, Scalar, Sources, Span, Style, Value};
-use steersman_machine::price;
-use steersman_machine::rate::Rate;
+use steersman_machine::values::rate::Rate;
 
 /// Number of faults of one file after which its values are no longer checked.
 const MOST: usize = 200;
@@ -139,7 +139,7 @@ impl Shape<'_> {
                 _ => self.wrong(node, "a name"),
             },
             Ty::Duration => match node.scalar() {
-                Some(scalar) if duration(&scalar.text).is_some() => {}
+                _ if Millis(node).value().is_some() => {}
                 Some(scalar) if scalar.kind != Kind::Null => {
                     let at = self.place(node.span);
                     let wanted = "a duration (`250ms`, `30s`, `15m`, `4h`, `3d`)";
@@ -149,7 +149,7 @@ impl Shape<'_> {
                 _ => self.wrong(node, "a duration"),
             },
             Ty::Size => match node.scalar() {
-                Some(scalar) if size(&scalar.text).is_some() => {}
+                _ if Size(node).value().is_some() => {}
                 Some(scalar) if scalar.kind != Kind::Null => {
                     let at = self.place(node.span);
                     let wanted = "a size (`512B`, `16KiB`, `4MiB`)";
@@ -159,7 +159,7 @@ impl Shape<'_> {
                 _ => self.wrong(node, "a size"),
             },
             Ty::Money => match node.scalar() {
-                Some(scalar) if money(scalar).is_some() => {}
+                _ if Money(node).micros().is_some() => {}
                 Some(scalar) if matches!(scalar.kind, Kind::Integer(_) | Kind::Number(_)) => {
                     let at = self.place(node.span);
                     let wanted = "an amount of money: not below 0, with at most four places";
@@ -188,10 +188,10 @@ impl Shape<'_> {
                     self.value(value, of);
                 }
             }
-            Ty::Table(table) => self.table(node, table),
-            Ty::Or(kinds) => match kinds.iter().find(|ty| fits(node, ty)) {
+            Ty::Table(table) => self.table(node, table()),
+            Ty::Or(_) => match ty.chosen(node) {
                 Some(ty) => self.value(node, ty),
-                None => self.wrong(node, &list_of_words(kinds)),
+                None => self.wrong(node, &list_of_words(&ty.alternatives())),
             },
         }
     }
@@ -294,8 +294,8 @@ impl Shape<'_> {
     fn ty(&mut self, node: &Node) {
         match &node.value {
             Value::Map(_) => {
-                self.table(node, &TYPE);
-                self.type_keys(node);
+                self.table(node, LongType::table());
+                self.type_keys(LongType::read(node));
             }
             Value::List(items) => {
                 if let [item] = items.as_slice() {
@@ -308,46 +308,36 @@ impl Shape<'_> {
             }
             Value::Scalar(scalar) => {
                 let word = short_type(scalar).0;
-                match SHORT.iter().find(|(known, _)| *known == word) {
-                    Some((_, true)) => {}
-                    Some((_, false)) => {
-                        let at = self.place(node.span);
-                        self.found
-                            .push(Diagnostic::reserved(at, &format!("the type `{word}`")));
-                    }
-                    None => {
-                        let known = || SHORT.iter().map(|(word, _)| *word);
-                        let at = self.place(node.span);
-                        let near = self.sources.near(word, known());
-                        let words = list_of(known());
-                        self.found
-                            .push(Diagnostic::unknown_word(at, word, &words, near));
-                    }
+                if ShortType::of(word).is_none() {
+                    let known = || ShortType::WORDS.iter().map(|(word, _)| *word);
+                    let at = self.place(node.span);
+                    let near = self.sources.near(word, known());
+                    let words = list_of(known());
+                    self.found
+                        .push(Diagnostic::unknown_word(at, word, &words, near));
                 }
             }
         }
     }
 
     /// Reports keys of the long form of a type that have no meaning for its kind.
-    fn type_keys(&mut self, node: &Node) {
-        let kind = if node.get("items").is_some()
-            || node.get("type").is_some_and(|ty| ty.scalar().is_none())
-        {
+    fn type_keys(&mut self, of: LongType<'_>) {
+        let kind = if of.items().is_some() || of.ty().is_some_and(|ty| ty.scalar().is_none()) {
             "a list"
-        } else if node.get("fields").is_some() {
+        } else if of.fields().is_some() {
             "an object"
-        } else if node.get("enum").is_some() {
+        } else if of.words().is_some() {
             "an enumeration"
-        } else if node.get("schema").is_some() {
+        } else if of.schema().is_some() {
             "a JSON Schema"
         } else {
-            match node.get("type").and_then(Node::scalar).map(short_type) {
+            match of.ty().and_then(|ty| ty.0.scalar()).map(short_type) {
                 Some((word, _)) => word,
-                None if node.get("default").is_some() => return,
+                None if of.default().is_some() => return,
                 None => "string",
             }
         };
-        for (key, _) in node.entries() {
+        for (key, _) in of.0.entries() {
             let fits = match &*key.name {
                 "minimum" | "maximum" => matches!(kind, "integer" | "number"),
                 "pattern" => kind == "string",
@@ -406,37 +396,7 @@ fn head(node: &Node) -> Span {
     }
 }
 
-/// Returns true if a value looks like this alternative of a choice.
-pub(crate) fn fits(node: &Node, ty: &Ty) -> bool {
-    let scalar = node.scalar();
-    match ty {
-        Ty::Integer(_) => scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_))),
-        Ty::Number | Ty::Money => {
-            scalar.is_some_and(|s| matches!(s.kind, Kind::Integer(_) | Kind::Number(_)))
-        }
-        Ty::Boolean => scalar.is_some_and(|s| matches!(s.kind, Kind::Bool(_))),
-        Ty::Duration | Ty::Size => scalar.is_some_and(|s| !s.text.contains("{{")),
-        Ty::Word(words) => {
-            scalar.is_some_and(|s| words.iter().any(|(word, _)| *word == &*s.text))
-                || scalar.is_some_and(|s| s.kind == Kind::Text && is_name(&s.text))
-                    && !matches!(words.first(), Some(("fail", _)))
-        }
-        Ty::Text
-        | Ty::Template
-        | Ty::Prompt
-        | Ty::Path
-        | Ty::Documents
-        | Ty::Name
-        | Ty::Rate(_)
-        | Ty::Expr => scalar.is_some_and(|s| s.kind != Kind::Null),
-        Ty::List(_) => matches!(node.value, Value::List(_)),
-        Ty::Map(_) | Ty::Names(_) | Ty::Table(_) => matches!(node.value, Value::Map(_)),
-        Ty::Data | Ty::Any | Ty::Type => true,
-        Ty::Or(kinds) => kinds.iter().any(|ty| fits(node, ty)),
-    }
-}
-
-fn list_of_words(kinds: &[Ty]) -> String {
+fn list_of_words(kinds: &[&Ty]) -> String {
     let mut words: Vec<&str> = Vec::new();
     for kind in kinds {
         let word = match kind {
@@ -455,7 +415,7 @@ fn list_of_words(kinds: &[Ty]) -> String {
             Ty::Type => "a type",
             Ty::List(_) => "a list",
             Ty::Map(_) | Ty::Names(_) => "a map",
-            Ty::Table(table) => table.words,
+            Ty::Table(table) => table().words,
             Ty::Data | Ty::Any => "a value",
             Ty::Or(_) => continue,
         };
@@ -488,65 +448,4 @@ pub(crate) fn short_type(scalar: &Scalar) -> (&str, bool) {
         Some(rest) => (rest.trim(), true),
         None => (text, false),
     }
-}
-
-/// Returns true if a text is a well-formed name: `[a-z][a-z0-9_]*`, at most 48 bytes.
-pub(crate) fn is_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    name.len() <= 48
-        && bytes.next().is_some_and(|c| c.is_ascii_lowercase())
-        && bytes.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_')
-}
-
-/// Parses a size into bytes: `512B`, `16KiB`, `4MiB`. `None` if it is malformed, zero or too large.
-pub(crate) fn size(text: &str) -> Option<usize> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let factor = match unit {
-        "B" => 1,
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        _ => return None,
-    };
-    number
-        .parse::<usize>()
-        .ok()?
-        .checked_mul(factor)
-        .filter(|bytes| (1..=steersman_machine::bounds::ARTIFACT).contains(bytes))
-}
-
-/// Parses an amount of money into millionths. At most four decimal places are allowed: no price needs more, and JSON writes
-/// some longer numbers differently.
-pub(crate) fn money(scalar: &Scalar) -> Option<u64> {
-    match scalar.kind {
-        Kind::Integer(_) | Kind::Number(_) => {}
-        Kind::Null | Kind::Bool(_) | Kind::Text => return None,
-    }
-    let places = scalar
-        .text
-        .split_once('.')
-        .map_or(0, |(_, part)| part.len());
-    price::micros(&scalar.text).filter(|micros| places <= 4 && *micros <= MONEY_MAX)
-}
-
-/// Maximum amount of money in millionths: a thousand million units. Sums of such amounts stay far from overflow.
-const MONEY_MAX: u64 = 1_000_000_000 * 1_000_000;
-
-/// Parses a duration into milliseconds: `500ms`, `30s`, `5m`, `2h`, `7d`.
-pub(crate) fn duration(text: &str) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let factor = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    // a longer duration could not be added to a clock time
-    number
-        .checked_mul(factor)
-        .filter(|ms| *ms <= 100 * 366 * 86_400_000)
 }

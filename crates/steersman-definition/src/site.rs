@@ -1,9 +1,9 @@
 //! Sites of expressions and templates with the names in scope. They are collected while lowering and checked afterwards.
 
 use super::source::{Node, Span};
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::Name;
-use steersman_machine::network::Type;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::{Expr, Template};
+use steersman_machine::values::types::Type;
 
 /// An expression or template with its place.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use super::diagnostic::Place;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use steersman_machine::near::Nearby;
+use steersman_machine::values::near::Nearby;
 
 /// Maximum size of a file of a definition, in bytes.
 pub const MAX_BYTES: usize = 2 * 1024 * 1024;

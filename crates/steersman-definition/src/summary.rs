@@ -1,11 +1,12 @@
 //! Summary of a checked definition, for the screen that follows a check without errors.
 
 use std::fmt;
-use steersman_machine::ids::Digest;
-use steersman_machine::interaction::Class;
-use steersman_machine::network::{AgentDef, Network, OnLimit, Per, Reflect, Source};
-use steersman_machine::price::{digits, money};
-use steersman_machine::search::{MOST, Method, Plan, Scorer};
+use steersman_machine::network::search::{MOST, Method, Plan, Scorer};
+use steersman_machine::network::{AgentDef, Network, OnLimit, Reflect, Source};
+use steersman_machine::stored::commit::Period;
+use steersman_machine::stored::ids::Digest;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::values::price::{digits, money};
 
 /// Summary of a definition: counts, effects, worst case, configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,15 +50,15 @@ pub struct Worst {
     /// Maximum number of model calls: the session's limit if it is written, else that of the first entry.
     pub model_calls: u64,
     /// Period over which the model calls are counted.
-    pub per: Per,
+    pub per: Period,
     /// Outcome when the limit of model calls is reached.
     pub then: OnLimit,
     /// Maximum tokens of all agents together, and the period.
-    pub tokens: Option<(u64, Per)>,
+    pub tokens: Option<(u64, Period)>,
     /// Maximum cost in millionths, and the period.
-    pub cost: Option<(u64, Per)>,
+    pub cost: Option<(u64, Period)>,
     /// Maximum wall time of the root in milliseconds, and the period.
-    pub wall_time: Option<(u64, Per)>,
+    pub wall_time: Option<(u64, Period)>,
     /// Model calls in addition to those of `model_calls`.
     pub beside: Vec<Beside>,
 }
@@ -297,9 +298,9 @@ impl fmt::Display for Tool {
 impl fmt::Display for Worst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let per = |per| match per {
-            Per::Answer => "an answer",
-            Per::Task => "a task",
-            Per::Session => "a session",
+            Period::Answer => "an answer",
+            Period::Task => "a task",
+            Period::Session => "a session",
         };
         let then = match self.then {
             OnLimit::Answer => "then a forced answer",

@@ -2,11 +2,11 @@
 
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::Name;
-use steersman_machine::join::JoinOn;
 use steersman_machine::network::Then;
+use steersman_machine::network::join::JoinOn;
 use steersman_machine::search::{draw, pick};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::{Expr, Template};
 
 /// One test: scripted answers of models and tools, steps, and expectations.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,8 +83,10 @@ impl Answer {
     /// Returns the reviewer's verdict in the form that models give; `None` if the answer is no verdict.
     pub fn verdict(&self) -> Option<String> {
         match &self.revise {
-            Some(revise) => Some(steersman_machine::reflect::revise(revise)),
-            None => self.accept.then(steersman_machine::reflect::accept),
+            Some(revise) => Some(steersman_machine::questions::judgement::revise(revise)),
+            None => self
+                .accept
+                .then(steersman_machine::questions::judgement::accept),
         }
     }
 }

@@ -9,23 +9,24 @@ mod beside;
 mod compact;
 mod history;
 mod notes;
-mod policies;
+pub(crate) mod policies;
 mod route;
 mod talk;
 mod tools;
 mod units;
 mod why;
 
-use crate::commit::Kind;
-use crate::expression::{EvalError, Template};
-use crate::ids::{Body, Digest, Id, Line, Name};
-use crate::interaction::Interaction;
 use crate::network::{
     AgentDef, Before, CallStyle, ModelAgent, Network, Part, Seen, ToolChoice, ViewDef,
 };
+use crate::questions::{Purpose, ToolSpec};
 use crate::snapshot::{Agent, Snapshot};
-use crate::tick::Cx;
-use crate::view::{Read, Trace, View};
+use crate::stored::commit::Kind;
+use crate::stored::ids::{Body, Digest, Id, Line, Name};
+use crate::stored::interaction::Interaction;
+use crate::values::expression::{EvalError, Template};
+use crate::values::types::schema_of;
+use crate::view::{Cx, Read, Trace, View};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -35,15 +36,14 @@ use std::sync::Arc;
 pub(crate) use history::called;
 pub use notes::{Spoken, Transcript};
 pub(crate) use notes::{newest, relevant};
-pub use policies::{COMPACT, COOLDOWN, KEEP_EXCHANGES, due_watermarks, summing};
-pub use tools::{schema_of, schema_of_fields};
+pub use policies::{due_watermarks, summing};
 pub use why::{Absent, Explained, Origin, explain};
 
 /// Version of the renderer. It grows when the same network and commits would give other requests.
 pub const RENDER_VERSION: u16 = 1;
 
 /// Reads stacks and texts. The owner of the log implements it, with a bounded cache of its own.
-pub trait History: crate::effect::Bodies {
+pub trait History: crate::stored::ids::Bodies {
     /// Returns the interactions that `line` pushed onto `agent`'s stack, oldest first, and the line of its push before them.
     fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line);
     /// Returns the text of a body (a helper for readers that hold only a `History`).
@@ -52,63 +52,9 @@ pub trait History: crate::effect::Bodies {
     }
 }
 
-/// The purpose of a model call.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub enum Purpose {
-    /// The model gives an agent's own answer.
-    #[default]
-    Answer,
-    /// The model decides for a router.
-    Decision,
-    /// The model says what is left to be done, for a router. Not one of the router's decisions.
-    Continue,
-    /// The model extracts state entries from what was said.
-    Extract,
-    /// The model summarizes what was said, or what a tool returned.
-    Summary,
-    /// The model summarizes older parts of an agent's own context.
-    Compact,
-}
-
-impl Purpose {
-    /// Returns the word that follows the agent's name in scripts (`desk#continue`); `None` for the agent's own answers.
-    pub fn beside(self) -> Option<&'static str> {
-        match self {
-            Self::Answer | Self::Decision => None,
-            Self::Continue => Some("continue"),
-            Self::Extract => Some("extract"),
-            Self::Summary => Some("summary"),
-            Self::Compact => Some("compact"),
-        }
-    }
-
-    /// All purposes other than agents' own answers and decisions.
-    pub const BESIDE: &[Self] = &[Self::Continue, Self::Extract, Self::Summary, Self::Compact];
-
-    /// Returns the purpose of the model call for a summary of this policy.
-    pub fn of_summary(policy: &str) -> Self {
-        if *policy == *COMPACT {
-            Self::Compact
-        } else {
-            Self::Summary
-        }
-    }
-
-    /// Returns the number of calls with this purpose that an agent has committed.
-    pub fn calls(self, counters: &crate::snapshot::Counters) -> u32 {
-        match self {
-            Self::Answer | Self::Decision => counters.model_calls_all,
-            Self::Continue => counters.restated,
-            Self::Extract => counters.extracted,
-            Self::Summary => counters.summed,
-            Self::Compact => counters.compacted,
-        }
-    }
-}
-
 /// Returns the purpose of the model call that an agent owes, or that the engine makes for the agent.
 pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
-    if crate::extract::open(snapshot, agent).is_some() {
+    if crate::questions::extract::open(snapshot, agent).is_some() {
         return Purpose::Extract;
     }
     if snapshot.agent(agent).kind == Kind::Model {
@@ -117,7 +63,7 @@ pub fn purpose(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Purpose {
             None => Purpose::Answer,
         };
     }
-    let question = crate::route::question(cx, snapshot, agent);
+    let question = crate::routers::question(cx, snapshot, agent);
     question.map_or(Purpose::Decision, |question| question.purpose())
 }
 
@@ -190,17 +136,6 @@ pub enum Content {
         /// True if the call did not end well.
         error: bool,
     },
-}
-
-/// Description of a tool for a model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolSpec {
-    /// Name of the tool.
-    pub name: String,
-    /// Purpose of the tool in words.
-    pub description: String,
-    /// JSON Schema of the arguments, as canonical text.
-    pub parameters: String,
 }
 
 /// A call as the model made it.
@@ -308,7 +243,7 @@ pub fn request(
     cache: &mut RenderCache,
 ) -> Result<Request, EvalError> {
     cache.belongs_to(snapshot, agent);
-    if let Some(open) = crate::extract::open(snapshot, agent) {
+    if let Some(open) = crate::questions::extract::open(snapshot, agent) {
         return Ok(beside::extraction(cx, history, snapshot, open, cache));
     }
     if let Some(policy) = summing(snapshot, agent) {
@@ -341,7 +276,7 @@ fn render(
     let state = snapshot.agent(agent);
     let def = cx.network.agent(&state.def);
     let Some(model) = cx.network.in_force(state) else {
-        let question = crate::route::question(cx, snapshot, agent);
+        let question = crate::routers::question(cx, snapshot, agent);
         let question = question.expect("a router that asks has a question");
         return Ok(route::request(
             cx, history, snapshot, agent, &question, cache,
@@ -394,13 +329,14 @@ fn render(
             }
         }
     }
-    if let Some(open) = crate::reflect::open(snapshot, agent) {
-        let text = crate::reflect::question(cx, snapshot, open);
+    if let Some(open) = crate::questions::judgement::open(snapshot, agent) {
+        let text = crate::questions::judgement::question(cx, snapshot, open);
         segments.push(Segment::new(Part::Now, Content::User(text)));
     }
     // A judgement is wanted, so tools are off, except for an agent that serves a review: it may look things up.
-    let judgement = crate::reflect::wanted(cx, snapshot, agent);
-    let judges = judgement.is_some() && !crate::reflect::serves_review(snapshot, agent);
+    let judgement = crate::questions::judgement::wanted(cx, snapshot, agent);
+    let judges =
+        judgement.is_some() && !crate::questions::judgement::serves_review(snapshot, agent);
     let tools = segments.iter().any(|s| s.part == Part::Tools);
     let choice = match &model.tool_choice {
         _ if state.counters.last_call || judges => ToolChoice::None,
@@ -443,7 +379,9 @@ impl At<'_> {
         for before in model.before.iter().filter(|before| before.show) {
             let gave = match state.before.get(&before.named) {
                 Some(Some(gave)) => self.history.text(*gave),
-                Some(None) if *before.tool == *crate::notes::SEARCH => crate::notes::FAILED.into(),
+                Some(None) if *before.tool == *crate::network::notes::SEARCH => {
+                    crate::network::notes::FAILED.into()
+                }
                 Some(None) | None => continue,
             };
             if !now.is_empty() {
@@ -451,7 +389,7 @@ impl At<'_> {
             }
             let _ = write!(now, "[{}] {gave}", before.named);
         }
-        let named = |before: &Before| *before.named == *crate::notes::RELEVANT;
+        let named = |before: &Before| *before.named == *crate::network::notes::RELEVANT;
         self.with_relevant(model.before.iter().any(named), &mut now);
         now
     }
@@ -491,7 +429,7 @@ impl At<'_> {
         cache: &mut RenderCache,
         segments: &mut Vec<Arc<Segment>>,
     ) -> Result<(), EvalError> {
-        let offered = tools::offered(model, self.base)?;
+        let offered = tools::offered(self, model)?;
         if cache
             .tools
             .as_ref()

@@ -13,27 +13,45 @@
 //! The driver of a session repeats these steps:
 //!
 //! 1. Compile a definition (`steersman_definition::compile`); a session begins with [`snapshot::Snapshot::empty`].
-//! 2. Pass the offers to [`tick::tick`]. It takes, leaves or refuses each of them by [`table`], and lets every agent that was
+//! 2. Pass the offers to [`tick::tick`]. It takes, leaves or refuses each of them by [`tick::table`], and lets every agent that was
 //!    woken move until it rests.
-//! 3. Make a line of the commit and the driver's own ledger entries, encode it with [`codec::encode`], and store it before
+//! 3. Make a line of the commit and the driver's own ledger entries, encode it with [`stored::codec::encode`], and store it before
 //!    anything outside relies on it.
-//! 4. Perform the wishes. The raw result of a tool goes through [`mapping::map`] before it is offered. Mapping decides what the
+//! 4. Perform the wishes. The raw result of a tool goes through [`view::mapping::map`] before it is offered. Mapping decides what the
 //!    model sees, what is written to the state, and what is secret.
-//! 5. After a crash, fold the stored lines ([`fold::fold`], which never runs the machine) and ask [`tick::wishes`] for the
+//! 5. After a crash, fold the stored lines ([`fold`](snapshot::fold::fold), which never runs the machine) and ask [`tick::wishes`] for the
 //!    effects that are still owed.
 //!
 //! The same network, snapshot, time and offers give the same step on every computer. So the log is the truth and a snapshot is
 //! only a cache. A run can be replayed and compared byte by byte (`steersman_testkit::replay`).
 //!
+//! Each module uses only modules above it in this table. `cargo xtask tidy` checks that.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`stored`] | what is in a log: ids, interactions, commits, ledger entries, outcomes; their bytes and bounds |
+//! | [`values`] | JSON, types, expressions and templates, prices, rates |
+//! | [`snapshot`] | the state of a branch, and how a line changes it. It does not know the definition |
+//! | [`network`] | the checked definition |
+//! | [`view`] | what names mean to an agent: state, artifacts, memory, results of tools |
+//! | [`questions`] | why a model is asked, by which tools it answers, and the questions that the engine asks for itself |
+//! | [`routers`] | who acts next under a routed agent |
+//! | [`context`] | what a model sees |
+//! | [`tick`] | decides: takes offers, moves agents, returns a commit and wishes |
+//! | [`search`] | plans a search over branches |
+//! | [`trace`] | prints lines |
+//!
 //! ```
 //! use std::sync::Arc;
-//! use steersman_machine::commit::{Binding, LogLine, Text};
 //! use steersman_definition::{Files, compile};
-//! use steersman_machine::effect::{Answer, Bodies, Offered, Outcome, Said, Start, Step, Work};
-//! use steersman_machine::fold::fold;
-//! use steersman_machine::ids::{Body, Id, Line, Time};
+//! use steersman_machine::snapshot::fold::fold;
 //! use steersman_machine::snapshot::{Phase, Snapshot};
-//! use steersman_machine::tick::{Cx, tick, wishes};
+//! use steersman_machine::stored::commit::{Binding, LogLine, Text};
+//! use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Time};
+//! use steersman_machine::stored::outcome::{Answer, Outcome};
+//! use steersman_machine::tick::effect::{Offered, Said, Start, Step, Work};
+//! use steersman_machine::tick::{tick, wishes};
+//! use steersman_machine::view::Cx;
 //!
 //! /// The log in memory: texts are found by the line that they came in with.
 //! #[derive(Default)]
@@ -111,47 +129,14 @@
 
 #![warn(missing_docs)]
 
-pub mod artifact;
-pub mod bounds;
-pub mod branch;
-mod call;
-pub mod carry;
-pub mod codec;
-pub mod commit;
 pub mod context;
-pub mod effect;
-pub mod expression;
-pub mod extract;
-mod finish;
-pub mod fold;
-pub mod ids;
-pub mod interaction;
-pub mod join;
-pub mod json;
-pub mod limits;
-pub mod manifest;
-pub mod mapping;
-pub mod memory;
-mod modes;
-pub mod near;
-pub mod nets;
 pub mod network;
-pub mod notes;
-pub mod price;
-pub mod rate;
-pub mod rating;
-pub mod reflect;
-pub mod reward;
-pub mod route;
-pub mod schemas;
+pub mod questions;
+pub mod routers;
 pub mod search;
 pub mod snapshot;
-mod state;
-pub mod table;
-mod take;
-pub mod texts;
+pub mod stored;
 pub mod tick;
 pub mod trace;
-pub mod types;
+pub mod values;
 pub mod view;
-pub mod wait;

@@ -4,20 +4,25 @@
 
 mod aging;
 mod approve;
-mod built_in;
 mod doubt;
+pub mod join;
+mod limits;
+pub mod manifest;
 mod mcp;
 mod memory;
 mod modes;
+pub mod nets;
+pub mod notes;
 mod offer;
 mod output;
 mod person;
 mod reflect;
 mod route;
+pub mod search;
+pub mod texts;
 
 pub use aging::{Aging, Beyond, Compact, Render};
 pub use approve::{Approve, OnTimeout};
-pub use built_in::BuiltIn;
 pub use doubt::{ANYBODY, OnDoubt, ProbeElse};
 pub use mcp::{McpAt, McpDef, McpEffect, ServerUse, wire_name};
 pub use memory::MemoryDef;
@@ -27,16 +32,18 @@ pub use person::{PersonDef, Silence};
 pub use reflect::Reflect;
 pub use route::{
     Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
-    OnChange, OnFailed, Orchestrator, Order, Route, RouteBy, Rule, RuleTo, Seen, Speaker,
-    StateNode, SummaryDef, Task, Unusable, ViewDef,
+    OnChange, OnFailed, Orchestrator, Order, Route, RouteBy, RouterKind, Rule, RuleTo, Seen,
+    Speaker, StateNode, SummaryDef, Task, Unusable, ViewDef,
 };
 
-use crate::expression::{Data, Expr, Template};
-use crate::ids::{Digest, Name};
-use crate::interaction::{Class, Reduce};
-pub use crate::limits::{DEPTH, Limit, Limits, OnLimit, Per};
-use crate::price::Price;
-use crate::rate::Rate;
+use crate::stored::built_in::BuiltIn;
+use crate::stored::ids::{Digest, Name};
+use crate::stored::interaction::Class;
+use crate::values::expression::{Data, Expr, Template};
+use crate::values::price::Price;
+use crate::values::rate::Rate;
+use crate::values::types::{Parameters, Type};
+pub use limits::{DEPTH, Limit, Limits, OnLimit};
 use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +73,7 @@ pub struct Network {
     /// Templates of the session's labels by name.
     pub labels: BTreeMap<Name, Template>,
     /// Replacements for the engine's own sentences.
-    pub texts: crate::texts::Texts,
+    pub texts: texts::Texts,
     /// Expressions over the end of a session, by name (`outcome:`).
     pub outcome: BTreeMap<Name, Expr>,
     /// Model whose embeddings find passages. `None` means that only full text is searched.
@@ -91,7 +98,7 @@ pub struct Network {
     /// The raw data that is recorded.
     pub record: Record,
     /// States and routers in Rust, registered by name.
-    pub natives: crate::nets::Natives,
+    pub natives: nets::Natives,
 }
 
 impl Network {
@@ -102,6 +109,24 @@ impl Network {
     /// Returns the tool of this name. Panics if there is none, because names in a network resolve.
     pub fn tool(&self, name: &str) -> &ToolDef {
         self.tools.get(name).expect("names in a network resolve")
+    }
+    /// Returns the description of an agent or person, as routers show it to models; empty if there is none of this name.
+    pub(crate) fn description_of(&self, name: &str) -> &str {
+        match (self.agents.get(name), self.people.get(name)) {
+            (Some(agent), _) => &agent.description,
+            (None, Some(person)) => &person.description,
+            (None, None) => "",
+        }
+    }
+    /// Returns the tool that passes the floor, if this use offers one.
+    pub(crate) fn floor_tool(&self, used: &ToolUse) -> Option<BuiltIn> {
+        let Offer::Tool(name) = &used.of else {
+            return None;
+        };
+        match self.tools.get(name)?.source {
+            Source::BuiltIn(kind) if kind.passes_floor() => Some(kind),
+            _ => None,
+        }
     }
 }
 
@@ -307,67 +332,6 @@ pub enum CallStyle {
     Text,
 }
 
-/// Type of a parameter, state entry, output or event field.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Type {
-    /// Kind of the value.
-    pub kind: TypeKind,
-    /// True if the value may be absent; an absent value is `none`.
-    pub optional: bool,
-    /// Value used if none is given.
-    pub default: Option<Json>,
-    /// Description that the model reads.
-    pub description: Option<String>,
-    /// For state: milliseconds after its last write until the entry becomes unset.
-    pub expires: Option<u64>,
-    /// For state: how several writes of one exchange are joined.
-    pub reduce: Reduce,
-    /// For secret parameters: the question to the person.
-    pub ask: Option<Template>,
-}
-
-/// Kind of a type, with its bounds.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TypeKind {
-    /// A text, optionally with a pattern.
-    String {
-        /// Regular expression that the whole text must match.
-        pattern: Option<String>,
-    },
-    /// A whole number within bounds.
-    Integer {
-        /// Least value, inclusive.
-        minimum: Option<f64>,
-        /// Greatest value, inclusive.
-        maximum: Option<f64>,
-    },
-    /// A number within bounds.
-    Number {
-        /// Least value, inclusive.
-        minimum: Option<f64>,
-        /// Greatest value, inclusive.
-        maximum: Option<f64>,
-    },
-    /// A truth value.
-    Boolean,
-    /// One of these texts.
-    Enum(Vec<String>),
-    /// A list of values of this type.
-    List(Box<Type>),
-    /// An object with exactly these fields.
-    Fields(Vec<(Name, Type)>),
-    /// An object of any shape.
-    Object,
-    /// Any JSON value.
-    Any,
-    /// A sealed secret handle.
-    Secret,
-    /// A reference to an artifact.
-    Artifact,
-    /// The text of a JSON Schema file. An adapter checks values against it.
-    Schema(Arc<str>),
-}
-
 /// A kind of message from outside that is not chat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventDef {
@@ -439,13 +403,20 @@ pub struct ToolDef {
     pub reflect: Option<Reflect>,
 }
 
-/// Parameters of a tool or agent.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Parameters {
-    /// Parameters that are declared one by one.
-    Fields(Vec<(Name, Type)>),
-    /// The text of a JSON Schema file. An adapter checks arguments against it.
-    Schema(Arc<str>),
+impl ToolDef {
+    /// Returns true if a call of the tool begins after all others of its answer.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(
+            self.source,
+            Source::BuiltIn(
+                BuiltIn::Finish
+                    | BuiltIn::Fork
+                    | BuiltIn::Done
+                    | BuiltIn::NeedHelp
+                    | BuiltIn::Handoff
+            )
+        )
+    }
 }
 
 /// Kind of a tool.
@@ -705,7 +676,7 @@ pub struct ModelAgent {
     /// Rendering of the agent's context.
     pub context: Context,
     /// Present if the agent answers by a search over branches.
-    pub search: Option<Box<crate::search::Plan>>,
+    pub search: Option<Box<search::Plan>>,
 }
 
 impl ModelAgent {

@@ -1,12 +1,15 @@
-//! The snapshot: everything that a step may depend on. Only [`mod@crate::fold`] carries it forward.
+//! The snapshot: everything that a step may depend on. Only [`mod@crate::snapshot::fold`] carries it forward.
 
+pub mod checkpoint;
+pub mod fold;
 mod uses;
 
 pub use uses::Uses;
 
-use crate::commit::{Binding, Kind, Want};
-use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
-use crate::interaction::{Artifact, Call, Cause, End, How, Write};
+use crate::stored::commit::{Binding, Kind, Want};
+use crate::stored::ids::{Body, Digest, Id, Line, Name, Path, Time};
+use crate::stored::interaction::{Artifact, Call, Cause, End, How, Write};
+use crate::values::json::is_sealed;
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -494,15 +497,6 @@ impl Value {
     }
 }
 
-/// Name of the only field of a sealed secret.
-pub const SEALED: &str = "$sealed";
-
-/// Returns true if this JSON is a sealed secret.
-pub fn is_sealed(json: &Json) -> bool {
-    json.as_object()
-        .is_some_and(|o| o.len() == 1 && o.contains_key(SEALED))
-}
-
 impl Serialize for Value {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_str(&self.0.to_string())
@@ -584,7 +578,7 @@ impl Snapshot {
     }
 
     /// Returns the first call of an agent's exchange after `after` that is listed in `unbegun`.
-    pub fn next_unbegun(&self, agent: Id, after: Option<Id>) -> Option<Id> {
+    pub(crate) fn next_unbegun(&self, agent: Id, after: Option<Id>) -> Option<Id> {
         use std::ops::Bound::{self, Excluded, Included};
         let low = after.map_or(Included((agent, Id::MAIN)), |id| Excluded((agent, id)));
         let (owner, call) = self.unbegun.range((low, Bound::Unbounded)).next()?;
@@ -631,7 +625,11 @@ impl Snapshot {
     }
 
     /// Returns the values that wait to be joined to a state entry, in no meaningful order.
-    pub fn waiting_for<'a>(&'a self, scope: Id, name: &'a Name) -> impl Iterator<Item = &'a Value> {
+    pub(crate) fn waiting_for<'a>(
+        &'a self,
+        scope: Id,
+        name: &'a Name,
+    ) -> impl Iterator<Item = &'a Value> {
         let from = (scope, name.clone(), Id::MAIN, Id::MAIN);
         let of_entry = self.waiting.range(from..);
         let of_entry = of_entry.take_while(move |(s, n, ..)| *s == scope && n == name);

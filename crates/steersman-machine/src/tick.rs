@@ -5,31 +5,41 @@
 //! pushes, branching, wished, changes). So edits come before all pushes, and a wish that is withdrawn in the same tick is removed
 //! from the commit.
 
-use crate::artifact::Content;
-use crate::bounds::{self, LABEL, MOVES, PUSH, TICK, VALUES};
-use crate::commit::{Admission, Admitted, Change, Commit, Made, Push, Text, Want, Wished};
-use crate::effect::{Bodies, BranchEnd, Offered, Outcome, Request, Step, Until, Wish};
-use crate::fold::MISFIT;
-use crate::ids::{Body, Digest, Id, Line, Name, Path, Time};
-use crate::interaction::{Cause, End, Interaction, Write};
-use crate::network::{AgentDef, Network, Parameters};
-use crate::reflect::{JudgedResult, Reviewed};
-pub use crate::route::floor::turns;
+pub mod branch;
+mod call;
+pub mod carry;
+mod compact;
+pub mod effect;
+mod extract;
+mod finish;
+pub mod join;
+mod limits;
+mod modes;
+mod nets;
+mod reflect;
+mod route;
+mod state;
+pub mod table;
+mod take;
+pub mod wait;
+
+use crate::network::{AgentDef, Network};
 use crate::snapshot::{Agent, Phase, Snapshot};
-pub use crate::take::floor;
-use crate::view::{View, complete};
+use crate::stored::bounds::{self, LABEL, MOVES, PUSH, TICK, VALUES};
+use crate::stored::codes::MISFIT;
+use crate::stored::commit::{Admission, Admitted, Change, Commit, Made, Push, Text, Want, Wished};
+use crate::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Path, Time};
+use crate::stored::interaction::{Cause, End, Interaction, Write};
+use crate::stored::outcome::Outcome;
+use crate::tick::effect::{BranchEnd, Offered, Request, Step, Until, Wish};
+use crate::values::types::Parameters;
+use crate::view::artifact::Content;
+use crate::view::{Cx, View, complete};
+use reflect::{JudgedResult, Reviewed};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Data that every decision may read in addition to the snapshot.
-#[derive(Clone, Copy)]
-pub struct Cx<'a> {
-    /// The checked definition.
-    pub network: &'a Network,
-    /// Texts that the snapshot names.
-    pub bodies: &'a dyn Bodies,
-}
+pub use take::floor;
 
 /// Takes or leaves each offer, lets the agents move until they rest, and returns the step with everything wanted from outside.
 ///
@@ -50,7 +60,7 @@ pub fn wishes(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Wish> {
     snapshot
         .effects
         .iter()
-        .map(|(id, effect)| crate::call::wish(cx, snapshot, *id, effect))
+        .map(|(id, effect)| call::wish(cx, snapshot, *id, effect))
         .collect()
 }
 
@@ -81,14 +91,14 @@ pub fn allowed(
     let Some(args) = args.as_object() else {
         return refused(MISFIT, "the arguments are not a JSON object".to_owned());
     };
-    if let Some(misfit) = crate::types::arguments_misfit(&crate::call::given(tool), args) {
+    if let Some(misfit) = crate::values::types::arguments_misfit(&call::given(tool), args) {
         return refused(MISFIT, misfit.under("args").to_string());
     }
     let args = match &tool.parameters {
         Parameters::Fields(fields) => complete(args.clone(), fields),
         Parameters::Schema(_) => args.clone(),
     };
-    match crate::call::refusal(cx, snapshot, open, tool, args) {
+    match call::refusal(cx, snapshot, open, tool, args) {
         Some(text) => refused("refused", text),
         None => Ok(()),
     }
@@ -620,7 +630,7 @@ impl<'a> Tick<'a> {
             .commit
             .wished
             .iter()
-            .map(|w| crate::call::wish(&cx, &self.snapshot, w.id, &self.snapshot.effects[&w.id]))
+            .map(|w| call::wish(&cx, &self.snapshot, w.id, &self.snapshot.effects[&w.id]))
             .collect();
         let ended = self.branch_end();
         Step {

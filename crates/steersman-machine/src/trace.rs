@@ -9,17 +9,15 @@ mod routes;
 mod searching;
 mod words;
 
-pub use words::{cause_word, end_word, how_word, release_word, why_word};
-
-use crate::commit::{
+use crate::stored::commit::{
     Admission, Admitted, AdoptedCell, Adoption, AgentFact, Branched, CellFact, Change, Commit,
     Hold, Kind, LedgerEntry, LogLine, Opening, Push, Want, Wished,
 };
-use crate::effect::Bodies;
-use crate::ids::{Body, Id, Line, Name};
-use crate::interaction::{
+use crate::stored::ids::{Bodies, Body, Id, Line, Name};
+use crate::stored::interaction::{
     Call, CallResult, Cause, Covers, End, Interaction, Origin, Reduce, Target, Write,
 };
+use crate::stored::words::{cause_word, end_word, how_word, release_word, why_word};
 pub use routes::chosen;
 use routes::route_of;
 use std::collections::{BTreeMap, BTreeSet};
@@ -562,8 +560,9 @@ impl Trace {
             call.id,
             call.name
         );
-        if let Some(seen) = &call.seen {
-            let _ = write!(out, " as {seen}");
+        let called = call.called();
+        if called != call.name {
+            let _ = write!(out, " as {called}");
         }
         let _ = match &call.target {
             Target::Tool(class) => write!(out, " {}", class.word()),
@@ -579,7 +578,7 @@ impl Trace {
         if let Some(label) = &call.label {
             let _ = write!(out, " #{label}");
         }
-        if let Some(chain) = call.chain {
+        if let Some(chain) = call.chain() {
             let _ = write!(out, " after {chain}");
         }
         out + ")"

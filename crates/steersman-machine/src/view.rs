@@ -3,19 +3,33 @@
 //! A view is lazy: nothing is read, parsed or copied before an expression reads it. With a [`Trace`] the view records its reads;
 //! incremental rendering relies on these.
 
-use crate::artifact;
-use crate::expression::{EvalError, Expr, Scope, from_json, shared};
-use crate::ids::{Body, Digest, Id, Line, Name, Time};
-use crate::interaction::How;
-use crate::network::{Parameters, Type, TypeKind};
-use crate::rating;
-use crate::snapshot::{Agent, Count, SEALED, Snapshot, is_sealed};
-use crate::tick::Cx;
+pub mod artifact;
+pub mod mapping;
+pub mod memory;
+pub mod rating;
+pub(crate) mod say;
+
+use crate::network::Network;
+use crate::snapshot::{Agent, Count, Snapshot};
+use crate::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Time};
+use crate::stored::interaction::How;
+use crate::values::expression::{EvalError, Expr, Scope, from_json, shared};
+use crate::values::json::{SEALED, is_sealed};
+use crate::values::types::{Parameters, Type, TypeKind};
 use minijinja::Value;
 use serde_json::{Map, Value as Json, json};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Data that every decision may read in addition to the snapshot.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    /// The checked definition.
+    pub network: &'a Network,
+    /// Texts that the snapshot names.
+    pub bodies: &'a dyn Bodies,
+}
 
 /// Resolves names that only transport fields (URL, header, body, environment) may read. The driver implements it, never the
 /// machine.
@@ -323,7 +337,7 @@ impl<'a> View<'a> {
             return Value::from(());
         };
         let text = self.cx.bodies.text(body);
-        match crate::json::read::<Json>(&text) {
+        match crate::values::json::read::<Json>(&text) {
             Ok(json) => self.shared(&Arc::new(json)),
             Err(_) => Value::from(&*text),
         }
@@ -351,7 +365,7 @@ impl<'a> View<'a> {
         let mut args = Map::new();
         if let Some(body) = agent.args {
             let text = self.cx.bodies.text(body);
-            let given = crate::json::read::<Map<String, Json>>(&text).ok();
+            let given = crate::values::json::read::<Map<String, Json>>(&text).ok();
             let known = |name: &String| fields.is_none_or(|f| f.iter().any(|(n, _)| **n == **name));
             match given {
                 // The root of a plain message serves no call, so its text is an object only by chance.
@@ -373,7 +387,7 @@ impl<'a> View<'a> {
         let body = agent.message?;
         let text = self.cx.bodies.text(body);
         let called = agent.args == Some(body) && agent.serving.is_some();
-        let words = match crate::json::read::<Map<String, Json>>(&text) {
+        let words = match crate::values::json::read::<Map<String, Json>>(&text) {
             Ok(args) if called => match args.get("message").and_then(Json::as_str) {
                 Some(message) => message.to_owned(),
                 None => text.to_string(),
@@ -478,18 +492,6 @@ impl<'a> View<'a> {
             at = agent.parent.and_then(|id| self.snapshot.agents.get(&id));
         }
         names
-    }
-
-    /// The checked definition.
-    pub(crate) fn network(&self) -> &'a crate::network::Network {
-        self.cx.network
-    }
-
-    /// Returns true if the agent is offered this tool of the floor.
-    pub(crate) fn has_floor(&self, kind: crate::network::BuiltIn) -> bool {
-        let cx = &self.cx;
-        self.agent
-            .is_some_and(|agent| crate::route::floor::offers(cx, self.snapshot, agent.id, kind))
     }
 
     /// Returns the session's seed.
@@ -604,7 +606,7 @@ pub fn is_secret(ty: &Type) -> bool {
 fn digest_of(value: Option<&Value>) -> Digest {
     match value {
         Some(value) if !value.is_undefined() => {
-            let json = crate::expression::to_json(value).unwrap_or_default();
+            let json = crate::values::expression::to_json(value).unwrap_or_default();
             Digest::of(json.to_string().as_bytes())
         }
         _ => Digest::of(b""),

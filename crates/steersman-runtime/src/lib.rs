@@ -35,7 +35,7 @@
 //! use std::sync::Arc;
 //! use serde_json::json;
 //! use steersman_definition::{Files, compile};
-//! use steersman_machine::ids::Line;
+//! use steersman_machine::stored::ids::Line;
 //! use steersman_runtime::clock::System;
 //! use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
 //! use steersman_runtime::model::scripted::{Script, ScriptedModel};

@@ -38,11 +38,10 @@ use recording::Recording;
 use serde_json::Value as Json;
 use stand_in::StandIn;
 use std::sync::Arc;
-use steersman_machine::commit::Binding;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::reward::Reward;
-use steersman_machine::tick::Cx;
+use steersman_machine::search::reward::Reward;
+use steersman_machine::stored::commit::Binding;
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
+use steersman_machine::view::Cx;
 use walk::{Changed, Next, Walk, Walked, text_of};
 use writing::Writing;
 
@@ -156,7 +155,7 @@ impl Inspection {
 struct Texts<'a>(&'a Inspection);
 
 impl Bodies for Texts<'_> {
-    fn text(&self, body: steersman_machine::ids::Body) -> Arc<str> {
+    fn text(&self, body: steersman_machine::stored::ids::Body) -> Arc<str> {
         self.0.history.text(body)
     }
 }
@@ -425,7 +424,7 @@ fn began(recording: &Recording) -> Result<(Binding, String), EngineError> {
 
 /// Returns the reason why a block of the current branch ended as a leaf, if one did.
 fn leaf(seen: &Inspection) -> Option<String> {
-    use steersman_machine::interaction::{Cause, Interaction};
+    use steersman_machine::stored::interaction::{Cause, Interaction};
     let branch = seen.current_branch()?;
     branch.snapshot.agents.keys().find_map(|agent| {
         let stack = seen.stack(branch, *agent);

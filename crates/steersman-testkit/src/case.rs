@@ -6,13 +6,13 @@ use serde_json::json;
 use std::sync::Arc;
 use steersman_definition::expect::{Subject, find, judge};
 use steersman_definition::test::{Act, Expect, Resolve, Step, Test};
-use steersman_machine::commit::{Commit, LogLine};
 use steersman_machine::context::History;
-use steersman_machine::effect::{Bodies, Cancelled};
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::Interaction;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{Commit, LogLine};
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
+use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::tick::effect::Cancelled;
 
 /// Result of a test.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Random sessions in which agents and tools are judged.
 
 use super::random::{Dice, busy, said};
-use steersman_machine::effect::Outcome;
-use steersman_machine::expression::Expr;
-use steersman_machine::ids::Id;
 use steersman_machine::network::{Network, Reflect};
-use steersman_machine::reflect;
+use steersman_machine::questions::judgement;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::outcome::Outcome;
+use steersman_machine::values::expression::Expr;
 
 /// Makes some agents and tools judged, by themselves or by a reviewer that may call judged tools too.
 pub(super) fn reflects(network: &mut Network, seed: u64) {
@@ -47,7 +47,7 @@ pub(super) fn verdict(dice: &mut Dice, effect: Id) -> Outcome {
         0 => busy(),
         1 => said(effect, "Hm.", Vec::new()),
         2 => said(effect, "", Vec::new()),
-        3..6 => said(effect, &reflect::revise("Better."), Vec::new()),
-        _ => said(effect, &reflect::accept(), Vec::new()),
+        3..6 => said(effect, &judgement::revise("Better."), Vec::new()),
+        _ => said(effect, &judgement::accept(), Vec::new()),
     }
 }

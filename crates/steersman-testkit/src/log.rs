@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 use steersman_definition::{Files, compile};
-use steersman_machine::commit::{
-    Binding, Change, Commit, Kind, LogLine, Made, Push, Text, Watermark,
-};
 use steersman_machine::context::History;
-use steersman_machine::effect::Bodies;
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
-use steersman_machine::interaction::{
-    Call, CallResult, Cause, Class, End, How, Interaction, Number, Origin, Target, Write,
-};
 use steersman_machine::network::{Does, Network};
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::commit::{
+    Binding, Change, Commit, Kind, LogLine, Made, Push, Text, Watermark,
+};
+use steersman_machine::stored::engine::Caller;
+use steersman_machine::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::{
+    Call, CallResult, Cause, Class, End, How, Interaction, Number, Origin, Target, Write,
+};
+use steersman_machine::view::Cx;
 
 /// Compiles a definition to a network.
 ///
@@ -251,11 +251,11 @@ impl Draft {
                 number,
                 id,
                 name: name.into(),
+                by: chain.map_or(Caller::Model, Caller::Chain),
                 seen: None,
                 target,
                 label: None,
                 args,
-                chain,
             }),
         );
         (id, args)
@@ -294,7 +294,7 @@ impl Draft {
             scope,
             name: name.into(),
             value: Some(value),
-            reduce: steersman_machine::interaction::Reduce::Last,
+            reduce: steersman_machine::stored::interaction::Reduce::Last,
             expires: None,
         });
     }

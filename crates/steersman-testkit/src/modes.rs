@@ -2,12 +2,12 @@
 
 use super::net::expr;
 use super::world::{Fault, World, fault};
-use steersman_machine::commit::Commit;
-use steersman_machine::expression::Template;
-use steersman_machine::ids::Id;
 use steersman_machine::network::{
     ExitsWhen, FINISH, Limits, Mode, ModeExit, ModelAgent, Modes, Network, OnLimit,
 };
+use steersman_machine::stored::commit::Commit;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::values::expression::Template;
 
 /// Gives some agents modes with every kind of exit, and lets a tool set a mode.
 pub(super) fn moody(network: &mut Network, seed: u64) {

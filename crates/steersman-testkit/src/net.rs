@@ -2,15 +2,17 @@
 
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use steersman_machine::expression::{Data, Expr, Template};
-use steersman_machine::ids::{Digest, Name};
-use steersman_machine::interaction::{Class, Reduce};
 use steersman_machine::network::{
-    AgentDef, Approve, Asks, BuiltIn, CallStyle, Chooser, Context, Does, Fallback, Limits,
-    ModelAgent, ModelDef, ModelRetry, Network, Offer, OnFailed, Parameters, Part, PersonDef,
-    Provider, Record, Render, Requires, Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef,
-    ToolUse, Turns, Type, TypeKind, Unusable, ViewDef, Wait, WaitOn,
+    AgentDef, Approve, Asks, CallStyle, Chooser, Context, Does, Fallback, Limits, ModelAgent,
+    ModelDef, ModelRetry, Network, Offer, OnFailed, Part, PersonDef, Provider, Record, Render,
+    Requires, Route, RouteBy, Rule, RuleTo, Source, ToolChoice, ToolDef, ToolUse, Turns, Unusable,
+    ViewDef, Wait, WaitOn,
 };
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::{Digest, Name};
+use steersman_machine::stored::interaction::{Class, Reduce};
+use steersman_machine::values::expression::{Data, Expr, Template};
+use steersman_machine::values::types::{Parameters, Type, TypeKind};
 
 /// A network that is being built. Every method adds to it; the first agent is the entry.
 #[derive(Debug)]
@@ -105,7 +107,7 @@ impl Draft {
             mcp: BTreeMap::new(),
             events: BTreeMap::new(),
             labels: BTreeMap::new(),
-            texts: steersman_machine::texts::Texts::default(),
+            texts: steersman_machine::network::texts::Texts::default(),
             outcome: BTreeMap::new(),
             embeddings: None,
             memory: steersman_machine::network::MemoryDef::default(),
@@ -116,7 +118,7 @@ impl Draft {
             leads: BTreeMap::new(),
             limits: Limits::standard(true),
             record: Record::default(),
-            natives: steersman_machine::nets::Natives::default(),
+            natives: steersman_machine::network::nets::Natives::default(),
         })
     }
 

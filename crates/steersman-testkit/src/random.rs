@@ -9,22 +9,23 @@ use super::modes::{follow_from_commits, moody};
 use super::net::{Draft, forks, offer, offers, text, ty};
 use super::world::{Fault, Held, World, fault, whole};
 use serde_json::{Value as Json, json};
-use steersman_machine::branch::awaited;
-use steersman_machine::commit::{Kind, Usage};
-use steersman_machine::context::{Purpose, purpose};
-use steersman_machine::effect::{
-    Answer, Ask, Cancelled, Failure, NewWrite, Offered, Outcome, Retry, Work,
-};
-use steersman_machine::expression::Data;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Class, Reduce};
-use steersman_machine::join::JoinOn;
-use steersman_machine::mapping::{self, Raw};
-use steersman_machine::network::{
-    Aging, Beyond, BuiltIn, Chooser, Compact, Network, Offer, Parameters, ToolUse, Turns, TypeKind,
-};
-use steersman_machine::reflect::is_judging;
+use steersman_machine::context::purpose;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::network::{Aging, Beyond, Chooser, Compact, Network, Offer, ToolUse, Turns};
+use steersman_machine::questions::Purpose;
+use steersman_machine::questions::judgement::is_judging;
 use steersman_machine::snapshot::Phase;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::commit::{Kind, Usage};
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::{Class, Reduce};
+use steersman_machine::stored::outcome::{Answer, Ask, Failure, NewWrite, Outcome, Retry};
+use steersman_machine::tick::branch::awaited;
+use steersman_machine::tick::effect::{Cancelled, Offered, Work};
+use steersman_machine::values::expression::Data;
+use steersman_machine::values::types::{Parameters, TypeKind};
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::Raw;
 
 /// A random number generator (SplitMix64): the same on every machine, and good enough to pick events.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use super::world::{Fault, fault};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_definition::test::Test;
-use steersman_machine::codec::encode;
 use steersman_machine::network::Network;
+use steersman_machine::stored::codec::encode;
 
 /// Runs a test twice and returns the second run. An error means that the two logs differ.
 pub fn twice(network: &Arc<Network>, test: &Test) -> Result<Ran, Fault> {

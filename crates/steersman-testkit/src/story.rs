@@ -5,12 +5,13 @@ use super::random::Dice;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use steersman_machine::context::{RenderCache, Request, due_watermarks, request, summing};
-use steersman_machine::ids::{Id, Name};
-use steersman_machine::interaction::{
-    Call, Class, Covers, End, How, Interaction, Origin, Summary, Target,
-};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::engine::Caller;
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::interaction::{
+    Call, Class, Covers, End, How, Interaction, Origin, Summary, Target,
+};
 
 /// Tools of the definition.
 const TOOLS: [&str; 4] = ["look", "fetch", "write", "note"];
@@ -182,11 +183,11 @@ impl Story {
                 let call = Call {
                     id,
                     name: (*name).into(),
+                    by: Caller::Model,
                     seen: None,
                     target: Target::Tool(Class::Read),
                     label,
                     args,
-                    chain: None,
                     number: l.number(),
                 };
                 l.push(desk, Interaction::Call(call));

@@ -16,21 +16,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use steersman_definition::expect::path;
-use steersman_machine::branch::{adopted_up_to, awaited, awaits};
-use steersman_machine::commit::{LedgerEntry, LogLine, Text};
 use steersman_machine::context::History;
-use steersman_machine::effect::{
-    Bodies, BranchEnd, Fact, Known, Offered, Opened, Outcome, Request, Step, Until, Wish, Work,
-};
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Body, Id, Line, Name, Time};
-use steersman_machine::interaction::{Cause, End, Interaction};
-use steersman_machine::join::Stands;
 use steersman_machine::network::Network;
+use steersman_machine::snapshot::fold::fold;
 use steersman_machine::snapshot::{Phase, Snapshot};
-use steersman_machine::tick::{Cx, tick};
+use steersman_machine::stored::commit::{LedgerEntry, LogLine, Text};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::{Cause, End, Interaction};
+use steersman_machine::stored::outcome::Outcome;
+use steersman_machine::tick::branch::{adopted_up_to, awaited, awaits};
+use steersman_machine::tick::effect::{
+    BranchEnd, Fact, Known, Offered, Opened, Request, Step, Until, Wish, Work,
+};
+use steersman_machine::tick::join::Stands;
+use steersman_machine::tick::tick;
+use steersman_machine::tick::wait::for_branches;
 use steersman_machine::trace::Trace;
-use steersman_machine::wait::for_branches;
+use steersman_machine::view::Cx;
 
 /// A fault of the test or of the machine, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -614,7 +616,7 @@ impl World {
                     .iter()
                     .filter_map(|b| self.end_of(*b))
                     .collect();
-                if waits.on.stands(waits.branches.len(), &ends) != Stands::Open {
+                if Stands::of(&waits.on, waits.branches.len(), &ends) != Stands::Open {
                     let call = waits.call;
                     self.offer_once(branch, vec![Offered::Ended { call, ends }])?;
                 }

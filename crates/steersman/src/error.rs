@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use steersman_definition::{Diagnostic, Shown};
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::store::StoreError;
+use steersman_views::record::NoTest;
+use steersman_views::turn::AnswerError;
 
 /// Error of an operation on a store, session or network. Nothing that was stored is lost.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +60,18 @@ impl Error {
             Self::Engine(error) => of_engine(error),
             Self::Refused(_) => ErrorKind::Refused,
         }
+    }
+}
+
+impl From<NoTest> for Error {
+    fn from(error: NoTest) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+impl From<AnswerError> for Error {
+    fn from(error: AnswerError) -> Self {
+        Self::Refused(error.to_string())
     }
 }
 

@@ -3,11 +3,11 @@
 use crate::{Error, Network, Steersman, files};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
-use steersman_machine::artifact::Content;
-use steersman_machine::expression::{Names, Template};
-use steersman_machine::ids::{Digest, Name};
 use steersman_machine::network::{EventDef, StartDef};
-use steersman_machine::types::{canonical, misfit};
+use steersman_machine::stored::ids::{Digest, Name};
+use steersman_machine::values::expression::{Names, Template};
+use steersman_machine::values::types::{canonical, misfit};
+use steersman_machine::view::artifact::Content;
 use steersman_runtime::engine::{EngineError, StartOptions};
 use steersman_runtime::inbox::Message;
 use steersman_runtime::session::Fate;

@@ -3,11 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json};
-use steersman_machine::artifact::{self, Content, media_of};
-use steersman_machine::bounds::ARTIFACT;
-use steersman_machine::ids::Name;
-use steersman_machine::network::{Type, TypeKind};
-use steersman_machine::types::Misfit;
+use steersman_machine::stored::bounds::ARTIFACT;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::types::{Misfit, Type, TypeKind};
+use steersman_machine::view::artifact;
+use steersman_machine::view::artifact::{Content, media_of};
 
 /// Returns the payload with each artifact replaced by its name, and the contents that were taken out.
 ///

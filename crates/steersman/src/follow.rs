@@ -1,90 +1,21 @@
 //! Following a session: its history as typed events, from any position on, without a gap or a repetition.
 
-mod kind;
-mod tell;
-
-pub use kind::{Called, Event, EventKind, How, Searching};
-
-use crate::{Error, Turn};
+use crate::Error;
 use futures::FutureExt as _;
 use futures::stream::{BoxStream, StreamExt as _};
 use std::collections::VecDeque;
 use std::fmt;
-use std::str::FromStr;
-use steersman_machine::ids::{Id, Line, Name};
+use std::sync::Arc;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Engine;
 use steersman_runtime::feed::{Feed, FeedItem};
-use steersman_runtime::model::Delta;
 use steersman_runtime::session::Session as Driven;
 use steersman_runtime::store::SessionId;
-use tell::Teller;
+use steersman_views::event::{Cursor, Event, EventKind, Teller};
+use steersman_views::reader::{Reader as _, Stored};
 
 /// Interval at which a reader checks whether this process drives the session by now, in milliseconds.
 const LOOK: u64 = 50;
-
-/// Position of a reader in a session's events, after an event that is on disk. Displays as `12.3` (after the third event of
-/// line 12) and parses from that text, so that it can be the id of a server-sent event. A reader in any process that opens
-/// the store can continue from it.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cursor {
-    line: Line,
-    /// Number of events of that line that were delivered.
-    given: u32,
-}
-
-impl Cursor {
-    /// The position before all events.
-    pub const START: Self = Self {
-        line: Line::NONE,
-        given: 0,
-    };
-
-    /// The line whose events were delivered last.
-    pub fn line(self) -> Line {
-        self.line
-    }
-}
-
-/// The position after all events of this line.
-impl From<Line> for Cursor {
-    fn from(line: Line) -> Self {
-        Self {
-            line,
-            given: u32::MAX,
-        }
-    }
-}
-
-impl fmt::Display for Cursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.given {
-            u32::MAX => write!(f, "{}", self.line),
-            given => write!(f, "{}.{given}", self.line),
-        }
-    }
-}
-
-/// Error for a text that is no cursor.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no cursor: they look like `12` or `12.3`")]
-pub struct CursorError(String);
-
-impl FromStr for Cursor {
-    type Err = CursorError;
-
-    fn from_str(text: &str) -> Result<Self, CursorError> {
-        let wrong = || CursorError(text.chars().take(40).collect());
-        let (line, given) = match text.split_once('.') {
-            Some((line, given)) => (line, given.parse().map_err(|_| wrong())?),
-            None => (text, u32::MAX),
-        };
-        let line = Line(line.parse().map_err(|_| wrong())?);
-        if line > Line::MAX {
-            return Err(wrong());
-        }
-        Ok(Self { line, given })
-    }
-}
 
 /// The events of a session, in order: each event that is on disk once, and streamed pieces between them.
 ///
@@ -106,7 +37,7 @@ impl FromStr for Cursor {
 /// let mut shown = String::new();
 /// while let Some(event) = events.next().await {
 ///     match event?.kind {
-///         EventKind::Piece { text } => print!("{text}"),          // as it appears
+///         EventKind::Piece { text, .. } => print!("{text}"),          // as it appears
 ///         EventKind::Said { text, .. } => shown = text.to_string(),
 ///         _ => {}
 ///     }
@@ -117,11 +48,12 @@ impl FromStr for Cursor {
 /// ```
 pub struct Events {
     feed: Feed,
+    reader: Arc<Stored>,
     teller: Teller,
     cursor: Cursor,
     ready: VecDeque<Event>,
-    /// The line that the cursor is in, and how many of its events were delivered before.
-    skip: Option<(Line, u32)>,
+    /// Events up to this position were delivered before.
+    from: Cursor,
     engine: Engine,
     id: SessionId,
     /// The runtime's handle, if this process drives the session.
@@ -150,23 +82,20 @@ impl Events {
         cursor: Cursor,
         driven: Option<Driven>,
     ) -> Self {
-        let whole = cursor.given == u32::MAX || !cursor.line.is_some();
-        let from = if whole {
-            cursor.line
-        } else {
-            Line(cursor.line.0 - 1)
-        };
+        let from = cursor.resume();
+        let reader = Arc::new(Stored::plain(&engine, &id));
         Self {
             feed: match &driven {
                 Some(driven) => driven.feed(from),
                 None => engine.feed(&id, from),
             },
-            teller: Teller::new(engine.store().clone(), id.clone()),
+            teller: Teller::new(reader.clone()),
+            reader,
             engine,
             id,
             cursor,
             ready: VecDeque::new(),
-            skip: (!whole).then_some((cursor.line, cursor.given)),
+            from: cursor,
             look: driven.is_some(),
             driven,
             once: false,
@@ -266,8 +195,7 @@ impl Events {
         let lines = self.feed.lines().await?;
         if lines.is_empty() {
             self.look = false;
-            self.settled();
-            return Ok(());
+            return self.settled().await;
         }
         for line in lines {
             self.item(FeedItem::Line(line)).await?;
@@ -276,9 +204,9 @@ impl Events {
     }
 
     /// Adds an [`EventKind::Settled`] event if the session has settled.
-    fn settled(&mut self) {
+    async fn settled(&mut self) -> Result<(), Error> {
         if self.feed.cursor() < self.after {
-            return;
+            return Ok(());
         }
         // If this process no longer drives the session, its lines still arrive through the store.
         let settled = self
@@ -286,90 +214,35 @@ impl Events {
             .as_ref()
             .and_then(|d| d.settled().now_or_never());
         if let Some(Ok(settled)) = settled {
-            self.push(None, EventKind::Settled(Turn::from(&*settled)));
+            self.piece(FeedItem::Settled(settled)).await?;
         }
+        Ok(())
     }
 
-    fn push(&mut self, whose: Option<(Id, Option<Name>)>, kind: EventKind) {
-        let (branch, agent) = whose.unwrap_or((Id::MAIN, None));
-        self.ready.push_back(Event {
-            cursor: self.last(),
-            line: None,
-            at: None,
-            branch,
-            agent,
-            kind,
-        });
-    }
-
-    /// Returns the position after all events so far.
-    fn last(&self) -> Cursor {
-        self.ready.back().map_or(self.cursor, |event| event.cursor)
+    /// Adds the event of something that is not in the log.
+    async fn piece(&mut self, item: FeedItem) -> Result<(), Error> {
+        let last = self.ready.back().map_or(self.cursor, |event| event.cursor);
+        self.ready.extend(self.teller.piece(item, last).await?);
+        Ok(())
     }
 
     async fn item(&mut self, item: FeedItem) -> Result<(), Error> {
         match item {
             FeedItem::Line(line) => {
-                let told = self.teller.tell(&line).await?;
-                let skipped = match self.skip.take() {
-                    Some((n, given)) if n == line.n => given as usize,
-                    _ => 0,
-                };
-                for (k, (agent, kind)) in told.into_iter().enumerate().skip(skipped) {
-                    self.ready.push_back(Event {
-                        cursor: Cursor {
-                            line: line.n,
-                            given: k as u32 + 1,
-                        },
-                        line: Some(line.n),
-                        at: line.commit.as_ref().map(|commit| commit.now),
-                        branch: line.branch,
-                        agent,
-                        kind,
-                    });
-                }
+                let line = self.reader.arrived(line).await?;
+                let events = self.teller.line(&line).await?.into_iter();
+                self.ready
+                    .extend(events.filter(|event| event.cursor > self.from));
+                Ok(())
             }
-            FeedItem::Delta {
-                effect,
-                agent,
-                branch,
-                delta,
-                ..
-            } => {
-                if self.teller.is_over(effect) {
-                    return Ok(());
-                }
-                let kind = match delta {
-                    Delta::Text(text) => EventKind::Piece { text },
-                    Delta::Reasoning(text) => EventKind::Reasoning { text },
-                    // A call is reported once it is on disk.
-                    Delta::Call(..) => return Ok(()),
-                };
-                let name = self.teller.agent(agent).await?;
-                self.push(Some((branch, Some(name))), kind);
-            }
-            FeedItem::Progress {
-                effect,
-                agent,
-                branch,
-                progress,
-                ..
-            } => {
-                let name = self.teller.agent(agent).await?;
-                let kind = EventKind::Progress {
-                    effect,
-                    done: progress.done,
-                    total: progress.total,
-                    message: progress.message,
-                };
-                self.push(Some((branch, Some(name))), kind);
-            }
-            FeedItem::Withdrawn { .. } => self.push(None, EventKind::Withdrawn),
-            FeedItem::Settled(_) => self.settled(),
-            FeedItem::Skipped(count) => self.push(None, EventKind::Skipped { count }),
+            // The item may be of an earlier rest: the present one is reported.
+            FeedItem::Settled(_) => self.settled().await,
             // Lines still arrive through the store, whichever process drives the session next.
-            FeedItem::Closed => self.driven = None,
+            FeedItem::Closed => {
+                self.driven = None;
+                Ok(())
+            }
+            item => self.piece(item).await,
         }
-        Ok(())
     }
 }

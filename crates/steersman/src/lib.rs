@@ -69,12 +69,11 @@
 //! ```
 //!
 //! A network can also be built in Rust alone: [`Network::builder`]. For everything that this facade does not cover, use
-//! [`Steersman::engine`], [`Session::driven`], and the three crates below, re-exported as [`machine`], [`runtime`] and
+//! [`Steersman::engine`], [`Session::driven`], and the crates below, re-exported as [`machine`], [`runtime`], [`views`] and
 //! [`adapters`].
 
 #![warn(missing_docs)]
 
-mod diff;
 mod error;
 mod event;
 mod files;
@@ -89,28 +88,26 @@ mod session;
 mod steersman;
 pub mod testing;
 mod tool;
-mod turn;
 
-pub use diff::{Both, Deed, Diff, First};
 pub use error::{DefinitionError, Error, ErrorKind};
 pub use event::{EventMessage, Sent, event_message};
 pub use files::media as media_of_file;
-pub use follow::{Called, Cursor, CursorError, Event, EventKind, Events, How, Searching};
+pub use follow::Events;
 pub use network::{Agent, Builder, Network, agent};
 pub use rerun::Rerun;
 pub use search::Searched;
 pub use session::{By, Session};
 pub use steersman::{Setup, Steersman};
 pub use tool::{Tool, ToolContext, ToolError, blocking, tool, tool_with};
-pub use turn::{Answer, Question, Stop, StopKind, Turn};
 
 pub use steersman_adapters as adapters;
 pub use steersman_machine as machine;
 pub use steersman_runtime as runtime;
+pub use steersman_views as views;
 
-pub use steersman_machine::artifact::Content;
-pub use steersman_machine::join::JoinOn;
-pub use steersman_machine::search::{Method as SearchMethod, Plan as SearchPlan, Scorer};
+pub use steersman_machine::network::join::JoinOn;
+pub use steersman_machine::network::search::{Method as SearchMethod, Plan as SearchPlan, Scorer};
+pub use steersman_machine::view::artifact::Content;
 pub use steersman_runtime::engine::{Durability, StartOptions};
 pub use steersman_runtime::erase::{Erased, What};
 pub use steersman_runtime::inbox::{CancelWhat, Resolution};
@@ -121,3 +118,7 @@ pub use steersman_runtime::rerun::{Diverged, People, Rerunned};
 pub use steersman_runtime::session::{Fork, Search};
 pub use steersman_runtime::step::{Go, Step, Steps, Stood};
 pub use steersman_runtime::store::{SessionInfo, SessionQuery};
+pub use steersman_views::diff::{Both, Deed, Diff, First};
+pub use steersman_views::event::{Called, Cursor, CursorError, Event, EventKind, How, Searching};
+pub use steersman_views::record::Block;
+pub use steersman_views::turn::{Answer, AnswerError, Question, Stop, StopKind, Turn};

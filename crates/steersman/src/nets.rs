@@ -2,9 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Choice;
-use steersman_machine::nets::{Event, Natives, Net, NetView, RouteView, Router, Step};
+use steersman_machine::network::nets::{Event, Natives, Net, NetView, RouteView, Router, Step};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Choice;
 
 /// Catches panics of a net or router, so that the session's driver goes on.
 pub(crate) struct Caught<T>(pub(crate) T);

@@ -8,11 +8,12 @@ use std::io::{Error as IoError, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_definition::{self as definition, Files, Node, Severity};
-use steersman_machine::interaction::Choice;
-use steersman_machine::nets::{Natives, Net, RouteView, Router};
-use steersman_machine::network::{self as checked, Parameters, Source, TypeKind};
-use steersman_runtime::files;
-use steersman_runtime::unreadable;
+use steersman_machine::network as checked;
+use steersman_machine::network::Source;
+use steersman_machine::network::nets::{Natives, Net, RouteView, Router};
+use steersman_machine::stored::interaction::Choice;
+use steersman_machine::values::types::{Parameters, Type, TypeKind};
+use steersman_runtime::{files, unreadable};
 
 /// A checked definition with the tools in Rust that it names. Clones share it.
 #[derive(Clone, Debug)]
@@ -324,7 +325,7 @@ impl Builder {
     /// A session is bound to the version and continues only where that version is registered.
     ///
     /// ```
-    /// use steersman::machine::nets::{Event, Net, NetView, Step};
+    /// use steersman::machine::network::nets::{Event, Net, NetView, Step};
     /// use steersman::{Network, Steersman, Turn};
     ///
     /// /// Draft, check, answer.
@@ -381,7 +382,7 @@ impl Builder {
     /// Adds a closure as the router of an agent with `route: { native: VERSION }`; `version` must be that version.
     ///
     /// ```
-    /// use steersman::machine::interaction::Choice;
+    /// use steersman::machine::stored::interaction::Choice;
     /// use steersman::{Network, Steersman, Turn};
     ///
     /// const DEFINITION: &str = r#"
@@ -612,7 +613,7 @@ fn natives_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec
 /// Compares the names of parameters, and whether each is required. Finer differences are found when the argument is parsed.
 fn parameters_fit(
     name: &str,
-    fields: &[(Arc<str>, checked::Type)],
+    fields: &[(Arc<str>, Type)],
     schema: &Json,
     problems: &mut Vec<String>,
 ) {

@@ -4,7 +4,7 @@ use crate::{Error, Network, Steersman};
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_definition as definition;
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line};
 use steersman_runtime::model::scripted::nearest::distance;
 use steersman_runtime::redefine::Redefine;
 use steersman_runtime::rerun::{People, Rerun as Lowered};

@@ -2,8 +2,8 @@
 
 use crate::{Error, Session};
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line, Name};
 use steersman_machine::search::Tree;
+use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_runtime::session::Search;
 
 /// A search, as far as it is on disk.
@@ -35,7 +35,7 @@ impl Session {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use steersman::machine::expression::Expr;
+    /// use steersman::machine::values::expression::Expr;
     /// use steersman::{Network, Scorer, Search, SearchMethod, SearchPlan, Steersman, Turn};
     ///
     /// let network = Network::from_yaml("agents: { adder: { system: You add. } }").build()?;

@@ -1,14 +1,14 @@
 //! Sessions as callers use them: send a message, and read the resulting state.
 
-use crate::follow::{Cursor, Events};
+use crate::{Cursor, Events};
 use crate::{Error, Turn};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use steersman_machine::artifact::Content;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::join::JoinOn;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::view::artifact::Content;
 use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::feed::Feed;

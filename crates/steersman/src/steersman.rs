@@ -1,9 +1,9 @@
 //! A store, models and tools in one handle that stores and drives sessions.
 
-use crate::follow::{Cursor, Events};
 use crate::models::{Given, OwnModels, Script, Scripted};
 use crate::session::Session;
 use crate::tool::RustTools;
+use crate::{Cursor, Events};
 use crate::{Error, Network, Question, Rerun};
 use futures::FutureExt as _;
 use std::collections::BTreeMap;

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steersman_definition::test::{Answer, Script, Test};
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use steersman_runtime::clock::{Clock as _, Virtual};
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel};
 use steersman_runtime::seal::Sealer;
@@ -36,7 +36,6 @@ use steps::Run;
 
 use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
-pub use subject::{essential, in_call_order};
 
 /// The time at which tests begin: 2026-01-05, a Monday, 08:00 UTC.
 const BEGIN: Time = Time(1_767_600_000_000);

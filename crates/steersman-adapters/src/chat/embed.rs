@@ -7,7 +7,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::json;
 use std::time::Duration;
-use steersman_machine::effect::{Failure, Retry};
+use steersman_machine::stored::outcome::{Failure, Retry};
 use steersman_runtime::model::Embed;
 use tokio::time::timeout;
 

@@ -4,8 +4,9 @@ use super::stream::OPAQUE;
 use super::strict;
 use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
-use steersman_machine::context::{CallSpec, Content, Request, ToolSpec};
+use steersman_machine::context::{CallSpec, Content, Request};
 use steersman_machine::network::ToolChoice;
+use steersman_machine::questions::ToolSpec;
 
 /// Longest call id that OpenAI accepts, in bytes. Ids may be longer if a session had another provider before.
 const ID_MAX: usize = 40;

@@ -7,9 +7,10 @@
 use crate::wire::Decode;
 use crate::wire::fault::{failure, of_event};
 use serde_json::{Map, Value as Json};
-use steersman_machine::commit::Usage;
-use steersman_machine::effect::{Answer, Ask, Failure, Retry};
-use steersman_machine::json;
+use steersman_machine::stored::commit::Usage;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
+use steersman_machine::values::json;
 use steersman_runtime::model::{Delta, Sink};
 
 /// Most bytes of text, reasoning and arguments together.
@@ -171,7 +172,10 @@ impl Decode for Decoder {
             asks: self.calls.into_iter().map(Partial::ask).collect(),
             misfit: None,
             cut: self.finish.as_deref() == Some("length"),
-            usage: self.usage,
+            usage: Usage {
+                finish: self.finish.map(Name::from),
+                ..self.usage
+            },
         })
     }
 }
@@ -183,6 +187,11 @@ impl Decoder {
         }
         if let Some(usage) = event.get("usage").filter(|usage| usage.is_object()) {
             self.usage(usage);
+        }
+        if self.usage.served.is_none()
+            && let Some(model) = event.get("model").and_then(Json::as_str)
+        {
+            self.usage.served = Some(model.into());
         }
         // One choice is requested; others are ignored.
         let first = event
@@ -434,6 +443,9 @@ impl Decoder {
             .or_else(|| number("/prompt_cache_hit_tokens"))
             .or_else(|| number("/cached_tokens"));
         set(|u| &mut u.cached, cached);
+        let reasoning = number("/completion_tokens_details/reasoning_tokens")
+            .or_else(|| number("/output_tokens_details/reasoning_tokens"));
+        set(|u| &mut u.reasoning, reasoning);
     }
 }
 

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use steersman_machine::expression::{Scope, Template};
 use steersman_machine::network::{McpAt, McpDef};
+use steersman_machine::values::expression::{Scope, Template};
 use steersman_runtime::Env;
 use tokio::process::Command;
 

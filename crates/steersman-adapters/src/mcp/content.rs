@@ -1,7 +1,8 @@
 //! Content that a server returned in addition to text: of any media type, under safe names.
 
 use std::sync::Arc;
-use steersman_machine::artifact::{self, Content};
+use steersman_machine::view::artifact;
+use steersman_machine::view::artifact::Content;
 
 /// Most pieces of content that are kept of one result.
 const CONTENT_MAX: usize = 32;

@@ -4,8 +4,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json};
-use steersman_machine::mapping::Fault;
-use steersman_machine::network::{Parameters, ToolDef};
+use steersman_machine::network::ToolDef;
+use steersman_machine::values::types::Parameters;
+use steersman_machine::view::mapping::Fault;
 use steersman_runtime::artifact::ArtifactError;
 use steersman_runtime::toolset::ToolRun;
 

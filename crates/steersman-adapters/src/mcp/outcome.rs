@@ -24,9 +24,9 @@ use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpErr
 use serde_json::Value as Json;
 use std::error::Error;
 use std::sync::Arc;
-use steersman_machine::bounds::PREVIEW;
-use steersman_machine::json;
-use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::stored::bounds::PREVIEW;
+use steersman_machine::values::json;
+use steersman_machine::view::mapping::{Fault, Raw};
 
 /// A text of more bytes becomes an artifact.
 const TEXT_MAX: usize = 8 << 20;

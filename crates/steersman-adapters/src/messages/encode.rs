@@ -8,8 +8,9 @@ use super::stream::Piece;
 use crate::wire::{BEGIN, GO_ON};
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::context::{CallSpec, Content, Request, ToolSpec};
+use steersman_machine::context::{CallSpec, Content, Request};
 use steersman_machine::network::{Part, ToolChoice};
+use steersman_machine::questions::ToolSpec;
 
 /// The protocol requires a maximum; this is the default, in tokens.
 const MAX_TOKENS: u64 = 8192;

@@ -4,9 +4,10 @@ use crate::wire::Decode;
 use crate::wire::fault::{failure, of_event};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
-use steersman_machine::commit::Usage;
-use steersman_machine::effect::{Answer, Ask, Failure, Retry};
-use steersman_runtime::model::{Delta, Report, Sink};
+use steersman_machine::stored::commit::Usage;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
+use steersman_runtime::model::{Delta, Sink};
 
 /// Most bytes of text, reasoning and arguments together.
 const ANSWER_MAX: usize = 16 << 20;
@@ -99,8 +100,6 @@ pub struct Decoder {
     stop: Option<String>,
     done: bool,
     usage: Usage,
-    /// Tokens that the provider wrote to its cache; reported apart from the usage.
-    written: u64,
     size: usize,
 }
 
@@ -116,11 +115,14 @@ impl Decode for Decoder {
         }
         let index = event.get("index").and_then(Json::as_u64).unwrap_or(0);
         match event["type"].as_str().unwrap_or_default() {
-            "message_start" => self.usage(&event["message"]["usage"], sink),
+            "message_start" => {
+                self.usage(&event["message"]["usage"]);
+                self.served(&event["message"]["model"]);
+            }
             "content_block_start" => self.begin(index, &event["content_block"], sink)?,
             "content_block_delta" => self.delta(index, &event["delta"], sink)?,
             "message_delta" => {
-                self.usage(&event["usage"], sink);
+                self.usage(&event["usage"]);
                 self.stopped(&event["delta"]["stop_reason"]);
             }
             "message_stop" => self.done = true,
@@ -145,7 +147,8 @@ impl Decode for Decoder {
         for (index, block) in (0..).zip(content) {
             self.begin(index, block, sink)?;
         }
-        self.usage(&message["usage"], sink);
+        self.usage(&message["usage"]);
+        self.served(&message["model"]);
         self.stopped(&message["stop_reason"]);
         self.done = true;
         Ok(())
@@ -222,7 +225,10 @@ impl Decode for Decoder {
                 self.stop.as_deref(),
                 Some("max_tokens" | "model_context_window_exceeded")
             ),
-            usage: self.usage,
+            usage: Usage {
+                finish: self.stop.map(Name::from),
+                ..self.usage
+            },
         })
     }
 }
@@ -236,7 +242,7 @@ fn told(pieces: &[Piece]) -> bool {
 }
 
 fn object(text: &str, what: &str) -> Result<Json, Failure> {
-    let json = steersman_machine::json::read::<Json>(text).ok();
+    let json = steersman_machine::values::json::read::<Json>(text).ok();
     json.filter(Json::is_object).ok_or_else(|| {
         failure(
             "bad_response",
@@ -343,8 +349,14 @@ impl Decoder {
         Ok(())
     }
 
+    fn served(&mut self, model: &Json) {
+        if let Some(model) = model.as_str() {
+            self.usage.served = Some(model.into());
+        }
+    }
+
     /// Counts usage. The protocol counts cached tokens separately; here they are part of the input.
-    fn usage(&mut self, usage: &Json, sink: &dyn Sink) {
+    fn usage(&mut self, usage: &Json) {
         let number = |key: &str| usage.get(key).and_then(Json::as_u64);
         if let Some(plain) = number("input_tokens") {
             let read = number("cache_read_input_tokens").unwrap_or(0);
@@ -353,13 +365,7 @@ impl Decoder {
             // The end of the stream may repeat the counts without the cached ones.
             self.usage.input = self.usage.input.max(all);
             self.usage.cached = self.usage.cached.max(read);
-            if written > self.written {
-                sink.report(Report {
-                    cache_write: written - self.written,
-                    ..Report::default()
-                });
-                self.written = written;
-            }
+            self.usage.cache_write = self.usage.cache_write.max(written);
         }
         if let Some(output) = number("output_tokens") {
             self.usage.output = output;

@@ -5,8 +5,8 @@ use super::owner::OwnerLock;
 use super::writer::{Said, State};
 use super::{effect_no, field_names};
 use rusqlite::{Connection, OptionalExtension, params};
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::types::canonical;
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::values::types::canonical;
 use steersman_runtime::store::{
     Batch, CheckpointOf, Claim, Row, SessionState, StoreError, WaitChange, check,
 };

@@ -1,23 +1,21 @@
 //! Maintenance of a store: copies, removal of blobs without references, and traces of missing data.
 
-use super::SqliteStore;
 use super::append::{effect_of, find, key, name};
 use super::error::{io, sql};
-use super::lists;
 use super::open::{For, alone, open};
 use super::part::Part;
 use super::seen;
+use super::{SqliteStore, lists};
 use crate::stores::{Beside, Forgot, Garbage, Ids, Passed};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::ids::{Line, hex};
-use steersman_runtime::Boxed;
+use steersman_machine::stored::ids::{Line, hex};
 use steersman_runtime::beside::Kept;
-use steersman_runtime::seal;
 use steersman_runtime::store::{SessionId, StoreError};
+use steersman_runtime::{Boxed, seal};
 
 impl SqliteStore {
     /// Copies the store into a new file while it is in use: a complete state as of one moment. No writer is blocked. The key

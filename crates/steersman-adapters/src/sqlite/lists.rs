@@ -7,8 +7,8 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use steersman_machine::ids::{Name, Time};
-use steersman_machine::types::canonical;
+use steersman_machine::stored::ids::{Name, Time};
+use steersman_machine::values::types::canonical;
 use steersman_runtime::store::{
     BoxedEvent, InboxMessage, NewSession, SaidHash, Scope, SessionId, SessionInfo, SessionQuery,
     SessionState, StoreError, bounds, meets,

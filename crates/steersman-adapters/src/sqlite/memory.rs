@@ -5,7 +5,7 @@ use super::effect_no;
 use super::writer::Said;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::sync::Arc;
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use steersman_runtime::store::{Memory, MemoryQuery, NewMemory, Rated, bounds};
 
 pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {

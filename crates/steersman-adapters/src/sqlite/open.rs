@@ -6,18 +6,17 @@
 use super::enter::{Entry, Guard, Journal, before_all};
 use super::error::{io, sql};
 use super::file::{FileId, Held, beside, put_aside, real};
-use super::mark;
 use super::part::Part;
 use super::stamp::{stamp, stray};
-use super::{schema, shape, wal};
+use super::{mark, schema, shape, wal};
 use crate::regular;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use steersman_machine::ids::Time;
-use steersman_machine::interaction::Doubtful;
+use steersman_machine::stored::ids::Time;
+use steersman_machine::stored::interaction::Doubtful;
 use steersman_runtime::store::StoreError;
 
 /// Purpose of opening a store.

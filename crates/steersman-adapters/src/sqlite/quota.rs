@@ -3,7 +3,7 @@
 use super::SqliteStore;
 use super::writer::Said;
 use rusqlite::{Connection, OptionalExtension, params};
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{Drawn, Limit, Pause, Quotas, StoreError};
 

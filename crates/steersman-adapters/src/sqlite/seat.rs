@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use steersman_machine::ids::{Line, Name, Time};
+use steersman_machine::stored::ids::{Line, Name, Time};
 use steersman_runtime::store::{
     Claim, IMMEDIATELY, Left, Needs, NewWorker, Room, Scope, SessionId, StoreAccepted, StoreError,
     Taken, Trouble, Wake, Worker, first_line,

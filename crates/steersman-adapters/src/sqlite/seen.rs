@@ -4,7 +4,7 @@
 //! and by a hash of it. A row that is missing in one of them, or does not match its checksum, is damaged.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use steersman_runtime::store::{StoreError, bounds};
 
 /// A hash of an event's message; `None` if it is not known.

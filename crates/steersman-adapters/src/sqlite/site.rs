@@ -4,7 +4,7 @@ use super::{SqliteOptions, SqliteStore, accept, collect_garbage, flush, forget};
 use crate::stores::{Beside, Care, Forgot, Garbage, Ids, KeptStore, Passed, Site};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use steersman_runtime::Boxed;
 use steersman_runtime::store::StoreError;
 

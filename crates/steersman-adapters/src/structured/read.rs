@@ -5,8 +5,8 @@ use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use steersman_machine::context::Request;
-use steersman_machine::effect::{Answer, Ask};
-use steersman_machine::json;
+use steersman_machine::stored::outcome::{Answer, Ask};
+use steersman_machine::values::json;
 use steersman_runtime::model::{Delta, Report, Sink};
 
 /// Most objects that are looked at before a text is taken for an answer.

@@ -5,7 +5,7 @@
 
 use reqwest::header::HeaderMap;
 use serde_json::Value as Json;
-use steersman_machine::effect::{Failure, Retry};
+use steersman_machine::stored::outcome::{Failure, Retry};
 
 /// Code for a server that says it cannot call tools; the caller may describe them in another way.
 pub(crate) const NO_TOOLS: &str = "no_tools";

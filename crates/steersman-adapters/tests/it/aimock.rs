@@ -162,7 +162,7 @@ agents: {{ clerk: {{ system: You help. }} }}
         let session = crate::whole::start(&engine, &definition, fault).await;
         let settled = session.settled().await.unwrap();
         assert_eq!(settled.word(), "answered", "{fault}: {settled:?}");
-        let mut feed = engine.feed(session.id(), steersman_machine::ids::Line::NONE);
+        let mut feed = engine.feed(session.id(), steersman_machine::stored::ids::Line::NONE);
         let lines = feed.lines().await.unwrap();
         let commits = lines.iter().filter_map(|line| line.commit.as_ref());
         let asked: Vec<_> = commits.flat_map(|commit| &commit.usage).collect();

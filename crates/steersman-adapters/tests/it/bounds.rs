@@ -1,7 +1,7 @@
 //! What was stored before there were bounds.
 
 use crate::sqlite::{Folder, batch, message, session};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 use steersman_runtime::store::{NewSession, SessionQuery, Worker};
 

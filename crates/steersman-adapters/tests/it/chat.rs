@@ -12,8 +12,8 @@ use steersman_adapters::chat::Chat;
 use steersman_adapters::chat::encode::{Dialect, encode};
 use steersman_adapters::wire::Timeouts;
 use steersman_machine::context::Request;
-use steersman_machine::effect::Retry;
 use steersman_machine::network::{CallStyle, ToolChoice};
+use steersman_machine::stored::outcome::Retry;
 use steersman_runtime::model::{Model, Transport};
 use tokio_util::sync::CancellationToken;
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use steersman_adapters::command::CommandTools;
-use steersman_machine::artifact::Content;
-use steersman_machine::mapping::Raw;
 use steersman_machine::network::Network;
+use steersman_machine::view::artifact::Content;
+use steersman_machine::view::mapping::Raw;
 use steersman_runtime::toolset::Toolset;
 use tokio_util::sync::CancellationToken;
 

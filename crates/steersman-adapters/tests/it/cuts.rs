@@ -10,7 +10,7 @@ use steersman_adapters::command::CommandTools;
 use steersman_adapters::http::HttpTools;
 use steersman_adapters::messages::{self, Messages};
 use steersman_adapters::wire::Timeouts;
-use steersman_machine::mapping::Raw;
+use steersman_machine::view::mapping::Raw;
 use steersman_runtime::model::{Embed, Model, Transport};
 use tokio_util::sync::CancellationToken;
 

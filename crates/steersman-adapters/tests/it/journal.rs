@@ -4,7 +4,7 @@ use crate::sqlite::{Folder, Other, batch, message, session};
 use futures::StreamExt;
 use std::path::{Path, PathBuf};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 use steersman_runtime::store::{StoreError, Worker};
 

@@ -3,8 +3,8 @@
 use crate::sqlite::{Folder, Other, batch, event, message, session};
 use std::path::PathBuf;
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
-use steersman_machine::ids::{Line, Time};
-use steersman_machine::interaction::Doubtful;
+use steersman_machine::stored::ids::{Line, Time};
+use steersman_machine::stored::interaction::Doubtful;
 use steersman_runtime::store::{Batch, SessionQuery, StoreAccepted, StoreError, Worker};
 use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 

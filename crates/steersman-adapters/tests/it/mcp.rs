@@ -8,10 +8,10 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use steersman_adapters::mcp::McpTools;
-use steersman_machine::expression::Names;
-use steersman_machine::manifest::Listing;
-use steersman_machine::mapping::Raw;
 use steersman_machine::network::Network;
+use steersman_machine::network::manifest::Listing;
+use steersman_machine::values::expression::Names;
+use steersman_machine::view::mapping::Raw;
 use steersman_runtime::process_env;
 use steersman_runtime::toolset::{Asked, Progress, ServerAsk, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
@@ -227,7 +227,7 @@ async fn a_result_is_held_against_what_the_server_says_of_it() {
         let servers = [("s".into(), listing)].into();
         Arc::new(
             network
-                .with_manifest(&steersman_machine::manifest::Manifest { servers })
+                .with_manifest(&steersman_machine::network::manifest::Manifest { servers })
                 .unwrap(),
         )
     };

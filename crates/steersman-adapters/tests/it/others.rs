@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use steersman_adapters::secrets::sealing_key;
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::stored::ids::{Line, Time};
 use steersman_runtime::store::{Inbox as _, Log as _};
 use steersman_runtime::store::{StoreError, Worker};
 

@@ -4,7 +4,7 @@ use crate::marked::begins;
 use crate::sqlite::{Folder, Other, session};
 use std::path::{Path, PathBuf};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::stored::ids::{Line, Time};
 use steersman_runtime::store::Log as _;
 use steersman_runtime::store::{StoreError, Worker};
 

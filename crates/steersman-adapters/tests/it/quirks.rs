@@ -8,9 +8,10 @@ use steersman_adapters::chat::encode::Dialect;
 use steersman_adapters::chat::{Chat, Server};
 use steersman_adapters::messages::{self, Messages};
 use steersman_adapters::wire::Timeouts;
-use steersman_machine::context::{Content, Request, ToolSpec};
-use steersman_machine::effect::{Answer, Failure};
+use steersman_machine::context::{Content, Request};
 use steersman_machine::network::ToolChoice;
+use steersman_machine::questions::ToolSpec;
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::model::{Left, Model};
 use tokio_util::sync::CancellationToken;
 
@@ -229,7 +230,7 @@ async fn what_servers_say_is_left_is_reported_whether_they_answer_or_not() {
         assert_eq!(reports[0].requests, Some(left));
     }
     let stream = concat!(
-        "data: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":10,\"cache_creation_input_tokens\":300,\"cache_read_input_tokens\":20,\"output_tokens\":1}}}\n\n",
+        "data: {\"type\":\"message_start\",\"message\":{\"model\":\"m-2026\",\"usage\":{\"input_tokens\":10,\"cache_creation_input_tokens\":300,\"cache_read_input_tokens\":20,\"output_tokens\":1}}}\n\n",
         "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Hello\"}}\n\n",
         "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"input_tokens\":10,\"cache_creation_input_tokens\":300,\"output_tokens\":4}}\n\n",
         "data: {\"type\":\"message_stop\"}\n\n",
@@ -245,6 +246,7 @@ async fn what_servers_say_is_left_is_reported_whether_they_answer_or_not() {
     let answer = messages.call(&call_of(hello(), None), &seen, &cancel).await;
     let usage = answer.unwrap().usage;
     assert_eq!((usage.input, usage.cached, usage.output), (330, 20, 4));
-    let written: u64 = seen.1.lock().unwrap().iter().map(|r| r.cache_write).sum();
-    assert_eq!(written, 300);
+    assert_eq!(usage.cache_write, 300);
+    let said = (usage.served.as_deref(), usage.finish.as_deref());
+    assert_eq!(said, (Some("m-2026"), Some("end_turn")));
 }

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::chat::Chat;
 use steersman_machine::context::{Content, Request};
-use steersman_machine::effect::{Answer, Retry};
 use steersman_machine::network::{CallStyle, ToolChoice};
+use steersman_machine::stored::outcome::{Answer, Retry};
 use steersman_runtime::model::{Delta, Model, Models};
 
 fn url() -> String {

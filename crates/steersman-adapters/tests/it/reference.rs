@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use steersman_adapters::mcp::McpTools;
-use steersman_machine::expression::Names;
-use steersman_machine::manifest::Manifest;
-use steersman_machine::mapping::Raw;
+use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::{Network, Source};
+use steersman_machine::values::expression::Names;
+use steersman_machine::view::mapping::Raw;
 use steersman_runtime::toolset::{Asked, Progress, ServerAsk, Toolset};
 use tokio_util::sync::CancellationToken;
 
@@ -279,7 +279,7 @@ async fn as_a_client() {
     let s = Bound::to(&format!("url: '{url}'")).await;
     let tools: Vec<_> = s.network.tools.values().cloned().collect();
     for tool in tools {
-        let steersman_machine::network::Parameters::Schema(schema) = &tool.parameters else {
+        let steersman_machine::values::types::Parameters::Schema(schema) = &tool.parameters else {
             continue;
         };
         let schema: Json = serde_json::from_str(schema).unwrap();

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use steersman_adapters::chat::encode::Dialect;
 use steersman_adapters::chat::{Chat, Server};
 use steersman_adapters::wire::Timeouts;
-use steersman_machine::context::{CallSpec, Content, Purpose, Request, Segment, ToolSpec};
-use steersman_machine::effect::{Answer, Failure};
-use steersman_machine::ids::{Digest, Id, Line};
+use steersman_machine::context::{CallSpec, Content, Request, Segment};
 use steersman_machine::network::{CallStyle, Part, ToolChoice};
+use steersman_machine::questions::{Purpose, ToolSpec};
+use steersman_machine::stored::ids::{Digest, Id, Line};
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::model::{Delta, Model, ModelCall, Report, Sink, Transport};
 use tokio_util::sync::CancellationToken;
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use steersman_adapters::secrets::{KeyError, Opened, sealing_key};
-use steersman_machine::expression::{Names, Template};
+use steersman_machine::values::expression::{Names, Template};
 use steersman_runtime::secrets::SecretError;
 
 struct Folder(PathBuf);

@@ -2,7 +2,7 @@
 
 use crate::sqlite::{Folder, event, flipped, page, waiting};
 use steersman_adapters::sqlite::SqliteStore;
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use steersman_runtime::store::{BoxedEvent, StoreError, bounds};
 use steersman_runtime::store::{Inbox as _, Lists as _};
 

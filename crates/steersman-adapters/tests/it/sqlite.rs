@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::stored::ids::{Line, Time};
 use steersman_runtime::conformance::{Place, SALT, story, suite};
 use steersman_runtime::inbox::{DecodeError, Message};
 use steersman_runtime::load::Load;

@@ -5,8 +5,8 @@ use serde_json::json;
 use steersman_adapters::chat::encode::{Dialect, encode};
 use steersman_adapters::structured::{Peek, Style, read, tell};
 use steersman_machine::context::{Content, Request};
-use steersman_machine::effect::Answer;
 use steersman_machine::network::ToolChoice;
+use steersman_machine::stored::outcome::Answer;
 use steersman_runtime::model::{Delta, Sink};
 
 fn conversation() -> Request {

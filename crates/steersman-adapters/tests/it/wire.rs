@@ -3,8 +3,9 @@
 use crate::request::{Seen, shown};
 use std::fmt::Write;
 use steersman_adapters::chat::stream::Decoder;
-use steersman_adapters::wire::{Decode, sse::Events};
-use steersman_machine::effect::{Answer, Failure};
+use steersman_adapters::wire::Decode;
+use steersman_adapters::wire::sse::Events;
+use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_runtime::model::Delta;
 
 pub(crate) fn decode(

@@ -2,7 +2,7 @@
 
 use super::Own;
 use clap::Args;
-use steersman::machine::search::MOST;
+use steersman::machine::network::search::MOST;
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {

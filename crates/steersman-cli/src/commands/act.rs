@@ -14,9 +14,9 @@ use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::{Pending, PendingId, PendingKind};
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::StoreError;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Line, Name};
+use steersman::views::log::{self, Became};
+use steersman::views::reader::Stored;
+use steersman_machine::stored::ids::{Line, Name};
 
 /// Interval at which another owner is checked, and the total time to wait for it.
 const LOOK: Duration = Duration::from_millis(50);
@@ -318,21 +318,12 @@ async fn taken(
     id: &Name,
     told: Line,
 ) -> Result<Option<Line>, CommandError> {
-    let mut texts = crate::texts::Texts::default();
-    for line in place.engine().feed(session, told).lines().await? {
-        texts.learn(&line, &**place.store()).await?;
-        for entry in &line.ledger {
-            if let LedgerEntry::Refused { message, why } = entry
-                && message == id
-            {
-                return Err(CommandError::usage(texts.text(*why).to_string()));
-            }
-        }
-        if line.ledger.contains(&LedgerEntry::Accepted(id.clone())) {
-            return Ok(Some(line.n));
-        }
+    let reader = Stored::plain(place.engine(), session);
+    match log::became(&reader, told, id).await? {
+        Some(Became::Refused(why)) => Err(CommandError::usage(why.to_string())),
+        Some(Became::Taken(line)) => Ok(Some(line)),
+        None => Ok(None),
     }
-    Ok(None)
 }
 
 /// Reports a message that stays in the inbox.

@@ -9,7 +9,7 @@ use crate::words::line as one_line;
 use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::Inspection;
 use steersman::runtime::inbox::Message;
-use steersman_machine::interaction::Cause;
+use steersman_machine::stored::interaction::Cause;
 
 pub(crate) async fn run(
     args: Adopt,

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
 use steersman::runtime::inbox::Message;
 use steersman::runtime::load::Load;
-use steersman_machine::artifact::is_from_outside;
-use steersman_machine::rating::{BEST, Rater, Rating};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::view::artifact::is_from_outside;
+use steersman_machine::view::rating::{BEST, Rater, Rating};
 
 pub(crate) async fn run(
     args: Args,

@@ -4,9 +4,7 @@ use crate::address::Address;
 use crate::asked;
 use crate::cli::{Drive, Global, Own};
 use crate::commands::act::{Reached, Target};
-use crate::deeds::Deeds;
 use crate::error::{CommandError, Exit};
-use crate::log::{Log, read};
 use crate::place::{self, branch_name};
 use crate::play::{self, Ended};
 use crate::printer::{Printer, typed};
@@ -16,8 +14,9 @@ use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::inbox::Message;
 use steersman::runtime::session::Settled;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::ids::{Id, Line};
+use steersman::views::effects::Effects;
+use steersman::views::log::Log;
+use steersman_machine::stored::ids::{Id, Line};
 
 /// A branch of a session, and a line of it.
 pub(crate) struct Spot {
@@ -45,7 +44,7 @@ impl Spot {
         let line = match &address.line {
             None => None,
             Some(line) => {
-                let log = read(&target.place, &inspection.info.id).await?;
+                let log = target.place.log(&inspection.info.id).await?;
                 let path = log.path(branch, &inspection.branches);
                 let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
                 place::line(Some(line), &numbers, |tool| Log::first_call_of(&path, tool))?
@@ -150,16 +149,9 @@ impl Begun {
             }
         };
         let inspection = target.place.engine().inspect(&id).await?;
-        let log = read(&target.place, &id).await?;
-        let opened = log.lines.iter().filter(|l| l.n == line);
-        let opened = opened
-            .flat_map(|l| &l.ledger)
-            .find_map(|entry| match entry {
-                LedgerEntry::Opened { branch, at, .. } => Some((*branch, *at)),
-                _ => None,
-            });
+        let log = target.place.log(&id).await?;
         let gone = || CommandError::store(format!("line {line} opened no branch"));
-        let (branch, from) = opened.ok_or_else(gone)?;
+        let (branch, from) = log.opened(line).ok_or_else(gone)?;
         let at = inspection.branches.iter().position(|b| b.id == branch);
         let at = at.ok_or_else(gone)?;
         let settled = inspection.settled_on(&inspection.branches[at]);
@@ -203,16 +195,13 @@ impl Begun {
 
     /// Lists effects on the abandoned lines that touched the world, or may have.
     pub(crate) fn left(&self) -> Vec<String> {
-        let mut deeds = Deeds::of(&self.log.lines, &self.log.texts, None);
-        deeds.driven(self.inspection.info.owner.is_some());
-        let listed = self.log.lines.iter().filter(|l| l.n == self.line);
-        let listed = listed.flat_map(|l| &l.ledger).filter_map(|e| match e {
-            LedgerEntry::Listed(effect) => Some(*effect),
-            _ => None,
-        });
-        let deed = |effect: Id| deeds.all().find(|d| d.id == effect);
+        let mut effects = Effects::of(&self.log.lines, &self.log.texts, None);
+        effects.driven(self.inspection.info.owner.is_some());
+        let found = |id: &Id| effects.all().find(|effect| effect.id == *id);
+        let listed = self.log.listed(self.line);
         listed
-            .filter_map(deed)
+            .iter()
+            .filter_map(found)
             .map(|d| {
                 let args = words::line(&words::arguments(&d.args), WIDTH);
                 format!("{} {}({args}) is {}", d.id, d.tool, d.word())

@@ -5,7 +5,6 @@ use crate::cli::{Cancel, Global, Own};
 use crate::commands::act::{Reached, Target, role};
 use crate::commands::orders::Wanted;
 use crate::error::{CommandError, Exit};
-use crate::log::read;
 use crate::place::{branch_name, typed_as};
 use crate::play::{self, Ended, Play, Told};
 use crate::printer::Printer;
@@ -13,9 +12,7 @@ use crate::words::count;
 use serde_json::json;
 use steersman::runtime::inbox::{CancelWhat, Message};
 use steersman::runtime::session::Settled;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::stored::ids::{Id, Line, Name};
 
 pub(crate) async fn run(
     args: Cancel,
@@ -157,15 +154,8 @@ async fn whole_branch(
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let (session, current) = (&target.inspection.info.id, target.inspection.current);
-    let log = read(&target.place, session).await?;
-    let here = log.lines.iter().filter(|l| l.n == line);
-    let unheard = here
-        .flat_map(|l| &l.ledger)
-        .filter_map(|entry| match entry {
-            LedgerEntry::Refused { why, .. } => Some(log.texts.text(*why).to_string()),
-            _ => None,
-        });
-    let unheard: Vec<String> = unheard.collect();
+    let log = target.place.log(session).await?;
+    let unheard = log.refused(line);
     if printer.is_json() {
         printer.json(&json!({
             "session": &**session,

@@ -7,7 +7,7 @@ use crate::printer::{Printer, yellow};
 use std::path::{Path, PathBuf};
 use steersman::Network;
 use steersman::runtime::engine::Inspection;
-use steersman_machine::ids::Digest;
+use steersman_machine::stored::ids::Digest;
 
 /// Returns the file of the session's definition, if it is known and still exists.
 fn file(seen: &Inspection) -> Option<PathBuf> {

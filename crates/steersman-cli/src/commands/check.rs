@@ -13,12 +13,15 @@ use steersman::runtime::bind::{self, Values};
 use steersman::runtime::process_env;
 use steersman_definition::summary::Beside;
 use steersman_definition::{Diagnostic, Place, Severity, Shown};
-use steersman_machine::ids::Digest;
-use steersman_machine::interaction::Class;
-use steersman_machine::memory::told_scope;
+use steersman_machine::network;
 use steersman_machine::network::{
-    self, AgentDef, Approve, BuiltIn, Does, Offer, OnLimit, Per, Source, ToolDef, ToolUse,
+    AgentDef, Approve, Does, Offer, OnLimit, Source, ToolDef, ToolUse,
 };
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::commit::Period;
+use steersman_machine::stored::ids::Digest;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::view::memory::told_scope;
 
 pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> {
     let network = match load(&args.definition) {
@@ -337,11 +340,11 @@ fn approved(approve: &[Approve]) -> String {
     }
 }
 
-fn per(per: Per) -> &'static str {
+fn per(per: Period) -> &'static str {
     match per {
-        Per::Answer => "an answer",
-        Per::Task => "a task",
-        Per::Session => "a session",
+        Period::Answer => "an answer",
+        Period::Task => "a task",
+        Period::Session => "a session",
     }
 }
 
@@ -397,7 +400,7 @@ fn worst(network: &network::Network) -> Vec<String> {
     );
     let spent = match network.limits.cost {
         Some(limit) => {
-            let cost = steersman_machine::price::money(limit.max);
+            let cost = steersman_machine::values::price::money(limit.max);
             format!("{tokens}; costs {cost} {}", per(limit.per))
         }
         None => tokens,

@@ -8,8 +8,8 @@ use crate::printer::{Printer, bold, dim, green, red};
 use crate::words::{arguments, digits, line, money};
 use serde_json::Value as Json;
 use steersman::{Both, Deed, Diff, First};
-use steersman_machine::ids::Id;
-use steersman_machine::rating;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::view::rating;
 
 /// Maximum width of a quoted text.
 const WIDTH: usize = 100;
@@ -30,7 +30,7 @@ pub(crate) async fn run(
         .diff((&a.0, Some(a.1)), (&b.0, Some(b.1)))
         .await?;
     if printer.is_json() {
-        printer.json(&document(&diff))?;
+        printer.json(&diff.to_json())?;
     } else {
         for row in rows(&diff, &a.2, &b.2) {
             printer.data(row)?;
@@ -63,14 +63,6 @@ async fn side(place: &Place, text: &str) -> Result<(String, Id, String), Command
         format!("{short}:{}", branch_name(branch))
     };
     Ok((seen.info.id.to_string(), branch.id, name))
-}
-
-/// Returns a [`Diff`] as JSON, with the keys `differs` and `empty`.
-pub(crate) fn document(diff: &Diff) -> Json {
-    let mut document = serde_json::to_value(diff).unwrap_or_default();
-    document["differs"] = diff.outcome_differs().into();
-    document["empty"] = diff.is_empty().into();
-    document
 }
 
 fn text(value: &Json) -> String {

@@ -6,10 +6,9 @@
 use crate::cli::{Doctor, Global};
 use crate::commands::servers::renamed;
 use crate::error::{CommandError, Exit};
-use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, yellow};
-use crate::store;
 use crate::words::count;
+use crate::{locate, store};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +20,7 @@ use steersman::{Network, Steersman};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::reach::reach;
 use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE};
-use steersman_machine::manifest::Manifest;
+use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::{Network as CheckedNetwork, Source};
 
 /// Variables that hold keys of models, in the order in which `auto` tries them.

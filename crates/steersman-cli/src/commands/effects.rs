@@ -2,15 +2,13 @@
 
 use crate::asked;
 use crate::cli::{Global, Look};
-use crate::deeds::{Deed, Deeds, Standing};
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, Sight};
 use crate::printer::{Printer, dim, green, red};
 use crate::words::{arguments, table};
 use steersman::runtime::pending::PendingKind;
-use steersman_machine::commit::Why;
-use steersman_machine::ids::Id;
-use steersman_machine::network::Network;
+use steersman::views::effects::{Effect, Effects, Sum};
+use steersman_machine::stored::ids::Id;
 
 pub(crate) async fn run(
     args: Look,
@@ -20,24 +18,24 @@ pub(crate) async fn run(
     let place = Place::to_look(global).await?;
     let sight = place.look(&args.address).await?;
     let only = sight.named().map(|branch| branch.id);
-    let mut deeds = Deeds::of(&sight.log.lines, &sight.log.texts, None);
-    deeds.driven(sight.inspection.info.owner.is_some());
+    let mut effects = Effects::of(&sight.log.lines, &sight.log.texts, None);
+    effects.driven(sight.inspection.info.owner.is_some());
     for pending in sight
         .inspection
         .pending
         .iter()
         .filter(|p| p.kind == PendingKind::Hold)
     {
-        deeds.held(pending.effect);
+        effects.held(pending.effect);
     }
-    let shown: Vec<_> = deeds
+    effects.under(sight.inspection.network.as_deref());
+    let shown: Vec<_> = effects
         .all()
         .filter(|d| only.is_none_or(|branch| d.branch == branch))
         .collect();
-    let network = sight.inspection.network.as_deref();
     if printer.is_json() {
-        for deed in shown {
-            printer.json(&deed.json(network))?;
+        for effect in shown {
+            printer.view(effect)?;
         }
         return Ok(Exit::Answered);
     }
@@ -51,7 +49,7 @@ pub(crate) async fn run(
             vec![
                 d.id.to_string(),
                 d.class.word().to_owned(),
-                stands(d, network),
+                stands(d),
                 // Attempts of harmless tools are not counted, except those of probes.
                 if d.attempts > 0 || d.counts() {
                     d.attempts.to_string()
@@ -68,27 +66,14 @@ pub(crate) async fn run(
     {
         printer.data(match i {
             0 => dim(&row),
-            i if matches!(
-                shown[i - 1].standing,
-                Standing::Doubt | Standing::Unknown | Standing::Held(_) | Standing::Barred
-            ) || shown[i - 1].repeats.is_some() =>
-            {
-                red(&row)
-            }
+            i if shown[i - 1].is_open() || shown[i - 1].repeats.is_some() => red(&row),
             _ => row,
         })?;
     }
-    for (tool, (intended, done, repeated)) in Deeds::sums(shown.iter().copied()) {
-        let sum = format!("{tool}: {intended} intended, {done} done, {repeated} repeated");
-        printer.talk(if repeated == 0 {
-            green(&sum)
-        } else {
-            red(&sum)
-        });
+    for (tool, sum) in Effects::sums(shown.iter().copied()) {
+        printer.talk(summed(&format!("{tool}: "), sum));
     }
-    let mut doubts = shown
-        .iter()
-        .filter(|d| matches!(d.standing, Standing::Doubt | Standing::Held(Why::Doubt)));
+    let mut doubts = shown.iter().filter(|d| d.is_in_doubt());
     if let Some(doubt) = doubts.next() {
         printer.next(settles(&sight, doubt.id), "or --not-performed, or --fail");
         return Ok(Exit::Doubt);
@@ -120,10 +105,25 @@ fn settles(sight: &Sight, effect: Id) -> String {
     })
 }
 
+/// Renders the sums of a tool.
+pub(crate) fn summed(before: &str, sum: Sum) -> String {
+    let Sum {
+        intended,
+        done,
+        repeated,
+    } = sum;
+    let told = format!("{before}{intended} intended, {done} done, {repeated} repeated");
+    if repeated == 0 {
+        green(&told)
+    } else {
+        red(&told)
+    }
+}
+
 /// Describes the status of an effect, and the equal effect that it repeats, with who allowed the repetition.
-fn stands(deed: &Deed, network: Option<&Network>) -> String {
-    let word = deed.word();
-    match (&deed.repeats, deed.allowed(network)) {
+fn stands(effect: &Effect) -> String {
+    let word = effect.word();
+    match (&effect.repeats, &effect.allowed) {
         (None, _) => word,
         (Some(of), Some(by)) => format!("{word}, repeats {of} ({by})"),
         (Some(of), None) => format!("{word}, repeats {of} (nobody allowed it)"),

@@ -12,7 +12,7 @@ use serde_json::json;
 use std::path::Path;
 use steersman::runtime::erase::{Erased, What, erased_artifacts};
 use steersman::runtime::store::{Memory, MemoryQuery, SessionQuery, StoreError};
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) async fn run(
     args: Erase,

@@ -19,7 +19,7 @@ use steersman::runtime::artifact::{Artifacts, Version};
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::known::Known;
 use steersman::runtime::store::SessionInfo;
-use steersman_machine::reward::Reward;
+use steersman_machine::search::reward::Reward;
 use steersman_machine::snapshot::Snapshot;
 
 pub(crate) async fn run(
@@ -53,7 +53,11 @@ pub(crate) async fn run(
                 None => seen.ledger.score(branch.id),
                 Some(reward) => worthless.told(seen.reward_on(branch, reward)),
             };
-            place.steersman.trajectories(&info.id, worth).await?
+            let blocks = place.steersman.trajectories(&info.id, worth).await?;
+            let documents = blocks.iter().map(serde_json::to_value);
+            documents
+                .collect::<Result<Vec<Json>, _>>()
+                .map_err(|e| CommandError::new(Exit::Failed, e.to_string()))?
         } else {
             vec![whole(&place, info, &known).await?]
         };

@@ -24,10 +24,9 @@ use steersman::runtime::past::{DEFAULT_BOUND, Past};
 use steersman::runtime::store::{
     InboxMessage, MemoryQuery, SessionInfo, SessionQuery, Store, StoreError,
 };
-use steersman_machine::artifact::is_from_outside;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::Doubtful;
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
+use steersman_machine::stored::interaction::Doubtful;
+use steersman_machine::view::artifact::is_from_outside;
 
 /// The faults of a session.
 #[derive(Default)]

@@ -4,20 +4,21 @@ use crate::address::{Address, SessionName};
 use crate::cli::{Format, Global, Graph as Args};
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
-use crate::graph::{self, Graph, mermaid, svg, terminal};
 use crate::locate;
-use crate::log::{Log, read};
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, bold, dim};
+use crate::tell::graph::{mermaid, svg, terminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman::runtime::engine::{BranchView, Inspection};
-use steersman_machine::commit::LogLine;
-use steersman_machine::effect::Bodies;
-use steersman_machine::fold::fold;
-use steersman_machine::ids::Line;
+use steersman::views::graph::{self, Graph, Layout};
+use steersman::views::log::Log;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::files;
 
 /// Number of bytes that are read to recognise a file that this command drew.
@@ -54,8 +55,9 @@ pub(crate) async fn run(
         Meant::Session(place, address) => of_session(&place, &address).await?,
     };
     if printer.is_json() {
-        let document = serde_json::to_value(&graph)
-            .map_err(|e| CommandError::new(Exit::Failed, e.to_string()))?;
+        let mut document = serde_json::to_value(&graph).unwrap_or_default();
+        let shapes = Layout::of(&graph).shapes(0.0, 0.0);
+        document["shapes"] = serde_json::to_value(shapes).unwrap_or_default();
         printer.json(&document)?;
         return Ok(Exit::Answered);
     }
@@ -178,7 +180,7 @@ async fn session(
 async fn of_session(place: &Place, address: &Address) -> Result<Graph, CommandError> {
     let (inspection, at) = place.inspect(address).await?;
     let short = place.short(&inspection.info.id).await?;
-    let log = read(place, &inspection.info.id).await?;
+    let log = place.log(&inspection.info.id).await?;
     let branch = &inspection.branches[at];
     let path = log.path(branch, &inspection.branches);
     let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();

@@ -1,16 +1,17 @@
-//! `log`: prints a session line by line; `-f` follows new lines.
+//! `log`: prints a session line by line, or with `--json` its events; `-f` follows new lines.
 
 use crate::cli::{Global, Log};
 use crate::error::{CommandError, Exit};
-use crate::log::read;
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, dim};
-use serde_json::{Value as Json, json};
-use std::sync::Arc;
+use serde_json::Value as Json;
 use steersman::runtime::feed::FeedItem;
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::Line;
-use steersman_machine::trace::Trace;
+use steersman::views::event::Teller;
+use steersman::views::line::Lines;
+use steersman::views::reader::Reader as _;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::Line;
 
 pub(crate) async fn run(
     args: Log,
@@ -26,37 +27,27 @@ pub(crate) async fn run(
     })?
     .unwrap_or(Line::NONE);
     let (head, name) = (sight.branch().head, branch_name(sight.branch()));
-    let (id, mut log) = (sight.inspection.info.id, sight.log);
     let wanted = |line: &LogLine| line.n >= from && only.is_none_or(|b| line.branch == b);
-    let mut trace = Trace::default();
-    for line in &log.lines {
-        if wanted(line) {
-            show(printer, &mut trace, line, &log.texts)?;
-        } else {
-            trace.learn(line);
-        }
+    let mut told = Told {
+        printer,
+        views: Lines::default(),
+        events: Teller::new(sight.reader.clone()),
+    };
+    for line in &sight.log.lines {
+        told.line(line, wanted(line), &sight.log.texts).await?;
     }
     if !args.follow {
         printer.talk(dim(&format!("{head} on {name}, {} in all", lines.len())));
         return Ok(Exit::Answered);
     }
-    let mut feed = place
-        .engine()
-        .feed(&id, lines.last().copied().unwrap_or(Line::NONE));
+    let last = lines.last().copied().unwrap_or(Line::NONE);
+    let mut feed = place.engine().feed(&sight.inspection.info.id, last);
     loop {
         tokio::select! {
             item = feed.next() => {
-                if let FeedItem::Line(mut line) = item? {
-                    let known = Arc::make_mut(&mut log.known);
-                    known.learn_line(&line, place.engine()).await?;
-                    log.texts.learn(&line, &**place.store()).await?;
-                    log.texts.veil(&line, known);
-                    known.veil_line(&mut line);
-                    if wanted(&line) {
-                        show(printer, &mut trace, &line, &log.texts)?;
-                    } else {
-                        trace.learn(&line);
-                    }
+                if let FeedItem::Line(line) = item? {
+                    let line = sight.reader.arrived(line).await?;
+                    told.line(&line, wanted(&line), &*sight.reader).await?;
                 }
             }
             stop = tokio::signal::ctrl_c() => {
@@ -67,43 +58,42 @@ pub(crate) async fn run(
     }
 }
 
-fn show(
-    printer: &Printer,
-    trace: &mut Trace,
-    line: &LogLine,
-    texts: &crate::texts::Texts,
-) -> Result<(), CommandError> {
-    let told = trace.line(line, texts, None);
-    if printer.is_json() {
-        return printer.json(&document(line, &told));
-    }
-    for row in told.lines() {
-        printer.data(row)?;
-    }
-    Ok(())
+/// Prints lines: for people with everything that they hold, with `--json` as events.
+struct Told<'a> {
+    printer: &'a Printer,
+    views: Lines,
+    events: Teller,
 }
 
-/// Returns a line as a document; `told` is its trace.
-fn document(line: &LogLine, told: &str) -> Json {
-    let mut rows = told.lines();
-    let head = rows.next().unwrap_or_default();
-    let rows: Vec<&str> = rows.map(str::trim).collect();
-    json!({
-        "line": line.n.0,
-        "branch": line.branch.to_string(),
-        "at": line.commit.as_ref().map_or(Json::Null, |c| crate::asked::time(c.now.0)),
-        "tokens": line.commit.as_ref().map_or(0, |c| c.usage.iter().fold(0_u64, |sum, u| sum.saturating_add(u.tokens()))),
-        "head": head,
-        "rows": rows,
-    })
+impl Told<'_> {
+    async fn line(
+        &mut self,
+        line: &LogLine,
+        wanted: bool,
+        texts: &dyn Bodies,
+    ) -> Result<(), CommandError> {
+        if !wanted {
+            self.views.learn(line);
+            return Ok(());
+        }
+        if self.printer.is_json() {
+            for event in self.events.line(line).await? {
+                self.printer.view(&event)?;
+            }
+            return Ok(());
+        }
+        for row in self.views.line(line, texts).text.lines() {
+            self.printer.data(row)?;
+        }
+        Ok(())
+    }
 }
 
 /// Returns all lines of a session as documents.
 pub(crate) async fn documents(place: &Place, session: &str) -> Result<Vec<Json>, CommandError> {
-    let log = read(place, session).await?;
-    let mut trace = Trace::default();
-    let lines = log.lines.iter();
-    Ok(lines
-        .map(|line| document(line, &trace.line(line, &log.texts, None)))
-        .collect())
+    let log = place.log(session).await?;
+    let mut views = Lines::default();
+    let lines = log.lines.iter().map(|line| views.line(line, &log.texts));
+    let documents = lines.map(|line| serde_json::to_value(line).unwrap_or_default());
+    Ok(documents.collect())
 }

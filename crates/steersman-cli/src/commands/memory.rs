@@ -10,7 +10,7 @@ use crate::words::{ago, bytes, left, operand, table};
 use serde_json::{Value as Json, json};
 use steersman::runtime::memory::MemoryError;
 use steersman::runtime::store::{Memory, MemoryQuery, Rated};
-use steersman_machine::rating::BEST;
+use steersman_machine::view::rating::BEST;
 
 /// Maximum number of rows of a list without `--all`.
 const FEW: usize = 20;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use steersman::runtime::bind;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::store::SessionInfo;
-use steersman_machine::ids::Name;
+use steersman_machine::stored::ids::Name;
 
 pub(crate) async fn run(
     args: Migrate,

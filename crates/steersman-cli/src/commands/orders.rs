@@ -16,7 +16,7 @@ use steersman::runtime::engine::EngineError;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::session::{Fate, Settled};
 use steersman::runtime::store::{SessionInfo, StoreError};
-use steersman_machine::ids::Id;
+use steersman_machine::stored::ids::Id;
 
 /// Number of sessions that are driven concurrently for an order to many.
 const AT_ONCE: usize = 8;

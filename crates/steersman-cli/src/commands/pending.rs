@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use steersman::runtime::inbox::{DecodeError, Message};
 use steersman::runtime::pending::{self, Pending as Waits, PendingKind};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
-use steersman_machine::ids::Name;
+use steersman_machine::stored::ids::Name;
 
 /// Describes what `run --all` does.
 pub(crate) const DRIVES: &str = "drives all that have something to do, until Ctrl-C";

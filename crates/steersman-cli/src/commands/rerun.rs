@@ -6,7 +6,6 @@ use crate::address::Address;
 use crate::cli::{Global, Rerun as Args};
 use crate::commands::{check, diff};
 use crate::error::{CommandError, Exit};
-use crate::log::{Log, read};
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, typed, yellow};
 use crate::step;
@@ -15,8 +14,10 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use steersman::runtime::session::Settled;
+use steersman::views::log::Log;
+use steersman::views::rerun::{Reran, differs};
 use steersman::{Diff, Network, People, Rerun, Rerunned};
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line};
 
 pub(crate) async fn run(
     args: Args,
@@ -95,7 +96,7 @@ impl Spot {
         let line = match &address.line {
             None => None,
             Some(line) => {
-                let log = read(place, &seen.info.id).await?;
+                let log = place.log(&seen.info.id).await?;
                 let path = log.path(branch, &seen.branches);
                 let numbers: Vec<Line> = path
                     .iter()
@@ -256,45 +257,6 @@ fn not_repeated(ran: &Rerunned) -> Option<String> {
     (!all.is_empty()).then(|| format!("not repeated: {}", all.join(", ")))
 }
 
-fn document(ran: &Rerunned, found: &Diff, of: &str, at: Option<Line>) -> Json {
-    json!({
-        "session": &*ran.session,
-        "of": of,
-        "at": at.map(|line| line.0),
-        "lines": ran.lines,
-        "diverged": ran.diverged.as_ref().map(|d| json!({ "line": d.line.0, "why": d.why })),
-        "not_repeated": ran.not_repeated,
-        "model_calls": { "recorded": ran.recorded_calls, "live": ran.live_calls },
-        "leaf": ran.leaf,
-        "status": ran.settled.word(),
-        "tokens": ran.tokens,
-        "cost": ran.micros as f64 / 1e6,
-        "result": verdict(ran, found),
-        "diff": diff::document(found),
-    })
-}
-
-/// Returns the result of the rerun in one word.
-fn verdict(ran: &Rerunned, found: &Diff) -> &'static str {
-    let word = ran.settled.word();
-    if ran.leaf.is_some() && found.ended.a != "leaf" {
-        "leaf"
-    } else if (word == "failed" || word == "limit") && found.ended.a != word {
-        "failed"
-    } else if found.outcome_differs() {
-        "differs"
-    } else if !ran.not_repeated.is_empty() {
-        "partial"
-    } else {
-        "same"
-    }
-}
-
-/// Returns true if the result differs, or is not known because not everything was repeated.
-fn differs(ran: &Rerunned, found: &Diff) -> bool {
-    found.outcome_differs() || !ran.not_repeated.is_empty()
-}
-
 async fn tell(
     ran: &Rerunned,
     found: &Diff,
@@ -304,7 +266,7 @@ async fn tell(
     printer: &Printer,
 ) -> Result<(), CommandError> {
     if printer.is_json() {
-        return printer.json(&document(ran, found, &spot.session, spot.at));
+        return printer.view(&Reran::of(ran, found, &spot.session, spot.at));
     }
     let short = place.short(&ran.session).await?;
     let how = if args.live {

@@ -8,7 +8,7 @@ use crate::words;
 use steersman::runtime::inbox::{Message, Resolution};
 use steersman::runtime::ledger::Record;
 use steersman::runtime::pending::{PendingId, PendingKind};
-use steersman_machine::ids::Id;
+use steersman_machine::stored::ids::Id;
 
 pub(crate) async fn run(
     args: Resolve,

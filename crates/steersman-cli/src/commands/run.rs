@@ -1,8 +1,6 @@
 //! `run`: talks to a definition, or continues a session.
 
 use crate::address::Address;
-use crate::asked;
-use crate::attach;
 use crate::cli::{Global, Run};
 use crate::commands::{changed, check};
 use crate::error::{CommandError, Exit};
@@ -11,7 +9,7 @@ use crate::play::{self, Ended, Leaving, Play};
 use crate::printer::{Printer, yellow};
 use crate::prompt::{Prompt, Typed};
 use crate::step::Keys;
-use crate::words;
+use crate::{asked, attach, words};
 use serde_json::Value as Json;
 use std::io::Read;
 use std::time::Instant;
@@ -20,7 +18,7 @@ use steersman::runtime::inbox::{Message, Resolution};
 use steersman::runtime::pending::{Pending, PendingKind};
 use steersman::runtime::session::{Fate, Receipt, Session, Settled};
 use steersman::runtime::store::MAX_VALUE;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 
 pub(crate) async fn run(
     args: Run,

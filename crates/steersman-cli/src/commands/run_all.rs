@@ -5,8 +5,6 @@ use crate::error::{CommandError, Exit};
 use crate::place::{Place, shortest};
 use crate::play::{self, Leaving, lets_go};
 use crate::printer::{Printer, dim, red, yellow};
-use crate::story::Story;
-use crate::texts::Texts;
 use crate::words::{count, line as one_line};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +13,9 @@ use steersman::runtime::engine::{EngineError, Happened};
 use steersman::runtime::inbox::unread;
 use steersman::runtime::session::{Session, Settled};
 use steersman::runtime::store::{SessionId, SessionQuery};
-use steersman_machine::ids::{Line, Name};
+use steersman::views::reader::{Reader as _, Stored};
+use steersman::views::story::Story;
+use steersman_machine::stored::ids::{Line, Name};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio_util::sync::CancellationToken;
 
@@ -174,12 +174,12 @@ impl Teller<'_> {
         self.unread(&id).await?;
         let told = self.known.get(&id).copied().unwrap_or(Line::NONE);
         let lines = self.place.engine().feed(&id, Line::NONE).lines().await?;
-        let (mut story, mut texts) = (Story::default(), Texts::default());
+        let (mut story, reader) = (Story::default(), Stored::plain(self.place.engine(), &id));
         let short = self.short(&id).await?;
         let mut last = told;
-        for line in &lines {
-            texts.learn(line, &**self.place.store()).await?;
-            let rows = story.tell(line, &texts);
+        for line in lines {
+            let line = reader.arrived(line).await?;
+            let rows = story.line(&line, &reader).await?;
             last = last.max(line.n);
             if line.n <= told || self.printer.is_json() {
                 continue;

@@ -4,22 +4,23 @@ use crate::cli::{Global, Search};
 use crate::commands::act::{Reached, Target};
 use crate::commands::branching::Spot;
 use crate::error::{CommandError, Exit};
-use crate::log::read;
 use crate::play::Ended;
 use crate::printer::{Printer, bold, dim, green, yellow};
 use crate::words::{self, count};
 use serde_json::{Map, Value as Json, json};
-use steersman::machine::search::{Method, Node, Plan, Score, Scorer, Seen, Tree, seen};
+use steersman::machine::network::search::{Method, Plan, Scorer};
+use steersman::machine::search::{Node, Score, Seen, Tree, seen};
 use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::Inspection;
 use steersman::runtime::inbox::Message;
 use steersman::runtime::ledger;
-use steersman_machine::commit::Want;
-use steersman_machine::effect::{Offered, Opened, Said};
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Cause;
 use steersman_machine::network::Network;
-use steersman_machine::tick::{Cx, tick};
+use steersman_machine::stored::commit::Want;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::Cause;
+use steersman_machine::tick::effect::{Offered, Opened, Said};
+use steersman_machine::tick::tick;
+use steersman_machine::view::Cx;
 
 /// Maximum number of characters of the reason why a value cannot be used; the log stores no more.
 const WHY: usize = 1_000;
@@ -216,7 +217,7 @@ async fn declared(
     let snapshot = match spot.line {
         None => branch.map(|b| b.snapshot.clone()),
         Some(line) => {
-            let log = read(&spot.target.place, &inspection.info.id).await?;
+            let log = spot.target.place.log(&inspection.info.id).await?;
             Some(log.snapshot(line))
         }
     };

@@ -69,7 +69,7 @@ async fn send_event(
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let mut fields: Json = steersman_machine::json::read(payload).map_err(|e| {
+    let mut fields: Json = steersman_machine::values::json::read(payload).map_err(|e| {
         CommandError::usage(format!("the payload is not JSON: {e}"))
             .hint("steersman send TO --event NAME '{\"FIELD\": \"...\"}'")
     })?;

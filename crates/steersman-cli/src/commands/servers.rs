@@ -4,9 +4,8 @@ use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, bold, dim};
 use crate::words::count;
 use serde_json::{Value as Json, json};
-use steersman::Network;
-use steersman::Steersman;
-use steersman_machine::manifest::Manifest;
+use steersman::{Network, Steersman};
+use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::wire_name;
 
 /// Returns the name under which models see a tool, if it differs by more than the dot replaced by two underscores.

@@ -1,6 +1,5 @@
 //! `sessions`: lists sessions, newest first.
 
-use crate::asked;
 use crate::cli::{Global, Sessions};
 use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
@@ -8,10 +7,10 @@ use crate::locate;
 use crate::place::{Place, shortest};
 use crate::printer::{Printer, dim, typed};
 use crate::words::{ago, count, digits, money, table};
-use serde_json::{Value as Json, json};
-use steersman::runtime::pending::{self, Pending};
 use steersman::runtime::session::Settled;
 use steersman::runtime::store::{SessionInfo, SessionQuery};
+use steersman::views::list::SessionRow;
+pub(crate) use steersman::views::list::status;
 
 pub(crate) async fn run(
     args: Sessions,
@@ -36,7 +35,7 @@ pub(crate) async fn run(
         };
         let inbox = place.store().sessions(&inbox).await?;
         for info in found.iter().take(limit) {
-            let mut document = document(info);
+            let mut document = serde_json::to_value(SessionRow::from(info)).unwrap_or_default();
             document["inbox"] = inbox.iter().any(|other| other.id == info.id).into();
             printer.json(&document)?;
         }
@@ -94,16 +93,6 @@ pub(crate) fn each_label(info: &SessionInfo) -> Vec<String> {
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| format!("{name}={value}"))
         .collect()
-}
-
-/// Returns the status of a session. A session that was at work and has no owner is `interrupted`; one that was never driven
-/// is `new`.
-pub(crate) fn status(info: &SessionInfo) -> &str {
-    match &*info.state.status {
-        "running" if info.owner.is_none() => "interrupted",
-        "" => "new",
-        status => status,
-    }
 }
 
 /// Returns the names of all labels of these sessions.
@@ -180,48 +169,16 @@ pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
     })
 }
 
-/// Returns the JSON of a session in a list.
-pub(crate) fn document(info: &SessionInfo) -> Json {
-    let mut document = json!({
-        "session": &*info.id,
-        "network": info.network,
-        "definition": info.state.definition,
-        "status": status(info),
-        "created": asked::time(info.created.0),
-        "updated": asked::time(info.state.updated.0),
-        "line": info.head.0,
-        "model_calls": info.state.model_calls,
-        "tokens": info.state.tokens,
-        "cost": info.state.micros as f64 / 1e6,
-        "labels": info.labels.iter().map(|(n, v)| (n.to_string(), Json::from(&**v))).collect::<serde_json::Map<_, _>>(),
-        "outcome": serde_json::from_str::<Json>(&info.state.outcome).unwrap_or(Json::Null),
-        "owner": info.owner,
-    });
-    let places = places(info);
-    if !places.is_empty() {
-        let place = |p: &Pending| json!({ "place": p.place, "since": asked::time(p.since.0) });
-        document["places"] = places.iter().map(place).collect();
-    }
-    document
-}
-
-/// Returns the calls of a session that wait for a place that does not answer.
-fn places(info: &SessionInfo) -> Vec<Pending> {
-    let waits = match status(info) {
-        "waits" | "doubt" => pending::read(&info.state.waits).unwrap_or_default(),
-        _ => Vec::new(),
-    };
-    waits.into_iter().filter(|p| p.place.is_some()).collect()
-}
-
 /// Returns the status for a row of the list, with the place that does not answer and the time since then.
 fn stands(info: &SessionInfo, now: i64) -> String {
-    let places = places(info);
-    let Some((place, since)) = places
-        .first()
-        .and_then(|p| Some((p.place.clone()?, p.since.0)))
-    else {
-        return status(info).to_owned();
-    };
-    format!("{} for {place}, parked {}", status(info), ago(now, since))
+    let row = SessionRow::from(info);
+    match row.places.first() {
+        Some(waits) => format!(
+            "{} for {}, parked {}",
+            row.status,
+            waits.place,
+            ago(now, waits.since.0)
+        ),
+        None => row.status,
+    }
 }

@@ -5,28 +5,18 @@ mod facts;
 use crate::asked;
 use crate::cli::{Global, Look};
 use crate::commands::branching::not_adoptable;
-use crate::commands::sessions;
-use crate::deeds::Deeds;
 use crate::error::{CommandError, Exit};
-use crate::log::Log;
 use crate::place::{Place, Sight, branch_name};
-use crate::play;
 use crate::printer::{Printer, bold, dim, green, red, typed, yellow};
-use crate::story::{Row, Story, Tone};
+use crate::tell::row::print;
 use crate::words::{ago, count, digits, money};
-use serde_json::{Map, Value as Json, json};
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman::runtime::branches::path;
-use steersman::runtime::engine::{BranchView, Inspection};
-use steersman::runtime::pending::{Pending, PendingKind};
-use steersman::runtime::session::Settled;
-use steersman_machine::commit::Admitted;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Cause;
+use steersman::views::page::{BranchRow, Page, Subject};
+use steersman::views::story::Row;
 use steersman_machine::network::Network;
-use steersman_machine::snapshot::{Agent, Phase, Snapshot};
-use steersman_machine::trace;
+use steersman_machine::stored::ids::{Id, Line};
 
 /// Number of rows that are shown from the beginning and the end of a branch; rows between are only counted.
 const HEAD: usize = 20;
@@ -39,33 +29,27 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
     let seen = Seen::of(&place, &args.address).await?;
-    let page = seen.page(&place);
     if printer.is_json() {
-        let mut document = page.document();
-        seen.sight.log.known.mask(&mut document);
-        printer.json(&document)?;
+        printer.json(&seen.document())?;
         return Ok(Exit::Answered);
     }
-    for row in page.rows() {
-        printer.data(seen.sight.log.known.masked(&row))?;
+    let screen = seen.screen(&place);
+    for row in screen.rows() {
+        printer.data(seen.sight.known.masked(&row))?;
     }
-    page.next(printer);
+    screen.next(printer);
     Ok(Exit::Answered)
 }
 
 /// Returns a session as one document.
 pub(crate) async fn document(place: &Place, address: &str) -> Result<Json, CommandError> {
-    let seen = Seen::of(place, address).await?;
-    let mut document = seen.page(place).document();
-    seen.sight.log.known.mask(&mut document);
-    Ok(document)
+    Ok(Seen::of(place, address).await?.document())
 }
 
 /// The data of a page.
 struct Seen {
     sight: Sight,
     line: Option<Line>,
-    settled: Settled,
     bound: BTreeMap<Line, Arc<Network>>,
 }
 
@@ -73,235 +57,116 @@ impl Seen {
     async fn of(place: &Place, address: &str) -> Result<Self, CommandError> {
         let mut sight = place.look(address).await?;
         let line = sight.line()?;
-        sight.inspection = sight.inspection.veiled(&sight.log.known);
-        let settled = match sight.named() {
-            Some(branch) => sight.inspection.settled_on(branch),
-            None => sight.inspection.settled.clone(),
-        };
+        sight.inspection = sight.inspection.veiled(&sight.known);
         Ok(Self {
-            bound: sight.log.bound(place, &sight.inspection.info.id).await,
+            bound: sight.log.bound(&*sight.reader).await,
             sight,
             line,
-            settled,
         })
     }
 
-    fn page<'a>(&'a self, place: &'a Place) -> Page<'a> {
-        let (sight, branch) = (&self.sight, self.sight.branch());
-        let at_line = |line: Line| {
-            let mut snapshot = sight.log.snapshot(line);
-            sight.log.known.veil(&mut snapshot);
-            snapshot
-        };
-        Page {
-            place,
-            inspection: &sight.inspection,
-            log: &sight.log,
-            branch,
-            way: sight.named().map(|named| way(named, &sight.inspection)),
-            settled: &self.settled,
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            seen: &self.sight.inspection,
+            log: &self.sight.log,
             bound: &self.bound,
-            short: &sight.short,
-            name: sight.name(),
-            snapshot: self.line.map_or_else(|| branch.snapshot.clone(), at_line),
+            known: &self.sight.known,
+            branch: self.sight.branch(),
+            alone: self.sight.named().is_some(),
             line: self.line,
-            rewound: rewound(&sight.log),
-            joined: joined(&sight.log),
+        }
+    }
+
+    fn document(&self) -> Json {
+        let mut document = serde_json::to_value(self.subject().page()).unwrap_or_default();
+        self.sight.known.mask(&mut document);
+        document
+    }
+
+    fn screen<'a>(&'a self, place: &'a Place) -> Screen<'a> {
+        let subject = self.subject();
+        Screen {
+            place,
+            story: subject.story(),
+            page: subject.page(),
+            subject,
+            short: &self.sight.short,
+            name: self.sight.name(),
         }
     }
 }
 
-/// Returns the branches on the way to this one, each with the last line that belongs to the way.
-fn way(branch: &BranchView, inspection: &Inspection) -> BTreeMap<Id, Line> {
-    let mut way = BTreeMap::new();
-    let (mut at, mut upto) = (Some(branch), branch.head);
-    while let Some(branch) = at {
-        way.insert(branch.id, upto);
-        let from = branch.from;
-        at = from.and_then(|(id, _)| inspection.branches.iter().find(|b| b.id == id));
-        upto = from.map_or(Line::NONE, |(_, line)| line);
-    }
-    way
-}
-
-/// Returns the branches whose end a call received, with the line of the last of these.
-fn joined(log: &Log) -> BTreeMap<Id, Line> {
-    let mut joined = BTreeMap::new();
-    for line in &log.lines {
-        let commit = line.commit.iter();
-        for admitted in commit.flat_map(|commit| &commit.admitted) {
-            if let (Admitted::Ended, Some(branch)) = (admitted.kind, admitted.id) {
-                joined.insert(branch, line.n);
-            }
-        }
-    }
-    joined
-}
-
-/// Returns true if a person cancelled the branch, or the agent that forked it no longer waits for it.
-fn is_cancelled(branch: &BranchView) -> bool {
-    let top = branch.snapshot.top().map(|top| branch.snapshot.agent(top));
-    let rests = top.filter(|top| top.phase == Phase::Resting);
-    match rests {
-        Some(top) => top
-            .ended
-            .is_some_and(|(_, cause)| cause == Cause::Cancelled),
-        None => branch.superseded && branch.snapshot.scope.is_some(),
-    }
-}
-
-fn rewound(log: &Log) -> BTreeSet<Id> {
-    let commits = log.lines.iter();
-    let commits = commits.filter_map(|line| Some((line.branch, line.commit.as_ref()?)));
-    let rewound = commits.filter(|(_, commit)| {
-        let mut admitted = commit.admitted.iter();
-        admitted.any(|a| a.kind == Admitted::Rewound)
-    });
-    rewound.map(|(branch, _)| branch).collect()
-}
-
-struct Page<'a> {
+struct Screen<'a> {
     place: &'a Place,
-    inspection: &'a Inspection,
-    log: &'a Log,
-    branch: &'a BranchView,
-    /// If the address names a branch, the branches on the way to it, each with its last line.
-    way: Option<BTreeMap<Id, Line>>,
-    /// The status of the branch.
-    settled: &'a Settled,
-    /// The definitions that it was bound to, by the line of the binding.
-    bound: &'a BTreeMap<Line, Arc<Network>>,
+    subject: Subject<'a>,
+    page: Page,
+    story: BTreeMap<Id, Vec<Row>>,
     short: &'a str,
     /// The session as people type it, with the branch if one was named.
     name: String,
-    /// The snapshot at the line of the address, else at the head of the branch.
-    snapshot: Snapshot,
-    line: Option<Line>,
-    /// Branches that began with a rewind.
-    rewound: BTreeSet<Id>,
-    /// The branches whose end a call received, with the line.
-    joined: BTreeMap<Id, Line>,
 }
 
-/// The usage of one model.
-#[derive(Default)]
-struct By {
-    calls: u64,
-    tokens: u64,
-    micros: u64,
-}
-
-impl Page<'_> {
-    /// Returns the status. While the session is at work, or was when its process died, an earlier result is not shown.
-    fn standing(&self) -> &str {
-        match sessions::status(&self.inspection.info) {
-            at_work @ ("running" | "interrupted") => at_work,
-            _ => self.settled.word(),
-        }
-    }
-
-    /// Returns true if the page shows the line: it is not after the line of the address, and on the way to the named
-    /// branch.
-    fn shows(&self, branch: Id, line: Line) -> bool {
-        let on_way = |way: &BTreeMap<Id, Line>| way.get(&branch).is_some_and(|upto| line <= *upto);
-        self.line.is_none_or(|at| line <= at) && self.way.as_ref().is_none_or(on_way)
-    }
-
-    /// Returns what waits, for a page of the present state.
-    fn pending(&self) -> Vec<&Pending> {
-        let all = self.inspection.pending.iter();
-        let here = all.filter(|p| self.way.is_none() || p.branch == self.branch.id);
-        here.filter(|_| self.line.is_none()).collect()
-    }
-
-    /// Returns the usage by the model that answered, which may be a fallback.
-    fn answered(&self) -> BTreeMap<&str, By> {
-        let mut answered: BTreeMap<&str, By> = BTreeMap::new();
-        let lines = self.log.lines.iter();
-        let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
-        let commits = lines.filter_map(|line| line.commit.as_ref());
-        for usage in commits.flat_map(|commit| &commit.usage) {
-            let by = answered.entry(usage.model.as_deref().unwrap_or("unknown"));
-            let by = by.or_default();
-            by.calls += 1;
-            by.tokens = by.tokens.saturating_add(usage.tokens());
-            by.micros = by.micros.saturating_add(usage.micros.unwrap_or(0));
-        }
-        answered
-    }
-
+impl Screen<'_> {
     /// Returns the cost, as far as it is known.
     fn cost(&self) -> String {
-        let spent = self.inspection.ledger.spent.micros;
-        let models = &self.inspection.values.models;
-        let used = self
-            .log
-            .lines
-            .iter()
-            .filter_map(|line| line.commit.as_ref());
-        let mut used = used.flat_map(|commit| &commit.usage);
-        if models.iter().all(|model| model.price().is_some()) || used.all(|u| u.micros.is_some()) {
-            return money(spent);
-        }
+        let spent = self.subject.seen.ledger.spent.micros;
         match spent {
+            spent if self.subject.knows_cost() => money(spent),
             0 => "cost unknown".to_owned(),
             spent => format!("{} and more: the price of a model is unknown", money(spent)),
         }
     }
 
     fn rows(&self) -> Vec<String> {
-        let info = &self.inspection.info;
-        if let Some(line) = self.line {
+        if let Some(line) = self.subject.line {
             return self.rows_at(line);
         }
-        // The lists are updated when a session comes to rest, but the log also covers a session that was cut off.
-        let ledger = &self.inspection.ledger;
-        let now = self.place.now();
-        let digest = match &*info.state.definition {
+        let (row, now) = (&self.page.row, self.place.now());
+        let digest = match &*row.definition {
             "" => String::new(),
             digest => format!(" {digest}"),
         };
         let mut rows = vec![format!(
             "{}   {}{digest}   {} {}   {}, {} tokens, {}",
             bold(self.short),
-            info.network,
-            status(self.standing()),
-            ago(now, info.state.updated.0),
-            count(ledger.calls, "model call"),
-            digits(ledger.spent.tokens),
+            row.network,
+            status(&row.status),
+            ago(now, row.updated.0),
+            count(row.model_calls, "model call"),
+            digits(row.tokens),
             self.cost(),
         )];
-        if ledger.lost.tokens > 0 {
+        if self.page.lost.tokens > 0 {
             rows.push(dim(&format!(
                 "{} of these tokens went into answers that nobody got: calls that were cut or broke off, and what a process that \
                  died had set aside, spent or not",
-                digits(ledger.lost.tokens)
+                digits(self.page.lost.tokens)
             )));
         }
-        if ledger.unbelievable > 0 {
+        if self.page.unbelievable > 0 {
             rows.push(dim(&format!(
                 "{}: what the provider told of its tokens cannot be, and the most that it could take counts",
-                count(ledger.unbelievable, "call")
+                count(self.page.unbelievable, "call")
             )));
         }
-        let answered = self.answered();
-        if answered.len() > 1 {
-            let each = answered.iter().map(|(model, by)| {
-                format!("{model} {} {}", count(by.calls, "call"), money(by.micros))
+        if self.page.models.len() > 1 {
+            let each = self.page.models.iter().map(|by| {
+                let calls = count(by.calls, "call");
+                format!("{} {calls} {}", by.model, money(by.micros))
             });
             rows.push(dim(&format!(
                 "answered by {}",
                 each.collect::<Vec<_>>().join(", ")
             )));
         }
-        if let Some(owner) = &info.owner {
+        if let Some(owner) = &row.owner {
             rows.push(format!("process {owner} drives it now"));
         }
         rows.push(String::new());
         rows.extend(self.tree());
         rows.push(String::new());
         rows.extend(self.facts());
-        for pending in self.pending() {
+        for pending in self.subject.pending() {
             rows.extend(asked::frame(pending, now));
         }
         rows
@@ -309,19 +174,16 @@ impl Page<'_> {
 
     /// Renders the page of a line, without anything that came after it.
     fn rows_at(&self, at: Line) -> Vec<String> {
-        let answered = self.answered();
-        let calls = answered.values().map(|by| by.calls).sum();
-        let tokens = answered.values().map(|by| by.tokens);
+        let calls = self.page.models.iter().map(|by| by.calls).sum();
+        let tokens = self.page.models.iter().map(|by| by.tokens);
         let tokens = tokens.fold(0, u64::saturating_add);
-        let lines = self.log.lines.iter().filter(|line| line.n <= at);
-        let made = lines.filter_map(|line| line.commit.as_ref()).next_back();
-        let made = made.map_or_else(String::new, |commit| {
-            format!("   {}", ago(self.place.now(), commit.now.0))
+        let made = self.subject.made().map_or_else(String::new, |made| {
+            format!("   {}", ago(self.place.now(), made.0))
         });
         let mut rows = vec![format!(
             "{}   {}{made}   then {}, {} tokens",
             bold(&format!("{}@{at}", self.name)),
-            self.inspection.info.network,
+            self.page.row.network,
             count(calls, "model call"),
             digits(tokens),
         )];
@@ -334,91 +196,68 @@ impl Page<'_> {
 
     /// Draws the branches, each under the line where it was forked.
     fn tree(&self) -> Vec<String> {
-        let mut story = Story::default();
-        story.tells_all_of(self.way.iter().flat_map(BTreeMap::keys).copied());
-        let mut told: BTreeMap<Id, Vec<Row>> = BTreeMap::new();
-        for line in &self.log.lines {
-            if self.line.is_some_and(|at| line.n > at) {
-                break;
-            }
-            if let Some(network) = self.bound.get(&line.n) {
-                story.bound(network.clone());
-            }
-            for row in story.tell(line, &self.log.texts) {
-                if !self.shows(row.branch, line.n) {
-                    continue;
-                }
-                // The branch's title says this already.
-                if row.tone == Tone::Begins {
-                    told.entry(row.branch).or_default();
-                    continue;
-                }
-                told.entry(row.branch).or_default().push(row);
-            }
-        }
         let mut rows = Vec::new();
-        for branch in self.inspection.branches.iter().filter(|b| b.from.is_none()) {
-            self.branch(branch, &told, "", &mut rows);
+        for branch in self.page.branches.iter().filter(|b| b.from.is_none()) {
+            self.branch(branch, "", &mut rows);
         }
         rows
     }
 
-    fn branch(
-        &self,
-        branch: &BranchView,
-        told: &BTreeMap<Id, Vec<Row>>,
-        margin: &str,
-        rows: &mut Vec<String>,
-    ) {
-        let mut title = bold(&branch_name(branch));
+    /// Returns the marks in the title of a branch.
+    fn marks(&self, branch: &BranchRow) -> Vec<String> {
         let mut marks = Vec::new();
-        if let Some((_, at)) = branch.from {
-            let rewound = self.rewound.contains(&branch.id);
-            let word = if rewound { "rewound to" } else { "forked at" };
-            marks.push(format!("{word} @{at}"));
+        if let Some(from) = &branch.from {
+            let word = if branch.rewound {
+                "rewound to"
+            } else {
+                "forked at"
+            };
+            marks.push(format!("{word} @{}", from.line));
         }
-        if branch.snapshot.dry {
+        if branch.dry {
             marks.push("dry".into());
         }
-        let known = self.inspection.ledger.branch(branch.id);
-        if let Some(at) = known.and_then(|known| Some(known.adopted?.upto)) {
+        if let Some(at) = branch.adopted {
             marks.push(format!("adopted up to @{at}"));
         }
-        if let Some(at) = self.joined.get(&branch.id) {
+        if let Some(at) = branch.joined {
             marks.push(format!("joined at @{at}"));
         }
-        let cancelled = is_cancelled(branch);
-        match known.and_then(|known| known.superseded) {
-            Some(after) if branch.superseded && cancelled => {
-                marks.push(format!("cancelled after @{after}"));
-            }
-            Some(after) if branch.superseded => marks.push(format!("left behind after @{after}")),
-            _ if cancelled => marks.push("cancelled".into()),
-            _ if !branch.ended && branch.from.is_some() => marks.push("open".into()),
-            _ => {}
+        match branch.left_after {
+            Some(after) if branch.cancelled => marks.push(format!("cancelled after @{after}")),
+            Some(after) => marks.push(format!("left behind after @{after}")),
+            None if branch.cancelled => marks.push("cancelled".into()),
+            None if branch.is_open() => marks.push("open".into()),
+            None => {}
         }
-        if let Some(upto) = self.way.as_ref().and_then(|way| way.get(&branch.id))
-            && branch.id != self.branch.id
+        if let Some(upto) = branch.upto
+            && branch.id != self.subject.branch.id
         {
             marks.push(format!("up to @{upto}"));
         }
-        if branch.id == self.inspection.current && self.inspection.branches.len() > 1 {
+        if branch.id == self.subject.seen.current && self.page.branches.len() > 1 {
             marks.push("current".into());
         }
+        marks
+    }
+
+    fn branch(&self, branch: &BranchRow, margin: &str, rows: &mut Vec<String>) {
+        let mut title = bold(&branch.name());
+        let marks = self.marks(branch);
         if !marks.is_empty() {
             title = format!("{title}   {}", dim(&marks.join(", ")));
         }
         rows.push(format!("{margin}{title}"));
         let empty = Vec::new();
-        let own = told.get(&branch.id).unwrap_or(&empty);
-        let mut children: Vec<&BranchView> = self
-            .inspection
+        let own = self.story.get(&branch.id).unwrap_or(&empty);
+        let mut children: Vec<&BranchRow> = self
+            .page
             .branches
             .iter()
-            .filter(|b| told.contains_key(&b.id))
-            .filter(|b| self.above(b, told) == Some(branch.id))
+            .filter(|b| self.story.contains_key(&b.id))
+            .filter(|b| self.above(b) == Some(branch.id))
             .collect();
-        children.sort_by_key(|b| b.from.map(|(_, at)| at));
+        children.sort_by_key(|b| b.from.map(|from| from.line));
         let mut children = children.into_iter().peekable();
         let (head, tail) = if own.len() > HEAD + TAIL + 1 {
             (HEAD, own.len() - TAIL)
@@ -427,10 +266,10 @@ impl Page<'_> {
         };
         for (i, row) in own.iter().enumerate() {
             while let Some(child) =
-                children.next_if(|c| c.from.is_some_and(|(_, at)| at < row.line))
+                children.next_if(|c| c.from.is_some_and(|from| from.line < row.line))
             {
                 rows.push(format!("{margin}  |\\"));
-                self.branch(child, told, &format!("{margin}  | "), rows);
+                self.branch(child, &format!("{margin}  | "), rows);
                 rows.push(format!("{margin}  |"));
             }
             if i == head && tail > head {
@@ -441,81 +280,30 @@ impl Page<'_> {
                 )));
             }
             if i < head || i >= tail {
-                rows.extend(row.print(true).into_iter().map(|r| format!("{margin}{r}")));
+                rows.extend(print(row, true).into_iter().map(|r| format!("{margin}{r}")));
             }
         }
         for child in children {
             rows.push(format!("{margin}  |\\"));
-            self.branch(child, told, &format!("{margin}  | "), rows);
+            self.branch(child, &format!("{margin}  | "), rows);
         }
     }
 
     /// Returns the branch under which another is drawn: the one that it left, or the nearest ancestor with rows.
-    fn above(&self, branch: &BranchView, told: &BTreeMap<Id, Vec<Row>>) -> Option<Id> {
-        let all = &self.inspection.branches;
-        let mut above = branch.from?.0;
-        while !told.contains_key(&above) {
-            let Some(next) = all.iter().find(|b| b.id == above)?.from else {
+    fn above(&self, branch: &BranchRow) -> Option<Id> {
+        let mut above = branch.from?.branch;
+        while !self.story.contains_key(&above) {
+            let Some(next) = self.page.branches.iter().find(|b| b.id == above)?.from else {
                 break;
             };
-            above = next.0;
+            above = next.branch;
         }
         Some(above)
     }
 
-    fn deeds(&self) -> Deeds {
-        let lines = self.log.lines.iter();
-        let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
-        let shows = |branch, line| self.shows(branch, line);
-        let way = self
-            .way
-            .as_ref()
-            .map(|_| &shows as &dyn Fn(Id, Line) -> bool);
-        let mut deeds = Deeds::of(lines, &self.log.texts, way);
-        if self.line.is_none() {
-            deeds.driven(self.inspection.info.owner.is_some());
-        }
-        let pending = self.pending().into_iter();
-        for held in pending.filter(|p| p.kind == PendingKind::Hold) {
-            deeds.held(held.effect);
-        }
-        deeds
-    }
-
-    /// Returns the `outcome:` of the named branch, else that of the session.
-    fn outcome(&self) -> Arc<str> {
-        match &self.way {
-            Some(_) => self.inspection.outcome_on(self.branch).to_string().into(),
-            None => self.inspection.info.state.outcome.clone(),
-        }
-    }
-
-    fn letters(&self, agent: &Agent) -> String {
-        let view = BranchView {
-            snapshot: self.snapshot.clone(),
-            ..self.branch.clone()
-        };
-        let stack = self.inspection.stack(&view, agent.id);
-        trace::letters(stack.iter().map(|(_, interaction)| interaction))
-    }
-
-    /// Returns the interactions on an agent's stack as text. Results are in the order of their calls, so that equal
-    /// sessions show equal stacks whichever call ended first.
-    fn stack(&self, agent: &Agent) -> Vec<String> {
-        let view = BranchView {
-            snapshot: self.snapshot.clone(),
-            ..self.branch.clone()
-        };
-        let stack = self.inspection.stack(&view, agent.id);
-        steersman::testing::in_call_order(&stack, |(_, interaction)| interaction)
-            .into_iter()
-            .map(|(_, interaction)| steersman::testing::essential(interaction, &self.log.texts))
-            .collect()
-    }
-
     fn next(&self, printer: &Printer) {
         let (short, name) = (self.short, &self.name);
-        if let Some(line) = self.line {
+        if let Some(line) = self.subject.line {
             printer.talk("");
             for (command, why) in [
                 (
@@ -532,17 +320,17 @@ impl Page<'_> {
             return;
         }
         let mut rows: Vec<(String, &str)> = Vec::new();
-        for waits in self.pending() {
+        for waits in self.subject.pending() {
             let commands = asked::commands(short, waits).into_iter();
             rows.extend(commands.map(|c| (c, "")));
         }
-        if self.standing() == "interrupted" {
+        if self.page.row.status == "interrupted" {
             rows.push((
                 format!("steersman run --resume {short}"),
                 "goes on where it stopped",
             ));
         }
-        let called = self.deeds().all().last().map(|d| d.tool.to_string());
+        let called = self.page.effects.last().map(|effect| &effect.tool);
         rows.push(match called {
             Some(tool) => (
                 format!("steersman context {name}@{tool}"),
@@ -552,21 +340,21 @@ impl Page<'_> {
         });
         rows.push((format!("steersman log {name}"), "each line with its ledger"));
         printer.talk("");
-        for branch in self.inspection.branches.iter().filter(|b| !b.superseded) {
-            if branch.id == self.inspection.current || branch.snapshot.scope.is_some() {
+        for branch in self.subject.seen.branches.iter().filter(|b| !b.superseded) {
+            if branch.id == self.subject.seen.current || branch.snapshot.scope.is_some() {
                 continue;
             }
-            if self.way.is_some() && branch.id != self.branch.id {
+            if self.subject.alone && branch.id != self.subject.branch.id {
                 continue;
             }
             let name = branch_name(branch);
-            let known = self.inspection.ledger.branch(branch.id);
+            let known = self.subject.seen.ledger.branch(branch.id);
             if known.is_some_and(|known| known.adopted.is_some()) {
                 continue;
             }
-            let refused = not_adoptable(self.inspection, branch.id).and_then(|_| {
-                let ledger = &self.inspection.ledger;
-                let forked = ledger.common(branch.id, self.inspection.current)?;
+            let refused = not_adoptable(self.subject.seen, branch.id).and_then(|_| {
+                let ledger = &self.subject.seen.ledger;
+                let forked = ledger.common(branch.id, self.subject.seen.current)?;
                 Some(format!(
                     "would be refused: the current branch went on since @{forked}"
                 ))
@@ -586,119 +374,6 @@ impl Page<'_> {
             });
         }
     }
-
-    fn document(&self) -> Json {
-        let info = &self.inspection.info;
-        let line = self.line.unwrap_or(self.branch.head);
-        let mut document = sessions::document(info);
-        let status = play::document(&info.id, line, self.settled);
-        for key in ["before", "answer", "code", "message", "line"] {
-            if let Some(value) = status.get(key) {
-                document[key] = value.clone();
-            }
-        }
-        let ledger = &self.inspection.ledger;
-        document["status"] = self.standing().into();
-        if self.way.is_some() {
-            document["outcome"] = serde_json::from_str(&self.outcome()).unwrap_or_default();
-        }
-        document["model_calls"] = ledger.calls.into();
-        document["tokens"] = ledger.spent.tokens.into();
-        document["cost"] = (ledger.spent.micros as f64 / 1e6).into();
-        let answered = self.answered();
-        let each = answered.iter().map(|(model, by)| {
-            json!({
-                "model": model,
-                "calls": by.calls,
-                "tokens": by.tokens,
-                "cost": by.micros as f64 / 1e6,
-            })
-        });
-        document["models"] = each.collect();
-        document["unbelievable"] = ledger.unbelievable.into();
-        document["lost"] = json!({
-            "tokens": ledger.lost.tokens,
-            "cost": ledger.lost.micros as f64 / 1e6,
-        });
-        document["branch"] = branch_name(self.branch).into();
-        document["current"] = self
-            .inspection
-            .current_branch()
-            .map_or(Json::Null, |b| branch_name(b).into());
-        document["agents"] = self.agents_document();
-        document["state"] = Json::Object(
-            self.state()
-                .into_iter()
-                .map(|(name, value)| {
-                    let value = serde_json::from_str(&value).unwrap_or(Json::String(value));
-                    (name, value)
-                })
-                .collect::<Map<_, _>>(),
-        );
-        document["branches"] = self
-            .inspection
-            .branches
-            .iter()
-            .map(|b| {
-                json!({
-                    "id": b.id.to_string(),
-                    "label": b.label,
-                    "from": b.from.map(|(parent, at)| json!({ "branch": parent.to_string(), "line": at.0 })),
-                    "head": b.head.0,
-                    "dry": b.snapshot.dry,
-                    "ended": b.ended,
-                    "superseded": b.superseded,
-                    "cancelled": is_cancelled(b),
-                    "joined": self.joined.get(&b.id).map(|line| line.0),
-                    "adopted": ledger.branch(b.id).and_then(|known| Some(known.adopted?.upto.0)),
-                })
-            })
-            .collect();
-        document["effects"] = self
-            .deeds()
-            .all()
-            .map(|deed| deed.json(self.inspection.network.as_deref()))
-            .collect();
-        document["holds"] = self.pending().into_iter().map(asked::json).collect();
-        document["orders"] = ledger_orders(self.inspection).collect();
-        document["inbox"] = self.inspection.inbox.len().into();
-        if !self.inspection.unread.is_empty() {
-            let unread = self.inspection.unread.iter();
-            document["unread"] = unread.map(ToString::to_string).collect();
-        }
-        document
-    }
-
-    fn agents_document(&self) -> Json {
-        let mut agents: Vec<_> = self.snapshot.agents.values().collect();
-        agents.sort_by(|a, b| a.path.cmp(&b.path));
-        agents
-            .into_iter()
-            .map(|agent| {
-                json!({
-                    "id": agent.id.to_string(),
-                    "name": agent.def,
-                    "path": path(&self.snapshot, agent.id),
-                    "phase": format!("{:?}", agent.phase).to_ascii_lowercase(),
-                    "net_state": agent.state,
-                    "letters": self.letters(agent),
-                    "stack": self.stack(agent),
-                    "height": agent.height,
-                    "model_calls": agent.counters.model_calls_all,
-                })
-            })
-            .collect()
-    }
-}
-
-/// Returns the standing orders of people: `paused`, `refund is held`.
-fn ledger_orders(inspection: &Inspection) -> impl Iterator<Item = String> {
-    let paused = inspection.ledger.paused.then(|| "paused".to_owned());
-    let held = inspection.ledger.barred().map(|tool| {
-        let tool = tool.map_or("all that changes the world", |tool| tool);
-        format!("{tool} is held")
-    });
-    paused.into_iter().chain(held)
 }
 
 fn status(word: &str) -> String {

@@ -3,15 +3,15 @@
 use crate::address::{Address, LineName};
 use crate::cli::{Global, Why};
 use crate::error::{CommandError, Exit};
-use crate::log::{Log, read};
 use crate::place::{self, Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, cyan, dim, typed};
-use crate::why::{Act, Past, Step};
 use crate::words::{WIDTH, fold};
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::{Id, Line};
+use steersman::views::log::Log;
+use steersman::views::why::{Act, Past, Step};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Id, Line};
 
 /// Widths of the columns for the line, the actor, and the word before a fact.
 const NUMBER: usize = 6;
@@ -37,7 +37,8 @@ pub(crate) async fn run(
     })?;
     let named = address.branch.as_ref().map(|_| &inspection.branches[at]);
     let short = typed_as(&place.short(&inspection.info.id).await?, named);
-    let log = read(&place, &inspection.info.id).await?;
+    let reader = place.reader(&inspection.info.id);
+    let log = Log::read(&reader).await?;
     let branch = &inspection.branches[at];
     let path = log.history(branch, &inspection.branches);
     let numbers: Vec<Line> = path.iter().map(|l| l.n).collect();
@@ -48,7 +49,7 @@ pub(crate) async fn run(
         Some(line) => path.into_iter().filter(|l| l.n <= line).collect(),
         None => path,
     };
-    let past = Past::new(&log, log.bound(&place, &inspection.info.id).await);
+    let past = Past::new(&log, log.bound(&reader).await);
     let (act, others) = match &args.id {
         Some(id) => (by_id(&past, id, &path, &short)?, Vec::new()),
         None => at_line(&past, &path, line, address.line.as_ref(), &short)?,

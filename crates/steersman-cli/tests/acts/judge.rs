@@ -108,12 +108,13 @@ pub(crate) fn at_the_end(world: &mut World) -> Result<(), Finding> {
     }
     for session in 0..world.sessions.len() {
         let shown = world.show(session)?;
-        let log = world.run(&words(&["log", &world.sessions[session].clone(), "--json"]))?;
-        let lines: Vec<Json> = log
-            .out
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect();
+        let mut whole = world
+            .run(&words(&["export", &world.sessions[session].clone()]))?
+            .json();
+        let lines: Vec<Json> = match whole["log"].take() {
+            Json::Array(lines) => lines,
+            other => return Err(Finding::of("export has no lines", other.to_string())),
+        };
         messages(world, session, &shown, &lines)?;
         orders(world, session, &lines)?;
         left_behind(&shown, &lines)?;

@@ -106,7 +106,7 @@ fn a_cancelled_branch_hears_nothing_more_and_says_what_it_did_not_hear() {
     assert!(ran.err.contains("lies in the inbox"), "{ran:?}");
     let ran = scripted(&world, &["cancel", "last:slow", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let told: serde_json::Value = serde_json::from_str(ran.out.trim()).unwrap();
+    let told: serde_json::Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
     assert_eq!(told["status"], "cancelled", "{told}");
     let unheard = "the branch was cancelled before this was heard: Only costs.";
     assert_eq!(told["unheard"], serde_json::json!([unheard]), "{told}");
@@ -132,7 +132,7 @@ fn a_cancel_drops_what_was_said_to_a_branch_that_had_ended() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let ran = scripted(&world, &["cancel", "last:one", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let told: serde_json::Value = serde_json::from_str(ran.out.trim()).unwrap();
+    let told: serde_json::Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
     let unheard = "the branch was cancelled before this was heard: And that.";
     assert_eq!(told["unheard"], serde_json::json!([unheard]), "{told}");
     let ran = scripted(&world, &["run", "--resume", "last"]);

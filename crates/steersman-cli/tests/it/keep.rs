@@ -502,7 +502,7 @@ fn what_lines_name_and_whose_they_are_is_looked_at() {
     run(&["run", "--resume", "last"]);
     // the last line of the branch that came to its end first: no line follows it there
     let mut last = std::collections::BTreeMap::new();
-    for line in world.json_lines(&["log", "last"]) {
+    for line in world.lines("last") {
         last.insert(line["branch"].to_string(), line["line"].as_u64().unwrap());
     }
     let leaf = last.values().min().unwrap();

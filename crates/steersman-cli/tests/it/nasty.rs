@@ -195,6 +195,6 @@ fn a_key_that_is_lost_between_two_answers_starts_nothing() {
         world
             .run(&["log", "last", "--json"])
             .out
-            .contains("failed sealed")
+            .contains(r#""code":"sealed""#)
     );
 }

@@ -66,7 +66,7 @@ const OTHER: &str = "agents.desk.system=You settle gladly.";
 fn what_is_said_at_a_line_is_heard_right_behind_it() {
     let (world, session) = world(PAYS);
     world.write("heard.yaml", HEARD);
-    let lines = world.json_lines(&["log", &session]);
+    let lines = world.lines(&session);
     let commits: Vec<u64> = lines
         .iter()
         .filter(|line| holds_commit(line))
@@ -88,7 +88,7 @@ fn what_is_said_at_a_line_is_heard_right_behind_it() {
         let told = document(&ran);
         assert_eq!(told["lines"], k + 1, "{told:#}");
         let again = told["session"].as_str().unwrap();
-        let again = world.json_lines(&["log", again]);
+        let again = world.lines(again);
         let again: Vec<&Json> = again.iter().filter(|line| holds_commit(line)).collect();
         let heard = again[k + 1].to_string();
         assert!(heard.contains("Never mind."), "@{at}: {heard}");
@@ -425,7 +425,7 @@ agents: { desk: { system: You roll., tools: [roll], search: { method: beam, n: 2
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let (_, shown) = world.json(&["show", "last"]);
     let session = shown["session"].as_str().unwrap().to_owned();
-    let lines = world.json_lines(&["log", &session]);
+    let lines = world.lines(&session);
     let last = lines.iter().rev().find(|line| holds_commit(line)).unwrap();
     let address = format!("{session}@{}", last["line"]);
     world.write(
@@ -497,7 +497,7 @@ fn what_people_did_and_nobody_did_again_is_said() {
         run(&["fork", &session, "--label", label, "--say", "Say more."]);
     }
     run(&["join", &session, "why", "how"]);
-    let lines = world.json_lines(&["log", &session]);
+    let lines = world.lines(&session);
     let joined = lines
         .iter()
         .find(|line| line["head"].to_string().contains("| join"));

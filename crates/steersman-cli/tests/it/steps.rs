@@ -58,7 +58,7 @@ fn holds_commit(line: &Json) -> bool {
 }
 
 fn lines_with_commits(world: &World, session: &str) -> Vec<Json> {
-    let lines = world.json_lines(&["log", session]);
+    let lines = world.lines(session);
     lines.into_iter().filter(holds_commit).collect()
 }
 

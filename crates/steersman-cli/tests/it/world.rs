@@ -138,6 +138,15 @@ impl World {
             .collect()
     }
 
+    /// All lines of a session, each with everything that it holds.
+    pub(crate) fn lines(&self, session: &str) -> Vec<Json> {
+        let (_, mut whole) = self.json(&["export", session]);
+        match whole["log"].take() {
+            Json::Array(lines) => lines,
+            other => panic!("no lines in {other}"),
+        }
+    }
+
     /// What differs from run to run is named instead.
     pub(crate) fn filter(&self, text: &str) -> String {
         let mut text = text.replace(&*self.folder.to_string_lossy(), "FOLDER");

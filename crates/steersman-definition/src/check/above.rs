@@ -3,8 +3,8 @@
 
 use super::reach::Edges;
 use std::collections::BTreeMap;
-use steersman_machine::ids::Name;
 use steersman_machine::network::{Does, Network};
+use steersman_machine::stored::ids::Name;
 
 /// For each name, the agents that lead to it, itself included. Only agents with state and routers are recorded.
 pub(super) struct Above {

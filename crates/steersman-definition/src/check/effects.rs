@@ -1,14 +1,17 @@
 //! Checks of effects and people: the people that can be asked, tools that write the same entry, descriptions for models.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::agent::Limits;
+use super::super::keys::kinds::{Or, each};
 use super::super::lower::{Sort, constant_misfit};
 use super::super::source::{Key, Span};
 use super::Check;
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::{Class, Reduce};
-use steersman_machine::network::{AgentDef, Does, Offer, OnDoubt, Parameters, Provider, Source};
-use steersman_machine::price::Price;
+use steersman_machine::network::{AgentDef, Does, Offer, OnDoubt, Provider, Source};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::{Class, Reduce};
+use steersman_machine::values::price::Price;
+use steersman_machine::values::types::Parameters;
 
 impl Check<'_> {
     pub(super) fn effects(&mut self, whole: bool) {
@@ -31,10 +34,10 @@ impl Check<'_> {
     /// Reports `by: user` if an event may begin a session: such a session has no user.
     fn nobody_to_ask(&mut self) {
         let lowered = self.lowered;
-        let Some((event, declared)) = lowered.starts.first() else {
+        let Some((event, declared)) = lowered.facts.starts.first() else {
             return;
         };
-        for span in &lowered.by_user {
+        for span in &lowered.facts.by_user {
             let (at, declared) = (self.place(*span), self.place(*declared));
             self.say(Diagnostic::no_user(at, event, declared));
         }
@@ -42,16 +45,15 @@ impl Check<'_> {
 
     /// Reports models without a price if a limit of money is set. The model of provider `auto` is checked when a session starts.
     fn prices(&mut self) {
-        let merged = self.merged;
-        let of_agents = merged.section("agents").iter().map(|(_, node)| node);
-        let limits = of_agents.filter_map(|node| node.get("limits"));
-        let mut limits = merged.settings.get("limits").into_iter().chain(limits);
-        let Some(cost) = limits.find_map(|limits| limits.get("cost")) else {
+        let file = self.merged.file();
+        let of_agents = each(file.agents()).filter_map(|(_, agent)| agent.limits());
+        let mut limits = file.limits().into_iter().chain(of_agents);
+        let Some(cost) = limits.find_map(Limits::cost) else {
             return;
         };
-        let limit = self.place(cost.span);
+        let limit = self.place(cost.0.span);
         let lowered = self.lowered;
-        let models = merged.section("models").iter();
+        let models = each(file.models());
         let models: BTreeMap<&str, &Key> = models.map(|(key, _)| (&*key.name, key)).collect();
         for name in lowered.network.all_models() {
             let def = &lowered.network.models[name];
@@ -82,7 +84,7 @@ impl Check<'_> {
     /// Reports `approve` on anything that does not run as a tool, because only calls of such tools are held for an approval.
     fn approvals(&mut self) {
         let lowered = self.lowered;
-        for (of, span) in &lowered.approves {
+        for (of, span) in &lowered.facts.approves {
             let tool = lowered.network.tools.get(of);
             let what = match tool.map(|tool| &tool.source) {
                 Some(
@@ -98,7 +100,7 @@ impl Check<'_> {
                 Some(Source::BuiltIn(_)) => "a tool of the engine",
                 // the pattern names all tools of an MCP server
                 None if of.ends_with(".*") => continue,
-                None => match lowered.declared.get(of).map(|declared| declared.sort) {
+                None => match lowered.facts.declared.get(of).map(|declared| declared.sort) {
                     Some(Sort::Tool) => continue,
                     Some(Sort::Agent) => "an agent: each of its tools may have one",
                     Some(Sort::Person) => "a person",
@@ -115,7 +117,7 @@ impl Check<'_> {
     fn choosers(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
-        for (tool, span) in &lowered.choosers {
+        for (tool, span) in &lowered.facts.choosers {
             let Some(tool) = network.tools.get(tool) else {
                 continue;
             };
@@ -146,9 +148,13 @@ impl Check<'_> {
             };
             let class = lowered.network.tools.get(probe).map(|tool| tool.effect);
             if let Some(class @ (Class::Idempotent | Class::Unsafe)) = class {
-                let declared = lowered.declared.get(name).map(|declared| declared.item);
+                let declared = lowered
+                    .facts
+                    .declared
+                    .get(name)
+                    .map(|declared| declared.item);
                 let at = self
-                    .key_within(name, "probe")
+                    .written_probe(name)
                     .or(declared)
                     .and_then(|span| self.place(span));
                 self.say(Diagnostic::probe_class(at, probe, class.word()));
@@ -159,7 +165,7 @@ impl Check<'_> {
     /// Reports tools that run ahead of a turn and whose class is not `pure` or `read`.
     fn ahead(&mut self) {
         let lowered = self.lowered;
-        for (_, tool, span) in &lowered.ahead {
+        for (_, tool, span) in &lowered.facts.ahead {
             let class = lowered.network.tools.get(tool).map(|tool| tool.effect);
             if let Some(class @ (Class::Idempotent | Class::Unsafe)) = class {
                 let at = self.place(*span);
@@ -191,7 +197,11 @@ impl Check<'_> {
             let class =
                 (tool.effect != Class::Idempotent).then(|| format!("is {}", tool.effect.word()));
             if let Some(why) = class.or(wants) {
-                let declared = lowered.declared.get(name).map(|declared| declared.item);
+                let declared = lowered
+                    .facts
+                    .declared
+                    .get(name)
+                    .map(|declared| declared.item);
                 let at = declared.and_then(|span| self.place(span));
                 self.say(Diagnostic::reach_class(at, &tool.name, &why));
             }
@@ -202,7 +212,7 @@ impl Check<'_> {
     fn arguments(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
-        for (of, name, node) in &lowered.arguments {
+        for (of, name, node) in &lowered.facts.arguments {
             let tool = network.tools.get(of).map(|tool| &tool.parameters);
             let agent = || network.agents.get(of).map(|agent| &agent.parameters);
             let Some(Parameters::Fields(fields)) = tool.or_else(agent) else {
@@ -212,7 +222,7 @@ impl Check<'_> {
                 continue;
             };
             if let Some(misfit) = constant_misfit(ty, node) {
-                let declared = lowered.parameters.get(&(of.clone(), name.clone()));
+                let declared = lowered.facts.parameters.get(&(of.clone(), name.clone()));
                 let declared = declared.and_then(|span| self.place(*span));
                 let misfit = misfit.under(name).to_string();
                 let at = self.place(node.span);
@@ -221,10 +231,12 @@ impl Check<'_> {
         }
     }
 
-    /// Returns the span of the value of a key in a tool's `on_doubt`.
-    fn key_within(&self, tool: &Name, key: &str) -> Option<Span> {
-        let node = self.entry_of("tools", tool)?;
-        Some(node.get("on_doubt")?.get(key)?.span)
+    /// Returns the place where a tool names its probe.
+    fn written_probe(&self, tool: &Name) -> Option<Span> {
+        match self.written.tools.get(&**tool)?.on_doubt()? {
+            Or::Other(doubt) => Some(doubt.probe()?.span),
+            Or::One(_) => None,
+        }
     }
 
     /// Reports tools that one answer may call together and that write the same entry, with one warning for each entry.
@@ -232,7 +244,7 @@ impl Check<'_> {
         let lowered = self.lowered;
         let network = &lowered.network;
         let mut writes: BTreeMap<&Name, BTreeMap<&Name, Span>> = BTreeMap::new();
-        for (writer, entry, span) in &lowered.writes {
+        for (writer, entry, span) in &lowered.facts.writes {
             if !self.reduces(entry) {
                 let entries = writes.entry(writer).or_default();
                 entries.entry(entry).or_insert(*span);
@@ -291,9 +303,13 @@ impl Check<'_> {
             let agent = network.agents.get(from);
             agent.is_some_and(|agent| matches!(agent.does, Does::Model(_)))
         };
-        let offers = lowered.offers.iter().filter(|(from, ..)| by_model(from));
-        for (_, to, span) in offers.chain(&lowered.chosen) {
-            let Some(declared) = lowered.declared.get(to) else {
+        let offers = lowered
+            .facts
+            .offers
+            .iter()
+            .filter(|(from, ..)| by_model(from));
+        for (_, to, span) in offers.chain(&lowered.facts.chosen) {
+            let Some(declared) = lowered.facts.declared.get(to) else {
                 continue;
             };
             let (what, text) = match declared.sort {

@@ -1,16 +1,17 @@
 //! Checks state entries that are filled by extraction: the agent must see them, and a model must be able to give them.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::kinds::Read as _;
 use super::super::site::Scope;
 use super::super::source::Span;
 use super::Check;
 use super::names::Root;
-use steersman_machine::ids::Name;
-use steersman_machine::network::{Parameters, Type, TypeKind};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::types::{Parameters, Type, TypeKind};
 
 impl Check<'_> {
     pub(super) fn filled(&mut self) {
-        for (agent, entry, span) in &self.lowered.filled {
+        for (agent, entry, span) in &self.lowered.facts.filled {
             if self.is_broken(*span) {
                 continue;
             }
@@ -59,7 +60,7 @@ impl Check<'_> {
                 continue;
             };
             for (name, _) in fields.iter().filter(|(_, ty)| hides(ty)) {
-                let at = lowered.parameters.get(&(of.clone(), name.clone()));
+                let at = lowered.facts.parameters.get(&(of.clone(), name.clone()));
                 found.push((name.clone(), at.copied()));
             }
         }
@@ -69,18 +70,16 @@ impl Check<'_> {
                 .as_ref()
                 .is_some_and(|output| hides(&output.ty))
             {
-                let node = self.entry_of("agents", name);
-                let at = node
-                    .and_then(|node| node.get("output"))
-                    .map(|node| node.span);
+                let written = self.written.agents.get(&**name);
+                let at = written.and_then(|agent| Some(agent.output()?.node().span));
                 found.push(("output".into(), at));
             }
         }
         for (event, def) in &network.events {
             for (name, _) in def.fields.iter().filter(|(_, ty)| hides(ty)) {
-                let node = self.entry_of("events", event);
-                let at = node.and_then(|node| node.get("fields")?.get(name));
-                found.push((name.clone(), at.map(|node| node.span)));
+                let written = self.written.events.get(&**event);
+                let at = written.and_then(|event| event.fields()?.get(name));
+                found.push((name.clone(), at.map(|ty| ty.span)));
             }
         }
         for (name, at) in found {

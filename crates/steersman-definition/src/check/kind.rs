@@ -1,8 +1,8 @@
 //! Static knowledge about a value: its kind, and if it may be none.
 
 use super::super::source::Span;
-use steersman_machine::ids::Name;
-use steersman_machine::network::{Type, TypeKind};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::types::{Type, TypeKind};
 
 /// The type of an expression, as far as the checker can infer it.
 #[derive(Clone, Debug)]

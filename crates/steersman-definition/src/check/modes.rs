@@ -1,14 +1,16 @@
 //! Checks of modes: exits that never fire, modes that are never entered, and modes that never end.
 
 use super::super::diagnostic::Diagnostic;
-use super::super::source::{Key, Node, Span};
+use super::super::keys::agent::{self, Agent};
+use super::super::keys::kinds::each;
+use super::super::source::{Key, Span};
 use super::Check;
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::ids::Name;
 use steersman_machine::network::{
     AgentDef, ExitsWhen, FINISH, Mode, ModeExit, ModelAgent, Modes, Network, Offer, Source,
     ToolChoice,
 };
+use steersman_machine::stored::ids::Name;
 
 /// The modes that a model's tools may switch to.
 enum Said {
@@ -25,29 +27,37 @@ impl Check<'_> {
             let Some(modes) = &agent.modes else {
                 continue;
             };
-            let Some(node) = self.entry_of("agents", name).cloned() else {
+            let Some(written) = self.written.agents.get(&**name).copied() else {
                 continue;
             };
-            let at = Written::of(&node, modes);
-            self.mode_exits(&node, None, modes, &at);
+            let at = Written::of(written, modes);
+            self.mode_exits(written, None, modes, &at);
             for mode in &modes.all {
-                self.mode_exits(&node, Some(mode), modes, &at);
-                self.never_ends(&node, mode, modes, &at);
+                self.mode_exits(written, Some(mode), modes, &at);
+                self.never_ends(written, mode, modes, &at);
             }
             self.never_in_force(modes, &at);
         }
         self.said_modes();
     }
 
-    fn mode_exits(&mut self, agent: &Node, mode: Option<&Mode>, modes: &Modes, at: &Written<'_>) {
+    fn mode_exits(
+        &mut self,
+        agent: Agent<'_>,
+        mode: Option<&Mode>,
+        modes: &Modes,
+        at: &Written<'_>,
+    ) {
         let network = &self.lowered.network;
-        let (node, exits) = match mode {
-            Some(mode) => (at.node(&mode.name), &mode.exits),
-            None => (Some(agent), &modes.exits),
+        let (written, exits) = match mode {
+            Some(mode) => (
+                at.mode(&mode.name).and_then(agent::Mode::exits),
+                &mode.exits,
+            ),
+            None => (agent.exits(), &modes.exits),
         };
-        let nodes = node.and_then(|node| node.get("exits"));
-        let nodes = nodes.map(Node::items).unwrap_or_default();
-        if nodes.len() != exits.len() {
+        let written: Vec<agent::ModeExit<'_>> = each(written).collect();
+        if written.len() != exits.len() {
             return;
         }
         let within: Vec<&ModelAgent> = match mode {
@@ -60,9 +70,9 @@ impl Check<'_> {
         } else {
             MayCall::default()
         };
-        for (node, exit) in nodes.iter().zip(exits) {
+        for (written, exit) in written.into_iter().zip(exits) {
             if let Some(mode) = mode.filter(|mode| mode.name == exit.to) {
-                let at = self.place(node.get("to").map_or(node.span, |to| to.span));
+                let at = self.place(written.to().map_or(written.0.span, |to| to.span));
                 self.say(Diagnostic::leads_to_itself(at, &mode.name));
             }
             let ExitsWhen::AfterTool(names) = &exit.cause else {
@@ -72,7 +82,7 @@ impl Check<'_> {
                 if called.has(name) {
                     continue;
                 }
-                let at = self.place(of_name(node, name));
+                let at = self.place(of_name(written, name));
                 let mode = mode.map(|mode| &*mode.name);
                 self.say(Diagnostic::exit_of_no_tool(at, name, mode));
             }
@@ -80,7 +90,7 @@ impl Check<'_> {
     }
 
     /// Reports a mode that has no way out and whose `tool_choice` forces a tool other than `finish`.
-    fn never_ends(&mut self, agent: &Node, mode: &Mode, modes: &Modes, at: &Written<'_>) {
+    fn never_ends(&mut self, agent: Agent<'_>, mode: &Mode, modes: &Modes, at: &Written<'_>) {
         let ToolChoice::Tool(must) = &mode.model.tool_choice else {
             return;
         };
@@ -97,10 +107,9 @@ impl Check<'_> {
         if leaves || said || **must == *FINISH {
             return;
         }
-        let node = at.node(&mode.name);
-        let at = node.and_then(|node| node.get("tool_choice"));
-        let at = at.or(agent.get("tool_choice")).map(|node| node.span);
-        let at = at.and_then(|span| self.place(span));
+        let at = at.mode(&mode.name).and_then(agent::Mode::tool_choice);
+        let at = at.or(agent.tool_choice());
+        let at = at.and_then(|choice| self.place(choice.span));
         self.say(Diagnostic::mode_without_end(at, &mode.name, must));
     }
 
@@ -148,33 +157,31 @@ impl Check<'_> {
             }
         }
         for (name, (mode, agent)) in lacking {
-            let node = self.entry_of("tools", name);
-            let at = node.and_then(|node| node.get("mode")).map(|node| node.span);
-            let at = at.and_then(|span| self.place(span));
+            let written = self.written.tools.get(&**name);
+            let at = written.and_then(|tool| self.place(tool.mode()?.span));
             let names = agent.modes.as_ref().map_or_else(String::new, |m| m.names());
             self.say(Diagnostic::says_no_mode(at, mode, &agent.name, &names));
         }
     }
 }
 
-/// The modes of an agent, with their nodes.
+/// The modes of an agent, lowered and as they are written.
 struct Written<'a> {
     modes: BTreeMap<&'a str, &'a Mode>,
-    entries: BTreeMap<&'a str, &'a (Key, Node)>,
+    entries: BTreeMap<&'a str, (&'a Key, agent::Mode<'a>)>,
 }
 
 impl<'a> Written<'a> {
-    fn of(agent: &'a Node, modes: &'a Modes) -> Self {
-        let entries = agent.get("modes").map(Node::entries).unwrap_or_default();
-        let entries = entries.iter().map(|entry| (&*entry.0.name, entry));
+    fn of(agent: Agent<'a>, modes: &'a Modes) -> Self {
+        let entries = each(agent.modes()).map(|(key, mode)| (&*key.name, (key, mode)));
         let modes = modes.all.iter().map(|mode| (&*mode.name, mode));
         Self {
             modes: modes.collect(),
             entries: entries.collect(),
         }
     }
-    fn node(&self, mode: &Name) -> Option<&'a Node> {
-        self.entries.get(&**mode).map(|(_, node)| node)
+    fn mode(&self, mode: &Name) -> Option<agent::Mode<'a>> {
+        self.entries.get(&**mode).map(|(_, mode)| *mode)
     }
     fn key(&self, mode: &Name) -> Option<Span> {
         self.entries.get(&**mode).map(|(key, _)| key.span)
@@ -182,12 +189,12 @@ impl<'a> Written<'a> {
 }
 
 /// Returns the span where an exit names the tool.
-fn of_name(exit: &Node, name: &Name) -> Span {
-    let Some(node) = exit.get("after_tool") else {
-        return exit.span;
+fn of_name(exit: agent::ModeExit<'_>, name: &Name) -> Span {
+    let Some(tools) = exit.after_tool() else {
+        return exit.0.span;
     };
-    let named = |item: &&Node| item.as_text() == Some(name);
-    node.items().iter().find(named).unwrap_or(node).span
+    let named = tools.into_iter().find(|tool| tool.text() == Some(name));
+    named.map_or(tools.0, |tool| tool.0).span
 }
 
 /// Returns the trimmed text of a template if it has no `{{` or `{%` and is not empty.

@@ -6,8 +6,8 @@ use super::super::site::{Args, Scope};
 use super::super::source::Span;
 use super::Check;
 use super::kind::{Kind, Known};
-use steersman_machine::ids::Name;
-use steersman_machine::network::Parameters;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::types::Parameters;
 
 /// Root names that can be used at every site of a session.
 const EVERYWHERE: [&str; 8] = [
@@ -104,6 +104,7 @@ impl Check<'_> {
         let own = own.map(|k| &found[k]);
         let span = |owner: &Name| {
             self.lowered
+                .facts
                 .states
                 .get(&(owner.clone(), name.into()))
                 .copied()
@@ -163,7 +164,7 @@ impl Check<'_> {
             ));
             return Root::Wrong;
         }
-        let declared = self.lowered.config.get(name).copied();
+        let declared = self.lowered.facts.config.get(name).copied();
         Root::Known(Known::declared(&config.ty, declared), 1)
     }
 
@@ -344,6 +345,6 @@ impl Check<'_> {
             Args::Router(_) => self.router(args)?,
         };
         let place = (owner.clone(), Name::from(name));
-        self.lowered.parameters.get(&place).copied()
+        self.lowered.facts.parameters.get(&place).copied()
     }
 }

@@ -4,7 +4,8 @@ use super::super::diagnostic::Diagnostic;
 use super::super::shape::{list_of, with_article};
 use super::kind::{Family, Kind, Known};
 use super::types::{Facts, Walker};
-use steersman_machine::expression::ast::{self, BinaryOp, CompareOp, Node, NodeKind};
+use steersman_machine::values::expression::ast;
+use steersman_machine::values::expression::ast::{BinaryOp, CompareOp, Node, NodeKind};
 
 /// The reason given when values of unlike kinds are compared for equality.
 const NEVER_EQUAL: &str = "unlike kinds are never equal";
@@ -207,9 +208,10 @@ impl Walker<'_, '_> {
 
     /// Returns a patch that adds the missing `type` of a config value which is compared with a number.
     fn config_type(&self, name: &str, known: &Known, other: &Known) -> Option<super::super::Patch> {
-        let node = self.check.entry_of("config", name)?;
+        let config = self.check.written.config.get(name)?;
+        let node = config.0;
         let wanted = matches!(other.kind, Kind::Integer | Kind::Number).then_some("number")?;
-        if node.get("type").is_some() || known.kind != Kind::Text {
+        if config.ty().is_some() || known.kind != Kind::Text {
             return None;
         }
         let (first, _) = node.entries().first()?;
@@ -226,9 +228,8 @@ impl Walker<'_, '_> {
             format!("\n{}", " ".repeat(place.position().1 - 1))
         };
         let mut changes = vec![(place, format!("type: {wanted}{separator}"))];
-        let default = node
-            .get("default")
-            .and_then(|node| Some((node, node.scalar()?)));
+        let default = config.default().map(|default| default.0);
+        let default = default.and_then(|node| Some((node, node.scalar()?)));
         if let Some((node, scalar)) = default {
             let number = matches!(
                 super::super::source::plain(&scalar.text),

@@ -7,9 +7,9 @@ use super::super::source::Span;
 use super::Check;
 use super::above::Circles;
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::ids::Name;
+use steersman_machine::network::search::Scorer;
 use steersman_machine::network::{Approve, Offer, OnDoubt, Source, Then, ToolDef};
-use steersman_machine::search::Scorer;
+use steersman_machine::stored::ids::Name;
 
 /// Returns the tools, agents and people that a tool leads to.
 fn led_to(tool: &ToolDef) -> Vec<&Name> {
@@ -50,7 +50,7 @@ pub(super) fn edges(lowered: &Lowered) -> Edges {
     let mut add = |from: &Name, to: &Name| {
         edges.entry(from.clone()).or_default().insert(to.clone());
     };
-    for (from, to, _) in lowered.offers.iter().chain(&lowered.ahead) {
+    for (from, to, _) in lowered.facts.offers.iter().chain(&lowered.facts.ahead) {
         add(from, to);
     }
     for (name, person) in &lowered.network.people {
@@ -142,9 +142,13 @@ fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
         let start = event.start.as_ref()?;
         start.agent.clone()
     });
-    let tests = lowered.tests.values().filter_map(|test| test.entry.clone());
+    let tests = lowered
+        .facts
+        .tests
+        .values()
+        .filter_map(|test| test.entry.clone());
     // the tool after a join may be named by a test only
-    let joins = lowered.tests.values().flat_map(|test| {
+    let joins = lowered.facts.tests.values().flat_map(|test| {
         test.steps.iter().filter_map(|step| match &step.act {
             Some(super::super::test::Act::Join {
                 then: Some(then), ..
@@ -160,7 +164,7 @@ fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
 /// checked: an imported file may serve another definition, and the stored form does not record which names were imported.
 pub(super) fn idle(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
     let reached = reachable(lowered, edges);
-    let declared = lowered.declared.iter();
+    let declared = lowered.facts.declared.iter();
     declared
         .filter(|(name, declared)| !reached.contains(*name) && declared.span.file != 0)
         .map(|(name, _)| name.clone())
@@ -187,7 +191,7 @@ impl Check<'_> {
             return;
         }
         let reached = reachable(lowered, edges);
-        for (name, declared) in &lowered.declared {
+        for (name, declared) in &lowered.facts.declared {
             if reached.contains(name) || is_imported(declared) {
                 continue;
             }
@@ -214,7 +218,7 @@ impl Check<'_> {
             })
             .collect();
         let mut offers: BTreeMap<&Name, Vec<(&Name, Span)>> = BTreeMap::new();
-        for (from, to, span) in &lowered.offers {
+        for (from, to, span) in &lowered.facts.offers {
             offers.entry(from).or_default().push((to, *span));
         }
         let found = Circles::of(network, &agents);

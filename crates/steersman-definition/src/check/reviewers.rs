@@ -5,9 +5,10 @@ use super::Check;
 use super::above::Circles;
 use super::reach::Edges;
 use std::collections::BTreeSet;
-use steersman_machine::ids::Name;
-use steersman_machine::network::{AgentDef, Does, Network, Offer, Parameters, Reflect, TypeKind};
-use steersman_machine::reflect::{ACCEPT, REVISE};
+use steersman_machine::network::{AgentDef, Does, Network, Offer, Reflect};
+use steersman_machine::stored::codes::{ACCEPT, REVISE};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::types::{Parameters, TypeKind};
 
 /// The parameters of a reviewer that the engine fills, by name.
 const TOLD: [&str; 7] = [
@@ -28,7 +29,7 @@ impl Check<'_> {
             !circles.of.get(name).is_none_or(alone) || judged[name].contains(name)
         };
         let mut said = BTreeSet::new();
-        for (name, span) in &lowered.reviewers {
+        for (name, span) in &lowered.facts.reviewers {
             let Some(def) = network.agents.get(name) else {
                 continue;
             };
@@ -43,9 +44,13 @@ impl Check<'_> {
         for (name, tool) in &network.tools {
             let follows = tool.reflect.is_some()
                 && tool.then.is_some()
-                && tool.effect != steersman_machine::interaction::Class::Unsafe;
+                && tool.effect != steersman_machine::stored::interaction::Class::Unsafe;
             if follows {
-                let declared = lowered.declared.get(name).map(|declared| declared.span);
+                let declared = lowered
+                    .facts
+                    .declared
+                    .get(name)
+                    .map(|declared| declared.span);
                 let at = declared.and_then(|span| self.place(span));
                 self.say(Diagnostic::reflect_with_then(at, name));
             }

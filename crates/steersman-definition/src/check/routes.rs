@@ -1,14 +1,15 @@
 //! Checks of routes: tasks that can never finish, exits that never fire, states that are never entered.
 
 use super::super::diagnostic::Diagnostic;
-use super::super::source::Node;
+use super::super::keys::kinds::each;
+use super::super::keys::route;
 use super::Check;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
-use steersman_machine::expression::ast::{Node as Ast, NodeKind};
-use steersman_machine::expression::{Expr, Names};
-use steersman_machine::ids::Name;
 use steersman_machine::network::{Desk, Does, ExitCause, ExitTo, Graph, RouteBy};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::ast::{Node as Ast, NodeKind};
+use steersman_machine::values::expression::{Expr, Names};
 
 impl Check<'_> {
     pub(super) fn routes(&mut self) {
@@ -25,12 +26,16 @@ impl Check<'_> {
         }
     }
 
-    /// Returns the node of an entry under a key of an agent's route.
-    fn of_route(&self, agent: &Name, key: &str, entry: &Name) -> Option<&Node> {
-        let node = self.entry_of("agents", agent)?;
-        let entries = node.get("route")?.get(key)?.entries();
-        let found = entries.iter().find(|(known, _)| known.name == *entry);
-        found.map(|(_, node)| node)
+    /// Returns a state of an agent's route as it is written.
+    fn written_state(&self, agent: &Name, state: &Name) -> Option<route::StateNode<'_>> {
+        let agent = self.written.agents.get(&**agent)?;
+        agent.route()?.states()?.get(state)
+    }
+
+    /// Returns a task of an agent's route as it is written.
+    fn written_task(&self, agent: &Name, task: &Name) -> Option<route::Task<'_>> {
+        let agent = self.written.agents.get(&**agent)?;
+        agent.route()?.tasks()?.get(task)
     }
 
     /// Reports tasks whose predicate can never hold: a part of it is false and depends only on state that nothing writes and
@@ -48,9 +53,8 @@ impl Check<'_> {
             let Some(why) = dead else {
                 continue;
             };
-            let node = self.of_route(agent, "tasks", &task.name);
-            let at = node.and_then(|node| node.get("done")).map(|done| done.span);
-            let at = at.and_then(|span| self.place(span));
+            let written = self.written_task(agent, &task.name);
+            let at = written.and_then(|task| self.place(task.done()?.span));
             self.say(Diagnostic::never_done(at, &task.name, &why));
         }
     }
@@ -88,11 +92,11 @@ impl Check<'_> {
             return None;
         }
         let network = &self.lowered.network;
-        let mut filled = self.lowered.filled.iter();
+        let mut filled = self.lowered.facts.filled.iter();
         if filled.any(|(_, name, _)| name == entry) {
             return None;
         }
-        let written = self.lowered.writes.iter().any(|(writer, name, _)| {
+        let written = self.lowered.facts.writes.iter().any(|(writer, name, _)| {
             let clears = network.agents.get(writer).is_some_and(|agent| {
                 let own = agent.set.iter().any(|(set, _)| set == entry);
                 !own && matches!(agent.does, Does::Route(_))
@@ -129,8 +133,8 @@ impl Check<'_> {
             .filter(|name| !seen.contains(name))
             .collect();
         for name in never {
-            let node = self.of_route(agent, "states", name);
-            let at = node.map(|node| node.span).and_then(|span| self.place(span));
+            let written = self.written_state(agent, name);
+            let at = written.and_then(|state| self.place(state.0.span));
             self.say(Diagnostic::never_entered(at, name));
         }
     }
@@ -140,18 +144,16 @@ impl Check<'_> {
     fn unfired(&mut self, agent: &Name, graph: &Graph) {
         self.unentered(agent, graph);
         for (name, state) in &graph.states {
-            let Some(node) = self.of_route(agent, "states", name) else {
+            let Some(node) = self.written_state(agent, name) else {
                 continue;
             };
-            let exits = node.get("exits").map(Node::items).unwrap_or_default();
+            let exits: Vec<route::Exit<'_>> = each(node.exits()).collect();
             if exits.len() != state.exits.len() {
                 continue;
             }
             let written = |k: usize| {
-                let exit: &Node = &exits[k];
-                exit.get("when")
-                    .and_then(Node::as_text)
-                    .map(|text| text.trim())
+                let when = exits[k].when()?.0;
+                when.as_text().map(|text| text.trim())
             };
             let counts = state.exits.iter().filter_map(|exit| match exit.cause {
                 ExitCause::AfterMessages(n) => Some(n),
@@ -184,7 +186,7 @@ impl Check<'_> {
                         _ => continue,
                     },
                 };
-                found.push((exits[k].span, by.map(|by| exits[by].span)));
+                found.push((exits[k].0.span, by.map(|by| exits[by].0.span)));
             }
             for (span, by) in found {
                 let by = by.and_then(|by| self.place(by));

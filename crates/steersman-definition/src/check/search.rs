@@ -2,16 +2,16 @@
 
 use super::super::diagnostic::Diagnostic;
 use super::Check;
-use steersman_machine::interaction::Class;
+use steersman_machine::network::search::answers;
 use steersman_machine::network::{Does, Offer};
-use steersman_machine::search::answers;
+use steersman_machine::stored::interaction::Class;
 
 impl Check<'_> {
     /// Reports judges that change the world, give no answer of their own, or have no model.
     pub(super) fn judges(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
-        for (name, span) in &lowered.judges {
+        for (name, span) in &lowered.facts.judges {
             let does = match (network.tools.get(name), network.agents.get(name)) {
                 (Some(tool), _) => match tool.effect {
                     Class::Pure | Class::Read if answers(tool) => continue,
@@ -33,7 +33,7 @@ impl Check<'_> {
     pub(super) fn searches(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
-        for (agent, span) in &lowered.searches {
+        for (agent, span) in &lowered.facts.searches {
             let Some(Does::Model(model)) = network.agents.get(agent).map(|a| &a.does) else {
                 continue;
             };
@@ -55,7 +55,11 @@ impl Check<'_> {
                 if tool.simulate.is_some() || !answers(tool) {
                     continue;
                 }
-                let declared = lowered.declared.get(name).map(|declared| declared.span);
+                let declared = lowered
+                    .facts
+                    .declared
+                    .get(name)
+                    .map(|declared| declared.span);
                 let (at, tool_at) = (self.place(*span), declared.and_then(|s| self.place(s)));
                 self.say(Diagnostic::leaves(at, name, class, tool_at));
             }

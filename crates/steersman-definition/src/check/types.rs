@@ -11,9 +11,12 @@ use super::Check;
 use super::kind::{Family, Kind, Known};
 use super::names::Root;
 use std::collections::BTreeSet;
-use steersman_machine::expression::ast::{self, CompareOp, Node, NodeKind, Stmt, StmtKind, Target};
-use steersman_machine::ids::Name;
-use steersman_machine::network::Type;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::ast;
+use steersman_machine::values::expression::ast::{
+    CompareOp, Node, NodeKind, Stmt, StmtKind, Target,
+};
+use steersman_machine::values::types::Type;
 
 /// Paths that are known not to be none.
 pub(super) type Facts = BTreeSet<String>;
@@ -21,7 +24,7 @@ pub(super) type Facts = BTreeSet<String>;
 impl Check<'_> {
     pub(super) fn expressions(&mut self) {
         let lowered = self.lowered;
-        for site in &lowered.sites {
+        for site in &lowered.facts.sites {
             if site.scope.item.is_some_and(|item| self.is_broken(item)) {
                 continue;
             }

@@ -28,7 +28,7 @@ use crate::source::Files;
 use crate::{Diagnostic, compile};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::network::BuiltIn;
+use steersman_machine::stored::built_in::BuiltIn;
 
 /// The codes of the warnings, each with a description.
 pub const CODES: &[(&str, &str)] = &[

@@ -1,430 +1,173 @@
 //! Keys of the file, its values and events.
 
-use super::{DATA, Key, NAMES, TEXTS, TYPES, Table, Ty, agent, key, test, tool};
-
-pub(crate) static FILE: Table = Table {
-    name: "File",
-    words: "a definition",
-    keys: &[
-        key(
-            "steersman",
-            Ty::Integer(0),
-            "1",
-            "Version of the format: 1.",
-        ),
-        key(
-            "name",
-            Ty::Text,
-            "file or folder name",
-            "Name of the network.",
-        ),
-        key("description", Ty::Text, "–", "One line for lists."),
-        key(
-            "import",
-            Ty::List(&Ty::Path),
-            "–",
-            "Other files of this format, merged into this one.",
-        ),
-        key(
-            "timezone",
-            Ty::Text,
-            "UTC",
-            "Zone of `now`, of `until` and of dates.",
-        ),
-        key(
-            "config",
-            Ty::Names(&CONFIG_TY),
-            "–",
-            "Plain values, `config.NAME`.",
-        ),
-        key(
-            "secrets",
-            Ty::Names(&Ty::Table(&SECRET)),
-            "–",
-            "Handles, usable in transport fields only.",
-        ),
-        key(
-            "models",
-            Ty::Names(&MODEL_TY),
-            "default: auto",
-            "Models by name.",
-        ),
-        key(
-            "embeddings",
-            Ty::Name,
-            "full text alone",
-            "A model of `models`, by whose `/v1/embeddings` passages are found: those of `knowledge`, `notes` and `relevant`.",
-        ),
-        key(
-            "memory",
-            Ty::Or(&[Ty::Table(&MEMORY), Ty::Template]),
-            "the network's name, for ever",
-            "Whose memory the built-in set `memory` saves to and searches: a scope, or a scope and how long.",
-        ),
-        key(
-            "state",
-            TYPES,
-            "–",
-            "Shared data of the entry agent's instance.",
-        ),
-        key(
-            "events",
-            Ty::Names(&Ty::Table(&EVENT)),
-            "–",
-            "Messages from outside that are not chat.",
-        ),
-        key("labels", TEXTS, "–", "What a session is found by."),
-        key(
-            "outcome",
-            Ty::Map(&Ty::Expr),
-            "–",
-            "What a session came to, as named values.",
-        ),
-        key(
-            "mcp",
-            Ty::Names(&Ty::Table(&MCP)),
-            "–",
-            "MCP servers; their tools are called `SERVER.TOOL` here.",
-        ),
-        key("tools", Ty::Names(&Ty::Table(&tool::TOOL)), "–", "Tools."),
-        key(
-            "agents",
-            Ty::Names(&Ty::Table(&agent::AGENT)),
-            "required",
-            "Agents.",
-        ),
-        key(
-            "entry",
-            Ty::Or(&[Ty::Name, NAMES]),
-            "the only agent that no other names",
-            "Who gets the first message.",
-        ),
-        key(
-            "limits",
-            Ty::Table(&agent::LIMITS),
-            "see Limits",
-            "For the whole session.",
-        ),
-        key(
-            "context",
-            Ty::Table(&agent::CONTEXT),
-            "–",
-            "Default for all model-driven agents.",
-        ),
-        key(
-            "record",
-            Ty::List(&Ty::Word(&[("raw", true), ("requests", true)])),
-            "[]",
-            "Answers of tools as they came; rendered requests.",
-        ),
-        key(
-            "texts",
-            Ty::Or(&[Ty::Path, Ty::Map(&Ty::Or(&[Ty::Template, TEXTS]))]),
-            "built in, English",
-            "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences.",
-        ),
-        key(
-            "tests",
-            Ty::Map(&Ty::Table(&test::TEST)),
-            "–",
-            "Offline tests; never part of the digest.",
-        ),
-    ],
-    one_of: &[],
+use super::agent::{Agent, Context, Limits};
+use super::kinds::{
+    Any, Data, Expr, Few, Flag, List, Long, Many, Map, Millis, Money, Name, Names, Or, Path, Rate,
+    Real, Template, Text, Type, Whole, Word, each, words,
 };
+use super::section;
+use super::test::Test;
+use super::tool::{Render, Tool};
+use crate::source::Key;
+use steersman_machine::network::{CallStyle, ModelRetry as Retry, Provider};
+use steersman_machine::stored::interaction::Class;
 
-pub(crate) static MEMORY: Table = Table {
-    name: "Memory",
-    words: "a memory",
-    keys: &[
-        key(
-            "scope",
-            Ty::Template,
-            "the network's name",
-            "Sessions with the same scope share what they remember: text and `{{ .. }}`, seen from the entry. Where a value is unset, nothing is saved or found.",
-        ),
-        key(
-            "keep",
-            Ty::Duration,
-            "for ever",
-            "How long what is saved is kept.",
-        ),
-    ],
-    one_of: &[],
-};
+words! {
+    /// Data that is stored in addition to the log.
+    enum Recorded: Raw = "raw", Requests = "requests";
+    /// Type of a config value.
+    enum Plain: String = "string", Integer = "integer", Number = "number", Boolean = "boolean";
+    /// Class of the tools of a server.
+    enum ServerClass: Pure = "pure", Read = "read", Idempotent = "idempotent", Unsafe = "unsafe", Annotations = "annotations";
+    /// Handling of a changed list of tools.
+    enum Refresh: Pinned = "pinned", Follow = "follow";
+}
 
-const CONFIG_TY: Ty = Ty::Or(&[Ty::Table(&CONFIG), Ty::Any]);
-const MODEL_TY: Ty = Ty::Or(&[Ty::Table(&MODEL), Ty::Word(PROVIDERS)]);
-const PROVIDERS: &[(&str, bool)] = &[
-    ("auto", true),
-    ("openai", true),
-    ("anthropic", true),
-    ("compatible", true),
-    ("scripted", true),
-    ("gemini", false),
-    ("responses", false),
-];
+words! {
+    Provider, reserved "gemini", "responses": Auto = "auto", OpenAi = "openai", Anthropic = "anthropic",
+        Compatible = "compatible", Scripted = "scripted";
+    CallStyle: Auto = "auto", Native = "native", Structured = "structured", Text = "text";
+}
 
-pub(crate) static CONFIG: Table = Table {
-    name: "Config",
-    words: "a config value",
-    keys: &[
-        key(
-            "type",
-            Ty::Word(&[
-                ("string", true),
-                ("integer", true),
-                ("number", true),
-                ("boolean", true),
-            ]),
-            "string, or the type of `default`",
-            "What it is; a value of the environment is read as this.",
-        ),
-        key("env", Ty::Text, "–", "Environment variable."),
-        key(
-            "default",
-            Ty::Any,
-            "–",
-            "Used when the variable is unset; without it the variable is required.",
-        ),
-        key(
-            "live",
-            Ty::Boolean,
-            "false",
-            "Read at each use in a transport field, outside the digest.",
-        ),
-    ],
-    one_of: &[],
-};
+section! {
+    /// A definition.
+    File<'a>: "File", "a definition" {
+        steersman: Whole<'a, 0> | "1", "Version of the format: 1.";
+        name: Text<'a> | "file or folder name", "Name of the network.";
+        description: Text<'a>, "One line for lists.";
+        import: List<'a, Path<'a>>, "Other files of this format, merged into this one.";
+        timezone: Text<'a> = "UTC".to_owned(), "Zone of `now`, of `until` and of dates.";
+        config: Names<'a, Config<'a>>, "Plain values, `config.NAME`.";
+        secrets: Names<'a, Secret<'a>>, "Handles, usable in transport fields only.";
+        models: Names<'a, Model<'a>> | "default: auto", "Models by name.";
+        embeddings: Name<'a> | "full text alone",
+            "A model of `models`, by whose `/v1/embeddings` passages are found: those of `knowledge`, `notes` and `relevant`.";
+        memory: Memory<'a> | "the network's name, for ever",
+            "Whose memory the built-in set `memory` saves to and searches: a scope, or a scope and how long.";
+        state: Names<'a, Type<'a>>, "Shared data of the entry agent's instance.";
+        events: Names<'a, Event<'a>>, "Messages from outside that are not chat.";
+        labels: Map<'a, Template<'a>>, "What a session is found by.";
+        outcome: Map<'a, Expr<'a>>, "What a session came to, as named values.";
+        mcp: Names<'a, Mcp<'a>>, "MCP servers; their tools are called `SERVER.TOOL` here.";
+        tools: Names<'a, Tool<'a>>, "Tools.";
+        agents: Names<'a, Agent<'a>> | "required", "Agents.";
+        entry: Many<'a, Name<'a>> | "the only agent that no other names", "Who gets the first message.";
+        limits: Limits<'a> | "see Limits", "For the whole session.";
+        context: Context<'a>, "Default for all model-driven agents.";
+        record: List<'a, Word<'a, Recorded>> = Vec::new(), "Answers of tools as they came; rendered requests.";
+        texts: Or<Path<'a>, Map<'a, Or<Template<'a>, Map<'a, Template<'a>>>>> | "built in, English",
+            "The engine's own sentences, by key; each a text, or texts by `state.language`; or a file of them. The keys stand under Sentences.";
+        tests: Map<'a, Test<'a>>, "Offline tests; never part of the digest.";
+    }
 
-pub(crate) static SECRET: Table = Table {
-    name: "Secret",
-    words: "a secret",
-    keys: &[
-        key("env", Ty::Text, "–", "Environment variable."),
-        key(
-            "file",
-            Ty::Text,
-            "–",
-            "Content of a file, last newline cut.",
-        ),
-        key(
-            "optional",
-            Ty::Boolean,
-            "false",
-            "Unset renders as an absent header or field.",
-        ),
-    ],
-    one_of: &[(true, &["env", "file"])],
-};
+    /// A memory.
+    Memory<'a>: "Memory", "a memory", short [Long<Self>, Template<'a>] scope {
+        scope: Template<'a> | "the network's name",
+            "Sessions with the same scope share what they remember: text and `{{ .. }}`, seen from the entry. Where a value is unset, nothing is saved or found.";
+        keep: Millis<'a> | "for ever", "How long what is saved is kept.";
+    }
 
-pub(crate) static MODEL: Table = Table {
-    name: "Model",
-    words: "a model",
-    keys: &[
-        key("provider", Ty::Word(PROVIDERS), "auto", "Wire and place."),
-        key("model", Ty::Text, "–", "Name at the provider."),
-        key("url", Ty::Template, "the provider's", "Base address."),
-        key("key", Ty::Template, "by provider", "A secret."),
-        key(
-            "temperature",
-            Ty::Number,
-            "the provider's",
-            "Sampling temperature.",
-        ),
-        key(
-            "max_tokens",
-            Ty::Integer(1),
-            "the provider's",
-            "Longest answer.",
-        ),
-        key(
-            "window",
-            Ty::Integer(1),
-            "as known of the model",
-            "Tokens that a request and its answer may have together. At 70 % of it contexts are compacted.",
-        ),
-        key("params", Ty::Map(&Ty::Any), "–", "Sent as they are."),
-        key(
-            "fallback",
-            NAMES,
-            "–",
-            "Models that are asked in its place, in this order, when it cannot answer.",
-        ),
-        key(
-            "retry",
-            Ty::Table(&MODEL_RETRY),
-            "tried 5 times, then waited for 24 h",
-            "What is done while its place does not answer.",
-        ),
-        key(
-            "calls",
-            Ty::Word(&[
-                ("auto", true),
-                ("native", true),
-                ("structured", true),
-                ("text", true),
-            ]),
-            "auto",
-            "How tools are told and called.",
-        ),
-        key(
-            "rate",
-            Ty::Rate(true),
-            "none",
-            "How often it is asked at most: `5/s`, `100/min`, `100/min, 40000 tokens/min`. All sessions of a process share one limiter per provider and key.",
-        ),
-        key(
-            "price",
-            Ty::Table(&PRICE),
-            "of the built-in table, where the provider's own address is asked",
-            "What a million tokens cost.",
-        ),
-    ],
-    one_of: &[],
-};
+    /// A config value.
+    Config<'a>: "Config", "a config value", short [Long<Self>, Any<'a>] default {
+        ty as "type": Word<'a, Plain> | "string, or the type of `default`",
+            "What it is; a value of the environment is read as this.";
+        env: Text<'a>, "Environment variable.";
+        default: Any<'a>, "Used when the variable is unset; without it the variable is required.";
+        live: Flag<'a> = false, "Read at each use in a transport field, outside the digest.";
+    }
 
-pub(crate) static MODEL_RETRY: Table = Table {
-    name: "ModelRetry",
-    words: "what is done while a model does not answer",
-    keys: &[
-        key(
-            "for",
-            Ty::Duration,
-            "24h",
-            "How long a call waits for a place that does not answer: the session is parked. `0s`: the call fails.",
-        ),
-        key(
-            "times",
-            Ty::Integer(1),
-            "5",
-            "Attempts of one call at most, one after the other, before it waits or fails.",
-        ),
-    ],
-    one_of: &[],
-};
+    /// A secret.
+    Secret<'a>: "Secret", "a secret" {
+        env: Text<'a>, "Environment variable.";
+        file: Text<'a>, "Content of a file, last newline cut.";
+        optional: Flag<'a> = false, "Unset renders as an absent header or field.";
+    }
+    exactly one of &["env", "file"];
 
-/// A price. Missing kinds of input cost as much as plain input, which is at least the provider's price except for writing to
-/// its cache.
-pub(crate) static PRICE: Table = Table {
-    name: "Price",
-    words: "a price",
-    keys: &[
-        key("input", Ty::Money, "required", "A million tokens in.").required(),
-        key(
-            "cached",
-            Ty::Money,
-            "as `input`",
-            "The same where the provider had cached them.",
-        ),
-        key(
-            "cache_write",
-            Ty::Money,
-            "as `input`",
-            "The same where the provider was asked to keep them.",
-        ),
-        key("output", Ty::Money, "required", "A million tokens out.").required(),
-    ],
-    one_of: &[],
-};
+    /// A model.
+    Model<'a>: "Model", "a model", short [Long<Self>, Word<'a, Provider>] provider {
+        provider: Word<'a, Provider> = Provider::Auto, "Wire and place.";
+        model: Text<'a>, "Name at the provider.";
+        url: Template<'a> | "the provider's", "Base address.";
+        key: Template<'a> | "by provider", "A secret.";
+        temperature: Real<'a> | "the provider's", "Sampling temperature.";
+        max_tokens: Whole<'a, 1> | "the provider's", "Longest answer.";
+        window: Whole<'a, 1> | "as known of the model",
+            "Tokens that a request and its answer may have together. At 70 % of it contexts are compacted.";
+        params: Map<'a, Any<'a>>, "Sent as they are.";
+        fallback: List<'a, Name<'a>>, "Models that are asked in its place, in this order, when it cannot answer.";
+        retry: ModelRetry<'a> | "tried 5 times, then waited for 24 h", "What is done while its place does not answer.";
+        calls: Word<'a, CallStyle> = CallStyle::default(), "How tools are told and called.";
+        rate: Rate<'a, true> | "none",
+            "How often it is asked at most: `5/s`, `100/min`, `100/min, 40000 tokens/min`. All sessions of a process share one limiter per provider and key.";
+        price: Price<'a> | "of the built-in table, where the provider's own address is asked", "What a million tokens cost.";
+    }
 
-pub(crate) static MCP: Table = Table {
-    name: "Mcp",
-    words: "an MCP server",
-    keys: &[
-        key("url", Ty::Template, "–", "Streamable HTTP."),
-        key(
-            "command",
-            Ty::List(&Ty::Template),
-            "–",
-            "Standard input and output: program and arguments, no shell.",
-        ),
-        key("headers", TEXTS, "–", "With `url`. Secrets resolve here."),
-        key(
-            "env",
-            TEXTS,
-            "–",
-            "With `command`. Secrets resolve here, not in the vector.",
-        ),
-        key(
-            "tools",
-            Ty::List(&Ty::Text),
-            "all",
-            "Which tools are taken; `*` matches.",
-        ),
-        key(
-            "effect",
-            Ty::Word(&[
-                ("pure", true),
-                ("read", true),
-                ("idempotent", true),
-                ("unsafe", true),
-                ("annotations", true),
-            ]),
-            "unsafe",
-            "Class of its tools; `annotations` trusts the server's own hints.",
-        ),
-        key(
-            "effects",
-            Ty::Map(&super::CLASS),
-            "–",
-            "Class by tool, before `effect`.",
-        ),
-        key(
-            "render",
-            Ty::Map(&Ty::Table(&tool::RENDER)),
-            "–",
-            "How calls and results look, by tool.",
-        ),
-        key(
-            "refresh",
-            Ty::Word(&[("pinned", true), ("follow", true)]),
-            "pinned",
-            "Whether a changed list of tools is taken over.",
-        ),
-        key("timeout", Ty::Duration, "60s", "Of one attempt."),
-        key(
-            "override",
-            Ty::Boolean,
-            "false",
-            "Replaces one of an imported file.",
-        ),
-    ],
-    one_of: &[(true, &["url", "command"])],
-};
+    /// Reaction to a model that does not answer.
+    ModelRetry<'a>: "ModelRetry", "what is done while a model does not answer" {
+        outage as "for": Millis<'a> = Retry::default().outage,
+            "How long a call waits for a place that does not answer: the session is parked. `0s`: the call fails.";
+        times: Few<'a, 1> = Retry::default().times,
+            "Attempts of one call at most, one after the other, before it waits or fails.";
+    }
 
-pub(crate) static EVENT: Table = Table {
-    name: "Event",
-    words: "an event",
-    keys: &[
-        key("fields", TYPES, "required", "The payload.").required(),
-        key("id", Ty::Template, "required", "Each id is accepted once.").required(),
-        key(
-            "session",
-            Ty::Template,
-            "–",
-            "Key of the session that it belongs to.",
-        ),
-        key(
-            "keep",
-            Ty::Duration,
-            "30d",
-            "How long one that no wait took is kept.",
-        ),
-        key("start", Ty::Table(&START), "–", "Opens a session."),
-    ],
-    one_of: &[],
-};
+    /// A price. Missing kinds of input cost as much as plain input, which is at least the provider's price except for writing to
+    /// its cache.
+    Price<'a>: "Price", "a price" {
+        input: Money<'a>, required "A million tokens in.";
+        cached: Money<'a> | "as `input`", "The same where the provider had cached them.";
+        cache_write: Money<'a> | "as `input`", "The same where the provider was asked to keep them.";
+        output: Money<'a>, required "A million tokens out.";
+    }
 
-pub(crate) static START: Table = Table {
-    name: "Start",
-    words: "the start by an event",
-    keys: START_KEYS,
-    one_of: &[],
-};
+    /// An MCP server.
+    Mcp<'a>: "Mcp", "an MCP server" {
+        url: Template<'a>, "Streamable HTTP.";
+        command: List<'a, Template<'a>>, "Standard input and output: program and arguments, no shell.";
+        headers: Map<'a, Template<'a>>, "With `url`. Secrets resolve here.",
+            with ["url"] "an MCP server without `url`";
+        env: Map<'a, Template<'a>>, "With `command`. Secrets resolve here, not in the vector.",
+            with ["command"] "an MCP server without `command`";
+        tools: List<'a, Text<'a>> | "all", "Which tools are taken; `*` matches.";
+        effect: Word<'a, ServerClass> = ServerClass::Unsafe,
+            "Class of its tools; `annotations` trusts the server's own hints.";
+        effects: Map<'a, Word<'a, Class>>, "Class by tool, before `effect`.";
+        render: Map<'a, Render<'a>>, "How calls and results look, by tool.";
+        refresh: Word<'a, Refresh> = Refresh::Pinned, "Whether a changed list of tools is taken over.";
+        timeout: Millis<'a> = 60_000, "Of one attempt.";
+        overrides as "override": Flag<'a> = false, "Replaces one of an imported file.";
+    }
+    exactly one of &["url", "command"];
 
-const START_KEYS: &[Key] = &[
-    key("agent", Ty::Name, "entry", "Who begins."),
-    key("args", DATA, "–", "Arguments for the agent's parameters."),
-    key("message", Ty::Template, "–", "The first message."),
-];
+    /// An event.
+    Event<'a>: "Event", "an event" {
+        fields: Names<'a, Type<'a>>, required "The payload.";
+        id: Template<'a>, required "Each id is accepted once.";
+        session: Template<'a>, "Key of the session that it belongs to.";
+        keep: Millis<'a> = 30 * 86_400_000, "How long one that no wait took is kept.";
+        start: Start<'a>, "Opens a session.";
+    }
+
+    /// The start by an event.
+    Start<'a>: "Start", "the start by an event" {
+        agent: Name<'a> | "entry", "Who begins.";
+        args: Map<'a, Data<'a>>, "Arguments for the agent's parameters.";
+        message: Template<'a>, "The first message.";
+    }
+}
+
+impl<'a> File<'a> {
+    /// Returns the tool of a name.
+    pub(crate) fn tool(self, name: &str) -> Option<Tool<'a>> {
+        self.tools()?.get(name)
+    }
+    /// Returns the agent or person of a name.
+    pub(crate) fn agent(self, name: &str) -> Option<Agent<'a>> {
+        self.agents()?.get(name)
+    }
+    /// Returns all state entries: those of the file, then those of its agents.
+    pub(crate) fn all_state(self) -> impl Iterator<Item = (&'a Key, Type<'a>)> {
+        let own = each(self.agents()).flat_map(|(_, agent)| each(agent.state()));
+        each(self.state()).chain(own)
+    }
+}

@@ -1,184 +1,126 @@
 //! Keys of tests.
 
-use super::{THEN, Table, Ty, key};
-
-const SCRIPT: Ty = Ty::Map(&Ty::List(&Ty::Any));
-
-pub(crate) static TEST: Table = Table {
-    name: "Test",
-    words: "a test",
-    keys: &[
-        key("entry", Ty::Name, "the file's", "Who is talked to."),
-        key("seed", Ty::Integer(0), "1", "Of the session."),
-        key(
-            "script",
-            Ty::Or(&[SCRIPT, Ty::Path]),
-            "the recording",
-            "Answers by agent.",
-        ),
-        key("tools", SCRIPT, "–", "Outcomes of tools, in order."),
-        key(
-            "memory",
-            Ty::List(&Ty::Table(&REMEMBERED)),
-            "nothing",
-            "What is in memory before the first step. A test has a memory of its own.",
-        ),
-        key("steps", Ty::List(&Ty::Table(&STEP)), "–", "What happens."),
-        key("expect", Ty::List(&Ty::Table(&EXPECT)), "–", "At the end."),
-    ],
-    one_of: &[],
+use super::kinds::{
+    Any, Expr, Flag, List, Many, Map, Millis, Name, Or, Path, Real, Template, Text, Whole, Word,
+    words,
 };
+use super::section;
+use super::tool::Then;
+use crate::test::Resolve;
 
-pub(crate) static REMEMBERED: Table = Table {
-    name: "Remembered",
-    words: "what a test begins with in memory",
-    keys: &[
-        key("name", Ty::Text, "required", "Its name.").required(),
-        key("content", Ty::Text, "required", "Its text.").required(),
-        key("scope", Ty::Text, "the network's name", "Whose it is."),
-        key("tags", Ty::List(&Ty::Text), "–", "Words it is found by."),
-        key("rating", Ty::Integer(1), "–", "From 1 to 5, as a person's."),
-    ],
-    one_of: &[],
-};
+words! {
+    /// The run that a test equals.
+    enum SameAs: Undisturbed = "undisturbed";
+}
 
-pub(crate) static STEP: Table = Table {
-    name: "Step",
-    words: "a step",
-    keys: &[
-        key("say", Ty::Text, "–", "A message."),
-        key("at", Ty::Text, "current", "A branch."),
-        key("event", Ty::Map(&Ty::Any), "–", "`NAME: fields`."),
-        key("answer", Ty::Text, "–", "To the open question."),
-        key("approve", Ty::Text, "–", "The tool."),
-        key("reject", Ty::Text, "–", "The tool."),
-        key(
-            "edit",
-            Ty::Map(&Ty::Any),
-            "–",
-            "With `approve`: changed arguments.",
-        ),
-        key(
-            "repeat",
-            Ty::Boolean,
-            "`false`",
-            "With `approve`: it does again what was done before, and the person says so.",
-        ),
-        key(
-            "resolve",
-            Ty::Map(&Ty::Word(&[
-                ("done", true),
-                ("not_performed", true),
-                ("fail", true),
-            ])),
-            "–",
-            "A doubt: `TOOL: done`.",
-        ),
-        key("role", Ty::Text, "–", "Who does it."),
-        key(
-            "refused",
-            Ty::Boolean,
-            "false",
-            "This step must be refused.",
-        ),
-        key(
-            "interrupt",
-            Ty::Text,
-            "–",
-            "A message that cancels the open exchange.",
-        ),
-        key(
-            "cancel",
-            Ty::Text,
-            "–",
-            "A call's tool, an agent, a branch, or `session`.",
-        ),
-        key("fork", Ty::Text, "–", "The branch to fork."),
-        key("as", Ty::Text, "–", "Name of the new branch."),
-        key(
-            "from",
-            Ty::Text,
-            "head",
-            "A line, or the first after a tool.",
-        ),
-        key("rewind", Ty::Text, "–", "The branch to rewind."),
-        key("adopt", Ty::Text, "–", "A branch."),
-        key(
-            "join",
-            Ty::List(&Ty::Text),
-            "–",
-            "A person's join of these branches.",
-        ),
-        key(
-            "on",
-            Ty::Or(&[Ty::Integer(1), Ty::Expr]),
-            "all",
-            "With `join`: when it is over, as `join` of `fork`.",
-        ),
-        key("then", THEN, "–", "With `join`: the tool that follows."),
-        key("script", SCRIPT, "–", "From here on."),
-        key("advance", Ty::Duration, "–", "The clock."),
-        key("kill", Ty::Text, "–", "`random`, or a line."),
-        key("resume", Ty::Boolean, "–", "After a kill."),
-        key("expect", Ty::List(&Ty::Table(&EXPECT)), "–", "Here."),
-    ],
-    one_of: &[],
-};
+words! {
+    Resolve: Done = "done", NotPerformed = "not_performed", Fail = "fail";
+}
 
-pub(crate) static EXPECT: Table = Table {
-    name: "Expect",
-    words: "an expectation",
-    keys: &[
-        key("stack", Ty::Text, "–", "An agent."),
-        key("speakers", Ty::Text, "–", "A routed agent."),
-        key("modes", Ty::Text, "–", "An agent."),
-        key(
-            "states",
-            Ty::Text,
-            "–",
-            "An agent whose `net` names its states: those that it entered, in order.",
-        ),
-        key("model_calls", Ty::Text, "–", "An agent, or `all`."),
-        key(
-            "offered",
-            Ty::Text,
-            "–",
-            "An agent: the tools of each of its model calls, a list of lists.",
-        ),
-        key(
-            "saw",
-            Ty::Text,
-            "–",
-            "An agent: texts that stood in what its model was sent.",
-        ),
-        key(
-            "unseen",
-            Ty::Text,
-            "–",
-            "An agent: texts that did not stand there.",
-        ),
-        key(
-            "call",
-            Ty::Integer(1),
-            "the last",
-            "With `saw`, `unseen`: which of the agent's model calls, from 1.",
-        ),
-        key("is", Ty::Any, "–", "What the stack, list or number is."),
-        key("answer", Ty::Text, "–", "The answer."),
-        key("that", Ty::Expr, "–", "Over `state`, `calls`, `outcome`."),
-        key("branches", Ty::Integer(0), "–", "How many there are."),
-        key(
-            "open",
-            Ty::List(&Ty::Text),
-            "–",
-            "What waits: `approval TOOL`, `input TOOL`, `doubt TOOL`, `repeat TOOL`, `question PERSON`, `event EVENT`, `budget`.",
-        ),
-        key(
-            "same_as",
-            Ty::Word(&[("undisturbed", true)]),
-            "–",
-            "As without `kill` and `resume`.",
-        ),
-    ],
-    one_of: &[],
-};
+/// Answers, or outcomes, by name and in order.
+pub(crate) type Answers<'a> = Map<'a, List<'a, Any<'a>>>;
+
+section! {
+    /// A scripted answer that is no text. Scripts are data, so that the checks of shapes do not see it.
+    Answer<'a>: "Answer", "a scripted answer" {
+        text: Template<'a>, "The text.";
+        call: Many<'a, Map<'a, Any<'a>>>, "Calls: `TOOL: arguments`.";
+        output: Any<'a>, "A structured answer.";
+        accept: Flag<'a> = false, "A reviewer accepts.";
+        revise: Text<'a>, "A reviewer asks for this change.";
+        error: Text<'a>, "The call fails with this code.";
+        any: List<'a, Any<'a>>, "One of these answers is drawn.";
+        weights: List<'a, Real<'a>>, "How likely each answer of `any` is.";
+    }
+
+    /// The outcome of a tool, unless it is the result itself.
+    Outcome<'a>: "Outcome", "an outcome" {
+        error: Text<'a>, "It did not happen: the code.";
+        message: Text<'a>, "With `error`: what the model sees.";
+        unknown: Flag<'a> = false, "Nobody knows whether it happened.";
+        after: Millis<'a>, "How long it takes.";
+        result: Any<'a>, "The result.";
+    }
+}
+
+section! {
+    /// A test.
+    Test<'a>: "Test", "a test" {
+        entry: Name<'a> | "the file's", "Who is talked to.";
+        seed: Whole<'a, 0> = 1, "Of the session.";
+        script: Or<Answers<'a>, Path<'a>> | "the recording", "Answers by agent.";
+        tools: Answers<'a>, "Outcomes of tools, in order.";
+        memory: List<'a, Remembered<'a>> | "nothing",
+            "What is in memory before the first step. A test has a memory of its own.";
+        steps: List<'a, Step<'a>>, "What happens.";
+        expect: List<'a, Expect<'a>>, "At the end.";
+    }
+
+    /// A memory that exists before a test begins.
+    Remembered<'a>: "Remembered", "what a test begins with in memory" {
+        name: Text<'a>, required "Its name.";
+        content: Text<'a>, required "Its text.";
+        scope: Text<'a> | "the network's name", "Whose it is.";
+        tags: List<'a, Text<'a>>, "Words it is found by.";
+        rating: Whole<'a, 1>, "From 1 to 5, as a person's.";
+    }
+
+    /// A step.
+    Step<'a>: "Step", "a step" {
+        say: Text<'a>, "A message.";
+        at: Text<'a> | "current", "A branch.",
+            with ["say", "answer", "approve", "reject", "resolve", "interrupt", "cancel"] "a step that does nothing on a branch";
+        event: Map<'a, Any<'a>>, "`NAME: fields`.";
+        answer: Text<'a>, "To the open question.";
+        approve: Text<'a>, "The tool.";
+        reject: Text<'a>, "The tool.";
+        edit: Map<'a, Any<'a>>, "With `approve`: changed arguments.",
+            with ["approve"] "a step without `approve`";
+        repeat: Flag<'a> = false, "With `approve`: it does again what was done before, and the person says so.";
+        resolve: Map<'a, Word<'a, Resolve>>, "A doubt: `TOOL: done`.";
+        role: Text<'a>, "Who does it.",
+            with ["say", "answer", "approve", "reject", "resolve", "interrupt", "cancel"] "a step that nobody in particular does";
+        refused: Flag<'a> = false, "This step must be refused.";
+        interrupt: Text<'a>, "A message that cancels the open exchange.";
+        cancel: Text<'a>, "A call's tool, an agent, a branch, or `session`.";
+        fork: Text<'a>, "The branch to fork.";
+        seen as "as": Text<'a>, "Name of the new branch.",
+            with ["fork", "rewind"] "a step without `fork` or `rewind`";
+        from: Text<'a> | "head", "A line, or the first after a tool.",
+            with ["fork", "rewind"] "a step without `fork` or `rewind`";
+        rewind: Text<'a>, "The branch to rewind.";
+        adopt: Text<'a>, "A branch.";
+        join: List<'a, Text<'a>>, "A person's join of these branches.";
+        on: Or<Whole<'a, 1>, Expr<'a>> | "all", "With `join`: when it is over, as `join` of `fork`.",
+            with ["join"] "a step without `join`";
+        then: Then<'a>, "With `join`: the tool that follows.",
+            with ["join"] "a step without `join`";
+        script: Answers<'a>, "From here on.";
+        advance: Millis<'a>, "The clock.";
+        kill: Text<'a>, "`random`, or a line.";
+        resume: Flag<'a> = false, "After a kill.";
+        expect: List<'a, Expect<'a>>, "Here.";
+    }
+    at_most one of &["event", "answer", "approve", "reject", "resolve", "interrupt", "cancel", "fork", "rewind", "adopt", "join", "advance", "kill", "resume"];
+
+    /// An expectation.
+    Expect<'a>: "Expect", "an expectation" {
+        stack: Text<'a>, "An agent.";
+        speakers: Text<'a>, "A routed agent.";
+        modes: Text<'a>, "An agent.";
+        states: Text<'a>, "An agent whose `net` names its states: those that it entered, in order.";
+        model_calls: Text<'a>, "An agent, or `all`.";
+        offered: Text<'a>, "An agent: the tools of each of its model calls, a list of lists.";
+        saw: Text<'a>, "An agent: texts that stood in what its model was sent.";
+        unseen: Text<'a>, "An agent: texts that did not stand there.";
+        call: Whole<'a, 1> | "the last", "With `saw`, `unseen`: which of the agent's model calls, from 1.";
+        is: Any<'a>, "What the stack, list or number is.",
+            with ["stack", "speakers", "modes", "states", "model_calls", "offered", "saw", "unseen"] "this expectation";
+        answer: Text<'a>, "The answer.";
+        that: Expr<'a>, "Over `state`, `calls`, `outcome`.";
+        branches: Whole<'a, 0>, "How many there are.";
+        open: List<'a, Text<'a>>,
+            "What waits: `approval TOOL`, `input TOOL`, `doubt TOOL`, `repeat TOOL`, `question PERSON`, `event EVENT`, `budget`.";
+        same_as: Word<'a, SameAs>, "As without `kill` and `resume`.";
+    }
+}

@@ -1,422 +1,167 @@
 //! Keys of tools.
 
-use super::{
-    APPROVE as APPROVE_TY, CLASS, DATA, NAMES, REQUIRES as REQUIRES_TY, TEXTS, THEN as THEN_TY,
-    TYPES, Table, Ty, key,
+use super::agent::Reflect;
+use super::kinds::{
+    Data, Expr, Few, Flag, List, Long, Many, Map, Millis, Name, Names, Or, Path, Rate, Size,
+    Template, Text, Type, Whole, Word, words,
 };
+use super::section;
+use steersman_machine::network::{Beyond, HttpOutcome, ProbeElse};
+use steersman_machine::stored::bounds::SPILL;
+use steersman_machine::stored::interaction::Class;
 
-pub(crate) static TOOL: Table = Table {
-    name: "Tool",
-    words: "a tool",
-    keys: &[
-        key(
-            "description",
-            Ty::Text,
-            "required if a model is offered it",
-            "Told to the model.",
-        ),
-        key(
-            "parameters",
-            Ty::Or(&[TYPES, Ty::Path]),
-            "{}",
-            "Arguments, checked before it runs; a path names a JSON Schema.",
-        ),
-        key(
-            "effect",
-            CLASS,
-            "`unsafe`; without a source, or with `wait` or `ask`: `pure`",
-            "Effect class.",
-        ),
-        key(
-            "requires",
-            REQUIRES_TY,
-            "–",
-            "All must hold, else a refusal.",
-        ),
-        key(
-            "approve",
-            APPROVE_TY,
-            "–",
-            "A person decides on exactly these arguments.",
-        ),
-        key("http", Ty::Table(&HTTP), "–", "A request."),
-        key(
-            "command",
-            Ty::List(&Ty::Template),
-            "–",
-            "A program and its arguments, no shell.",
-        ),
-        key("env", TEXTS, "–", "For `command`; secrets resolve here."),
-        key(
-            "native",
-            Ty::Or(&[Ty::Integer(0), Ty::Text]),
-            "–",
-            "In Rust, registered under this name; its version.",
-        ),
-        key("wait", Ty::Table(&WAIT), "–", "Parks the call."),
-        key(
-            "ask",
-            Ty::Name,
-            "–",
-            "Puts the argument `question` to this person.",
-        ),
-        key(
-            "send",
-            Ty::Name,
-            "–",
-            "Puts the argument `message` into this agent's inbox.",
-        ),
-        key("set", DATA, "–", "State writes on success."),
-        key(
-            "result",
-            Ty::Template,
-            "the result as JSON",
-            "What the model sees on success.",
-        ),
-        key(
-            "on_error",
-            Ty::Map(&Ty::Table(&ON_ERROR)),
-            "–",
-            "By code, the most specific first.",
-        ),
-        key(
-            "on_doubt",
-            Ty::Or(&[
-                Ty::Word(&[("ask", true), ("fail", true)]),
-                Ty::Table(&DOUBT),
-            ]),
-            "`ask` if a person can be reached, else `fail`",
-            "Way out of doubt.",
-        ),
-        key("simulate", Ty::Data, "–", "Result in dry mode."),
-        key(
-            "repeat",
-            Ty::Word(&[("ask", true), ("allow", true)]),
-            "ask",
-            "A call with the same arguments as an effect that was done before in the session: a person is asked, or it runs.",
-        ),
-        key(
-            "then",
-            THEN_TY,
-            "–",
-            "Another tool follows, with no model turn between.",
-        ),
-        key(
-            "mode",
-            Ty::Template,
-            "–",
-            "On success: the mode in which its caller is next. A text that is empty leaves it as it is, and so does a caller that has no modes.",
-        ),
-        key(
-            "reflect",
-            super::REFLECTS,
-            "–",
-            "Judges each result, and the call may be made again; of `unsafe` tools the arguments, before the call. `rounds` is how often in a row it may be sent back.",
-        ),
-        key(
-            "render",
-            Ty::Table(&RENDER),
-            "–",
-            "How call and result look in the context.",
-        ),
-        key("timeout", Ty::Duration, "60s", "Of one attempt."),
-        key("retry", Ty::Integer(0), "4", "Further attempts at most."),
-        key("parallel", Ty::Integer(1), "8", "At once, per process."),
-        key(
-            "override",
-            Ty::Boolean,
-            "false",
-            "Replaces one of an imported file.",
-        ),
-    ],
-    one_of: &[(false, &["http", "command", "native", "wait", "ask", "send"])],
-};
+words! {
+    /// Way out of doubt in one word.
+    enum DoubtWord: Ask = "ask", Fail = "fail";
+    /// Handling of a call that repeats an earlier effect.
+    enum Repeat: Ask = "ask", Allow = "allow";
+    /// Method of a request.
+    enum Verb: Get = "GET", Post = "POST", Put = "PUT", Patch = "PATCH", Delete = "DELETE", Head = "HEAD";
+    /// Decision in the place of an approver who does not answer.
+    enum Silent: Reject = "reject", Approve = "approve";
+    /// Number of branches that a wait needs, as a word.
+    enum AllOrAny: All = "all", Any = "any";
+}
 
-pub(crate) static HTTP: Table = Table {
-    name: "Http",
-    words: "a request",
-    keys: &[
-        key(
-            "url",
-            Ty::Template,
-            "required",
-            "Values put into path or query are percent-encoded; `| raw` says otherwise.",
-        )
-        .required(),
-        key(
-            "method",
-            Ty::Word(&[
-                ("GET", true),
-                ("POST", true),
-                ("PUT", true),
-                ("PATCH", true),
-                ("DELETE", true),
-                ("HEAD", true),
-            ]),
-            "`GET`, with a body `POST`",
-            "Method.",
-        ),
-        key(
-            "query",
-            Ty::Or(&[DATA, Ty::Template]),
-            "–",
-            "`none` is left out.",
-        ),
-        key("headers", TEXTS, "–", "Headers."),
-        key("json", Ty::Data, "–", "JSON body."),
-        key("form", DATA, "–", "Form body."),
-        key(
-            "file",
-            Ty::Template,
-            "–",
-            "Body: the artifact of this name.",
-        ),
-        key(
-            "key_header",
-            Ty::Text,
-            "Idempotency-Key",
-            "Carries the effect id of `idempotent` tools.",
-        ),
-        key(
-            "save",
-            Ty::Template,
-            "–",
-            "Stores the body as an artifact of this name; the result is the name.",
-        ),
-        key(
-            "outcomes",
-            Ty::Map(&Ty::Word(&[
-                ("done", true),
-                ("not_performed", true),
-                ("unknown", true),
-            ])),
-            "2xx done; 4xx but 408 not_performed; else unknown",
-            "What a status means.",
-        ),
-        key(
-            "rate",
-            Ty::Rate(false),
-            "none",
-            "How often it is sent at most: `5/s`, `100/min`. All tools and sessions of a process that ask one host at one rate share a limiter.",
-        ),
-    ],
-    one_of: &[(false, &["json", "form", "file"])],
-};
+words! {
+    HttpOutcome: Done = "done", NotPerformed = "not_performed", Unknown = "unknown";
+    ProbeElse: NotPerformed = "not_performed", Ask = "ask", Fail = "fail";
+    Beyond: Drop = "drop", Stub = "stub", Summary = "summary", Elide = "elide";
+}
 
-pub(crate) static REQUIRES: Table = Table {
-    name: "Requires",
-    words: "a precondition",
-    keys: &[
-        key("that", Ty::Expr, "required", "Must hold.").required(),
-        key(
-            "else",
-            Ty::Template,
-            "the expression",
-            "What the model is told.",
-        ),
-    ],
-    one_of: &[],
-};
+section! {
+    /// A tool.
+    Tool<'a>: "Tool", "a tool" {
+        description: Text<'a> | "required if a model is offered it", "Told to the model.";
+        parameters: Or<Names<'a, Type<'a>>, Path<'a>> | "{}", "Arguments, checked before it runs; a path names a JSON Schema.";
+        effect: Word<'a, Class> | "`unsafe`; without a source, or with `wait` or `ask`: `pure`", "Effect class.";
+        requires: Many<'a, Requires<'a>>, "All must hold, else a refusal.";
+        approve: Approve<'a>, "A person decides on exactly these arguments.";
+        http: Http<'a>, "A request.";
+        command: List<'a, Template<'a>>, "A program and its arguments, no shell.";
+        env: Map<'a, Template<'a>>, "For `command`; secrets resolve here.",
+            with ["command"] "a tool without `command`";
+        native: Or<Whole<'a, 0>, Text<'a>>, "In Rust, registered under this name; its version.";
+        wait: Wait<'a>, "Parks the call.";
+        ask: Name<'a>, "Puts the argument `question` to this person.";
+        send: Name<'a>, "Puts the argument `message` into this agent's inbox.";
+        set: Map<'a, Data<'a>>, "State writes on success.";
+        result: Template<'a> | "the result as JSON", "What the model sees on success.";
+        on_error: Map<'a, OnError<'a>>, "By code, the most specific first.";
+        on_doubt: Or<Word<'a, DoubtWord>, Doubt<'a>> | "`ask` if a person can be reached, else `fail`", "Way out of doubt.";
+        simulate: Data<'a>, "Result in dry mode.";
+        repeat: Word<'a, Repeat> = Repeat::Ask,
+            "A call with the same arguments as an effect that was done before in the session: a person is asked, or it runs.";
+        then: Then<'a>, "Another tool follows, with no model turn between.";
+        mode: Template<'a>,
+            "On success: the mode in which its caller is next. A text that is empty leaves it as it is, and so does a caller that has no modes.";
+        reflect: Reflect<'a>,
+            "Judges each result, and the call may be made again; of `unsafe` tools the arguments, before the call. `rounds` is how often in a row it may be sent back.";
+        render: Render<'a>, "How call and result look in the context.";
+        timeout: Millis<'a> = 60_000, "Of one attempt.";
+        retry: Few<'a, 0> = 4, "Further attempts at most.";
+        parallel: Few<'a, 1> = 8, "At once, per process.";
+        overrides as "override": Flag<'a> = false, "Replaces one of an imported file.";
+    }
+    at_most one of &["http", "command", "native", "wait", "ask", "send"];
 
-pub(crate) static APPROVE: Table = Table {
-    name: "Approve",
-    words: "an approval",
-    keys: &[
-        key("when", Ty::Expr, "true", "Whether it is wanted."),
-        key("by", Ty::Name, "user", "A person, or `user`."),
-        key("ask", Ty::Template, "tool and arguments", "The question."),
-        key(
-            "show",
-            NAMES,
-            "–",
-            "Parameters that are artifacts, shown with it.",
-        ),
-        key(
-            "edit",
-            NAMES,
-            "none",
-            "Arguments that the approver may change.",
-        ),
-        key("timeout", Ty::Duration, "none: waits", "How long it waits."),
-        key(
-            "on_timeout",
-            Ty::Or(&[
-                Ty::Word(&[("reject", true), ("approve", true)]),
-                Ty::Table(&APPROVE),
-            ]),
-            "reject",
-            "What happens then: or the next in line, who is asked.",
-        ),
-    ],
-    one_of: &[],
-};
+    /// A request.
+    Http<'a>: "Http", "a request" {
+        url: Template<'a>, required "Values put into path or query are percent-encoded; `| raw` says otherwise.";
+        method: Word<'a, Verb> | "`GET`, with a body `POST`", "Method.";
+        query: Or<Map<'a, Data<'a>>, Template<'a>>, "`none` is left out.";
+        headers: Map<'a, Template<'a>>, "Headers.";
+        json: Data<'a>, "JSON body.";
+        form: Map<'a, Data<'a>>, "Form body.";
+        file: Template<'a>, "Body: the artifact of this name.";
+        key_header: Text<'a> = "Idempotency-Key".to_owned(), "Carries the effect id of `idempotent` tools.";
+        save: Template<'a>, "Stores the body as an artifact of this name; the result is the name.";
+        outcomes: Map<'a, Word<'a, HttpOutcome>> | "2xx done; 4xx but 408 not_performed; else unknown", "What a status means.";
+        rate: Rate<'a, false> | "none",
+            "How often it is sent at most: `5/s`, `100/min`. All tools and sessions of a process that ask one host at one rate share a limiter.";
+    }
+    at_most one of &["json", "form", "file"];
 
-pub(crate) static DOUBT: Table = Table {
-    name: "Doubt",
-    words: "a way out of doubt",
-    keys: &[
-        key(
-            "probe",
-            Ty::Name,
-            "none: a person says",
-            "A `pure` or `read` tool that finds out. It is tried again as its own `retry` says.",
-        ),
-        key("args", DATA, "–", "Its arguments."),
-        key(
-            "done",
-            Ty::Expr,
-            "required with `probe`",
-            "Over `result`: it happened.",
-        ),
-        key(
-            "else",
-            Ty::Word(&[("not_performed", true), ("ask", true), ("fail", true)]),
-            "ask",
-            "When `done` is false.",
-        ),
-        key(
-            "by",
-            Ty::Or(&[Ty::Name, NAMES]),
-            "who is asked to approve the call, else `any`",
-            "Who is asked, where a probe has not settled it: people, `user` or `any`. One answer is enough.",
-        ),
-    ],
-    one_of: &[],
-};
+    /// A precondition.
+    Requires<'a>: "Requires", "a precondition", short [Expr<'a>, Long<Self>] that {
+        that: Expr<'a>, required "Must hold.";
+        otherwise as "else": Template<'a> | "the expression", "What the model is told.";
+    }
 
-pub(crate) static ON_ERROR: Table = Table {
-    name: "OnError",
-    words: "an entry of `on_error`",
-    keys: &[
-        key("set", DATA, "–", "State writes."),
-        key(
-            "result",
-            Ty::Template,
-            "code and message",
-            "What the model sees.",
-        ),
-        key("then", THEN_TY, "–", "A tool that follows."),
-    ],
-    one_of: &[],
-};
+    /// An approval.
+    Approve<'a>: "Approve", "an approval", short [Expr<'a>, Long<Self>] when {
+        when: Expr<'a> | "true", "Whether it is wanted.";
+        by: Name<'a> | "user", "A person, or `user`.";
+        ask: Template<'a> | "tool and arguments", "The question.";
+        show: List<'a, Name<'a>>, "Parameters that are artifacts, shown with it.";
+        edit: List<'a, Name<'a>> | "none", "Arguments that the approver may change.";
+        timeout: Millis<'a> | "none: waits", "How long it waits.";
+        on_timeout: Or<Word<'a, Silent>, Long<Approve<'a>>> | "reject",
+            "What happens then: or the next in line, who is asked.";
+    }
 
-pub(crate) static THEN: Table = Table {
-    name: "Then",
-    words: "a tool that follows",
-    keys: &[
-        key("tool", Ty::Name, "required", "Which.").required(),
-        key("args", DATA, "result", "Its arguments."),
-    ],
-    one_of: &[],
-};
+    /// A way out of doubt.
+    Doubt<'a>: "Doubt", "a way out of doubt" {
+        probe: Name<'a> | "none: a person says",
+            "A `pure` or `read` tool that finds out. It is tried again as its own `retry` says.";
+        args: Map<'a, Data<'a>>, "Its arguments.";
+        done: Expr<'a> | "required with `probe`", "Over `result`: it happened.";
+        otherwise as "else": Word<'a, ProbeElse> = ProbeElse::Ask, "When `done` is false.";
+        by: Many<'a, Name<'a>> | "who is asked to approve the call, else `any`",
+            "Who is asked, where a probe has not settled it: people, `user` or `any`. One answer is enough.";
+    }
 
-pub(crate) static WAIT: Table = Table {
-    name: "Wait",
-    words: "a wait",
-    keys: &[
-        key("event", Ty::Name, "–", "For an event."),
-        key(
-            "match",
-            TEXTS,
-            "required with `event`, unless that has `session`",
+    /// An entry of `on_error`.
+    OnError<'a>: "OnError", "an entry of `on_error`" {
+        set: Map<'a, Data<'a>>, "State writes.";
+        result: Template<'a> | "code and message", "What the model sees.";
+        then: Then<'a>, "A tool that follows.";
+    }
+
+    /// A tool that follows.
+    Then<'a>: "Then", "a tool that follows", short [Name<'a>, Long<Self>] tool {
+        tool: Name<'a>, required "Which.";
+        args: Map<'a, Data<'a>> | "result", "Its arguments.";
+    }
+
+    /// A wait.
+    Wait<'a>: "Wait", "a wait" {
+        event: Name<'a>, "For an event.";
+        matching as "match": Map<'a, Template<'a>> | "required with `event`, unless that has `session`",
             "Fields that must be equal.",
-        ),
-        key(
-            "when",
-            Ty::Expr,
-            "–",
-            "With `event`: in addition. Alone: over state.",
-        ),
-        key(
-            "time",
-            Ty::Or(&[Ty::Duration, Ty::Template]),
-            "–",
-            "A span of time.",
-        ),
-        key("until", Ty::Template, "–", "A date and time."),
-        key(
-            "branches",
-            Ty::Or(&[Ty::Integer(1), Ty::Word(&[("all", true), ("any", true)])]),
-            "–",
-            "Those forked here.",
-        ),
-        key("ticks", Ty::Integer(1), "–", "Commits of this branch."),
-        key("any", Ty::List(&Ty::Table(&WAIT)), "–", "One of several."),
-        key("all", Ty::List(&Ty::Table(&WAIT)), "–", "All of several."),
-        key("timeout", Ty::Duration, "none", "How long at most."),
-        key(
-            "on_timeout",
-            Ty::Template,
-            "error `timeout`",
-            "The result instead.",
-        ),
-    ],
-    one_of: &[(
-        false,
-        &["event", "time", "until", "branches", "ticks", "any", "all"],
-    )],
-};
+            with ["event"] "a wait without `event`";
+        when: Expr<'a>, "With `event`: in addition. Alone: over state.";
+        time: Or<Millis<'a>, Template<'a>>, "A span of time.";
+        until: Template<'a>, "A date and time.";
+        branches: Or<Whole<'a, 1>, Word<'a, AllOrAny>>, "Those forked here.";
+        ticks: Whole<'a, 1>, "Commits of this branch.";
+        any: List<'a, Wait<'a>>, "One of several.";
+        all: List<'a, Wait<'a>>, "All of several.";
+        timeout: Millis<'a> | "none", "How long at most.";
+        on_timeout: Template<'a> | "error `timeout`", "The result instead.";
+    }
+    at_most one of &["event", "time", "until", "branches", "ticks", "any", "all"];
 
-pub(crate) static RENDER: Table = Table {
-    name: "Render",
-    words: "`render`",
-    keys: &[
-        key("call", Ty::Template, "as called", "Instead of the call."),
-        key(
-            "result",
-            Ty::Template,
-            "the tool's `result`",
-            "Instead of the result.",
-        ),
-        key(
-            "horizon",
-            Ty::Or(&[Ty::Integer(1), Ty::Table(&HORIZON)]),
-            "none: for ever",
-            "How many of the agent's newest exchanges show it whole, at least. What is older goes in chunks, so that prefixes stay the same.",
-        ),
-        key(
-            "beyond",
-            Ty::Word(&[
-                ("drop", true),
-                ("stub", true),
-                ("summary", true),
-                ("elide", true),
-            ]),
-            "stub; with `elide` and no `stub`: elide",
+    /// The form of calls and results in a context.
+    Render<'a>: "Render", "`render`" {
+        call: Template<'a> | "as called", "Instead of the call.";
+        result: Template<'a> | "the tool's `result`", "Instead of the result.";
+        horizon: Or<Few<'a, 1>, Horizon<'a>> | "none: for ever",
+            "How many of the agent's newest exchanges show it whole, at least. What is older goes in chunks, so that prefixes stay the same.";
+        beyond: Word<'a, Beyond> | "stub; with `elide` and no `stub`: elide",
             "What becomes of it then: `drop` leaves call and result out, `stub` replaces the result, `summary` lets a model sum the results up, `elide` leaves arguments out alone.",
-        ),
-        key(
-            "stub",
-            Ty::Template,
-            "(result no longer shown)",
-            "The text instead of the result.",
-        ),
-        key(
-            "elide",
-            Ty::List(&Ty::Text),
-            "–",
-            "Arguments that are `...` then.",
-        ),
-        key("model", Ty::Name, "default", "Writes the summary."),
-        key(
-            "spill",
-            Ty::Size,
-            "16KiB",
-            "Larger results become artifacts: the call gets their beginning and a reference. Results of agents and people have 16KiB.",
-        ),
-    ],
-    one_of: &[],
-};
+            with ["horizon"] "a rendering without `horizon`";
+        stub: Template<'a> | "(result no longer shown)", "The text instead of the result.",
+            with ["horizon"] "a rendering without `horizon`";
+        elide: List<'a, Text<'a>>, "Arguments that are `...` then.",
+            with ["horizon"] "a rendering without `horizon`";
+        model: Name<'a> | "default", "Writes the summary.";
+        spill: Size<'a> = SPILL,
+            "Larger results become artifacts: the call gets their beginning and a reference. Results of agents and people have 16KiB.";
+    }
 
-pub(crate) static HORIZON: Table = Table {
-    name: "Horizon",
-    words: "a horizon",
-    keys: &[key(
-        "own",
-        Ty::Integer(1),
-        "required",
-        "Counts the exchanges with this tool alone.",
-    )
-    .required()],
-    one_of: &[],
-};
+    /// A horizon.
+    Horizon<'a>: "Horizon", "a horizon" {
+        own: Few<'a, 1>, required "Counts the exchanges with this tool alone.";
+    }
+}

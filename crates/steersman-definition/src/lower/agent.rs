@@ -1,39 +1,40 @@
 //! Lowers agents, model-driven, routed and plain: their tools, contexts, limits and routes.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::agent::{self as keys, Effects, Enter, SharedView};
+use super::super::keys::kinds::{self, List, Map, Or, Read as _, Valued, Words as _, each};
+use super::super::keys::tool::Tool;
+use super::super::keys::{Section as _, ShortType, is_name};
 use super::super::shape;
-use super::super::site::{Args, Scope, Wants};
-use super::super::source::{Key, Node, Span};
+use super::super::site::{Args, Scope};
+use super::super::source::{Key, Node};
 use super::builtin;
 use super::file::params;
 use super::values::{At, plain_text};
-use super::{Lower, Sort, count, flag, text, word};
-use steersman_machine::bounds::SEEN_MAX;
-use steersman_machine::branch::FORKS;
-use steersman_machine::ids::Name;
-use steersman_machine::join::JoinOn;
+use super::{Lower, Sort};
+use steersman_machine::network::join::JoinOn;
 use steersman_machine::network::{
-    AgentDef, Before, BuiltIn, Chooser, Does, FINISH, ModelAgent, Offer, Output, Parameters,
-    ServerUse, ToolChoice, ToolUse, Turns, wire_name,
+    AgentDef, Before, Chooser, Does, FINISH, ModelAgent, Offer, Output, ServerUse, ToolChoice,
+    ToolUse, wire_name,
 };
+use steersman_machine::stored::bounds::SEEN_MAX;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::tick::branch::FORKS;
+use steersman_machine::values::types::{Parameters, Type};
 
-/// Names of the built-in nets; `false` means reserved. Other nets are registered in Rust.
-const NETS: [(&str, bool); 4] = [
-    ("chat", true),
-    ("react", true),
-    ("refact", true),
-    ("plan_execute", false),
-];
+/// Name of a net that is reserved. Nets that are not built in are registered in Rust.
+const RESERVED_NET: &str = "plan_execute";
 
 impl Lower<'_> {
     /// Reports keys that have no meaning for this kind of agent.
-    pub(super) fn keys_of_its_kind(&mut self, node: &Node) {
-        let (kind, of, keys): (&str, &str, &[&str]) = if node.get("person").is_some() {
+    pub(super) fn keys_of_its_kind(&mut self, agent: keys::Agent<'_>) {
+        let (kind, of, keys): (&str, &str, &[&str]) = if agent.person().is_some() {
             ("person", "a person", &["description"])
-        } else if node.get("run").is_some() {
+        } else if agent.run().is_some() {
             let keys = &["description", "parameters", "args"];
             ("run", "an agent that only runs a tool", keys)
-        } else if node.get("route").is_some() {
+        } else if agent.route().is_some() {
             let keys = &[
                 "description",
                 "parameters",
@@ -48,11 +49,10 @@ impl Lower<'_> {
             ];
             ("route", "a routed agent", keys)
         } else {
-            self.only_with(node, "modes", &["start", "exits"]);
-            return self.only_with(node, "run", &["args"]);
+            return self.meaningful_keys(agent);
         };
-        for (key, _) in node.entries() {
-            let known = super::super::keys::AGENT.key(&key.name);
+        for (key, _) in agent.0.entries() {
+            let known = keys::Agent::table().key(&key.name);
             let other = ["route", "person", "run", "override"].contains(&&*key.name);
             let fits = &*key.name == kind || keys.contains(&&*key.name) || other;
             if !fits && known.is_some() {
@@ -62,57 +62,25 @@ impl Lower<'_> {
         }
     }
 
-    /// Reports keys that have a meaning only together with the key `other`.
-    fn only_with(&mut self, node: &Node, other: &str, keys: &[&str]) {
-        if node.get(other).is_some() {
-            return;
-        }
-        for (key, _) in node.entries() {
-            if keys.contains(&&*key.name) {
-                let at = self.place(key.span);
-                let of = format!("an agent without `{other}`");
-                self.say(Diagnostic::type_key(at, &key.name, &of));
-            }
-        }
-    }
-
-    pub(super) fn agent(&mut self, key: &Key, node: &Node, entry: &[Name]) -> AgentDef {
+    pub(super) fn agent(&mut self, key: &Key, agent: keys::Agent<'_>, entry: &[Name]) -> AgentDef {
         let name = &key.name;
         let scope = Scope {
-            item: Some(node.span),
+            item: Some(agent.0.span),
             agent: Some(name.clone()),
             args: Args::Agent(name.clone()),
             ..Scope::default()
         };
-        let is_entry = entry.contains(name);
-        let merged = self.merged;
-        let mut own: Vec<(Key, Node)> = node
-            .get("state")
-            .map(Node::entries)
-            .unwrap_or_default()
-            .to_vec();
-        if is_entry {
-            for (key, node) in merged.section("state") {
-                match own.iter().find(|(known, _)| known.name == key.name) {
-                    None => own.push((key.clone(), node.clone())),
-                    Some((first, _)) => {
-                        let (at, first) = (self.place(first.span), self.place(key.span));
-                        self.say(Diagnostic::defined_twice(at, "state", &key.name, first));
-                    }
-                }
-            }
-        }
-        let mut state = self.state(name, &own, &scope);
-        let uses_todo = super::modes::lists(node, "tools").any(|tool| {
-            let name = tool.get("tool").unwrap_or(tool);
-            name.as_text().is_some_and(|name| &**name == "todo")
+        let mut state = self.state_of(name, agent, entry.contains(name), &scope);
+        let uses_todo = super::modes::all_tools(agent).any(|used| {
+            let name = used.tool().map_or(used.0, |tool| tool.0).as_text();
+            name.map(|name| &**name) == BuiltIn::TodoAdd.set()
         });
         if uses_todo && !self.out.entries.contains("todo") {
             state.push(("todo".into(), builtin::todo_list()));
         }
-        let mut does = self.does(key, node, &scope);
-        let view = node.get("view").map(|node| match &does {
-            Does::Route(_) => self.view(node, &scope),
+        let mut does = self.does(key, agent, &scope);
+        let view = agent.view().map(|view| match &does {
+            Does::Route(_) => self.view(view, &scope),
             // the summary of a member's view is written outside the member, so its state and arguments are not in scope
             Does::Model(_) | Does::Run { .. } => {
                 let outside = Scope {
@@ -120,58 +88,72 @@ impl Lower<'_> {
                     outside: true,
                     ..Scope::default()
                 };
-                self.view(node, &outside)
+                self.view(view, &outside)
             }
         });
         if let (Does::Route(route), Some(view)) = (&mut does, &view) {
             route.view = view.clone();
         }
-        let extract = node.get("extract").map(Node::items).unwrap_or_default();
-        let extract = self.filled(name, extract);
-        let parameters = match (node.get("parameters"), &does) {
-            (Some(node), _) => self.parameters(name, node, &scope),
+        let extract = self.filled(name, agent.extract());
+        let parameters = match (agent.parameters(), &does) {
+            (Some(types), _) => self.parameters(name, Or::One(types), &scope),
             (None, Does::Run { tool, args: None }) => self.parameters_of(tool, &scope),
             (None, _) => Parameters::Fields(vec![("message".into(), plain_text())]),
         };
-        let limits = self.limits_of_agent(node);
+        let limits = self.limits_of_agent(agent);
         let modes = match &does {
-            Does::Model(model) => self.modes(key, node, &scope, model, &limits),
+            Does::Model(model) => self.modes(key, agent, &scope, model, &limits),
             Does::Route(_) | Does::Run { .. } => None,
         };
         AgentDef {
             name: name.clone(),
-            description: text(node, "description").unwrap_or_default(),
-            output: self.output(name, node, &scope),
-            set: self.set(name, node.get("set"), &scope.with_result()),
+            description: agent
+                .description()
+                .and_then(Valued::value)
+                .unwrap_or_default(),
+            output: self.output(name, agent, &scope),
+            set: self.set(name, agent.set(), &scope.with_result()),
             state,
-            enter_fresh: word(node, "enter") == Some("fresh"),
-            turns: match word(node, "turns") {
-                Some("dialogue") => Some(Turns::Dialogue),
-                Some("task") => Some(Turns::Task),
-                Some("once") => Some(Turns::Once),
-                _ => None,
-            },
+            enter_fresh: agent.enter().value == Enter::Fresh,
+            turns: agent.turns().and_then(Valued::value),
             view,
             extract,
             limits,
-            reflect: self.reflect(node.get("reflect"), &scope.with_message().with_result()),
+            reflect: self.reflect(agent.reflect(), &scope.with_message().with_result()),
             parameters,
             does,
             modes,
         }
     }
 
+    /// Lowers the state entries of an agent; the entry agent also has those of the file.
+    fn state_of(
+        &mut self,
+        name: &Name,
+        agent: keys::Agent<'_>,
+        is_entry: bool,
+        scope: &Scope,
+    ) -> Vec<(Name, Type)> {
+        let mut own: Vec<(&Key, kinds::Type<'_>)> = each(agent.state()).collect();
+        for (key, ty) in each(self.file.state().filter(|_| is_entry)) {
+            match own.iter().find(|(known, _)| known.name == key.name) {
+                None => own.push((key, ty)),
+                Some((first, _)) => {
+                    let (at, first) = (self.place(first.span), self.place(key.span));
+                    self.say(Diagnostic::defined_twice(at, "state", &key.name, first));
+                }
+            }
+        }
+        self.state(name, &own, scope)
+    }
+
     /// Returns the parameters of a tool for a plain agent that passes its own arguments on. Reports nothing: the tool's own
     /// lowering does.
     fn parameters_of(&mut self, tool: &Name, scope: &Scope) -> Parameters {
-        let merged = self.merged;
-        let tools = merged.section("tools").iter();
-        let node = tools
-            .filter(|(key, _)| key.name == *tool)
-            .find_map(|(_, node)| node.get("parameters"));
+        let written = self.file.tool(tool).and_then(Tool::parameters);
         let before = (self.found.len(), self.out.sites.len());
-        let parameters = match node {
-            Some(node) => self.parameters(tool, node, scope),
+        let parameters = match written {
+            Some(written) => self.parameters(tool, written, scope),
             None => Parameters::Fields(Vec::new()),
         };
         self.found.truncate(before.0);
@@ -179,21 +161,21 @@ impl Lower<'_> {
         parameters
     }
 
-    fn does(&mut self, key: &Key, node: &Node, scope: &Scope) -> Does {
-        if let Some(route) = node.get("route") {
+    fn does(&mut self, key: &Key, agent: keys::Agent<'_>, scope: &Scope) -> Does {
+        if let Some(route) = agent.route() {
             let scope = Scope {
                 route: true,
                 ..scope.clone()
             };
             return Does::Route(self.route(&key.name, route, &scope));
         }
-        if let Some(run) = node.get("run") {
-            let tool = self.named(run, Sort::Tool);
+        if let Some(run) = agent.run() {
+            let tool = self.named(&run, Sort::Tool);
             if let Some(tool) = &tool {
                 let offer = (key.name.clone(), tool.clone(), run.span);
                 self.out.offers.push(offer);
-                if let Some(args) = node.get("args") {
-                    self.arguments_fit(Some(args), Some(run), tool, Sort::Tool, &[]);
+                if let Some(args) = agent.args() {
+                    self.arguments_fit(Some(args), Some(&run), tool, Sort::Tool, &[]);
                 }
             }
             let scope = Scope {
@@ -203,41 +185,37 @@ impl Lower<'_> {
             };
             return Does::Run {
                 tool: tool.unwrap_or_else(|| "".into()),
-                args: node
-                    .get("args")
-                    .map(|args| self.named_data(Some(args), &scope)),
+                args: agent.args().map(|args| self.named_data(Some(args), &scope)),
             };
         }
-        Does::Model(Box::new(self.model_agent(key, node, scope)))
+        Does::Model(Box::new(self.model_agent(key, agent, scope)))
     }
 
-    fn model_agent(&mut self, key: &Key, node: &Node, scope: &Scope) -> ModelAgent {
+    fn model_agent(&mut self, key: &Key, agent: keys::Agent<'_>, scope: &Scope) -> ModelAgent {
         let scope = Scope {
             message: true,
             ..scope.clone()
         };
-        let (tools, servers) = self.all_uses(&key.name, node.get("tools"), &scope);
-        let model = self.model_name(node.get("model"));
-        let context = self.context(node.get("context"), &model, &scope);
+        let (tools, servers) = self.all_uses(&key.name, agent.tools(), &scope);
+        let model = self.model_name(agent.model());
+        let context = self.context(&[agent.context()], &model, &scope);
         let mut model = ModelAgent {
-            system: node
-                .get("system")
-                .and_then(|node| self.prompt(node, &scope)),
+            system: self.prompt(agent.system(), &scope),
             model,
-            params: params(node.get("params")),
+            params: params(agent.params()),
             // with modes, each mode has its own choice among the tools that it offers
-            tool_choice: match node.get("modes") {
+            tool_choice: match agent.modes() {
                 Some(_) => ToolChoice::Auto,
-                None => self.tool_choice(node.get("tool_choice"), &tools),
+                None => self.tool_choice(agent.tool_choice(), &tools),
             },
             tools,
             servers,
-            prefill: self.text_of(node, "prefill", &scope),
-            before: self.ahead(&key.name, node, &scope),
-            knowledge: self.knowledge(node),
-            net: self.net(node.get("net")),
+            prefill: self.text_of(agent.prefill(), &scope),
+            before: self.ahead(&key.name, agent, &scope),
+            knowledge: self.knowledge(agent),
+            net: self.net(agent.net()),
             context,
-            search: self.search(&key.name, node.get("search")),
+            search: self.search(&key.name, agent.search()),
         };
         super::knowledge::shown_once(&mut model);
         model
@@ -247,10 +225,10 @@ impl Lower<'_> {
     pub(super) fn all_uses(
         &mut self,
         agent: &Name,
-        node: Option<&Node>,
+        written: Option<List<'_, keys::ToolUse<'_>>>,
         scope: &Scope,
     ) -> (Vec<ToolUse>, Vec<ServerUse>) {
-        let (mut tools, servers) = self.tool_uses(agent, node, scope);
+        let (mut tools, servers) = self.tool_uses(agent, written, scope);
         for tool in self.floor_tools(agent) {
             self.out.builtins.insert(tool);
             tools.push(ToolUse::implied(tool.name().into()));
@@ -262,22 +240,24 @@ impl Lower<'_> {
     pub(super) fn before(
         &mut self,
         agent: &Name,
-        node: Option<&Node>,
+        written: Option<List<'_, keys::Before<'_>>>,
         scope: &Scope,
     ) -> Vec<Before> {
         let mut all: Vec<Before> = Vec::new();
-        for node in node.map(Node::items).unwrap_or_default() {
-            let what = node.get("tool").unwrap_or(node);
-            let Some(tool) = self.named(what, Sort::Tool) else {
+        for before in each(written) {
+            let Some(what) = before.tool() else {
                 continue;
             };
-            if let Some(args) = node.get("args") {
-                self.arguments_fit(Some(args), Some(what), &tool, Sort::Tool, &[]);
+            let Some(tool) = self.named(&what, Sort::Tool) else {
+                continue;
+            };
+            if let Some(args) = before.args() {
+                self.arguments_fit(Some(args), Some(&what), &tool, Sort::Tool, &[]);
             }
-            let named = node.get("as").and_then(Node::as_text).cloned();
+            let named = before.seen().and_then(|name| name.text().cloned());
             let named = named.unwrap_or_else(|| tool.rsplit('.').next().unwrap_or(&tool).into());
             if all.iter().any(|known| known.named == named) {
-                let at = self.place(node.get("as").map_or(what.span, |node| node.span));
+                let at = self.place(before.seen().map_or(what.span, |name| name.span));
                 self.say(Diagnostic::seen_twice(at, &named));
                 continue;
             }
@@ -285,10 +265,8 @@ impl Lower<'_> {
             let offer = (agent.clone(), tool.clone(), what.span);
             self.out.ahead.push(offer);
             all.push(Before {
-                args: node
-                    .get("args")
-                    .map(|args| self.named_data(Some(args), scope)),
-                show: word(node, "show") != Some("false"),
+                args: before.args().map(|args| self.named_data(Some(args), scope)),
+                show: before.show().value,
                 tool,
                 named,
             });
@@ -296,33 +274,37 @@ impl Lower<'_> {
         all
     }
 
-    pub(super) fn model_name(&mut self, node: Option<&Node>) -> Name {
-        let Some(name) = node.and_then(Node::as_text).cloned() else {
+    pub(super) fn model_name(&mut self, written: Option<kinds::Name<'_>>) -> Name {
+        let Some((written, name)) = written.and_then(|of| Some((of, of.text()?.clone()))) else {
             return "default".into();
         };
-        let merged = self.merged;
-        let known = || merged.section("models").iter().map(|(key, _)| &*key.name);
+        let models = self.file.models();
+        let known = || each(models).map(|(key, _)| &*key.name);
         if &*name != "default" && !known().any(|model| model == &*name) {
             let near = self.sources.near(&name, known().chain(["default"]));
-            let at = node.and_then(|node| self.place(node.span));
+            let at = self.place(written.span);
             self.say(Diagnostic::unknown_name(at, "model", &name, near));
         }
         name
     }
 
-    fn net(&mut self, node: Option<&Node>) -> Name {
-        let Some(name) = node.and_then(Node::as_text).cloned() else {
+    fn net(&mut self, written: Option<kinds::Text<'_>>) -> Name {
+        let Some((written, name)) = written.and_then(|of| Some((of, of.text()?.clone()))) else {
             return "chat".into();
         };
-        if NETS.contains(&(&name, false)) {
-            let at = node.and_then(|node| self.place(node.span));
+        if &*name == RESERVED_NET {
+            let at = self.place(written.span);
             self.say(Diagnostic::reserved(at, &format!("the net `{name}`")));
         }
         name
     }
 
-    pub(super) fn tool_choice(&mut self, node: Option<&Node>, tools: &[ToolUse]) -> ToolChoice {
-        let Some((node, word)) = node.and_then(|node| Some((node, node.as_text()?))) else {
+    pub(super) fn tool_choice(
+        &mut self,
+        written: Option<kinds::Text<'_>>,
+        tools: &[ToolUse],
+    ) -> ToolChoice {
+        let Some((node, word)) = written.and_then(|of| Some((of, of.text()?))) else {
             return ToolChoice::Auto;
         };
         match &**word {
@@ -360,17 +342,15 @@ impl Lower<'_> {
 
     /// Lowers `output`, a structured answer. `state.NAME` takes the type of that entry and writes the answer to it; a bare word
     /// is a type.
-    fn output(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Option<Output> {
-        let node = node.get("output")?;
+    fn output(&mut self, name: &Name, agent: keys::Agent<'_>, scope: &Scope) -> Option<Output> {
+        let node = agent.output()?.node();
         let Some(entry) = node.as_text().and_then(|text| text.strip_prefix("state.")) else {
             if let Some(scalar) = node.scalar() {
                 let short = shape::short_type(scalar).0;
                 if short == "text" {
                     return None;
                 }
-                let known = super::super::keys::SHORT
-                    .iter()
-                    .any(|(word, _)| *word == short);
+                let known = ShortType::of(short).is_some();
                 if !known {
                     let at = self.place(node.span);
                     let words = "`text`, a type, `state.NAME`";
@@ -383,30 +363,17 @@ impl Lower<'_> {
                 into: None,
             });
         };
-        let merged = self.merged;
-        let own = merged
-            .section("agents")
-            .iter()
-            .filter_map(|(_, node)| node.get("state"))
-            .flat_map(Node::entries);
-        let Some((_, declared)) = merged
-            .section("state")
-            .iter()
-            .chain(own)
-            .find(|(key, _)| &*key.name == entry)
-        else {
-            let known: Vec<Name> = self.out.entries.iter().cloned().collect();
-            let near = self.sources.near(entry, known.iter().map(|name| &**name));
-            let at = self.place(node.span);
-            self.say(Diagnostic::unknown_state(at, entry, near));
+        let mut all = self.file.all_state();
+        let Some((_, declared)) = all.find(|(key, _)| &*key.name == entry) else {
+            self.is_entry(&entry.into(), node.span);
             return None;
         };
         let before = self.found.len();
-        let mut ty = self.ty(declared, At::State, scope);
+        let mut ty = self.ty(&declared, At::State, scope);
         self.found.truncate(before);
         // an answer is never absent, even if the entry may be
         (ty.optional, ty.default, ty.expires) = (false, None, None);
-        let place = (agent.clone(), Name::from(entry), node.span);
+        let place = (name.clone(), Name::from(entry), node.span);
         self.out.writes.push(place);
         Some(Output {
             ty,
@@ -418,17 +385,18 @@ impl Lower<'_> {
     fn tool_uses(
         &mut self,
         agent: &Name,
-        node: Option<&Node>,
+        written: Option<List<'_, keys::ToolUse<'_>>>,
         scope: &Scope,
     ) -> (Vec<ToolUse>, Vec<ServerUse>) {
         let mut servers = Vec::new();
         let mut uses: Vec<ToolUse> = Vec::new();
-        for node in node.map(Node::items).unwrap_or_default() {
-            if let Some(server) = self.all_of(node, scope, uses.len()) {
+        for used in each(written) {
+            if let Some(server) = self.all_of(used, scope, uses.len()) {
                 servers.push(server);
                 continue;
             }
-            for (offered, span) in self.offered(agent, node, scope) {
+            let span = used.what().span;
+            for offered in self.offered(agent, used, scope) {
                 let at = || self.place(span);
                 let long = wire_name(&offered.seen).len() > SEEN_MAX;
                 if long {
@@ -441,7 +409,7 @@ impl Lower<'_> {
                         }
                     };
                     self.say(diagnostic);
-                } else if !shape::is_name(&offered.seen) && node.get("as").is_some() {
+                } else if !is_name(&offered.seen) && used.seen().is_some() {
                     let diagnostic = Diagnostic::malformed_name(at(), &offered.seen);
                     self.say(diagnostic);
                 } else if uses
@@ -467,67 +435,56 @@ impl Lower<'_> {
     }
 
     /// Returns the offers of one entry of `tools`; a built-in set gives several.
-    fn offered(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Vec<(ToolUse, Span)> {
-        let what = node
-            .get("tool")
-            .or_else(|| node.get("agent"))
-            .unwrap_or(node);
+    fn offered(&mut self, agent: &Name, used: keys::ToolUse<'_>, scope: &Scope) -> Vec<ToolUse> {
+        let what = used.what();
         let Some(name) = what.as_text().cloned() else {
             return Vec::new();
         };
-        if name.contains('.') && node.get("agent").is_none() {
+        if name.contains('.') && used.agent().is_none() {
             let Some((_, false)) = self.remote(what) else {
                 return Vec::new();
             };
             let place = (agent.clone(), name.clone(), what.span);
             self.out.offers.push(place);
-            return vec![self.tool_use(node, Offer::Tool(name), what.span, scope)];
+            return vec![self.tool_use(used, Offer::Tool(name), scope)];
         }
-        let tools = match node.get("agent") {
+        let tools = match used.agent() {
             None => BuiltIn::of_set(&name),
             Some(_) => Vec::new(),
         };
         if tools.is_empty() {
-            let Some(of) = self.offer(node, what, &name) else {
+            let Some(of) = self.offer(used, what, &name) else {
                 return Vec::new();
             };
             let place = (agent.clone(), name, what.span);
             self.out.offers.push(place);
-            vec![self.tool_use(node, of, what.span, scope)]
-        } else {
-            self.out.builtins.extend(&tools);
-            if &*name == "ask" {
-                self.out.by_user.push(what.span);
-            }
-            let (settings, _) = self.tool_use(node, Offer::Tool(name), what.span, scope);
-            let one = tools.len() == 1;
-            tools
-                .iter()
-                .map(|tool| {
-                    let of = Offer::Tool(tool.name().into());
-                    let seen = if one && node.get("as").is_some() {
-                        settings.seen.clone()
-                    } else {
-                        tool.name().into()
-                    };
-                    let offered = ToolUse {
-                        of,
-                        seen,
-                        ..settings.clone()
-                    };
-                    (offered, what.span)
-                })
-                .collect()
+            return vec![self.tool_use(used, of, scope)];
         }
+        self.out.builtins.extend(&tools);
+        if tools.contains(&BuiltIn::AskUser) {
+            self.out.by_user.push(what.span);
+        }
+        let settings = self.tool_use(used, Offer::Tool(name), scope);
+        let renamed = tools.len() == 1 && used.seen().is_some();
+        let of_set = |tool: &BuiltIn| ToolUse {
+            of: Offer::Tool(tool.name().into()),
+            seen: if renamed {
+                settings.seen.clone()
+            } else {
+                tool.name().into()
+            },
+            ..settings.clone()
+        };
+        tools.iter().map(of_set).collect()
     }
 
     /// Resolves a name in `tools`: with `tool:` a tool, with `agent:` an agent or person, bare any of them.
-    fn offer(&mut self, node: &Node, what: &Node, name: &Name) -> Option<Offer> {
+    fn offer(&mut self, used: keys::ToolUse<'_>, what: &Node, name: &Name) -> Option<Offer> {
         let sort = self.out.declared.get(name).map(|declared| declared.sort);
-        if node.get("tool").is_some() {
+        if used.tool().is_some() {
             return self.named(what, Sort::Tool).map(Offer::Tool);
         }
-        if node.get("agent").is_some() {
+        if used.agent().is_some() {
             return self.member(what).map(Offer::Agent);
         }
         match sort {
@@ -553,11 +510,10 @@ impl Lower<'_> {
 
     pub(super) fn tool_use(
         &mut self,
-        node: &Node,
+        used: keys::ToolUse<'_>,
         of: Offer,
-        span: Span,
         scope: &Scope,
-    ) -> (ToolUse, Span) {
+    ) -> ToolUse {
         let (name, sort) = match &of {
             Offer::Tool(name) => (name.clone(), Sort::Tool),
             Offer::Agent(name) => (name.clone(), Sort::Agent),
@@ -569,83 +525,65 @@ impl Lower<'_> {
             },
             ..scope.clone()
         };
-        if let Some(args) = node.get("args") {
+        if let Some(args) = used.args() {
             self.fixed_arguments(args, &name, sort);
         }
-        let when = node.get("when");
-        if let Some(when) = when {
+        if let Some(when) = used.when() {
             let at = self.place(when.span);
             self.say(Diagnostic::moving_tools(at));
         }
-        for (key, fits) in [("choose", "fork"), ("join", "fork"), ("effects", "fork")] {
-            let written = node.entries().iter().find(|(name, _)| &*name.name == key);
-            if let Some((key, _)) = written.filter(|_| &*name != fits) {
-                let at = self.place(key.span);
-                self.say(Diagnostic::type_key(at, &key.name, "anything but `fork`"));
+        if &*name != BuiltIn::Fork.name() {
+            for key in ["choose", "join", "effects"] {
+                self.meaningless(used, key, "anything but `fork`");
             }
         }
-        self.approves(node, &name);
-        let join = node.get("join").and_then(|node| self.join_on(node));
-        let most = node.get("max").and_then(super::whole);
-        let most = most.and_then(|most| u32::try_from(most).ok());
-        if let (Some(JoinOn::Count(n)), Some(node)) = (&join, node.get("join"))
-            && *n > most.unwrap_or(FORKS)
-        {
-            let at = self.place(node.span);
-            self.say(Diagnostic::wide_join(at, *n, most.unwrap_or(FORKS)));
-        }
-        let agents_only = node
-            .entries()
-            .iter()
-            .find(|(key, _)| matches!(&*key.name, "named" | "view"));
+        self.approves(used.0, &name);
+        let max = used.max().and_then(Valued::value);
+        let join = used.join().and_then(|join| {
+            let on = self.join_on(join.node())?;
+            if let JoinOn::Count(n) = &on
+                && *n > max.unwrap_or(FORKS)
+            {
+                let at = self.place(join.node().span);
+                self.say(Diagnostic::wide_join(at, *n, max.unwrap_or(FORKS)));
+            }
+            Some(on)
+        });
+        let mut entries = used.0.entries().iter();
+        let agents_only = entries.find(|(key, _)| matches!(&*key.name, "named" | "view"));
         if let Some((key, _)) = agents_only.filter(|_| sort == Sort::Tool) {
             let at = self.place(key.span);
             self.say(Diagnostic::type_key(at, &key.name, "a tool"));
         }
-        let offered = ToolUse {
-            seen: node
-                .get("as")
-                .and_then(Node::as_text)
-                .cloned()
-                .unwrap_or_else(|| name.clone()),
-            args: self.named_data(node.get("args"), scope),
-            requires: self.requires(node.get("requires"), &inner),
-            approve: self.approve(node.get("approve"), &inner),
-            named: flag(node, "named"),
-            view_shared: word(node, "view") == Some("shared"),
-            max: most,
-            when: when.and_then(|when| self.expr(when, Wants::Condition, scope)),
-            choose: node.get("choose").and_then(|node| self.chooser(node)),
+        let seen = used.seen().and_then(|name| name.text().cloned());
+        ToolUse {
+            seen: seen.unwrap_or_else(|| name.clone()),
+            args: self.named_data(used.args(), scope),
+            requires: self.requires(used.requires(), &inner),
+            approve: self.approve(used.approve(), &inner),
+            named: used.named().value,
+            view_shared: used.view().value == SharedView::Shared,
+            max,
+            when: self.when(used.when(), scope),
+            choose: used.choose().and_then(|name| self.chooser(name)),
             join: join.unwrap_or_default(),
-            live: word(node, "effects") == Some("live"),
-            parallel: count(node, "parallel", 8),
+            live: used.effects().value == Effects::Live,
+            parallel: used.parallel().value,
             implied: false,
             of,
-        };
-        (offered, span)
+        }
     }
 
     /// Checks fixed arguments: each must be a parameter of the callee; the model gives the others.
-    fn fixed_arguments(&mut self, args: &Node, of: &Name, sort: Sort) {
-        let merged = self.merged;
-        let section = if sort == Sort::Tool {
-            "tools"
-        } else {
-            "agents"
-        };
-        let item = merged
-            .section(section)
-            .iter()
-            .find(|(key, _)| key.name == *of);
-        let parameters = item.and_then(|(_, node)| node.get("parameters"));
+    fn fixed_arguments(&mut self, args: Map<'_, kinds::Data<'_>>, of: &Name, sort: Sort) {
+        let parameters = self.written_parameters(of, sort);
         let open: Vec<&str> = parameters
-            .map(Node::entries)
-            .unwrap_or_default()
+            .map_or(&[][..], Node::entries)
             .iter()
             .map(|(key, _)| &*key.name)
             .chain(["message", "question"])
             .collect();
-        self.arguments_fit(Some(args), Some(args), of, sort, &open);
+        self.arguments_fit(Some(args), Some(args.0), of, sort, &open);
     }
 
     /// Parses the condition under which a call that waits for branches is over.
@@ -661,8 +599,8 @@ impl Lower<'_> {
         }
     }
 
-    fn chooser(&mut self, node: &Node) -> Option<Chooser> {
-        let name = node.as_text()?.clone();
+    fn chooser(&mut self, node: kinds::Name<'_>) -> Option<Chooser> {
+        let name = node.text()?.clone();
         if &*name == "user" {
             return Some(Chooser::Person(name));
         }
@@ -674,7 +612,7 @@ impl Lower<'_> {
             Some(Sort::Agent) => Some(Chooser::Agent(name)),
             Some(Sort::Person) => Some(Chooser::Person(name)),
             None => {
-                self.unknown(node, "tool, agent or person", |_| true);
+                self.unknown(&node, "tool, agent or person", |_| true);
                 None
             }
         }

@@ -1,31 +1,33 @@
 //! Lowers the settings of a file: config values, models, events, labels, outcome, entries.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::Section as _;
+use super::super::keys::agent::{Agent, Person, PersonTimeout};
+use super::super::keys::file::{self as keys, Plain, Recorded};
+use super::super::keys::kinds::{self, List, Map, Or, Read as _, Valued, each};
 use super::super::shape;
 use super::super::site::{Args, Scope, Wants};
-use super::super::source::{Key, Node, Span, Value};
+use super::super::source::{Key, Node, Span};
 use super::values::{At, of_kind};
-use super::{Lower, Sort, count, duration, flag, real, sorted, text, word};
+use super::{Lower, Sort};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::{Digest, Name};
+use steersman_machine::network::texts;
+use steersman_machine::network::texts::{Sentence, Texts, Words};
 use steersman_machine::network::{
-    AgentDef, CallStyle, Config, EventDef, ModelDef, ModelRetry, Network, PersonDef, Provider,
-    Record, Secret, SecretSource, Silence, StartDef, TypeKind,
+    AgentDef, Config, EventDef, ModelDef, ModelRetry, Network, PersonDef, Record, Secret,
+    SecretSource, Silence, StartDef,
 };
-use steersman_machine::price::Price;
-use steersman_machine::rate::Rate;
-use steersman_machine::texts::{self, Sentence, Texts, Words};
-
-const DAY: u64 = 86_400_000;
+use steersman_machine::stored::ids::{Digest, Name};
+use steersman_machine::values::expression::{Expr, Template};
+use steersman_machine::values::price::Price;
+use steersman_machine::values::types::TypeKind;
 
 impl Lower<'_> {
     /// Builds the whole network.
     pub(super) fn network(&mut self) -> Network {
-        let merged = self.merged;
-        let main = &merged.main;
+        let main = &self.merged.main;
         let name = self.name();
-        if merged.section("agents").is_empty() {
+        if self.file.agents().is_none() {
             let first = main.entries().first().map(|(key, _)| key.span);
             let at = self.place(first.unwrap_or(main.span));
             self.say(Diagnostic::no_agents(at));
@@ -45,29 +47,16 @@ impl Lower<'_> {
         let (labels, outcome) = self.labels_and_outcome();
         let texts = self.own_sentences();
         let limits = self.limits_of_session();
-        let record = merged
-            .settings
-            .get("record")
-            .map(Node::items)
-            .unwrap_or_default();
-        let has = |word: &str| {
-            record
-                .iter()
-                .any(|node| node.as_text().is_some_and(|t| &**t == word))
-        };
+        let record = self.file.record().value;
         let record = Record {
-            raw: has("raw"),
-            requests: has("requests"),
+            raw: record.contains(&Recorded::Raw),
+            requests: record.contains(&Recorded::Requests),
         };
         self.out.tests = self.tests();
         let tools = self.with_remote(tools, &mcp);
         Network {
             name,
-            description: merged
-                .settings
-                .get("description")
-                .and_then(Node::as_text)
-                .map(ToString::to_string),
+            description: self.file.description().and_then(Valued::value),
             digest: Digest([0; 16]),
             source: "".into(),
             timezone,
@@ -88,13 +77,13 @@ impl Lower<'_> {
             leads: BTreeMap::new(),
             limits,
             record,
-            natives: steersman_machine::nets::Natives::default(),
+            natives: steersman_machine::network::nets::Natives::default(),
         }
     }
 
     fn name(&mut self) -> Name {
-        let node = self.merged.main.get("name");
-        let Some(name) = node.and_then(Node::as_text) else {
+        let written = self.file.name();
+        let Some((written, name)) = written.and_then(|of| Some((of, of.text()?))) else {
             return self.files.default_name().into();
         };
         let mut bytes = name.bytes();
@@ -103,81 +92,67 @@ impl Lower<'_> {
             && bytes
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'_' | b'-'));
         if !fits {
-            let at = node.and_then(|node| self.place(node.span));
+            let at = self.place(written.span);
             self.say(Diagnostic::malformed_name(at, name));
         }
         name.clone()
     }
 
     fn timezone(&mut self) -> String {
-        let node = self.merged.settings.get("timezone");
-        let Some(zone) = node.and_then(Node::as_text) else {
-            return "UTC".to_owned();
-        };
-        if jiff::tz::TimeZone::get(zone).is_err() {
-            let at = node.and_then(|node| self.place(node.span));
+        let zone = self.file.timezone();
+        if jiff::tz::TimeZone::get(&zone.value).is_err() {
+            let at = zone.at.and_then(|node| self.place(node.span));
             let wanted = "a zone of the IANA database (`Europe/Oslo`)";
-            self.say(Diagnostic::malformed(at, zone, wanted));
+            self.say(Diagnostic::malformed(at, &zone.value, wanted));
         }
-        zone.to_string()
+        zone.value
     }
 
     fn config(&mut self) -> BTreeMap<Name, Config> {
         let mut all = BTreeMap::new();
-        for (key, node) in self.merged.section("config") {
-            let mut config = self.config_value(node);
-            if self.is_broken(node.span) {
+        for (key, written) in each(self.file.config()) {
+            let mut config = self.config_value(written);
+            if self.is_broken(written.0.span) {
                 config.ty.kind = TypeKind::Any;
             }
-            let shows = node.get("type").or_else(|| node.get("default"));
-            let span = shows.map_or(key.span, |node| node.span);
+            let ty = written.ty().map(|ty| ty.0.span);
+            let default = written.default().filter(|of| of.span != written.0.span);
+            let span = ty.or(default.map(|default| default.span));
+            let span = span.unwrap_or(key.span);
             self.out.config.insert(key.name.clone(), span);
             all.insert(key.name.clone(), config);
         }
         all
     }
 
-    fn config_value(&mut self, node: &Node) -> Config {
-        let long = !node.entries().is_empty();
-        let default = if long {
-            node.get("default")
-        } else {
-            Some(node)
+    fn config_value(&mut self, config: keys::Config<'_>) -> Config {
+        let default = match config.0.entries() {
+            [] => Some(config.0),
+            _ => config.default().map(|default| default.0),
         };
         let json = default.filter(|node| !node.is_null()).map(Node::to_json);
-        let bounds = (None, None);
-        let by_word = match node.get("type").and_then(Node::as_text).map(|word| &**word) {
-            Some("integer") => Some(TypeKind::Integer {
-                minimum: bounds.0,
-                maximum: bounds.1,
-            }),
-            Some("number") => Some(TypeKind::Number {
-                minimum: bounds.0,
-                maximum: bounds.1,
-            }),
-            Some("boolean") => Some(TypeKind::Boolean),
-            Some(_) => Some(TypeKind::String { pattern: None }),
-            None => None,
-        };
+        let (minimum, maximum) = (None, None);
+        let by_word = config.ty().map(|ty| match ty.value() {
+            Some(Plain::Integer) => TypeKind::Integer { minimum, maximum },
+            Some(Plain::Number) => TypeKind::Number { minimum, maximum },
+            Some(Plain::Boolean) => TypeKind::Boolean,
+            Some(Plain::String) | None => TypeKind::String { pattern: None },
+        });
         let by_value = || match &json {
             Some(serde_json::Value::Bool(_)) => TypeKind::Boolean,
-            Some(serde_json::Value::Number(number)) if number.is_i64() => TypeKind::Integer {
-                minimum: bounds.0,
-                maximum: bounds.1,
-            },
-            Some(serde_json::Value::Number(_)) => TypeKind::Number {
-                minimum: bounds.0,
-                maximum: bounds.1,
-            },
+            Some(serde_json::Value::Number(number)) if number.is_i64() => {
+                TypeKind::Integer { minimum, maximum }
+            }
+            Some(serde_json::Value::Number(_)) => TypeKind::Number { minimum, maximum },
             _ => TypeKind::String { pattern: None },
         };
         let ty = of_kind(by_word.unwrap_or_else(by_value));
         if let (Some(json), Some(node)) = (&json, default) {
             self.default_fits(&ty, json, node);
         }
-        let env = text(node, "env");
+        let env = config.env().and_then(Valued::value);
         if env.is_none() && json.is_none() {
-            let at = self.place(node.span);
+            let at = self.place(config.0.span);
             self.say(Diagnostic::none_of(
                 at,
                 "a config value",
@@ -188,21 +163,23 @@ impl Lower<'_> {
             ty,
             env,
             default: json,
-            live: flag(node, "live"),
+            live: config.live().value,
         }
     }
 
     fn secrets(&mut self) -> BTreeMap<Name, Secret> {
-        let secrets = self.merged.section("secrets").iter();
+        let secrets = each(self.file.secrets());
         secrets
-            .map(|(key, node)| {
-                let source = match (text(node, "env"), text(node, "file")) {
-                    (_, Some(file)) => SecretSource::File(file),
-                    (env, None) => SecretSource::Env(env.unwrap_or_default()),
+            .map(|(key, written)| {
+                let env = written.env().and_then(Valued::value);
+                let file = written.file().and_then(Valued::value);
+                let source = match file {
+                    Some(file) => SecretSource::File(file),
+                    None => SecretSource::Env(env.unwrap_or_default()),
                 };
                 let secret = Secret {
                     source,
-                    optional: flag(node, "optional"),
+                    optional: written.optional().value,
                 };
                 (key.name.clone(), secret)
             })
@@ -210,99 +187,56 @@ impl Lower<'_> {
     }
 
     fn models(&mut self) -> BTreeMap<Name, ModelDef> {
-        let mut models = BTreeMap::new();
-        for (key, node) in self.merged.section("models") {
-            let model = self.model(node);
+        let mut models = BTreeMap::from([("default".into(), self.model(keys::Model::empty()))]);
+        for (key, model) in each(self.file.models()) {
+            let model = self.model(model);
             models.insert(key.name.clone(), model);
         }
-        models.entry("default".into()).or_insert(ModelDef {
-            provider: Provider::Auto,
-            model: None,
-            url: None,
-            key: None,
-            temperature: None,
-            max_tokens: None,
-            window: None,
-            params: BTreeMap::new(),
-            calls: CallStyle::Auto,
-            fallback: Vec::new(),
-            retry: ModelRetry::default(),
-            rate: None,
-            price: None,
-        });
         self.fallbacks(&models);
         models
     }
 
-    fn model(&mut self, node: &Node) -> ModelDef {
+    fn model(&mut self, model: keys::Model<'_>) -> ModelDef {
         let scope = Scope {
-            item: Some(node.span),
+            item: Some(model.0.span),
             transport: true,
             ..Scope::default()
         };
-        let provider = match word(node, "provider").or(node.as_text().map(|text| &**text)) {
-            Some("openai") => Provider::OpenAi,
-            Some("anthropic") => Provider::Anthropic,
-            Some("compatible") => Provider::Compatible,
-            Some("scripted") => Provider::Scripted,
-            _ => Provider::Auto,
-        };
+        let retry = model.retry().unwrap_or_else(keys::ModelRetry::empty);
         ModelDef {
-            provider,
-            model: text(node, "model"),
-            url: self.text_of(node, "url", &scope),
-            key: self.text_of(node, "key", &scope),
-            temperature: real(node, "temperature"),
-            max_tokens: node.get("max_tokens").and_then(super::whole),
-            window: node.get("window").and_then(super::whole),
-            params: params(node.get("params")),
-            calls: match word(node, "calls") {
-                Some("native") => CallStyle::Native,
-                Some("structured") => CallStyle::Structured,
-                Some("text") => CallStyle::Text,
-                _ => CallStyle::Auto,
+            provider: model.provider().value,
+            model: model.model().and_then(Valued::value),
+            url: self.text_of(model.url(), &scope),
+            key: self.text_of(model.key(), &scope),
+            temperature: model.temperature().and_then(Valued::value),
+            max_tokens: model.max_tokens().and_then(Valued::value),
+            window: model.window().and_then(Valued::value),
+            params: params(model.params()),
+            calls: model.calls().value,
+            fallback: self.fallback(model.fallback()),
+            retry: ModelRetry {
+                times: retry.times().value,
+                outage: retry.outage().value,
             },
-            fallback: self.fallback(node.get("fallback")),
-            retry: retry(node.get("retry")),
-            rate: text(node, "rate").and_then(|text| Rate::parse(&text)),
-            price: node.get("price").and_then(price),
+            rate: model.rate().and_then(kinds::Rate::rate),
+            price: model.price().and_then(price),
         }
     }
 
     /// Returns the fallback models; unknown names are reported and left out.
-    fn fallback(&mut self, node: Option<&Node>) -> Vec<Name> {
-        let items = match node.map(|node| &node.value) {
-            Some(Value::List(items)) => items.as_slice(),
-            _ => &[],
-        };
-        let merged = self.merged;
-        let known = |name: &str| {
-            let mut models = merged.section("models").iter();
-            models.any(|(key, _)| &*key.name == name)
-        };
-        let mut names = Vec::new();
-        for item in items {
-            if item.as_text().is_none() {
-                continue;
-            }
-            let name = self.model_name(Some(item));
-            if &*name == "default" || known(&name) {
-                names.push(name);
-            }
-        }
-        names
+    fn fallback(&mut self, written: Option<List<'_, kinds::Name<'_>>>) -> Vec<Name> {
+        let models = self.file.models();
+        let known = |name: &str| name == "default" || models.is_some_and(|m| m.get(name).is_some());
+        let written = each(written).filter(|name| name.text().is_some());
+        let names = written.map(|name| self.model_name(Some(name)));
+        names.filter(|name| known(name)).collect()
     }
 
     /// Reports models that are their own fallback, directly or through others.
     fn fallbacks(&mut self, models: &BTreeMap<Name, ModelDef>) {
-        let merged = self.merged;
-        for (key, node) in merged.section("models") {
-            let items = match node.get("fallback").map(|node| &node.value) {
-                Some(Value::List(items)) => items.as_slice(),
-                _ => continue,
-            };
-            for item in items {
-                let Some(first) = item.as_text() else {
+        for (key, model) in each(self.file.models()) {
+            for item in each(model.fallback()) {
+                let Some(first) = item.text() else {
                     continue;
                 };
                 if leads_to(models, first, &key.name) {
@@ -315,61 +249,57 @@ impl Lower<'_> {
 
     fn events(&mut self) -> BTreeMap<Name, EventDef> {
         let mut events = BTreeMap::new();
-        for (key, node) in self.merged.section("events") {
+        for (key, event) in each(self.file.events()) {
             let scope = Scope {
-                item: Some(node.span),
+                item: Some(event.0.span),
                 event: Some(key.name.clone()),
                 ..Scope::default()
             };
-            let fields = self.types(node.get("fields"), At::Other, &scope);
-            let id = node
-                .get("id")
-                .and_then(|node| self.template(node, Wants::Text, &scope));
-            let session = self.text_of(node, "session", &scope);
-            let start = node.get("start").map(|start| {
-                self.out.starts.push((key.name.clone(), key.span));
-                // without arguments or a message nothing would wake the agent, and the event's content would be lost
-                let has_args = start.get("args").is_some_and(|a| !a.entries().is_empty());
-                if !has_args && start.get("message").is_none() {
-                    let at = self.place(start.span);
-                    let keys = shape::list_of(["args", "message"]);
-                    self.say(Diagnostic::none_of(at, "the start by an event", &keys));
-                }
-                StartDef {
-                    agent: start
-                        .get("agent")
-                        .and_then(|node| self.named(node, Sort::Agent)),
-                    args: self.named_data(start.get("args"), &scope),
-                    message: self.text_of(start, "message", &scope),
-                }
-            });
-            let event = EventDef {
+            let fields = self.types(event.fields(), At::Other, &scope);
+            let id = self.text_of(event.id(), &scope);
+            let def = EventDef {
                 fields,
                 id: id.unwrap_or_else(|| Template::plain("")),
-                session,
-                keep: duration(node, "keep").unwrap_or(30 * DAY),
-                start,
+                session: self.text_of(event.session(), &scope),
+                keep: event.keep().value,
+                start: event.start().map(|start| self.start(key, start, &scope)),
             };
-            events.insert(key.name.clone(), event);
+            events.insert(key.name.clone(), def);
         }
         events
     }
 
+    /// Lowers the start of a session by an event.
+    fn start(&mut self, event: &Key, start: keys::Start<'_>, scope: &Scope) -> StartDef {
+        self.out.starts.push((event.name.clone(), event.span));
+        // without arguments or a message nothing would wake the agent, and the event's content would be lost
+        if each(start.args()).next().is_none() && start.message().is_none() {
+            let at = self.place(start.0.span);
+            let keys = shape::list_of(["args", "message"]);
+            self.say(Diagnostic::none_of(at, "the start by an event", &keys));
+        }
+        let agent = start.agent();
+        StartDef {
+            agent: agent.and_then(|name| self.named(&name, Sort::Agent)),
+            args: self.named_data(start.args(), scope),
+            message: self.text_of(start.message(), scope),
+        }
+    }
+
     fn labels_and_outcome(&mut self) -> (BTreeMap<Name, Template>, BTreeMap<Name, Expr>) {
-        let merged = self.merged;
         let scope = Scope {
             answer: true,
             ..Scope::default()
         };
         let mut labels = BTreeMap::new();
-        for (key, node) in merged.section("labels") {
-            if let Some(label) = self.template(node, Wants::Text, &scope) {
+        for (key, label) in each(self.file.labels()) {
+            if let Some(label) = self.template(&label, Wants::Text, &scope) {
                 labels.insert(key.name.clone(), label);
             }
         }
         let mut outcome = BTreeMap::new();
-        for (key, node) in merged.section("outcome") {
-            if let Some(expr) = self.expr(node, Wants::Value, &scope) {
+        for (key, expr) in each(self.file.outcome()) {
+            if let Some(expr) = self.expr(&expr, Wants::Value, &scope) {
                 outcome.insert(key.name.clone(), expr);
             }
         }
@@ -378,9 +308,11 @@ impl Lower<'_> {
 
     /// Lowers sentences that replace the engine's own. Reports unknown keys and wrong placeholders.
     fn own_sentences(&mut self) -> Texts {
-        let merged = self.merged;
         let mut texts = Texts::default();
-        for (key, node) in merged.section("texts") {
+        let Some(Or::Other(written)) = self.file.texts() else {
+            return texts;
+        };
+        for (key, written) in written {
             let Some(sentence) = texts::ALL.iter().find(|s| *s.key == *key.name) else {
                 let known = texts::ALL.iter().map(|s| s.key);
                 let near = self.sources.near(&key.name, known).map(str::to_owned);
@@ -394,14 +326,14 @@ impl Lower<'_> {
                 ));
                 continue;
             };
-            let words = if node.entries().is_empty() {
-                self.sentence(sentence, node).map(Words::Plain)
-            } else {
-                let by = node.entries().iter();
-                let by = by.filter_map(|(language, node)| {
-                    Some((language.name.to_string(), self.sentence(sentence, node)?))
-                });
-                Some(Words::By(by.collect()))
+            let words = match written {
+                Or::Other(by) if !by.0.entries().is_empty() => {
+                    let by = by.into_iter().filter_map(|(language, text)| {
+                        Some((language.name.to_string(), self.sentence(sentence, &text)?))
+                    });
+                    Some(Words::By(by.collect()))
+                }
+                text => self.sentence(sentence, text.node()).map(Words::Plain),
             };
             texts.0.extend(words.map(|words| (key.name.clone(), words)));
         }
@@ -449,46 +381,33 @@ impl Lower<'_> {
 
     /// Returns the agents that a user may talk to first: those written, else the only agent that no other agent names.
     fn entry(&mut self) -> Vec<Name> {
-        let merged = self.merged;
-        if let Some(node) = merged.main.get("entry") {
-            let nodes = if node.items().is_empty() {
-                std::slice::from_ref(node)
-            } else {
-                node.items()
-            };
-            return nodes.iter().filter_map(|node| self.first(node)).collect();
+        let file = self.file;
+        if let Some(entry) = file.entry() {
+            let entry = entry.into_iter();
+            return entry.filter_map(|name| self.first(name)).collect();
         }
         let mut named: BTreeSet<&str> = BTreeSet::new();
-        for (key, node) in merged.section("agents") {
-            names_within(key, node, &mut named);
-            if node
-                .get("route")
-                .is_some_and(|route| route.get("native").is_some())
-            {
-                let agents = merged
-                    .section("agents")
-                    .iter()
-                    .map(|(other, _)| &*other.name);
+        for (key, agent) in each(file.agents()) {
+            names_within(key, agent, &mut named);
+            if agent.route().is_some_and(|route| route.native().is_some()) {
+                let agents = each(file.agents()).map(|(other, _)| &*other.name);
                 named.extend(agents.filter(|other| *other != &*key.name));
             }
         }
-        let agents = merged.section("agents").iter();
-        let free: Vec<&(Key, Node)> = agents
-            .filter(|(key, node)| {
-                let talks = node.get("person").is_none() && node.get("run").is_none();
+        let free: Vec<&Key> = each(file.agents())
+            .filter(|(key, agent)| {
+                let talks = agent.person().is_none() && agent.run().is_none();
                 !named.contains(&*key.name) && talks
             })
+            .map(|(key, _)| key)
             .collect();
         match free.as_slice() {
-            [(key, _)] => vec![key.name.clone()],
-            [] if merged.section("agents").is_empty() => Vec::new(),
+            [key] => vec![key.name.clone()],
+            [] if file.agents().is_none() => Vec::new(),
             _ => {
-                let names = shape::list_of(free.iter().map(|(key, _)| &*key.name));
-                let agents = merged
-                    .main
-                    .entries()
-                    .iter()
-                    .find(|(key, _)| &*key.name == "agents");
+                let names = shape::list_of(free.iter().map(|key| &*key.name));
+                let mut entries = self.merged.main.entries().iter();
+                let agents = entries.find(|(key, _)| &*key.name == "agents");
                 let span = agents.map_or(Span::NONE, |(key, _)| key.span);
                 let at = self.place(span);
                 self.say(Diagnostic::no_entry(at, &names));
@@ -498,12 +417,16 @@ impl Lower<'_> {
     }
 
     /// Returns an agent that a user can talk to; reports plain agents.
-    fn first(&mut self, node: &Node) -> Option<Name> {
-        let name = self.named(node, Sort::Agent)?;
-        let agents = self.merged.section("agents").iter();
-        let mut runs = agents.filter(|(key, node)| key.name == name && node.get("run").is_some());
-        if let Some((key, _)) = runs.next() {
-            let (at, declared) = (self.place(node.span), self.place(key.span));
+    fn first(&mut self, written: kinds::Name<'_>) -> Option<Name> {
+        let name = self.named(&written, Sort::Agent)?;
+        let runs = self
+            .file
+            .agent(&name)
+            .is_some_and(|agent| agent.run().is_some());
+        if runs {
+            let declared = self.out.declared.get(&name).map(|declared| declared.span);
+            let declared = declared.and_then(|span| self.place(span));
+            let at = self.place(written.span);
             let is = "an agent that only runs a tool";
             let wanted = "one that answers";
             self.say(Diagnostic::wrong_sort(at, &name, is, wanted, declared));
@@ -513,57 +436,48 @@ impl Lower<'_> {
     }
 
     fn agents(&mut self, entry: &[Name]) -> (BTreeMap<Name, AgentDef>, BTreeMap<Name, PersonDef>) {
-        let merged = self.merged;
         let (mut agents, mut people) = (BTreeMap::new(), BTreeMap::new());
-        for (key, node) in merged.section("agents") {
-            self.keys_of_its_kind(node);
-            if let Some(person) = node.get("person") {
-                let person = self.person_def(key, node, person);
+        for (key, agent) in each(self.file.agents()) {
+            self.keys_of_its_kind(agent);
+            if let Some(person) = agent.person() {
+                let person = self.person_def(key, agent, person);
                 people.insert(key.name.clone(), person);
             } else {
-                let agent = self.agent(key, node, entry);
+                let agent = self.agent(key, agent, entry);
                 agents.insert(key.name.clone(), agent);
             }
         }
         (agents, people)
     }
 
-    fn person_def(&mut self, key: &Key, node: &Node, person: &Node) -> PersonDef {
+    fn person_def(&mut self, key: &Key, agent: Agent<'_>, person: Person<'_>) -> PersonDef {
         let scope = Scope {
-            item: Some(node.span),
+            item: Some(agent.0.span),
             args: Args::Agent(key.name.clone()),
             ..Scope::default()
         };
-        let on_timeout = person.get("on_timeout");
+        let on_timeout = person.on_timeout();
+        let role = person.role().and_then(|role| role.text().cloned());
         PersonDef {
             name: key.name.clone(),
-            description: text(node, "description").unwrap_or_default(),
-            role: text(person, "role").map_or_else(|| key.name.clone(), Into::into),
-            timeout: duration(person, "timeout"),
-            on_timeout: on_timeout.and_then(|node| {
-                let text = self.text_of(node, "text", &scope);
-                let say = self.text_of(node, "say", &scope);
+            description: agent
+                .description()
+                .and_then(Valued::value)
+                .unwrap_or_default(),
+            role: role.unwrap_or_else(|| key.name.clone()),
+            timeout: person.timeout().and_then(Valued::value),
+            on_timeout: on_timeout.and_then(|then| {
+                let text = self.text_of(then.text(), &scope);
+                let say = self.text_of(then.say(), &scope);
                 text.map(Silence::Answer).or(say.map(Silence::Say))
             }),
             instead: on_timeout
-                .and_then(|node| node.get("to"))
-                .and_then(|node| self.led_to(&key.name, node)),
+                .and_then(PersonTimeout::to)
+                .and_then(|to| self.led_to(&key.name, &to)),
             reach: person
-                .get("reach")
-                .and_then(|node| self.named(node, Sort::Tool)),
+                .reach()
+                .and_then(|tool| self.named(&tool, Sort::Tool)),
         }
-    }
-}
-
-/// Lowers `retry`; missing keys keep their defaults.
-fn retry(node: Option<&Node>) -> ModelRetry {
-    let default = ModelRetry::default();
-    let Some(node) = node else {
-        return default;
-    };
-    ModelRetry {
-        times: count(node, "times", default.times),
-        outage: duration(node, "for").unwrap_or(default.outage),
     }
 }
 
@@ -582,26 +496,27 @@ fn leads_to(models: &BTreeMap<Name, ModelDef>, from: &str, to: &str) -> bool {
     false
 }
 
-fn price(node: &Node) -> Option<Price> {
-    let of = |key: &str| shape::money(node.get(key)?.scalar()?);
-    let input = of("input")?;
+fn price(price: keys::Price<'_>) -> Option<Price> {
+    let of = |money: Option<kinds::Money<'_>>| money?.micros();
+    let input = of(price.input())?;
     Some(Price {
         input,
-        cached: of("cached").unwrap_or(input),
-        cache_write: of("cache_write").unwrap_or(input),
-        output: of("output")?,
+        cached: of(price.cached()).unwrap_or(input),
+        cache_write: of(price.cache_write()).unwrap_or(input),
+        output: of(price.output())?,
     })
 }
 
-pub(super) fn params(node: Option<&Node>) -> BTreeMap<String, serde_json::Value> {
-    sorted(node)
-        .into_iter()
-        .map(|(key, node)| (key.name.to_string(), node.to_json()))
+pub(super) fn params(
+    written: Option<Map<'_, kinds::Any<'_>>>,
+) -> BTreeMap<String, serde_json::Value> {
+    each(written)
+        .map(|(key, value)| (key.name.to_string(), value.to_json()))
         .collect()
 }
 
 /// Collects all texts within an agent that may name another agent. Also walks forms that this version does not understand.
-fn names_within<'a>(key: &Key, node: &'a Node, into: &mut BTreeSet<&'a str>) {
+fn names_within<'a>(key: &Key, agent: Agent<'a>, into: &mut BTreeSet<&'a str>) {
     fn walk<'a>(own: &str, node: &'a Node, into: &mut BTreeSet<&'a str>) {
         into.extend(
             node.as_text()
@@ -614,9 +529,14 @@ fn names_within<'a>(key: &Key, node: &'a Node, into: &mut BTreeSet<&'a str>) {
             walk(own, node, into);
         }
     }
-    for part in ["tools", "route", "modes", "reflect", "search"] {
-        if let Some(node) = node.get(part) {
-            walk(&key.name, node, into);
-        }
+    let parts = [
+        agent.tools().map(|part| part.0),
+        agent.route().map(|part| part.0),
+        agent.modes().map(|part| part.0),
+        agent.reflect().map(|part| part.0),
+        agent.search().map(|part| part.0),
+    ];
+    for node in parts.into_iter().flatten() {
+        walk(&key.name, node, into);
     }
 }

@@ -1,23 +1,24 @@
 //! Lowers the documents of agents, the searches ahead of their turns, and the embedding model.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::agent::{Agent, Sees, View};
+use super::super::keys::kinds::{Map, Read, Valued, each};
+use super::super::keys::route::Route;
 use super::super::load::resolve;
 use super::super::site::Scope;
 use super::super::source::Node;
-use super::{Lower, whole};
+use super::Lower;
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::ids::Name;
-use steersman_machine::network::{Before, BuiltIn, ModelAgent};
-use steersman_machine::notes;
+use steersman_machine::network::{Before, ModelAgent, notes};
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
 
 /// Returns the number of passages that a view asks for; 0 for none.
-pub(super) fn relevant(node: &Node) -> u32 {
-    let of = node.get("of").or(Some(node)).and_then(Node::as_text);
-    let written = node.get("relevant").and_then(whole);
-    match written {
-        Some(most) => u32::try_from(most).unwrap_or(u32::MAX).min(notes::MOST),
-        None if of.is_some_and(|of| &**of == "relevant") => notes::FEW,
+pub(super) fn relevant(view: View<'_>) -> u32 {
+    match view.relevant().and_then(Valued::value) {
+        Some(most) => most.min(notes::MOST),
+        None if view.of().and_then(Valued::value) == Some(Sees::Relevant) => notes::FEW,
         None => 0,
     }
 }
@@ -39,11 +40,9 @@ pub(super) fn shown_once(model: &mut ModelAgent) {
 
 impl Lower<'_> {
     /// Returns the tools that run ahead of an agent's turns: those that it names, and the search of its documents.
-    pub(super) fn ahead(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Vec<Before> {
-        let mut all = self.before(agent, node.get("before"), scope);
-        let documents = node
-            .get("knowledge")
-            .filter(|node| !node.items().is_empty());
+    pub(super) fn ahead(&mut self, name: &Name, agent: Agent<'_>, scope: &Scope) -> Vec<Before> {
+        let mut all = self.before(name, agent.before(), scope);
+        let documents = agent.knowledge().filter(|all| !all.0.items().is_empty());
         let relevant = self.somebody_sees_what_is_relevant();
         let own = [
             (documents.is_some(), notes::KNOWLEDGE),
@@ -51,7 +50,7 @@ impl Lower<'_> {
         ];
         for (is_searched, name) in own {
             if is_searched && all.iter().any(|before| *before.named == *name) {
-                let at = self.place(node.get("before").map_or(node.span, |node| node.span));
+                let at = self.place(agent.before().map_or(agent.0, |before| before.0).span);
                 self.say(Diagnostic::seen_twice(at, name));
             }
         }
@@ -66,7 +65,7 @@ impl Lower<'_> {
             });
             all.push(Before {
                 tool: notes::SEARCH.into(),
-                args: Some(self.named_data(Some(&Node::json(&args)), scope)),
+                args: Some(self.named_data(Some(Map::read(&Node::json(&args))), scope)),
                 named: notes::KNOWLEDGE.into(),
                 show: true,
             });
@@ -75,10 +74,9 @@ impl Lower<'_> {
     }
 
     /// Returns the paths of an agent's documents, relative to the definition's folder.
-    pub(super) fn knowledge(&mut self, node: &Node) -> Vec<Arc<str>> {
+    pub(super) fn knowledge(&mut self, agent: Agent<'_>) -> Vec<Arc<str>> {
         let mut all: Vec<Arc<str>> = Vec::new();
-        let items = node.get("knowledge").map(Node::items).unwrap_or_default();
-        for item in items {
+        for item in each(agent.knowledge()) {
             let Some(named) = item.as_text() else {
                 continue;
             };
@@ -100,33 +98,29 @@ impl Lower<'_> {
 
     /// Returns the model that computes embeddings for searches.
     pub(super) fn embeddings(&mut self) -> Option<Name> {
-        let node = self.merged.settings.get("embeddings")?;
-        Some(self.model_name(Some(node)))
+        let model = self.file.embeddings()?;
+        Some(self.model_name(Some(model)))
     }
 
     /// Returns true if any view asks for passages; reports views that ask for too many.
     fn somebody_sees_what_is_relevant(&mut self) -> bool {
-        fn views<'a>(node: &'a Node, into: &mut Vec<&'a Node>) {
-            for (key, of) in node.entries() {
-                into.extend((&*key.name == "view").then_some(of));
-                views(of, into);
-            }
-            node.items().iter().for_each(|node| views(node, into));
-        }
-        let mut all = Vec::new();
-        let agents = self.merged.section("agents").iter();
-        agents.for_each(|(_, agent)| views(agent, &mut all));
-        for view in &all {
-            let written = view.get("relevant");
-            let too_many =
-                written.filter(|node| whole(node).is_some_and(|n| n > u64::from(notes::MOST)));
-            if let Some(node) = too_many {
-                let at = self.place(node.span);
-                let text = node.scalar().map_or("", |scalar| &*scalar.text);
+        let file = self.file;
+        let views = || {
+            each(file.agents()).flat_map(|(_, agent)| {
+                let states = each(agent.route().and_then(Route::states));
+                states
+                    .filter_map(|(_, state)| state.view())
+                    .chain(agent.view())
+            })
+        };
+        for written in views().filter_map(View::relevant) {
+            if written.value().is_some_and(|most| most > notes::MOST) {
+                let at = self.place(written.0.span);
+                let text = written.0.scalar().map_or("", |scalar| &*scalar.text);
                 let wanted = format!("a number of passages: {} at most", notes::MOST);
                 self.say(Diagnostic::malformed(at, text, &wanted));
             }
         }
-        all.into_iter().any(|view| relevant(view) > 0)
+        views().any(|view| relevant(view) > 0)
     }
 }

@@ -1,97 +1,84 @@
 //! Lowers MCP servers and references to their tools.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::agent::ToolUse;
+use super::super::keys::file::{Mcp, Refresh, ServerClass};
+use super::super::keys::kinds::{Text, Valued, each, sorted};
+use super::super::keys::tool;
 use super::super::shape::list_of;
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node};
-use super::{Declared, Lower, Sort, duration, sorted, word};
+use super::{Declared, Lower, Sort};
 use std::collections::BTreeMap;
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Class;
-use steersman_machine::manifest;
+use steersman_machine::network::manifest;
 use steersman_machine::network::{McpAt, McpDef, McpEffect, Offer, Render, ServerUse, ToolDef};
-
-fn class(word: &str) -> Option<Class> {
-    Some(match word {
-        "pure" => Class::Pure,
-        "read" => Class::Read,
-        "idempotent" => Class::Idempotent,
-        "unsafe" => Class::Unsafe,
-        _ => return None,
-    })
-}
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::values::expression::Template;
 
 impl Lower<'_> {
     pub(super) fn mcp(&mut self) -> BTreeMap<Name, McpDef> {
-        let merged = self.merged;
-        let mut servers = BTreeMap::new();
-        for (key, node) in merged.section("mcp") {
-            let server = self.server(key, node);
-            servers.insert(key.name.clone(), server);
-        }
+        let servers = each(self.file.mcp());
         servers
+            .map(|(key, server)| (key.name.clone(), self.server(key, server)))
+            .collect()
     }
 
-    fn server(&mut self, key: &Key, node: &Node) -> McpDef {
+    fn server(&mut self, key: &Key, server: Mcp<'_>) -> McpDef {
         let outside = Scope {
-            item: Some(node.span),
+            item: Some(server.0.span),
             outside: true,
             ..Scope::default()
         };
-        self.needs(node, "headers", &["url"], "an MCP server without `url`");
-        self.needs(node, "env", &["command"], "an MCP server without `command`");
-        let at = match node.get("command") {
+        self.meaningful_keys(server);
+        let transported = outside.transported();
+        let at = match server.command() {
             Some(command) => McpAt::Command {
                 argv: command
-                    .items()
-                    .iter()
-                    .filter_map(|node| self.template(node, Wants::Text, &outside))
+                    .into_iter()
+                    .filter_map(|text| self.template(&text, Wants::Text, &outside))
                     .collect(),
-                env: self.texts(node.get("env"), &outside.transported()),
+                env: self.texts(server.env(), &transported),
             },
             None => McpAt::Http {
                 url: self
-                    .text_of(node, "url", &outside.transported())
-                    .unwrap_or_else(|| steersman_machine::expression::Template::plain("")),
-                headers: self.texts(node.get("headers"), &outside.transported()),
+                    .text_of(server.url(), &transported)
+                    .unwrap_or_else(|| Template::plain("")),
+                headers: self.texts(server.headers(), &transported),
             },
         };
-        let mut effects = BTreeMap::new();
-        for (tool, word) in sorted(node.get("effects")) {
-            let class = word.as_text().and_then(|word| class(word));
-            effects.extend(class.map(|class| (tool.name.to_string(), class)));
-        }
-        let render = sorted(node.get("render"))
-            .into_iter()
-            .map(|(tool, shown)| (tool.name.to_string(), self.server_render(shown)))
-            .collect();
+        let effects = each(server.effects());
         McpDef {
             name: key.name.clone(),
             at,
-            tools: node.get("tools").map(|tools| {
-                let texts = tools.items().iter().filter_map(Node::as_text);
-                texts.map(ToString::to_string).collect()
-            }),
-            effect: match word(node, "effect") {
-                Some("annotations") => McpEffect::Annotations,
-                Some(word) => McpEffect::Class(class(word).unwrap_or(Class::Unsafe)),
-                None => McpEffect::Class(Class::Unsafe),
+            tools: server.tools().and_then(Valued::value),
+            effect: match server.effect().value {
+                ServerClass::Annotations => McpEffect::Annotations,
+                ServerClass::Pure => McpEffect::Class(Class::Pure),
+                ServerClass::Read => McpEffect::Class(Class::Read),
+                ServerClass::Idempotent => McpEffect::Class(Class::Idempotent),
+                ServerClass::Unsafe => McpEffect::Class(Class::Unsafe),
             },
-            effects,
-            render,
-            follows: word(node, "refresh") == Some("follow"),
-            timeout: duration(node, "timeout").unwrap_or(60_000),
+            effects: effects
+                .filter_map(|(tool, class)| Some((tool.name.to_string(), class.value()?)))
+                .collect(),
+            render: sorted(server.render())
+                .into_iter()
+                .map(|(tool, shown)| (tool.name.to_string(), self.server_render(shown)))
+                .collect(),
+            follows: server.refresh().value == Refresh::Follow,
+            timeout: server.timeout().value,
         }
     }
 
     /// Lowers `render` of a server. The parameters of its tools are not known here, so `args` may be anything.
-    fn server_render(&mut self, node: &Node) -> Render {
+    fn server_render(&mut self, render: tool::Render<'_>) -> Render {
         let scope = Scope {
-            item: Some(node.span),
+            item: Some(render.0.span),
             args: Args::Tool("".into()),
             ..Scope::default()
         };
-        self.render(Some(node), &scope.with_result(), None)
+        self.render(Some(render), &scope.with_result(), None)
     }
 
     /// Parses `SERVER.TOOL` or `SERVER.*` of a declared server. Returns the server, and true if all its tools are meant. A single
@@ -99,13 +86,11 @@ impl Lower<'_> {
     pub(super) fn remote(&mut self, node: &Node) -> Option<(Name, bool)> {
         let name = node.as_text()?.clone();
         let (server, tool) = name.split_once('.')?;
-        let merged = self.merged;
-        let servers = merged.section("mcp");
+        let servers = self.file.mcp();
         let at = self.place(node.span);
-        let Some((key, of)) = servers.iter().find(|(key, _)| &*key.name == server) else {
-            let near = self
-                .sources
-                .near(server, servers.iter().map(|(key, _)| &*key.name));
+        let Some((key, of)) = each(servers).find(|(key, _)| &*key.name == server) else {
+            let names = each(servers).map(|(key, _)| &*key.name);
+            let near = self.sources.near(server, names);
             self.say(Diagnostic::unknown_name(at, "MCP server", server, near));
             return None;
         };
@@ -116,11 +101,9 @@ impl Lower<'_> {
             self.say(Diagnostic::malformed(at, &name, "SERVER.TOOL"));
             return None;
         }
-        if let Some(taken) = of.get("tools").map(Node::items) {
-            let taken: Vec<&str> = taken
-                .iter()
-                .filter_map(|node| node.as_text().map(|text| &**text))
-                .collect();
+        if let Some(taken) = of.tools() {
+            let taken = taken.into_iter().filter_map(Text::text);
+            let taken: Vec<&str> = taken.map(|text| &**text).collect();
             if !taken.iter().any(|pattern| manifest::matches(pattern, tool)) {
                 let words = list_of(taken.iter().copied());
                 self.say(Diagnostic::not_taken(at, server, tool, &words));
@@ -139,27 +122,32 @@ impl Lower<'_> {
 
     /// Returns true if a name has the form `SERVER.TOOL` of a declared server.
     pub(super) fn of_server(&self, name: &str) -> bool {
-        let mut servers = self.merged.section("mcp").iter();
+        let mut servers = each(self.file.mcp());
         name.split_once('.').is_some_and(|(server, tool)| {
             !tool.is_empty() && servers.any(|(key, _)| &*key.name == server)
         })
     }
 
     /// Lowers an entry of `tools` that offers all tools of a server; `None` for any other entry.
-    pub(super) fn all_of(&mut self, node: &Node, scope: &Scope, at: usize) -> Option<ServerUse> {
-        let what = node.get("tool").unwrap_or(node);
+    pub(super) fn all_of(
+        &mut self,
+        written: ToolUse<'_>,
+        scope: &Scope,
+        at: usize,
+    ) -> Option<ServerUse> {
+        let what = written.tool().map_or(written.0, |tool| tool.0);
         if !what.as_text()?.ends_with(".*") {
             return None;
         }
         let (server, _) = self.remote(what)?;
-        for (key, _) in node.entries() {
+        for (key, _) in written.0.entries() {
             if matches!(&*key.name, "as" | "args" | "choose" | "effects") {
                 let at = self.place(key.span);
                 self.say(Diagnostic::type_key(at, &key.name, "all tools of a server"));
             }
         }
         let of = Offer::Tool(what.as_text()?.clone());
-        let (like, _) = self.tool_use(node, of, what.span, scope);
+        let like = self.tool_use(written, of, scope);
         Some(ServerUse { server, at, like })
     }
 

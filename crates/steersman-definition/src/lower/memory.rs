@@ -1,43 +1,36 @@
 //! Lowers memory, views, summaries and extraction.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::Section as _;
+use super::super::keys::agent::{self as keys, Sees};
+use super::super::keys::kinds::{self, List, Valued, Words, each};
 use super::super::site::{Scope, Wants};
-use super::super::source::Node;
-use super::{Lower, duration, whole};
-use steersman_machine::expression::Template;
-use steersman_machine::expression::ast::{Stmt, StmtKind};
-use steersman_machine::ids::Name;
-use steersman_machine::memory::unfit_scope;
+use super::Lower;
 use steersman_machine::network::{MemoryDef, Seen, SummaryDef, ViewDef};
-
-/// Default number of messages after which a summary is renewed.
-const EVERY: u32 = 10;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::Template;
+use steersman_machine::values::expression::ast::{Stmt, StmtKind};
+use steersman_machine::view::memory::unfit_scope;
 
 impl Lower<'_> {
     /// Lowers `memory`: the scope that is saved to and searched, and how long memories are kept.
     pub(super) fn memory(&mut self) -> MemoryDef {
-        let Some(node) = self.merged.settings.get("memory") else {
+        let Some(memory) = self.file.memory() else {
             return MemoryDef::default();
         };
-        let scoped = if node.entries().is_empty() {
-            Some(node)
-        } else {
-            node.get("scope")
-        };
-        let scope = scoped.and_then(|node| self.scope_of_memory(node));
         MemoryDef {
-            scope,
-            keep: duration(node, "keep"),
+            scope: memory.scope().and_then(|scope| self.scope_of_memory(scope)),
+            keep: memory.keep().and_then(Valued::value),
         }
     }
 
     /// Parses a memory scope: text and `{{ .. }}` only. A block could leave a part out and so merge two scopes into one.
-    fn scope_of_memory(&mut self, node: &Node) -> Option<Template> {
+    fn scope_of_memory(&mut self, node: kinds::Template<'_>) -> Option<Template> {
         let scope = Scope {
             item: Some(node.span),
             ..Scope::default()
         };
-        let template = self.template(node, Wants::Text, &scope)?;
+        let template = self.template(&node, Wants::Text, &scope)?;
         let plain = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Text(_) | StmtKind::Emit(_));
         let unfit = template.text().and_then(unfit_scope);
         if !template.body().iter().all(plain) || unfit.is_some() {
@@ -52,71 +45,55 @@ impl Lower<'_> {
 
     /// Lowers a view. In the view of an agent that is not routed, `summary` together with `own`, `relevant` or `since_entry` is
     /// reported: only routers would see that summary.
-    pub(super) fn view(&mut self, node: &Node, scope: &Scope) -> ViewDef {
-        let of = node.get("of").or(Some(node)).and_then(Node::as_text);
-        let word = of.map(|text| &**text);
-        let window = node.get("window").and_then(whole);
-        let of = match word {
-            Some("own" | "relevant") => Seen::Own,
-            Some("since_last_spoke") => Seen::SinceLastSpoke,
-            Some("since_entry") => Seen::SinceEntry,
+    pub(super) fn view(&mut self, view: keys::View<'_>, scope: &Scope) -> ViewDef {
+        let sees = view.of().and_then(Valued::value);
+        let of = match sees {
+            Some(Sees::Own | Sees::Relevant) => Seen::Own,
+            Some(Sees::SinceLastSpoke) => Seen::SinceLastSpoke,
+            Some(Sees::SinceEntry) => Seen::SinceEntry,
             // `window` or `summary` without `of` applies to the shared view
-            _ => Seen::Shared,
+            Some(Sees::Shared | Sees::Summary) | None => Seen::Shared,
         };
-        let summary = match node.get("summary") {
-            Some(summary) => Some(self.summary(summary, scope)),
-            None if word == Some("summary") => Some(SummaryDef {
-                every: EVERY,
-                model: "default".into(),
-                prompt: None,
-                own: false,
-            }),
-            None => None,
-        };
-        let mut keys = node.entries().iter();
-        let key = keys.find(|(key, _)| &*key.name == "summary");
-        if let (Seen::Own | Seen::SinceEntry, Some((key, _)), true) = (of, key, scope.outside) {
-            let at = self.place(key.span);
-            let of = format!("a view of `{}`", word.unwrap_or_default());
-            self.say(Diagnostic::type_key(at, "summary", &of));
+        let implied = (sees == Some(Sees::Summary)).then(keys::Summary::empty);
+        let summary = view.summary().or(implied);
+        let summary = summary.map(|summary| self.summary(summary, scope));
+        if scope.outside && matches!(of, Seen::Own | Seen::SinceEntry) {
+            let of = format!("a view of `{}`", sees.map_or("", Words::word));
+            self.meaningless(view, "summary", &of);
         }
         ViewDef {
             of,
-            window: window.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
+            window: view.window().and_then(Valued::value),
             summary: summary.map(Box::new),
-            relevant: super::knowledge::relevant(node),
+            relevant: super::knowledge::relevant(view),
         }
     }
 
-    fn summary(&mut self, node: &Node, scope: &Scope) -> SummaryDef {
-        let every = node.get("every").and_then(whole);
+    fn summary(&mut self, summary: keys::Summary<'_>, scope: &Scope) -> SummaryDef {
         SummaryDef {
-            every: every.map_or(EVERY, |n| u32::try_from(n).unwrap_or(u32::MAX)),
-            model: self.model_name(node.get("model")),
-            prompt: node.get("prompt").and_then(|node| self.prompt(node, scope)),
-            own: !node.entries().is_empty(),
+            every: summary.every().value,
+            model: self.model_name(summary.model()),
+            prompt: self.prompt(summary.prompt(), scope),
+            own: !summary.0.entries().is_empty(),
         }
     }
 
     /// Lowers `extract`, the state entries that are filled from the conversation.
-    pub(super) fn filled(&mut self, agent: &Name, nodes: &[Node]) -> Vec<Name> {
+    pub(super) fn filled(
+        &mut self,
+        agent: &Name,
+        written: Option<List<'_, kinds::Name<'_>>>,
+    ) -> Vec<Name> {
         let mut entries: Vec<Name> = Vec::new();
-        for node in nodes {
-            let Some(name) = node.as_text().cloned() else {
+        for item in each(written) {
+            let Some(name) = item.text().filter(|name| self.is_entry(name, item.span)) else {
                 continue;
             };
-            if !self.out.entries.contains(&name) {
-                let known: Vec<Name> = self.out.entries.iter().cloned().collect();
-                let near = self.sources.near(&name, known.iter().map(|name| &**name));
-                let at = self.place(node.span);
-                self.say(Diagnostic::unknown_state(at, &name, near));
-                continue;
-            }
-            let place = (agent.clone(), name.clone(), node.span);
+            let place = (agent.clone(), name.clone(), item.span);
             self.out.writes.push(place.clone());
             self.out.filled.push(place);
-            if !entries.contains(&name) {
-                entries.push(name);
+            if !entries.contains(name) {
+                entries.push(name.clone());
             }
         }
         entries

@@ -1,166 +1,135 @@
 //! Lowers routes, which choose the agent that acts next.
 
 use super::super::diagnostic::Diagnostic;
-use super::super::site::{Args, Scope, Wants};
+use super::super::keys::Section as _;
+use super::super::keys::kinds::{self, List, Names, Or, Read as _, Valued, each};
+use super::super::keys::route::{self as keys, Failed, Release, Reset};
+use super::super::site::{Args, Scope};
 use super::super::source::{Key, Node, Span};
-use super::{Lower, flag, text, whole, word};
+use super::Lower;
 use std::collections::BTreeSet;
-use steersman_machine::ids::Name;
 use steersman_machine::network::{
-    Asks, Begin, BuiltIn, Choosable, Desk, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph, Handoff,
-    OnChange, OnFailed, Orchestrator, Order, Requires, Route, RouteBy, Rule, RuleTo, Seen, Speaker,
-    StateNode, Task, Unusable, ViewDef,
+    Asks, Begin, Choosable, Desk, Exit, ExitCause, ExitTo, FINISH, Fallback, Graph, Handoff,
+    OnFailed, Orchestrator, Route, RouteBy, RouterKind, Rule, RuleTo, Speaker, StateNode, Task,
+    Unusable, ViewDef,
 };
-
-/// Default number of times a routing model is asked again after an unusable answer.
-const RETRIES: u32 = 2;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
 
 impl Lower<'_> {
-    pub(super) fn route(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Route {
-        let by = self.route_by(agent, node, scope);
-        let on_failed = self.on_failed(agent, node, &by);
-        let unusable = self.unusable(agent, node.get("on_unusable"), &by);
-        let seen = match by {
-            RouteBy::States(_) | RouteBy::Tasks(_) | RouteBy::Handoff(_) => Seen::Shared,
-            RouteBy::Rules(_)
-            | RouteBy::Sequence(_)
-            | RouteBy::Native { .. }
-            | RouteBy::Pick(_) => Seen::Own,
-        };
-        self.settings_of_kind(node);
-        self.somebody_to_choose(node);
+    pub(super) fn route(&mut self, agent: &Name, route: keys::Route<'_>, scope: &Scope) -> Route {
+        let by = self.route_by(agent, route, scope);
+        let on_failed = self.on_failed(agent, route, &by);
+        let unusable = self.unusable(agent, route.on_unusable(), &by);
+        let of = by.usual_view();
+        self.meaningful_keys(route);
+        self.somebody_to_choose(route);
         Route {
             by,
             asks: Asks {
-                model: self.model_name(node.get("model")),
-                system: node.get("system").and_then(|node| self.prompt(node, scope)),
+                model: self.model_name(route.model()),
+                system: self.prompt(route.system(), scope),
                 unusable,
             },
             on_failed,
             view: ViewDef {
-                of: seen,
-                window: None,
-                summary: None,
-                relevant: 0,
+                of,
+                ..ViewDef::default()
             },
         }
     }
 
-    fn route_by(&mut self, agent: &Name, node: &Node, scope: &Scope) -> RouteBy {
-        if let Some(sequence) = node.get("sequence") {
-            RouteBy::Sequence(self.members(agent, sequence))
-        } else if let Some(native) = node.get("native") {
-            let version = native.as_text().map(ToString::to_string);
-            RouteBy::Native {
-                version: version.unwrap_or_default(),
-                members: self.all_others(agent, native.span),
-            }
-        } else if let Some(pick) = node.get("pick") {
-            RouteBy::Pick(self.choosable(agent, pick, scope))
-        } else if let Some(states) = node.get("states") {
-            RouteBy::States(self.graph(agent, node, states, scope))
-        } else if let Some(tasks) = node.get("tasks") {
-            RouteBy::Tasks(self.desk(agent, node, tasks, scope))
-        } else if let Some(handoff) = node.get("handoff") {
-            RouteBy::Handoff(self.handoff(agent, node, handoff))
-        } else {
-            RouteBy::Rules(self.rules(agent, node.get("rules"), scope))
-        }
+    fn route_by(&mut self, agent: &Name, route: keys::Route<'_>, scope: &Scope) -> RouteBy {
+        // of several kinds, which are an error, the last one is looked at
+        let mut written = route.0.entries().iter().rev();
+        let kind = written.find_map(|(key, _)| RouterKind::of(&key.name));
+        let by = match kind.unwrap_or(RouterKind::Rules) {
+            RouterKind::Rules => Some(RouteBy::Rules(self.rules(agent, route.rules(), scope))),
+            RouterKind::Sequence => route
+                .sequence()
+                .map(|members| RouteBy::Sequence(self.members(agent, members))),
+            RouterKind::States => route
+                .states()
+                .map(|states| RouteBy::States(self.graph(agent, route, states, scope))),
+            RouterKind::Tasks => route
+                .tasks()
+                .map(|tasks| RouteBy::Tasks(self.desk(agent, route, tasks, scope))),
+            RouterKind::Handoff => route
+                .handoff()
+                .map(|peers| RouteBy::Handoff(self.handoff(agent, route, peers))),
+            RouterKind::Pick => route
+                .pick()
+                .map(|choices| RouteBy::Pick(self.choosable(agent, choices, scope))),
+            RouterKind::Native => route.native().map(|native| {
+                let native = native.node();
+                let version = native.as_text().map(ToString::to_string);
+                RouteBy::Native {
+                    version: version.unwrap_or_default(),
+                    members: self.all_others(agent, native.span),
+                }
+            }),
+        };
+        by.expect("its key is written")
     }
 
     /// Reports routes without members, and reserved names of states and tasks.
-    fn somebody_to_choose(&mut self, node: &Node) {
-        let kinds = ["rules", "sequence", "pick", "states", "tasks", "handoff"];
-        for (key, value) in node.entries() {
+    fn somebody_to_choose(&mut self, route: keys::Route<'_>) {
+        for (key, value) in route.0.entries() {
             let empty = value.items().is_empty() && value.entries().is_empty();
-            if kinds.contains(&&*key.name) && empty && value.scalar().is_none() {
+            // a router in Rust names no members here
+            let kind = RouterKind::of(&key.name).filter(|kind| *kind != RouterKind::Native);
+            if kind.is_some() && empty && value.scalar().is_none() {
                 let at = self.place(key.span);
                 self.say(Diagnostic::nobody_to_choose(at, &key.name));
             }
         }
-        for key in ["states", "tasks"] {
-            let entries = node.get(key).map(Node::entries).unwrap_or_default();
-            for (key, value) in entries {
-                if super::RESERVED.contains(&&*key.name) {
-                    let at = self.place(key.span);
-                    self.say(Diagnostic::reserved_name(at, &key.name));
-                }
-                let speakers = value.get("speakers");
-                if let Some(node) = speakers.filter(|node| node.items().is_empty()) {
-                    let at = self.place(node.span);
-                    self.say(Diagnostic::nobody_to_choose(at, "speakers"));
-                }
-            }
-        }
-    }
-
-    /// Reports settings that have no meaning for this kind of route.
-    fn settings_of_kind(&mut self, node: &Node) {
-        const OF: [(&str, &[&str]); 7] = [
-            ("start", &["states", "handoff"]),
-            ("default", &["tasks"]),
-            ("model", &["states", "tasks", "pick", "rules"]),
-            ("system", &["pick", "rules"]),
-            ("orchestrator", &["tasks"]),
-            ("continue", &["tasks"]),
-            ("on_change", &["tasks"]),
-        ];
-        for (key, _) in node.entries() {
-            let of = OF.iter().find(|(name, _)| *name == &*key.name);
-            let fits = of.is_none_or(|(_, kinds)| kinds.iter().any(|k| node.get(k).is_some()));
-            if !fits {
+        let states = each(route.states()).map(|(key, _)| key);
+        let tasks = each(route.tasks()).map(|(key, _)| key);
+        for key in states.chain(tasks) {
+            if super::RESERVED.contains(&&*key.name) {
                 let at = self.place(key.span);
-                self.say(Diagnostic::type_key(at, &key.name, "this kind of route"));
+                self.say(Diagnostic::reserved_name(at, &key.name));
+            }
+        }
+        for speakers in each(route.states()).filter_map(|(_, state)| state.speakers()) {
+            if speakers.into_iter().len() == 0 {
+                let at = self.place(speakers.0.span);
+                self.say(Diagnostic::nobody_to_choose(at, "speakers"));
             }
         }
     }
 
-    fn on_failed(&mut self, agent: &Name, node: &Node, by: &RouteBy) -> OnFailed {
-        match word(node, "on_failed") {
-            Some("continue") => OnFailed::Continue,
-            Some("fail") => OnFailed::Fail,
-            Some(_) => match node
-                .get("on_failed")
-                .and_then(|node| self.led_to(agent, node))
-            {
-                Some(name) => OnFailed::To(name),
-                None => OnFailed::Fail,
-            },
-            None => match by {
-                RouteBy::States(_) => OnFailed::Continue,
-                RouteBy::Tasks(desk) => desk.default.clone().map_or(OnFailed::Fail, OnFailed::To),
-                // a rule that reads `route.last` handles failures itself
-                RouteBy::Rules(rules) if rules.iter().any(reads_last) => OnFailed::Continue,
-                RouteBy::Rules(_)
-                | RouteBy::Sequence(_)
-                | RouteBy::Native { .. }
-                | RouteBy::Pick(_)
-                | RouteBy::Handoff(_) => OnFailed::Fail,
-            },
+    fn on_failed(&mut self, agent: &Name, route: keys::Route<'_>, by: &RouteBy) -> OnFailed {
+        let Some(written) = route.on_failed() else {
+            return by.usual_on_failed();
+        };
+        match written {
+            Or::One(word) if word.value() == Some(Failed::Continue) => OnFailed::Continue,
+            Or::One(_) => OnFailed::Fail,
+            Or::Other(name) => self
+                .led_to(agent, &name)
+                .map_or(OnFailed::Fail, OnFailed::To),
         }
     }
 
-    fn unusable(&mut self, agent: &Name, node: Option<&Node>, by: &RouteBy) -> Unusable {
-        let otherwise = match by {
-            RouteBy::Tasks(Desk {
-                default: Some(name),
-                ..
-            }) => Fallback::Member(name.clone()),
-            RouteBy::States(_) => Fallback::Stay,
-            // ending the task here would give a result that no model chose
-            _ => Fallback::Fail,
-        };
-        let to = match node.and_then(|node| node.get("to")) {
+    fn unusable(
+        &mut self,
+        agent: &Name,
+        written: Option<keys::Unusable<'_>>,
+        by: &RouteBy,
+    ) -> Unusable {
+        let written = written.unwrap_or_else(keys::Unusable::empty);
+        let otherwise = by.usual_fallback();
+        let to = match written.to() {
             None => otherwise,
-            Some(to) => match to.as_text().map(|text| &**text) {
+            Some(to) => match to.text().map(|text| &**text) {
                 Some("stay") => Fallback::Stay,
-                Some("finish") => Fallback::Finish,
-                _ => self.led_to(agent, to).map_or(otherwise, Fallback::Member),
+                Some(FINISH) => Fallback::Finish,
+                _ => self.led_to(agent, &to).map_or(otherwise, Fallback::Member),
             },
         };
-        let retries = node.and_then(|node| node.get("retries")).and_then(whole);
         Unusable {
-            retries: retries.map_or(RETRIES, |n| u32::try_from(n).unwrap_or(u32::MAX)),
+            retries: written.retries().value,
             to,
         }
     }
@@ -210,44 +179,45 @@ impl Lower<'_> {
         None
     }
 
-    fn members(&mut self, agent: &Name, node: &Node) -> Vec<Name> {
-        let nodes = if node.items().is_empty() {
-            std::slice::from_ref(node)
-        } else {
-            node.items()
-        };
-        let members = nodes.iter();
-        members
-            .filter_map(|node| self.led_to(agent, node))
-            .collect()
+    fn members<'n>(
+        &mut self,
+        agent: &Name,
+        names: impl IntoIterator<Item = kinds::Name<'n>>,
+    ) -> Vec<Name> {
+        let names = names.into_iter();
+        names.filter_map(|name| self.led_to(agent, &name)).collect()
     }
 
-    fn rules(&mut self, agent: &Name, node: Option<&Node>, scope: &Scope) -> Vec<Rule> {
-        let nodes = node.map(Node::items).unwrap_or_default();
+    fn rules(
+        &mut self,
+        agent: &Name,
+        written: Option<List<'_, keys::Rule<'_>>>,
+        scope: &Scope,
+    ) -> Vec<Rule> {
         let mut rules = Vec::new();
         let mut always: Option<Span> = None;
-        for rule in nodes {
+        for rule in each(written) {
             if let Some(by) = always {
-                let (at, by) = (self.place(rule.span), self.place(by));
+                let (at, by) = (self.place(rule.0.span), self.place(by));
                 self.say(Diagnostic::never_reached(at, by));
             }
-            let when = rule.get("when");
+            let when = rule.when();
             if when.is_none_or(|when| when.as_text().is_some_and(|text| &**text == "true")) {
-                always = always.or(Some(rule.span));
+                always = always.or(Some(rule.0.span));
             }
             let when = self.condition(when, scope);
-            let to = match (rule.get("to"), rule.get("pick")) {
+            let to = match (rule.to(), rule.pick()) {
                 (_, Some(pick)) => RuleTo::Pick {
                     from: self.choosable(agent, pick, scope),
-                    model: rule.get("model").map(|model| self.model_name(Some(model))),
+                    model: rule.model().map(|model| self.model_name(Some(model))),
                 },
-                (Some(to), _) if to.as_text().is_some_and(|name| &**name == "finish") => {
+                (Some(to), _) if to.0.as_text().is_some_and(|name| &**name == FINISH) => {
                     RuleTo::Finish
                 }
                 (Some(to), _) => RuleTo::Agents(self.members(agent, to)),
                 (None, None) => RuleTo::Finish,
             };
-            if let (Some(model), None) = (rule.get("model"), rule.get("pick")) {
+            if let (Some(model), None) = (rule.model(), rule.pick()) {
                 let at = self.place(model.span);
                 self.say(Diagnostic::type_key(at, "model", "a rule without `pick`"));
             }
@@ -255,22 +225,27 @@ impl Lower<'_> {
                 rules.push(Rule { when, to });
             }
         }
-        if let (None, Some(last)) = (always, nodes.last()) {
-            let at = self.place(last.get("when").map_or(last.span, |when| when.span));
+        if let (None, Some(last)) = (always, each(written).last()) {
+            let at = self.place(last.when().map_or(last.0, |when| when.0).span);
             self.say(Diagnostic::no_last_rule(at));
         }
         rules
     }
 
     /// Lowers the members that a model may pick. They need descriptions, so they are also recorded as `chosen`.
-    fn choosable(&mut self, agent: &Name, node: &Node, scope: &Scope) -> Vec<Choosable> {
+    fn choosable(
+        &mut self,
+        agent: &Name,
+        written: List<'_, keys::Choice<'_>>,
+        scope: &Scope,
+    ) -> Vec<Choosable> {
         let mut from = Vec::new();
-        for node in node.items() {
-            let what = node.get("agent").unwrap_or(node);
-            let when = node
-                .get("when")
-                .and_then(|when| self.expr(when, Wants::Condition, scope));
-            if let Some(name) = self.led_to(agent, what) {
+        for choice in written {
+            let when = self.when(choice.when(), scope);
+            let Some(what) = choice.agent() else {
+                continue;
+            };
+            if let Some(name) = self.led_to(agent, &what) {
                 let place = (agent.clone(), name.clone(), what.span);
                 self.out.chosen.push(place);
                 from.push(Choosable { agent: name, when });
@@ -281,17 +256,25 @@ impl Lower<'_> {
 
     // ---- states ----------------------------------------------------------------------------------------------
 
-    fn graph(&mut self, agent: &Name, route: &Node, node: &Node, scope: &Scope) -> Graph {
-        let states = node.entries().iter();
-        let states: Vec<(Name, StateNode)> = states
-            .map(|(key, state)| (key.name.clone(), self.state_node(agent, state, node, scope)))
+    fn graph(
+        &mut self,
+        agent: &Name,
+        route: keys::Route<'_>,
+        written: Names<'_, keys::StateNode<'_>>,
+        scope: &Scope,
+    ) -> Graph {
+        let states: Vec<(Name, StateNode)> = written
+            .into_iter()
+            .map(|(key, state)| {
+                let state = self.state_node(agent, state, written.0, scope);
+                (key.name.clone(), state)
+            })
             .collect();
-        let start = self.first_of(route, node, "state");
         let graph = Graph {
-            start,
+            start: self.first_of(route, written.0, "state"),
             states: states.into_iter().collect(),
         };
-        self.opens_and_ends(node, &graph);
+        self.opens_and_ends(written.0, &graph);
         graph
     }
 
@@ -329,13 +312,13 @@ impl Lower<'_> {
     }
 
     /// Returns the entry that `start` names, else the first entry.
-    fn first_of(&mut self, route: &Node, entries: &Node, sort: &str) -> Name {
+    fn first_of(&mut self, route: keys::Route<'_>, entries: &Node, sort: &str) -> Name {
         let first = entries.entries().first();
         let first = first.map_or_else(|| "".into(), |(key, _)| key.name.clone());
-        let Some(start) = route.get("start") else {
+        let Some(start) = route.start() else {
             return first;
         };
-        self.entry_named(start, entries, sort).unwrap_or(first)
+        self.entry_named(&start, entries, sort).unwrap_or(first)
     }
 
     /// Returns the name in a node if it is a key of `entries`; otherwise reports it.
@@ -352,7 +335,7 @@ impl Lower<'_> {
         }
         let ends = sort == "state" && ["end", "done", "stop", "exit"].contains(&&**name);
         let near = if ends {
-            Some("finish")
+            Some(FINISH)
         } else {
             self.sources.near(name, known())
         };
@@ -362,16 +345,25 @@ impl Lower<'_> {
         None
     }
 
-    fn state_node(&mut self, agent: &Name, node: &Node, states: &Node, scope: &Scope) -> StateNode {
+    fn state_node(
+        &mut self,
+        agent: &Name,
+        state: keys::StateNode<'_>,
+        states: &Node,
+        scope: &Scope,
+    ) -> StateNode {
         let mut speakers: Vec<Speaker> = Vec::new();
-        for speaker in node.get("speakers").map(Node::items).unwrap_or_default() {
-            let what = speaker.get("agent").unwrap_or(speaker);
-            let Some(name) = self.led_to(agent, what) else {
+        for speaker in each(state.speakers()) {
+            let Some(what) = speaker.agent() else {
                 continue;
             };
-            let role = text(speaker, "role").map_or_else(|| name.clone(), Name::from);
+            let Some(name) = self.led_to(agent, &what) else {
+                continue;
+            };
+            let role = speaker.role().and_then(|role| role.text().cloned());
+            let role = role.unwrap_or_else(|| name.clone());
             if speakers.iter().any(|known| known.role == role) {
-                let at = self.place(speaker.get("role").map_or(what.span, |node| node.span));
+                let at = self.place(speaker.role().map_or(what.0, |role| role.0).span);
                 self.say(Diagnostic::role_twice(at, &role));
                 continue;
             }
@@ -385,34 +377,31 @@ impl Lower<'_> {
             };
             speakers.push(Speaker {
                 role,
-                instructions: self.text_of(speaker, "instructions", &of_member),
-                extract: {
-                    let entries = speaker.get("extract").map(Node::items);
-                    self.filled(agent, entries.unwrap_or_default())
-                },
+                instructions: self.text_of(speaker.instructions(), &of_member),
+                extract: self.filled(agent, speaker.extract()),
                 agent: name,
             });
         }
+        let begin = state.begin();
         StateNode {
-            scene: self.text_of(node, "scene", scope),
-            begin: node
-                .get("begin")
-                .and_then(|node| self.begin(node, &speakers, scope)),
+            scene: self.text_of(state.scene(), scope),
+            begin: begin.and_then(|begin| self.begin(begin, &speakers, scope)),
             speakers,
-            order: match word(node, "order") {
-                Some("random") => Order::Random,
-                Some("by_model") => Order::ByModel,
-                _ => Order::InTurn,
-            },
-            exits: self.exits(node.get("exits"), states, scope),
-            view: node.get("view").map(|node| self.view(node, scope)),
-            reset: word(node, "reset") != Some("never"),
+            order: state.order().value,
+            exits: self.exits(state.exits(), states, scope),
+            view: state.view().map(|view| self.view(view, scope)),
+            reset: state.reset().value == Reset::OnEntry,
         }
     }
 
-    fn begin(&mut self, node: &Node, speakers: &[Speaker], scope: &Scope) -> Option<Begin> {
-        let named = node.get("speaker")?;
-        let name = named.as_text()?;
+    fn begin(
+        &mut self,
+        begin: keys::Begin<'_>,
+        speakers: &[Speaker],
+        scope: &Scope,
+    ) -> Option<Begin> {
+        let named = begin.speaker()?;
+        let name = named.text()?;
         let by_role = speakers.iter().find(|speaker| speaker.role == *name);
         let by_agent = || speakers.iter().find(|speaker| speaker.agent == *name);
         let Some(speaker) = by_role.or_else(by_agent) else {
@@ -429,29 +418,30 @@ impl Lower<'_> {
         };
         Some(Begin {
             speaker: speaker.role.clone(),
-            say: self.text_of(node, "say", scope),
+            say: self.text_of(begin.say(), scope),
         })
     }
 
-    fn exits(&mut self, node: Option<&Node>, states: &Node, scope: &Scope) -> Vec<Exit> {
+    fn exits(
+        &mut self,
+        written: Option<List<'_, keys::Exit<'_>>>,
+        states: &Node,
+        scope: &Scope,
+    ) -> Vec<Exit> {
         let mut exits = Vec::new();
-        for node in node.map(Node::items).unwrap_or_default() {
-            let to = match node.get("to") {
-                Some(to) if to.as_text().is_some_and(|name| &**name == "finish") => {
-                    Some(ExitTo::Finish)
-                }
-                Some(to) => self.entry_named(to, states, "state").map(ExitTo::State),
+        for exit in each(written) {
+            let to = match exit.to() {
+                Some(to) if to.text().is_some_and(|name| &**name == FINISH) => Some(ExitTo::Finish),
+                Some(to) => self.entry_named(&to, states, "state").map(ExitTo::State),
                 None => None,
             };
-            let after = node.get("after_messages").and_then(whole);
-            let cause = if let Some(when) = node.get("when") {
-                self.expr(when, Wants::Condition, scope)
-                    .map(ExitCause::When)
-            } else if let Some(judge) = node.get("judge") {
-                self.template(judge, Wants::Text, scope)
-                    .map(ExitCause::Judge)
+            let cause = if exit.when().is_some() {
+                self.when(exit.when(), scope).map(ExitCause::When)
+            } else if exit.judge().is_some() {
+                self.text_of(exit.judge(), scope).map(ExitCause::Judge)
             } else {
-                after.map(|n| ExitCause::AfterMessages(u32::try_from(n).unwrap_or(u32::MAX)))
+                let after = exit.after_messages().and_then(Valued::value);
+                after.map(ExitCause::AfterMessages)
             };
             if let Some((cause, to)) = cause.zip(to) {
                 exits.push(Exit { cause, to });
@@ -462,40 +452,32 @@ impl Lower<'_> {
 
     // ---- tasks and handoff -----------------------------------------------------------------------------------
 
-    fn desk(&mut self, agent: &Name, route: &Node, node: &Node, scope: &Scope) -> Desk {
+    fn desk(
+        &mut self,
+        agent: &Name,
+        route: keys::Route<'_>,
+        written: Names<'_, keys::Task<'_>>,
+        scope: &Scope,
+    ) -> Desk {
         let mut tasks = Vec::new();
-        for (key, task) in node.entries() {
-            if let Some(task) = self.task(agent, key, task, node, scope) {
-                tasks.push(task);
-            }
+        for (key, task) in written {
+            tasks.extend(self.task(agent, key, task, written.0, scope));
         }
-        self.task_circles(node, &tasks);
-        let default = route
-            .get("default")
-            .and_then(|node| self.led_to(agent, node));
-        let orchestrator = route.get("orchestrator");
+        self.task_circles(written.0, &tasks);
+        let default = route.default();
+        let orchestrator = route.orchestrator();
+        let orchestrator = orchestrator.unwrap_or_else(keys::Orchestrator::empty);
+        let model = orchestrator.model();
         Desk {
             tasks,
-            default,
+            default: default.and_then(|name| self.led_to(agent, &name)),
             orchestrator: Orchestrator {
-                system: orchestrator
-                    .and_then(|node| node.get("system"))
-                    .and_then(|node| self.prompt(node, scope)),
-                model: orchestrator
-                    .and_then(|node| node.get("model"))
-                    .map(|node| self.model_name(Some(node))),
-                speaks: orchestrator.is_some_and(|node| flag(node, "speaks")),
+                system: self.prompt(orchestrator.system(), scope),
+                model: model.map(|model| self.model_name(Some(model))),
+                speaks: orchestrator.speaks().value,
             },
-            go_on: match word(route, "continue") {
-                Some("by_model") => GoOn::ByModel,
-                Some("none") => GoOn::None,
-                _ => GoOn::Request,
-            },
-            on_change: match word(route, "on_change") {
-                Some("ask") => OnChange::Ask,
-                Some("finish_first") => OnChange::FinishFirst,
-                _ => OnChange::Switch,
-            },
+            go_on: route.go_on().value,
+            on_change: route.on_change().value,
         }
     }
 
@@ -538,26 +520,19 @@ impl Lower<'_> {
         &mut self,
         agent: &Name,
         key: &Key,
-        node: &Node,
+        task: keys::Task<'_>,
         tasks: &Node,
         scope: &Scope,
     ) -> Option<Task> {
-        let named = node.get("agent");
-        let member = if let Some(node) = named {
-            self.led_to(agent, node)?
-        } else {
-            self.led_to_key(agent, key)?
+        let named = task.agent();
+        let member = match named {
+            Some(name) => self.led_to(agent, &name)?,
+            None => self.led_to_key(agent, key)?,
         };
-        let place = (
-            agent.clone(),
-            member.clone(),
-            named.map_or(key.span, |n| n.span),
-        );
-        self.out.chosen.push(place);
-        let after = node.get("after").map(Node::items).unwrap_or_default();
-        let after: Vec<Name> = after
-            .iter()
-            .filter_map(|node| self.entry_named(node, tasks, "task"))
+        let span = named.map_or(key.span, |name| name.span);
+        self.out.chosen.push((agent.clone(), member.clone(), span));
+        let after: Vec<Name> = each(task.after())
+            .filter_map(|name| self.entry_named(&name, tasks, "task"))
             .collect();
         let of_member = Scope {
             agent: Some(member.clone()),
@@ -565,60 +540,48 @@ impl Lower<'_> {
             route: false,
             ..scope.clone()
         };
-        let requires: Vec<Requires> = self.requires(node.get("requires"), scope);
-        let release = node.get("release").map(|node| {
-            let words = node.items().iter().filter_map(Node::as_text);
-            words.map(ToString::to_string).collect::<Vec<_>>()
-        });
-        let may = |word: &str| {
-            release
-                .as_ref()
-                .is_none_or(|words| words.iter().any(|w| w == word))
-        };
-        let clear = node.get("clear").map(Node::items).unwrap_or_default();
+        let requires = self.requires(task.requires(), scope);
+        let release = task.release().value;
         Some(Task {
             name: key.name.clone(),
             agent: member,
             after,
-            done: node
-                .get("done")
-                .and_then(|done| self.expr(done, Wants::Condition, &of_member)),
+            done: self.when(task.done(), &of_member),
             requires,
-            clear: clear
-                .iter()
-                .filter_map(|node| self.entry_of_state(agent, node))
+            clear: each(task.clear())
+                .filter_map(|name| self.entry_of_state(agent, name))
                 .collect(),
-            may_end: may("done"),
-            may_release: may("need_help"),
+            may_end: release.contains(&Release::Done),
+            may_release: release.contains(&Release::NeedHelp),
         })
     }
 
     /// Resolves a state entry that a routed agent unsets, and records the write.
-    fn entry_of_state(&mut self, agent: &Name, node: &Node) -> Option<Name> {
-        let name = node.as_text()?.clone();
-        if !self.out.entries.contains(&name) {
-            let known: Vec<Name> = self.out.entries.iter().cloned().collect();
-            let near = self.sources.near(&name, known.iter().map(|name| &**name));
-            let at = self.place(node.span);
-            self.say(Diagnostic::unknown_state(at, &name, near));
+    fn entry_of_state(&mut self, agent: &Name, written: kinds::Name<'_>) -> Option<Name> {
+        let name = written.text()?.clone();
+        if !self.is_entry(&name, written.span) {
             return None;
         }
-        let place = (agent.clone(), name.clone(), node.span);
+        let place = (agent.clone(), name.clone(), written.span);
         self.out.writes.push(place);
         Some(name)
     }
 
-    fn handoff(&mut self, agent: &Name, route: &Node, node: &Node) -> Handoff {
+    fn handoff(
+        &mut self,
+        agent: &Name,
+        route: keys::Route<'_>,
+        written: Names<'_, List<'_, kinds::Name<'_>>>,
+    ) -> Handoff {
         let mut to = std::collections::BTreeMap::new();
-        for (key, peers) in node.entries() {
+        for (key, peers) in written {
             if self.led_to_key(agent, key).is_none() {
                 continue;
             }
             let peers: Vec<Name> = peers
-                .items()
-                .iter()
+                .into_iter()
                 .filter_map(|peer| {
-                    let name = self.entry_named(peer, node, "member")?;
+                    let name = self.entry_named(&peer, written.0, "member")?;
                     let place = (agent.clone(), name.clone(), peer.span);
                     self.out.chosen.push(place);
                     Some(name)
@@ -627,7 +590,7 @@ impl Lower<'_> {
             to.insert(key.name.clone(), peers);
         }
         Handoff {
-            start: self.first_of(route, node, "member"),
+            start: self.first_of(route, written.0, "member"),
             to,
         }
     }
@@ -646,22 +609,14 @@ impl Lower<'_> {
 
     /// Collects the agents that may have the floor of a route, before the offers of any agent are lowered.
     pub(super) fn floors(&mut self) {
-        for (_, node) in self.merged.section("agents") {
-            let Some(route) = node.get("route") else {
-                continue;
-            };
-            let entries = |key: &str| route.get(key).map(Node::entries).unwrap_or_default();
-            let tasks = entries("tasks").iter().map(|(key, task)| {
-                let named = task.get("agent").and_then(Node::as_text);
+        for route in each(self.file.agents()).filter_map(|(_, agent)| agent.route()) {
+            let tasks = each(route.tasks()).map(|(key, task)| {
+                let named = task.agent().and_then(kinds::Name::text);
                 named.unwrap_or(&key.name).clone()
             });
             self.out.desk.extend(tasks);
-            let peers = entries("handoff").iter().map(|(key, _)| key.name.clone());
+            let peers = each(route.handoff()).map(|(key, _)| key.name.clone());
             self.out.peers.extend(peers);
         }
     }
-}
-
-fn reads_last(rule: &Rule) -> bool {
-    rule.when.source.contains("route.last")
 }

@@ -1,52 +1,55 @@
 //! Lowers searches over branches.
 
 use super::super::diagnostic::Diagnostic;
-use super::super::shape;
+use super::super::keys::Section as _;
+use super::super::keys::agent::{self as keys, Effects};
+use super::super::keys::kinds::{self, Given, Valued};
 use super::super::site::{Scope, Wants};
 use super::super::source::Node;
-use super::{Lower, Sort, real, whole, word};
-use steersman_machine::ids::Name;
-use steersman_machine::search::{BRANCHES, DEPTH, MOST, Method, Plan, Scorer};
+use super::{Lower, Sort};
+use steersman_machine::network::search::MOST;
+use steersman_machine::network::search::{BRANCHES, DEPTH, Plan, Scorer};
+use steersman_machine::stored::ids::Name;
 
 impl Lower<'_> {
-    pub(super) fn search(&mut self, agent: &Name, node: Option<&Node>) -> Option<Box<Plan>> {
-        let node = node?;
+    pub(super) fn search(
+        &mut self,
+        agent: &Name,
+        search: Option<keys::Search<'_>>,
+    ) -> Option<Box<Plan>> {
+        let search = search?;
         let scope = Scope {
-            item: Some(node.span),
+            item: Some(search.0.span),
             agent: Some(agent.clone()),
             answer: true,
             ..Scope::default()
         };
-        let method = word(node, "method")
-            .and_then(Method::of)
-            .unwrap_or_default();
-        let n = self.few(node, "n").unwrap_or(BRANCHES);
-        let score = node.get("score");
-        let score = score.and_then(|node| self.expr(node, Wants::Worth, &scope));
-        let by = node.get("by").and_then(|node| self.judge(node));
-        let budget = node.get("budget");
-        let most = |key: &str| budget?.get(key).and_then(whole);
-        let calls = most("model_calls");
-        if let (Some(calls), Some(at)) = (calls, budget)
-            && calls < u64::from(n)
-        {
-            let at = self.place(at.span);
+        let method = search.method().value;
+        let Given { at, value } = search.n();
+        let n = self.few(at, "n", value).unwrap_or(BRANCHES);
+        let score = search.score();
+        let score = score.and_then(|score| self.expr(&score, Wants::Worth, &scope));
+        let by = search.by().and_then(|by| self.judge(by));
+        let budget = search.budget().unwrap_or_else(keys::SearchBudget::empty);
+        let calls = budget.model_calls().and_then(Valued::value);
+        if let Some(calls) = calls.filter(|calls| *calls < u64::from(n)) {
+            let at = self.place(budget.0.span);
             self.say(Diagnostic::little_budget(at, calls, n));
         }
-        let cost = budget.and_then(|node| node.get("cost")?.scalar());
-        self.out.searches.push((agent.clone(), node.span));
+        self.out.searches.push((agent.clone(), search.0.span));
+        let width = search.width();
+        let width = width.and_then(|width| self.few(Some(width.0), "width", width.value()?));
+        let Given { at, value } = search.depth();
         Some(Box::new(Plan {
-            width: self
-                .few(node, "width")
-                .unwrap_or_else(|| Plan::usual_width(method, n)),
-            depth: self.few(node, "depth").unwrap_or(DEPTH),
+            width: width.unwrap_or_else(|| Plan::usual_width(method, n)),
+            depth: self.few(at, "depth", value).unwrap_or(DEPTH),
             score: score.map(Scorer::Expr).or(by),
-            enough: real(node, "enough"),
+            enough: search.enough().and_then(Valued::value),
             calls,
-            tokens: most("tokens"),
-            micros: cost.and_then(shape::money),
-            seed: node.get("seed").and_then(whole),
-            live: word(node, "effects") == Some("live"),
+            tokens: budget.tokens().and_then(Valued::value),
+            micros: budget.cost().and_then(kinds::Money::micros),
+            seed: search.seed().and_then(Valued::value),
+            live: search.effects().value == Effects::Live,
             ..Plan::of(method, n)
         }))
     }
@@ -63,19 +66,17 @@ impl Lower<'_> {
     }
 
     /// Returns a number of branches or blocks; reports one above the maximum.
-    fn few(&mut self, of: &Node, key: &str) -> Option<u32> {
-        let node = of.get(key)?;
-        let wanted = whole(node)?;
-        let few = u32::try_from(wanted).ok().filter(|few| *few <= MOST);
-        if few.is_none() {
-            let at = self.place(node.span);
+    fn few(&mut self, at: Option<&Node>, key: &str, few: u32) -> Option<u32> {
+        if few > MOST {
+            let at = at.and_then(|node| self.place(node.span));
             self.say(Diagnostic::wide_search(at, key, MOST));
+            return None;
         }
-        few
+        Some(few)
     }
 
-    fn judge(&mut self, node: &Node) -> Option<Scorer> {
-        let name = node.as_text()?.clone();
+    fn judge(&mut self, node: kinds::Name<'_>) -> Option<Scorer> {
+        let name = node.text()?.clone();
         match self.out.declared.get(&name).map(|declared| declared.sort) {
             Some(Sort::Tool) => {
                 self.out.judges.push((name.clone(), node.span));
@@ -91,7 +92,7 @@ impl Lower<'_> {
                 None
             }
             None => {
-                self.unknown(node, "tool or agent", |sort| sort != Sort::Person);
+                self.unknown(&node, "tool or agent", |sort| sort != Sort::Person);
                 None
             }
         }

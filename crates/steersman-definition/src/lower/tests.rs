@@ -1,146 +1,78 @@
 //! Lowers the tests of a definition.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::Section as _;
+use super::super::keys::kinds::{self, List, Map, Or, Read as _, Real, Valued, each, sorted};
+use super::super::keys::test as keys;
 use super::super::site::{Scope, Wants};
-use super::super::source::{Node, Value};
+use super::super::source::{Key, Node, Value};
 use super::super::test::{
     Act, Answer, Expect, Gives, Kill, Remembered, Resolve, Script, Step, Test, ToolOutcome,
 };
 use super::super::{shape, source};
-use super::builtin;
-use super::{Lower, Sort, duration, flag, sorted, text, whole, word};
+use super::{Lower, Sort};
 use std::collections::BTreeMap;
-use steersman_machine::ids::Name;
-use steersman_machine::network::BuiltIn;
-use steersman_machine::rating::BEST;
-
-fn number(node: &Node) -> Option<f64> {
-    match node.scalar()?.kind {
-        source::Kind::Integer(value) => Some(value as f64),
-        source::Kind::Number(value) => Some(value),
-        _ => None,
-    }
-}
-
-/// Keys of a step that say what happens; a step may have at most one of them.
-const ACTS: [&str; 14] = [
-    "event",
-    "answer",
-    "approve",
-    "reject",
-    "resolve",
-    "interrupt",
-    "cancel",
-    "fork",
-    "rewind",
-    "adopt",
-    "join",
-    "advance",
-    "kill",
-    "resume",
-];
-
-/// Keys of a step in which a person acts on a branch. Other steps take neither `role` nor `at`; expectations are about the
-/// current branch.
-const SPEAKS: &[&str] = &[
-    "say",
-    "answer",
-    "approve",
-    "reject",
-    "resolve",
-    "interrupt",
-    "cancel",
-];
-
-/// Expectations that need the key `is`.
-const SUBJECTS: &[&str] = &[
-    "stack",
-    "speakers",
-    "modes",
-    "states",
-    "model_calls",
-    "offered",
-    "saw",
-    "unseen",
-];
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::view::rating::BEST;
 
 impl Lower<'_> {
     pub(super) fn tests(&mut self) -> BTreeMap<String, Test> {
-        let merged = self.merged;
-        let mut tests = BTreeMap::new();
-        for (key, node) in &merged.tests {
-            let test = self.test(node);
-            tests.insert(key.name.to_string(), test);
-        }
-        tests
+        each(self.file.tests())
+            .map(|(key, test)| (key.name.to_string(), self.test(test)))
+            .collect()
     }
 
-    fn test(&mut self, node: &Node) -> Test {
+    fn test(&mut self, test: keys::Test<'_>) -> Test {
         let scope = Scope {
-            item: Some(node.span),
+            item: Some(test.0.span),
             answer: true,
             outcome: true,
             ..Scope::default()
         };
+        let entry = test.entry();
         Test {
-            entry: node
-                .get("entry")
-                .and_then(|node| self.named(node, Sort::Agent)),
-            seed: node.get("seed").and_then(whole).unwrap_or(1),
-            script: self.script(node.get("script"), &scope),
-            tools: self.tool_outcomes(node.get("tools")),
-            memory: node
-                .get("memory")
-                .map(Node::items)
-                .unwrap_or_default()
-                .iter()
-                .map(|node| self.remembered(node))
+            entry: entry.and_then(|name| self.named(&name, Sort::Agent)),
+            seed: test.seed().value,
+            script: self.script(test.script(), &scope),
+            tools: self.tool_outcomes(test.tools()),
+            memory: each(test.memory()).map(|of| self.remembered(of)).collect(),
+            steps: each(test.steps())
+                .map(|step| self.step(step, &scope))
                 .collect(),
-            steps: node
-                .get("steps")
-                .map(Node::items)
-                .unwrap_or_default()
-                .iter()
-                .map(|node| self.step(node, &scope))
-                .collect(),
-            expect: self.expects(node.get("expect"), &scope),
+            expect: self.expects(test.expect(), &scope),
         }
     }
 
-    fn remembered(&mut self, node: &Node) -> Remembered {
-        let texts = |node: &Node| {
-            node.items()
-                .iter()
-                .filter_map(Node::as_text)
-                .map(ToString::to_string)
-                .collect()
-        };
-        let rating = node.get("rating");
-        let stars = rating.and_then(whole).and_then(|n| u8::try_from(n).ok());
-        if let Some(node) = rating
-            && stars.is_none_or(|n| n > BEST)
-        {
-            let at = self.place(node.span);
-            let text = node.scalar().map_or("", |scalar| &*scalar.text);
+    fn remembered(&mut self, of: keys::Remembered<'_>) -> Remembered {
+        let rating = of.rating();
+        let stars = rating.and_then(|rating| u8::try_from(rating.value()?).ok());
+        if let Some(rating) = rating.filter(|_| stars.is_none_or(|n| n > BEST)) {
+            let at = self.place(rating.0.span);
+            let text = rating.0.scalar().map_or("", |scalar| &*scalar.text);
             self.say(Diagnostic::malformed(at, text, "a rating from 1 to 5"));
         }
         Remembered {
-            name: text(node, "name").unwrap_or_default(),
-            content: text(node, "content").unwrap_or_default(),
-            scope: text(node, "scope"),
-            tags: node.get("tags").map(texts).unwrap_or_default(),
+            name: of.name().and_then(Valued::value).unwrap_or_default(),
+            content: of.content().and_then(Valued::value).unwrap_or_default(),
+            scope: of.scope().and_then(Valued::value),
+            tags: of.tags().and_then(Valued::value).unwrap_or_default(),
             rating: stars,
         }
     }
 
-    fn script(&mut self, node: Option<&Node>, scope: &Scope) -> Script {
-        let Some(node) = node else {
-            return Script::default();
+    fn script(
+        &mut self,
+        written: Option<Or<keys::Answers<'_>, kinds::Path<'_>>>,
+        scope: &Scope,
+    ) -> Script {
+        let path = match written {
+            None => return Script::default(),
+            Some(Or::One(answers)) => return self.answers(answers, scope),
+            Some(Or::Other(path)) => path,
         };
-        if node.scalar().is_none() {
-            return self.answers(node, scope);
-        }
-        let Some((path, text)) = self.script_file(node) else {
+        let Some((path, text)) = self.script_file(&path) else {
             return Script::default();
         };
         let Some(node) = source::parse(self.sources, &path, &text, self.found) else {
@@ -149,7 +81,7 @@ impl Lower<'_> {
         let traps = shape::data(self.sources, &node);
         self.found.extend(traps);
         match &node.value {
-            Value::Map(_) => self.answers(&node, scope),
+            Value::Map(_) => self.answers(Map::read(&node), scope),
             Value::List(_) | Value::Scalar(_) => {
                 let at = self.place(node.span);
                 self.say(Diagnostic::wrong_kind(
@@ -164,7 +96,7 @@ impl Lower<'_> {
 
     /// Reads the file of a script. Like tests, scripts are not part of the stored form.
     fn script_file(&mut self, node: &Node) -> Option<(String, std::sync::Arc<str>)> {
-        let found = self.file(node)?;
+        let found = self.text_of_file(node)?;
         self.out.files.remove(&found.0);
         if let Some(by) = self.sources.path(node.span) {
             let owners = self.out.scripts.entry(found.0.clone()).or_default();
@@ -173,12 +105,12 @@ impl Lower<'_> {
         Some(found)
     }
 
-    fn answers(&mut self, node: &Node, scope: &Scope) -> Script {
+    fn answers(&mut self, written: keys::Answers<'_>, scope: &Scope) -> Script {
         let mut script = BTreeMap::new();
-        for (key, answers) in node.entries() {
+        for (key, answers) in written {
             self.script_key(key.span, &key.name);
-            let answers = answers.items().iter();
-            let answers = answers.map(|node| self.answer(node, scope)).collect();
+            let answers = answers.into_iter();
+            let answers = answers.map(|one| self.answer(one.0, scope)).collect();
             script.insert(key.name.to_string(), answers);
         }
         Script(script)
@@ -207,74 +139,71 @@ impl Lower<'_> {
             request: true,
             ..Scope::default()
         };
-        let mut answer = Answer::default();
         if node.scalar().is_some() {
-            answer.text = self.template(node, Wants::Text, &scope);
-            return answer;
+            return Answer {
+                text: self.template(node, Wants::Text, &scope),
+                ..Answer::default()
+            };
         }
-        for (key, value) in node.entries() {
-            match &*key.name {
-                "text" => answer.text = self.template(value, Wants::Text, &scope),
-                "output" => answer.output = Some(value.to_json()),
-                "any" => {
-                    let answers = value.items().iter();
-                    answer.any = answers.map(|one| (1.0, self.answer(one, &scope))).collect();
-                }
-                "weights" => self.weights(node, value),
-                "accept" => answer.accept = flag(node, "accept"),
-                "revise" => answer.revise = text(node, "revise"),
-                "error" => answer.error = text(node, "error"),
-                "call" => {
-                    let one = std::slice::from_ref(value);
-                    let calls = if value.items().is_empty() {
-                        one
-                    } else {
-                        value.items()
-                    };
-                    for (tool, args) in calls.iter().flat_map(Node::entries) {
-                        answer.calls.push((tool.name.to_string(), args.to_json()));
-                    }
-                }
-                other => {
-                    let known = [
-                        "text", "call", "output", "accept", "revise", "error", "any", "weights",
-                    ];
-                    let near = self.sources.near(other, known);
-                    let at = self.place(key.span);
-                    let words = shape::list_of(known);
-                    self.say(Diagnostic::unknown_key(
-                        at,
-                        other,
-                        "a scripted answer",
-                        near,
-                        &words,
-                    ));
-                }
-            }
+        let written = keys::Answer(node);
+        let table = keys::Answer::table();
+        for (key, _) in node
+            .entries()
+            .iter()
+            .filter(|(key, _)| table.key(&key.name).is_none())
+        {
+            let known = || table.keys.iter().map(|key| key.name);
+            let near = self.sources.near(&key.name, known());
+            let at = self.place(key.span);
+            let words = shape::list_of(known());
+            self.say(Diagnostic::unknown_key(
+                at,
+                &key.name,
+                table.words,
+                near,
+                &words,
+            ));
         }
-        let weights = node.get("weights").map(Node::items).unwrap_or_default();
-        for ((weight, _), node) in answer.any.iter_mut().zip(weights) {
-            *weight = number(node).unwrap_or(1.0);
+        let any = each(written.any()).map(|one| (1.0, self.answer(one.0, &scope)));
+        let mut any: Vec<(f64, Answer)> = any.collect();
+        if let Some(weights) = written.weights() {
+            self.weights(any.len(), weights);
         }
-        answer
+        for ((weight, _), number) in any.iter_mut().zip(each(written.weights())) {
+            *weight = number.value().unwrap_or(1.0);
+        }
+        let calls = each(written.call()).flatten();
+        Answer {
+            text: self.text_of(written.text(), &scope),
+            calls: calls
+                .map(|(tool, args)| (tool.name.to_string(), args.to_json()))
+                .collect(),
+            output: written.output().map(|output| output.to_json()),
+            accept: written.accept().value,
+            revise: written.revise().and_then(Valued::value),
+            error: written.error().and_then(Valued::value),
+            any,
+        }
     }
 
     /// Checks weights: one for each answer of `any`, none below 0, and not all of them 0.
-    fn weights(&mut self, answer: &Node, weights: &Node) {
-        let wanted = answer.get("any").map_or(0, |any| any.items().len());
-        let numbers = weights.items().iter().filter_map(number);
+    fn weights(&mut self, wanted: usize, weights: List<'_, Real<'_>>) {
+        let numbers = weights.into_iter().filter_map(Valued::value);
         let numbers: Vec<f64> = numbers.filter(|n| *n >= 0.0).collect();
         if numbers.len() != wanted || numbers.iter().sum::<f64>() <= 0.0 {
-            let at = self.place(weights.span);
+            let at = self.place(weights.0.span);
             let what =
                 format!("a list of {wanted} numbers, one for each answer of `any`, not all 0,");
-            self.say(Diagnostic::wrong_kind(at, &what, weights.kind_word()));
+            self.say(Diagnostic::wrong_kind(at, &what, weights.0.kind_word()));
         }
     }
 
-    fn tool_outcomes(&mut self, node: Option<&Node>) -> BTreeMap<Name, Vec<ToolOutcome>> {
+    fn tool_outcomes(
+        &mut self,
+        written: Option<keys::Answers<'_>>,
+    ) -> BTreeMap<Name, Vec<ToolOutcome>> {
         let mut all = BTreeMap::new();
-        for (key, outcomes) in sorted(node) {
+        for (key, outcomes) in sorted(written) {
             let is_tool = self
                 .out
                 .declared
@@ -283,7 +212,7 @@ impl Lower<'_> {
                 || self.of_server(&key.name)
                 // the results of these built-in tools depend on data outside the session
                 || BuiltIn::named(&key.name).is_some_and(|tool| {
-                    builtin::may_be_played(tool) && self.out.builtins.contains(&tool)
+                    tool.class() != Class::Pure && self.out.builtins.contains(&tool)
                 });
             if !is_tool {
                 let names = self.out.declared.iter();
@@ -299,99 +228,72 @@ impl Lower<'_> {
                     near.as_deref(),
                 ));
             }
-            let outcomes = outcomes.items().iter().map(tool_outcome).collect();
+            let outcomes = outcomes
+                .into_iter()
+                .map(|one| tool_outcome(one.0))
+                .collect();
             all.insert(key.name.clone(), outcomes);
         }
         all
     }
 
-    fn step(&mut self, node: &Node, scope: &Scope) -> Step {
-        let mut acts = node
-            .entries()
-            .iter()
-            .filter(|(key, _)| ACTS.contains(&&*key.name))
-            .map(|(key, _)| key);
-        if let (Some(first), Some(second)) = (acts.next(), acts.next()) {
-            let (at, other) = (self.place(second.span), self.place(first.span));
-            let keys = shape::list_of(ACTS);
-            self.say(Diagnostic::not_together(at, "a step", &keys, other));
-        }
-        for (key, others, of) in [
-            ("edit", &["approve"][..], "a step without `approve`"),
-            (
-                "as",
-                &["fork", "rewind"],
-                "a step without `fork` or `rewind`",
-            ),
-            (
-                "from",
-                &["fork", "rewind"],
-                "a step without `fork` or `rewind`",
-            ),
-            ("on", &["join"], "a step without `join`"),
-            ("then", &["join"], "a step without `join`"),
-            ("at", SPEAKS, "a step that does nothing on a branch"),
-            ("role", SPEAKS, "a step that nobody in particular does"),
-        ] {
-            self.needs(node, key, others, of);
-        }
-        let speaks = ["fork", "rewind", "reject"];
-        let acts = node
-            .entries()
-            .iter()
-            .any(|(key, _)| ACTS.contains(&&*key.name));
-        if !acts {
-            self.needs(node, "refused", &["say"], "a step in which nothing is done");
-        }
+    fn step(&mut self, step: keys::Step<'_>, scope: &Scope) -> Step {
+        let acts = keys::Step::table().one_of.iter();
+        let acts: Vec<&str> = acts.flat_map(|(_, acts)| *acts).copied().collect();
+        let acts = |(key, _): &(Key, Node)| acts.contains(&&*key.name);
+        let acts = step.0.entries().iter().any(acts);
+        self.meaningful_keys(step);
         if acts {
-            self.needs(node, "say", &speaks, "a step that does something else");
+            let speaks = ["fork", "rewind", "reject"];
+            self.means_with(step, "say", &speaks, "a step that does something else");
+        } else {
+            self.means_with(step, "refused", &["say"], "a step in which nothing is done");
         }
+        let script = step.script();
         Step {
-            act: self.act(node, scope),
-            at: text(node, "at"),
-            role: text(node, "role").map(Into::into),
-            refused: flag(node, "refused"),
-            script: node
-                .get("script")
-                .map(|node| self.script(Some(node), scope)),
-            expect: self.expects(node.get("expect"), scope),
+            act: self.act(step, scope),
+            at: step.at().and_then(Valued::value),
+            role: step.role().and_then(|role| role.text().cloned()),
+            refused: step.refused().value,
+            script: script.map(|script| self.script(Some(Or::One(script)), scope)),
+            expect: self.expects(step.expect(), scope),
         }
     }
 
-    fn act(&mut self, node: &Node, scope: &Scope) -> Option<Act> {
-        let say = text(node, "say");
-        if let Some(branch) = text(node, "fork") {
+    fn act(&mut self, step: keys::Step<'_>, scope: &Scope) -> Option<Act> {
+        let text = |key: Option<kinds::Text<'_>>| key.and_then(Valued::value);
+        let say = text(step.say());
+        if let Some(branch) = text(step.fork()) {
             return Some(Act::Fork {
                 branch,
-                name: text(node, "as"),
-                from: text(node, "from"),
+                name: text(step.seen()),
+                from: text(step.from()),
                 say,
             });
         }
-        if let Some(branch) = text(node, "rewind") {
+        if let Some(branch) = text(step.rewind()) {
             return Some(Act::Rewind {
                 branch,
-                name: text(node, "as"),
-                from: text(node, "from"),
+                name: text(step.seen()),
+                from: text(step.from()),
                 say,
             });
         }
-        if let Some(tool) = text(node, "reject") {
+        if let Some(tool) = text(step.reject()) {
             return Some(Act::Reject {
                 tool: tool.into(),
                 reason: say,
             });
         }
-        if let Some(tool) = text(node, "approve") {
+        if let Some(tool) = text(step.approve()) {
             return Some(Act::Approve {
                 tool: tool.into(),
-                edit: node.get("edit").map(Node::to_json),
-                repeat: flag(node, "repeat"),
+                edit: step.edit().map(|edit| edit.0.to_json()),
+                repeat: step.repeat().value,
             });
         }
-        if let Some((key, fields)) = node.get("event").and_then(|node| node.entries().first()) {
-            let merged = self.merged;
-            let events = || merged.section("events").iter().map(|(key, _)| &*key.name);
+        if let Some((key, fields)) = each(step.event()).next() {
+            let events = || each(self.file.events()).map(|(key, _)| &*key.name);
             if !events().any(|name| name == &*key.name) {
                 let near = self.sources.near(&key.name, events());
                 let at = self.place(key.span);
@@ -402,185 +304,183 @@ impl Lower<'_> {
                 fields: fields.to_json(),
             });
         }
-        if let Some((key, how)) = node.get("resolve").and_then(|node| node.entries().first()) {
+        if let Some((key, how)) = each(step.resolve()).next() {
             return Some(Act::Resolve {
                 tool: key.name.clone(),
-                to: match how.as_text().map(|text| &**text) {
-                    Some("done") => Resolve::Done,
-                    Some("not_performed") => Resolve::NotPerformed,
-                    _ => Resolve::Fail,
-                },
+                to: how.value().unwrap_or(Resolve::Fail),
             });
         }
-        if let Some(branches) = node.get("join") {
-            let branches = branches.items().iter();
+        if let Some(branches) = step.join() {
+            let on = step.on();
             return Some(Act::Join {
-                branches: branches
-                    .filter_map(|node| node.as_text().map(ToString::to_string))
-                    .collect(),
-                on: node
-                    .get("on")
-                    .and_then(|node| self.join_on(node))
+                branches: branches.value().unwrap_or_default(),
+                on: on
+                    .and_then(|on| self.join_on(on.node()))
                     .unwrap_or_default(),
-                then: self.then(node.get("then"), &scope.with_result()),
+                then: self.then(step.then(), &scope.with_result()),
             });
         }
-        if let Some(kill) = node.get("kill") {
-            let line = kill.as_text().and_then(|text| text.parse().ok());
-            if line.is_none() && kill.as_text().is_none_or(|text| &**text != "random") {
-                let at = self.place(kill.span);
-                let found = kill.as_text().map_or("nothing", |text| &**text);
-                self.say(Diagnostic::malformed(
-                    at,
-                    found,
-                    "`random` or the number of a line",
-                ));
-            }
-            return Some(Act::Kill(line.map_or(Kill::Random, Kill::Line)));
+        if let Some(kill) = step.kill() {
+            return Some(Act::Kill(self.kill(kill)));
         }
-        if flag(node, "resume") {
+        if step.resume().value {
             return Some(Act::Resume);
         }
-        text(node, "answer")
+        text(step.answer())
             .map(Act::Answer)
-            .or_else(|| text(node, "interrupt").map(Act::Interrupt))
-            .or_else(|| text(node, "cancel").map(Act::Cancel))
-            .or_else(|| text(node, "adopt").map(Act::Adopt))
-            .or_else(|| duration(node, "advance").map(Act::Advance))
+            .or_else(|| text(step.interrupt()).map(Act::Interrupt))
+            .or_else(|| text(step.cancel()).map(Act::Cancel))
+            .or_else(|| text(step.adopt()).map(Act::Adopt))
+            .or_else(|| step.advance()?.value().map(Act::Advance))
             .or_else(|| say.map(Act::Say))
     }
 
-    fn expects(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<Expect> {
-        let nodes = node.map(Node::items).unwrap_or_default();
-        nodes
-            .iter()
-            .flat_map(|node| self.expect(node, scope))
+    fn kill(&mut self, written: kinds::Text<'_>) -> Kill {
+        let text = written.text();
+        let line = text.and_then(|text| text.parse().ok());
+        if line.is_none() && text.is_none_or(|text| &**text != "random") {
+            let at = self.place(written.span);
+            let found = text.map_or("nothing", |text| &**text);
+            let wanted = "`random` or the number of a line";
+            self.say(Diagnostic::malformed(at, found, wanted));
+        }
+        line.map_or(Kill::Random, Kill::Line)
+    }
+
+    fn expects(
+        &mut self,
+        written: Option<List<'_, keys::Expect<'_>>>,
+        scope: &Scope,
+    ) -> Vec<Expect> {
+        each(written)
+            .flat_map(|expect| self.expect(expect, scope))
             .collect()
     }
 
-    fn expect(&mut self, node: &Node, scope: &Scope) -> Vec<Expect> {
-        let mut all = Vec::new();
-        self.needs(node, "is", SUBJECTS, "this expectation");
-        let is = node.get("is");
-        let names = || -> Vec<String> {
-            let nodes = is.map(Node::items).unwrap_or_default().iter();
-            nodes
-                .filter_map(|node| node.as_text().map(ToString::to_string))
-                .collect()
+    fn expect(&mut self, expect: keys::Expect<'_>, scope: &Scope) -> Vec<Expect> {
+        self.meaningful_keys(expect);
+        let is = expect.is().map(|is| is.0);
+        let names = || {
+            is.and_then(|is| List::<kinds::Text<'_>>::read(is).value())
+                .unwrap_or_default()
         };
-        for (key, value) in node.entries() {
-            let agent = || text(node, &key.name).unwrap_or_default();
-            let subject = SUBJECTS.contains(&&*key.name);
-            if subject {
-                if agent() != "all" || &*key.name != "model_calls" {
-                    self.script_key(value.span, &agent());
-                }
-                if is.is_none() {
-                    let at = self.place(key.span);
-                    self.say(Diagnostic::missing_key(at, "this expectation", "is"));
-                }
+        let mut all = Vec::new();
+        if let Some(agent) = self.subject(expect.stack(), "stack", expect) {
+            let letters = is
+                .and_then(Node::as_text)
+                .map(|text| text.split_whitespace());
+            let letters: Vec<&str> = letters.into_iter().flatten().collect();
+            let is = letters.join(" ");
+            all.push(Expect::Stack { agent, is });
+        }
+        if let Some(agent) = self.subject(expect.speakers(), "speakers", expect) {
+            all.push(Expect::Speakers { agent, is: names() });
+        }
+        if let Some(agent) = self.subject(expect.modes(), "modes", expect) {
+            all.push(Expect::Modes { agent, is: names() });
+        }
+        if let Some(agent) = self.subject(expect.states(), "states", expect) {
+            all.push(Expect::States { agent, is: names() });
+        }
+        if let Some(agent) = self.subject(expect.model_calls(), "model_calls", expect) {
+            let number = is.and_then(kinds::whole);
+            if let (None, Some(is)) = (number, is) {
+                let at = self.place(is.span);
+                self.say(Diagnostic::wrong_kind(at, "a whole number", is.kind_word()));
             }
-            match &*key.name {
-                "stack" => {
-                    let letters = is
-                        .and_then(Node::as_text)
-                        .map(|text| text.split_whitespace());
-                    let letters: Vec<&str> = letters.into_iter().flatten().collect();
-                    let (agent, is) = (agent(), letters.join(" "));
-                    all.push(Expect::Stack { agent, is });
-                }
-                "speakers" => all.push(Expect::Speakers {
-                    agent: agent(),
-                    is: names(),
-                }),
-                "modes" => all.push(Expect::Modes {
-                    agent: agent(),
-                    is: names(),
-                }),
-                "states" => all.push(Expect::States {
-                    agent: agent(),
-                    is: names(),
-                }),
-                "model_calls" => {
-                    let number = is.and_then(whole);
-                    if let (None, Some(is)) = (number, is) {
-                        let at = self.place(is.span);
-                        self.say(Diagnostic::wrong_kind(at, "a whole number", is.kind_word()));
-                    }
-                    let is = number.unwrap_or_default();
-                    all.push(Expect::ModelCalls { agent: agent(), is });
-                }
-                "offered" => all.push(Expect::Offered {
-                    agent: agent(),
-                    is: is
-                        .map(Node::items)
-                        .unwrap_or_default()
-                        .iter()
-                        .map(words)
-                        .collect(),
-                }),
-                "saw" | "unseen" => all.push(Expect::Saw {
-                    agent: agent(),
-                    call: node.get("call").and_then(whole),
+            let is = number.unwrap_or_default();
+            all.push(Expect::ModelCalls { agent, is });
+        }
+        if let Some(agent) = self.subject(expect.offered(), "offered", expect) {
+            let is = is.map(Node::items).unwrap_or_default().iter().map(words);
+            let is = is.collect();
+            all.push(Expect::Offered { agent, is });
+        }
+        for (key, not) in [(expect.saw(), false), (expect.unseen(), true)] {
+            if let Some(agent) = self.subject(key, if not { "unseen" } else { "saw" }, expect) {
+                all.push(Expect::Saw {
+                    agent,
+                    call: expect.call().and_then(Valued::value),
                     texts: is.map(words).unwrap_or_default(),
-                    not: &*key.name == "unseen",
-                }),
-                "answer" => all.extend(text(node, "answer").map(Expect::Answer)),
-                "that" => all.extend(self.expr(value, Wants::Value, scope).map(Expect::That)),
-                "branches" => all.extend(whole(value).map(Expect::Branches)),
-                "open" => {
-                    let open = value.items().iter();
-                    let open = open.filter_map(|node| node.as_text().map(ToString::to_string));
-                    all.push(Expect::Open(open.collect()));
-                }
-                "same_as" => all.push(Expect::Undisturbed),
-                _ => {}
+                    not,
+                });
             }
         }
+        all.extend(expect.answer().and_then(Valued::value).map(Expect::Answer));
+        if let Some(that) = expect.that() {
+            all.extend(self.expr(&that, Wants::Value, scope).map(Expect::That));
+        }
+        all.extend(
+            expect
+                .branches()
+                .and_then(Valued::value)
+                .map(Expect::Branches),
+        );
+        all.extend(expect.open().and_then(Valued::value).map(Expect::Open));
+        all.extend(expect.same_as().map(|_| Expect::Undisturbed));
         all
+    }
+
+    /// Returns the agent of an expectation that needs the key `is`; reports unknown agents and a missing `is`.
+    fn subject(
+        &mut self,
+        written: Option<kinds::Text<'_>>,
+        key: &str,
+        expect: keys::Expect<'_>,
+    ) -> Option<String> {
+        let written = written?;
+        let agent = written.value().unwrap_or_default();
+        if agent != "all" || key != "model_calls" {
+            self.script_key(written.span, &agent);
+        }
+        if expect.is().is_none() {
+            let mut entries = expect.0.entries().iter();
+            let at = entries.find(|(known, _)| &*known.name == key);
+            let at = at.and_then(|(key, _)| self.place(key.span));
+            self.say(Diagnostic::missing_key(at, "this expectation", "is"));
+        }
+        Some(agent)
     }
 }
 
 /// Returns a text as one item, or the texts of a list.
 fn words(node: &Node) -> Vec<String> {
-    let all = match node.as_text() {
-        Some(text) => return vec![text.to_string()],
-        None => node.items().iter(),
-    };
-    all.filter_map(|node| node.as_text().map(ToString::to_string))
-        .collect()
+    let texts = kinds::Many::<kinds::Text<'_>>::read(node).into_iter();
+    texts.filter_map(Valued::value).collect()
 }
 
 /// Parses an outcome: `{ error, message }`, `{ unknown: true }` or `{ after, result }`; anything else is the result itself.
 fn tool_outcome(node: &Node) -> ToolOutcome {
-    let known = ["error", "message", "unknown", "after", "result"];
-    let special = !node.entries().is_empty()
-        && node
-            .entries()
-            .iter()
-            .all(|(key, _)| known.contains(&&*key.name))
-        && ["error", "unknown", "after"]
-            .iter()
-            .any(|key| node.get(key).is_some());
-    if !special {
+    let outcome = keys::Outcome(node);
+    let table = keys::Outcome::table();
+    let known = node
+        .entries()
+        .iter()
+        .all(|(key, _)| table.key(&key.name).is_some());
+    let (error, after) = (outcome.error(), outcome.after());
+    let special = error.is_some() || outcome.unknown().at.is_some() || after.is_some();
+    if !known || !special {
         return ToolOutcome {
             after: None,
             gives: Gives::Result(node.to_json()),
         };
     }
-    let gives = match word(node, "error") {
+    let gives = match error.and_then(Valued::value) {
         Some(code) => Gives::Error {
-            code: code.to_owned(),
-            message: text(node, "message").unwrap_or_default(),
+            code,
+            message: outcome
+                .message()
+                .and_then(Valued::value)
+                .unwrap_or_default(),
         },
-        None if flag(node, "unknown") => Gives::Unknown,
-        None => Gives::Result(
-            node.get("result")
-                .map_or(serde_json::Value::Null, Node::to_json),
-        ),
+        None if outcome.unknown().value => Gives::Unknown,
+        None => {
+            let result = outcome.result().map(|result| result.to_json());
+            Gives::Result(result.unwrap_or_default())
+        }
     };
     ToolOutcome {
-        after: duration(node, "after"),
+        after: after.and_then(Valued::value),
         gives,
     }
 }

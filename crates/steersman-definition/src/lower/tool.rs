@@ -1,20 +1,23 @@
 //! Lowers tools.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::keys::LongType;
+use super::super::keys::kinds::{self, Long, Many, Map, Or, Read, Valued, Words, each, sorted};
+use super::super::keys::tool::{self as keys, AllOrAny, DoubtWord, Repeat, Silent, Verb};
 use super::super::site::{Args, Scope, Wants};
 use super::super::source::{Key, Node};
 use super::values::plain_text;
-use super::{Lower, Sort, count, duration, flag, sorted, text, word};
+use super::{Lower, Sort};
 use crate::shape;
 use std::collections::BTreeMap;
-use steersman_machine::expression::{Expr, Template};
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Class;
 use steersman_machine::network::{
-    ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Parameters, ProbeElse,
-    Requires, Source, Then, ToolDef, Wait, WaitOn,
+    ANYBODY, Approve, Http, HttpOutcome, OnDoubt, OnError, OnTimeout, Requires, Source, Then,
+    ToolDef, Wait, WaitOn,
 };
-use steersman_machine::rate::Rate;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::values::expression::{Expr, Template};
+use steersman_machine::values::types::Parameters;
 
 /// Codes of `on_error`, in addition to `http_NNN` and `http_Nxx`.
 const CODES: [&str; 16] = [
@@ -36,41 +39,33 @@ const CODES: [&str; 16] = [
     "ended_cancelled",
 ];
 
-impl Lower<'_> {
+impl<'a> Lower<'a> {
     pub(super) fn tools(&mut self) -> BTreeMap<Name, ToolDef> {
-        let mut tools = BTreeMap::new();
-        for (key, node) in self.merged.section("tools") {
-            let tool = self.tool(key, node);
-            tools.insert(key.name.clone(), tool);
-        }
+        let tools = each(self.file.tools());
         tools
+            .map(|(key, tool)| (key.name.clone(), self.tool(key, tool)))
+            .collect()
     }
 
-    fn tool(&mut self, key: &Key, node: &Node) -> ToolDef {
+    fn tool(&mut self, key: &Key, tool: keys::Tool<'_>) -> ToolDef {
         let name = &key.name;
         let scope = Scope {
-            item: Some(node.span),
+            item: Some(tool.0.span),
             args: Args::Tool(name.clone()),
             reach: self.reaches(name),
             ..Scope::default()
         };
-        self.needs(node, "env", &["command"], "a tool without `command`");
-        let (source, default) = self.tool_source(node, &scope);
-        let effect = match word(node, "effect") {
-            Some("pure") => Class::Pure,
-            Some("read") => Class::Read,
-            Some("idempotent") => Class::Idempotent,
-            Some("unsafe") => Class::Unsafe,
-            _ => default,
-        };
-        if let (Source::Http(http), None) = (&source, node.get("effect")) {
+        self.meaningful_keys(tool);
+        let (source, default) = self.tool_source(tool, &scope);
+        let effect = tool.effect().and_then(Valued::value).unwrap_or(default);
+        if let (Source::Http(http), None) = (&source, tool.effect()) {
             let at = self.place(key.span);
             if http.method == "GET" {
                 self.say(Diagnostic::no_effect_class(at, name, true));
             }
         }
-        let parameters = match node.get("parameters") {
-            Some(node) => self.parameters(name, node, &scope),
+        let parameters = match tool.parameters() {
+            Some(written) => self.parameters(name, written, &scope),
             None => Parameters::Fields(match &source {
                 Source::Ask(_) => vec![("question".into(), plain_text())],
                 Source::Send(_) => vec![("message".into(), plain_text())],
@@ -78,78 +73,75 @@ impl Lower<'_> {
             }),
         };
         self.wanted_argument(key, &source, &parameters);
-        self.approves(node, name);
+        self.approves(tool.0, name);
         let seen = scope.with_result();
+        let simulate = tool.simulate();
+        // an unsafe tool is judged before it runs, when it has no result yet
+        let judged = if effect == Class::Unsafe {
+            &scope
+        } else {
+            &seen
+        };
         ToolDef {
             name: name.clone(),
-            description: text(node, "description").unwrap_or_default(),
+            description: tool
+                .description()
+                .and_then(Valued::value)
+                .unwrap_or_default(),
             effect,
-            requires: self.requires(node.get("requires"), &scope),
-            approve: self.approve(node.get("approve"), &scope),
-            set: self.set(name, node.get("set"), &seen),
-            result: self.text_of(node, "result", &seen),
-            on_error: self.on_error(name, node.get("on_error"), &scope),
-            on_doubt: self.on_doubt(node.get("on_doubt"), &scope),
-            simulate: node
-                .get("simulate")
-                .map(|node| self.data(node, &Wants::Value, &scope)),
-            repeat_allowed: word(node, "repeat") == Some("allow"),
-            then: self.then(node.get("then"), &seen),
-            mode: self.text_of(node, "mode", &seen),
-            render: self.render(node.get("render"), &seen, Some((name, &parameters))),
-            timeout: duration(node, "timeout").unwrap_or(60_000),
-            retry: count(node, "retry", 4),
-            parallel: count(node, "parallel", 8),
-            reflect: {
-                // an unsafe tool is judged before it runs, when it has no result yet
-                let judged = if effect == Class::Unsafe {
-                    &scope
-                } else {
-                    &seen
-                };
-                self.reflect(node.get("reflect"), judged)
-            },
+            requires: self.requires(tool.requires(), &scope),
+            approve: self.approve(tool.approve(), &scope),
+            set: self.set(name, tool.set(), &seen),
+            result: self.text_of(tool.result(), &seen),
+            on_error: self.on_error(name, tool.on_error(), &scope),
+            on_doubt: self.on_doubt(tool.on_doubt(), &scope),
+            simulate: simulate.map(|data| self.data(&data, &Wants::Value, &scope)),
+            repeat_allowed: tool.repeat().value == Repeat::Allow,
+            then: self.then(tool.then(), &seen),
+            mode: self.text_of(tool.mode(), &seen),
+            render: self.render(tool.render(), &seen, Some((name, &parameters))),
+            timeout: tool.timeout().value,
+            retry: tool.retry().value,
+            parallel: tool.parallel().value,
+            reflect: self.reflect(tool.reflect(), judged),
             parameters,
             source,
         }
     }
 
     /// Returns the source of a tool, and its class if none is written.
-    fn tool_source(&mut self, node: &Node, scope: &Scope) -> (Source, Class) {
-        if let Some(http) = node.get("http") {
+    fn tool_source(&mut self, tool: keys::Tool<'_>, scope: &Scope) -> (Source, Class) {
+        if let Some(http) = tool.http() {
             let http = self.http(http, &scope.transported());
             return (Source::Http(Box::new(http)), Class::Unsafe);
         }
-        if let Some(command) = node.get("command") {
+        if let Some(command) = tool.command() {
             let argv = command
-                .items()
-                .iter()
-                .filter_map(|node| self.template(node, Wants::Text, scope))
+                .into_iter()
+                .filter_map(|text| self.template(&text, Wants::Text, scope))
                 .collect();
-            let env = self.texts(node.get("env"), &scope.transported());
+            let env = self.texts(tool.env(), &scope.transported());
             return (Source::Command { argv, env }, Class::Unsafe);
         }
-        if let Some(version) = node.get("native") {
-            let version = version
-                .as_text()
-                .map(ToString::to_string)
-                .unwrap_or_default();
+        if let Some(version) = tool.native() {
+            let version = version.node().as_text().map(ToString::to_string);
+            let version = version.unwrap_or_default();
             return (Source::Native { version }, Class::Unsafe);
         }
-        if let Some(wait) = node.get("wait") {
+        if let Some(wait) = tool.wait() {
             let wait = self.wait(wait, scope);
             return (Source::Wait(wait), Class::Pure);
         }
-        if let Some(person) = node.get("ask") {
-            if person.as_text().is_some_and(|name| &**name == "user") {
+        if let Some(person) = tool.ask() {
+            if person.text().is_some_and(|name| &**name == "user") {
                 self.out.by_user.push(person.span);
             }
-            let person = self.person(person).unwrap_or_else(|| "user".into());
+            let person = self.person(&person).unwrap_or_else(|| "user".into());
             return (Source::Ask(person), Class::Pure);
         }
-        if let Some(agent) = node.get("send") {
+        if let Some(agent) = tool.send() {
             // nothing outside the session changes, and a message of a commit is sent once
-            let agent = self.named(agent, Sort::Agent).unwrap_or_else(|| "".into());
+            let agent = self.named(&agent, Sort::Agent).unwrap_or_else(|| "".into());
             return (Source::Send(agent), Class::Pure);
         }
         (Source::State, Class::Pure)
@@ -173,78 +165,72 @@ impl Lower<'_> {
         }
     }
 
-    fn http(&mut self, node: &Node, scope: &Scope) -> Http {
-        let body = ["json", "form", "file"]
-            .iter()
-            .any(|key| node.get(key).is_some());
-        let method = text(node, "method");
+    fn http(&mut self, http: keys::Http<'_>, scope: &Scope) -> Http {
+        let body = http.json().is_some() || http.form().is_some() || http.file().is_some();
+        let usual = if body { Verb::Post } else { Verb::Get };
         let mut outcomes = BTreeMap::new();
-        for (key, value) in node.get("outcomes").map(Node::entries).unwrap_or_default() {
+        for (key, outcome) in each(http.outcomes()) {
             let status = &key.name;
-            let fits = status.len() == 3
-                && matches!(status.as_bytes()[0], b'1'..=b'5')
-                && (status.ends_with("xx") || status.bytes().all(|c| c.is_ascii_digit()));
-            if !fits {
+            if !is_status(status) {
                 let at = self.place(key.span);
                 self.say(Diagnostic::malformed(at, status, "a status (`502`, `5xx`)"));
             }
-            let outcome = match value.as_text().map(|text| &**text) {
-                Some("done") => HttpOutcome::Done,
-                Some("not_performed") => HttpOutcome::NotPerformed,
-                _ => HttpOutcome::Unknown,
-            };
+            let outcome = outcome.value().unwrap_or(HttpOutcome::Unknown);
             outcomes.insert(status.to_string(), outcome);
         }
+        let mut data = |node: Option<&Node>| {
+            let node = node?;
+            Some(self.data(node, &Wants::Value, scope))
+        };
+        let query = data(http.query().map(Read::node));
+        let json = data(http.json().map(|json| json.0));
+        let form = data(http.form().map(|form| form.0));
         Http {
             url: self
-                .text_of(node, "url", scope)
+                .text_of(http.url(), scope)
                 .unwrap_or_else(|| Template::plain("")),
-            method: method.unwrap_or_else(|| if body { "POST" } else { "GET" }.to_owned()),
-            query: node
-                .get("query")
-                .map(|node| self.data(node, &Wants::Value, scope)),
-            headers: self.texts(node.get("headers"), scope),
-            json: node
-                .get("json")
-                .map(|node| self.data(node, &Wants::Value, scope)),
-            form: node
-                .get("form")
-                .map(|node| self.data(node, &Wants::Value, scope)),
-            file: self.text_of(node, "file", scope),
-            save: self.text_of(node, "save", scope),
-            key_header: text(node, "key_header").unwrap_or_else(|| "Idempotency-Key".to_owned()),
+            // a word that is no method was reported already
+            method: match http.method().and_then(|method| method.node().as_text()) {
+                Some(method) => method.to_string(),
+                None => usual.word().to_owned(),
+            },
+            query,
+            headers: self.texts(http.headers(), scope),
+            json,
+            form,
+            file: self.text_of(http.file(), scope),
+            save: self.text_of(http.save(), scope),
+            key_header: http.key_header().value,
             outcomes,
-            rate: text(node, "rate").and_then(|text| Rate::parse(&text)),
+            rate: http.rate().and_then(kinds::Rate::rate),
         }
     }
 
-    pub(super) fn texts(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<(String, Template)> {
-        sorted(node)
-            .into_iter()
-            .filter_map(|(key, node)| {
-                let template = self.template(node, Wants::Text, scope)?;
+    pub(super) fn texts(
+        &mut self,
+        written: Option<Map<'_, kinds::Template<'_>>>,
+        scope: &Scope,
+    ) -> Vec<(String, Template)> {
+        let texts = sorted(written).into_iter();
+        texts
+            .filter_map(|(key, text)| {
+                let template = self.template(&text, Wants::Text, scope)?;
                 Some((key.name.to_string(), template))
             })
             .collect()
     }
 
     /// Lowers `requires`: `EXPR`, `{ that, else }`, or a list of both.
-    pub(super) fn requires(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<Requires> {
-        let Some(node) = node else {
-            return Vec::new();
-        };
-        let nodes = if node.items().is_empty() {
-            std::slice::from_ref(node)
-        } else {
-            node.items()
-        };
-        nodes
-            .iter()
-            .filter_map(|node| {
-                let that = node.get("that").unwrap_or(node);
+    pub(super) fn requires(
+        &mut self,
+        written: Option<Many<'_, keys::Requires<'_>>>,
+        scope: &Scope,
+    ) -> Vec<Requires> {
+        each(written)
+            .filter_map(|requires| {
                 Some(Requires {
-                    that: self.expr(that, Wants::Condition, scope)?,
-                    otherwise: self.text_of(node, "else", scope),
+                    that: self.when(requires.that(), scope)?,
+                    otherwise: self.text_of(requires.otherwise(), scope),
                 })
             })
             .collect()
@@ -259,23 +245,25 @@ impl Lower<'_> {
     }
 
     /// Lowers `approve`: `EXPR` or the long form.
-    pub(super) fn approve(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<Approve> {
-        let Some(node) = node else {
+    pub(super) fn approve(
+        &mut self,
+        written: Option<keys::Approve<'_>>,
+        scope: &Scope,
+    ) -> Vec<Approve> {
+        let Some(written) = written else {
             return Vec::new();
         };
-        let long = node.scalar().is_none();
-        let when = if long { node.get("when") } else { Some(node) };
-        let Some(when) = self.condition(when, scope) else {
+        let Some(when) = self.condition(written.when(), scope) else {
             return Vec::new();
         };
         if &*when.source == "false" {
             return Vec::new();
         }
-        let approve = self.approver(node, when, None, scope);
+        let approve = self.approver(written, when, None, scope);
         let mut asked: Vec<&Name> = Vec::new();
         for in_line in approve.line() {
             if asked.contains(&&in_line.by) {
-                let at = self.place(node.span);
+                let at = self.place(written.0.span);
                 self.say(Diagnostic::asked_twice(at, &in_line.by));
                 break;
             }
@@ -288,37 +276,31 @@ impl Lower<'_> {
     /// defaults. The arguments that an approver may edit are never inherited.
     fn approver(
         &mut self,
-        node: &Node,
+        written: keys::Approve<'_>,
         when: Expr,
         before: Option<&Approve>,
         scope: &Scope,
     ) -> Approve {
-        let by = node.get("by");
-        let user = by.is_none_or(|by| by.as_text().is_some_and(|name| &**name == "user"));
-        if user {
-            self.out.by_user.push(by.unwrap_or(node).span);
+        let by = written.by();
+        if by.is_none_or(|by| by.text().is_some_and(|name| &**name == "user")) {
+            let span = by.map_or(written.0, |by| by.0).span;
+            self.out.by_user.push(span);
         }
-        let by = by.and_then(|by| self.person(by));
+        let by = by.and_then(|by| self.person(&by));
         let by = by.unwrap_or_else(|| "user".into());
         let (mut show, mut edit) = (Vec::new(), Vec::new());
-        for item in node.get("show").map(Node::items).unwrap_or_default() {
+        for item in each(written.show()) {
             show.extend(self.shown_argument(item, scope));
         }
-        for item in node.get("edit").map(Node::items).unwrap_or_default() {
+        for item in each(written.edit()) {
             edit.extend(self.argument(item, scope));
         }
-        let next = node
-            .get("on_timeout")
-            .filter(|next| next.scalar().is_none());
-        if let Some((key, _)) = next.and_then(|next| {
-            let mut entries = next.entries().iter();
-            entries.find(|(key, _)| &*key.name == "when")
-        }) {
-            let at = self.place(key.span);
-            self.say(Diagnostic::type_key(at, "when", "the next in line"));
+        let on_timeout = written.on_timeout();
+        if let Some(Or::Other(Long(next))) = on_timeout {
+            self.meaningless(next, "when", "the next in line");
         }
-        let ask = self.text_of(node, "ask", scope);
-        if let Some(before) = before.filter(|_| node.get("show").is_none()) {
+        let ask = self.text_of(written.ask(), scope);
+        if let Some(before) = before.filter(|_| written.show().is_none()) {
             show.clone_from(&before.show);
         }
         let mut approve = Approve {
@@ -326,85 +308,74 @@ impl Lower<'_> {
             ask: ask.or_else(|| before?.ask.clone()),
             show,
             edit,
-            timeout: duration(node, "timeout"),
+            timeout: written.timeout().and_then(Valued::value),
             on_timeout: OnTimeout::Reject,
             when,
         };
-        approve.on_timeout = match (next, word(node, "on_timeout")) {
-            (Some(next), _) => {
+        approve.on_timeout = match on_timeout {
+            Some(Or::Other(Long(next))) => {
                 let when = approve.when.clone();
                 OnTimeout::Next(Box::new(self.approver(next, when, Some(&approve), scope)))
             }
-            (None, Some("approve")) => OnTimeout::Approve,
-            (None, _) => OnTimeout::Reject,
+            Some(Or::One(word)) if word.value() == Some(Silent::Approve) => OnTimeout::Approve,
+            Some(Or::One(_)) | None => OnTimeout::Reject,
         };
         approve
     }
 
     /// Returns true if a person's `reach` names this tool.
     fn reaches(&self, tool: &str) -> bool {
-        let agents = self.merged.section("agents");
-        agents.iter().any(|(_, agent)| {
-            let reach = agent.get("person").and_then(|person| person.get("reach"));
-            reach.is_some_and(|reach| reach.as_text().is_some_and(|name| **name == *tool))
-        })
+        let people = each(self.file.agents()).filter_map(|(_, agent)| agent.person());
+        let mut named = people.filter_map(|person| person.reach()?.text());
+        named.any(|name| **name == *tool)
     }
 
     /// Returns the name of a parameter to show: of the tool, or of any agent, since one of these may be above the call.
-    fn shown_argument(&mut self, node: &Node, scope: &Scope) -> Option<Name> {
-        let name = node.as_text()?.clone();
-        let agents = self.merged.section("agents");
-        let of_agent = agents.iter().any(|(_, agent)| {
-            let parameters = agent.get("parameters");
-            parameters.is_some_and(|parameters| parameters.get(&name).is_some())
-        });
-        if of_agent {
-            return Some(name);
+    fn shown_argument(&mut self, item: kinds::Name<'_>, scope: &Scope) -> Option<Name> {
+        let name = item.text()?;
+        let mut parameters = each(self.file.agents()).filter_map(|(_, agent)| agent.parameters());
+        if parameters.any(|parameters| parameters.get(name).is_some()) {
+            return Some(name.clone());
         }
-        self.argument(node, scope)
+        self.argument(item, scope)
     }
 
     /// Returns the name in a node if it is a parameter of the scope's tool; otherwise reports it.
-    fn argument(&mut self, node: &Node, scope: &Scope) -> Option<Name> {
-        let name = node.as_text()?.clone();
+    fn argument(&mut self, item: kinds::Name<'_>, scope: &Scope) -> Option<Name> {
+        let name = item.text()?;
         let Args::Tool(tool) = &scope.args else {
-            return Some(name);
+            return Some(name.clone());
         };
-        let merged = self.merged;
-        let tool = tool.clone();
-        let tools = merged.section("tools");
-        let parameters = tools
-            .iter()
-            .find(|(key, _)| key.name == tool)
-            .and_then(|(_, node)| node.get("parameters"))?;
-        if parameters.scalar().is_some() || parameters.get(&name).is_some() {
-            return Some(name);
+        let parameters = self.written_parameters(tool, Sort::Tool)?;
+        if parameters.scalar().is_some() || parameters.get(name).is_some() {
+            return Some(name.clone());
         }
         let known = parameters.entries().iter().map(|(key, _)| &*key.name);
-        let near = self.sources.near(&name, known).map(str::to_owned);
-        let at = self.place(node.span);
-        self.say(Diagnostic::unknown_argument(
-            at,
-            &tool,
-            &name,
-            near.as_deref(),
-        ));
+        let near = self.sources.near(name, known).map(str::to_owned);
+        let at = self.place(item.span);
+        let near = near.as_deref();
+        self.say(Diagnostic::unknown_argument(at, tool, name, near));
         None
+    }
+
+    /// Returns the parameters of a tool or agent as they are written.
+    pub(super) fn written_parameters(&self, of: &str, sort: Sort) -> Option<&'a Node> {
+        match sort {
+            Sort::Tool => Some(self.file.tool(of)?.parameters()?.node()),
+            Sort::Agent | Sort::Person => Some(self.file.agent(of)?.parameters()?.0),
+        }
     }
 
     fn on_error(
         &mut self,
         tool: &Name,
-        node: Option<&Node>,
+        written: Option<Map<'_, keys::OnError<'_>>>,
         scope: &Scope,
     ) -> BTreeMap<String, OnError> {
         let scope = scope.with_error();
         let mut all = BTreeMap::new();
-        for (key, node) in sorted(node) {
-            let status = key.name.strip_prefix("http_").unwrap_or_default();
-            let http = status.len() == 3
-                && matches!(status.as_bytes()[0], b'1'..=b'5')
-                && (status.ends_with("xx") || status.bytes().all(|c| c.is_ascii_digit()));
+        for (key, on_error) in sorted(written) {
+            let http = key.name.strip_prefix("http_").is_some_and(is_status);
             if !http && !CODES.contains(&&*key.name) {
                 let at = self.place(key.span);
                 let words = shape::list_of(CODES.into_iter().chain(["http_404", "http_4xx"]));
@@ -412,182 +383,161 @@ impl Lower<'_> {
                 self.say(Diagnostic::unknown_word(at, &key.name, &words, near));
             }
             let entry = OnError {
-                set: self.set(tool, node.get("set"), &scope),
-                result: self.text_of(node, "result", &scope),
-                then: self.then(node.get("then"), &scope),
+                set: self.set(tool, on_error.set(), &scope),
+                result: self.text_of(on_error.result(), &scope),
+                then: self.then(on_error.then(), &scope),
             };
             all.insert(key.name.to_string(), entry);
         }
         all
     }
 
-    fn on_doubt(&mut self, node: Option<&Node>, scope: &Scope) -> Option<OnDoubt> {
-        let node = node?;
-        match node.as_text().map(|text| &**text) {
-            Some("ask") => return Some(OnDoubt::Ask { by: Vec::new() }),
-            Some("fail") => return Some(OnDoubt::Fail),
-            _ => {}
-        }
-        let by = node.get("by");
-        let listed = by.map_or(&[][..], |by| match by.items() {
-            [] => std::slice::from_ref(by),
-            items => items,
-        });
-        let by: Vec<Name> = listed
-            .iter()
+    fn on_doubt(
+        &mut self,
+        written: Option<Or<kinds::Word<'_, DoubtWord>, keys::Doubt<'_>>>,
+        scope: &Scope,
+    ) -> Option<OnDoubt> {
+        let doubt = match written? {
+            Or::Other(doubt) => doubt,
+            Or::One(word) => match word.value() {
+                Some(DoubtWord::Ask) => return Some(OnDoubt::Ask { by: Vec::new() }),
+                Some(DoubtWord::Fail) => return Some(OnDoubt::Fail),
+                None => keys::Doubt(word.0),
+            },
+        };
+        let by: Vec<Name> = each(doubt.by())
             .filter_map(|by| self.doubt_asker(by))
             .collect();
-        let of_probe = ["args", "done", "else"];
-        let Some(probe) = node.get("probe") else {
-            let wants = if of_probe.iter().any(|key| node.get(key).is_some()) {
-                "probe"
-            } else {
-                "by"
-            };
-            if by.is_empty() && listed.is_empty() || wants == "probe" {
-                let at = self.place(node.span);
+        let Some(probe) = doubt.probe() else {
+            let otherwise = doubt.otherwise().at.is_some();
+            let of_probe = doubt.args().is_some() || doubt.done().is_some() || otherwise;
+            if of_probe || doubt.by().is_none() {
+                let wants = if of_probe { "probe" } else { "by" };
+                let at = self.place(doubt.0.span);
                 self.say(Diagnostic::missing_key(at, "a way out of doubt", wants));
             }
             return Some(OnDoubt::Ask { by });
         };
-        if node.get("done").is_none() {
-            let at = self.place(node.span);
+        if doubt.done().is_none() {
+            let at = self.place(doubt.0.span);
             self.say(Diagnostic::missing_key(at, "a way out of doubt", "done"));
         }
-        let probe = self.named(probe, Sort::Tool)?;
-        let args = self.named_data(node.get("args"), scope);
-        self.arguments_fit(node.get("args"), node.get("probe"), &probe, Sort::Tool, &[]);
-        let done = self.expr(node.get("done")?, Wants::Condition, &scope.with_result())?;
-        let otherwise = match word(node, "else") {
-            Some("not_performed") => ProbeElse::NotPerformed,
-            Some("fail") => ProbeElse::Fail,
-            _ => ProbeElse::Ask,
-        };
+        let tool = self.named(&probe, Sort::Tool)?;
+        let args = self.named_data(doubt.args(), scope);
+        self.arguments_fit(doubt.args(), Some(&probe), &tool, Sort::Tool, &[]);
         Some(OnDoubt::Probe {
-            probe,
+            probe: tool,
             args,
-            done,
-            otherwise,
+            done: self.when(doubt.done(), &scope.with_result())?,
+            otherwise: doubt.otherwise().value,
             by,
         })
     }
 
     /// Returns the name of a person, `user` or `any`.
-    fn doubt_asker(&mut self, node: &Node) -> Option<Name> {
-        match node.as_text() {
+    fn doubt_asker(&mut self, written: kinds::Name<'_>) -> Option<Name> {
+        match written.text() {
             Some(name) if &**name == ANYBODY => Some(name.clone()),
-            _ => self.person(node),
+            _ => self.person(&written),
         }
     }
 
     /// Lowers `then`, the tool that follows a tool.
-    pub(super) fn then(&mut self, node: Option<&Node>, scope: &Scope) -> Option<Then> {
-        let node = node?;
-        let tool = self.named(node.get("tool").unwrap_or(node), Sort::Tool)?;
-        let args = node
-            .get("args")
-            .map(|args| self.named_data(Some(args), scope));
-        if let Some(args) = node.get("args") {
-            self.arguments_fit(Some(args), node.get("tool"), &tool, Sort::Tool, &[]);
+    pub(super) fn then(&mut self, written: Option<keys::Then<'_>>, scope: &Scope) -> Option<Then> {
+        let then = written?;
+        let named = then.tool()?;
+        let tool = self.named(&named, Sort::Tool)?;
+        let args = then.args().map(|args| self.named_data(Some(args), scope));
+        if then.args().is_some() {
+            self.arguments_fit(then.args(), Some(&named), &tool, Sort::Tool, &[]);
         }
         Some(Then { tool, args })
     }
 
-    fn wait(&mut self, node: &Node, scope: &Scope) -> Wait {
-        let on = self.wait_on(node, scope).unwrap_or(WaitOn::Any(Vec::new()));
+    fn wait(&mut self, wait: keys::Wait<'_>, scope: &Scope) -> Wait {
+        let on = self.wait_on(wait, scope).unwrap_or(WaitOn::Any(Vec::new()));
         Wait {
             on,
-            timeout: duration(node, "timeout"),
-            on_timeout: self.text_of(node, "on_timeout", scope),
+            timeout: wait.timeout().and_then(Valued::value),
+            on_timeout: self.text_of(wait.on_timeout(), scope),
         }
     }
 
-    /// Reports a key that has a meaning only together with one of `others`.
-    pub(super) fn needs(&mut self, node: &Node, key: &str, others: &[&str], of: &str) {
-        let written = node.entries().iter().find(|(name, _)| &*name.name == key);
-        if let Some((key, _)) = written
-            && !others.iter().any(|other| is_meant(node, other))
-        {
-            let at = self.place(key.span);
-            self.say(Diagnostic::type_key(at, &key.name, of));
+    fn wait_on(&mut self, wait: keys::Wait<'_>, scope: &Scope) -> Option<WaitOn> {
+        self.meaningful_keys(wait);
+        if let Some(event) = wait.event() {
+            return self.wait_for_event(wait, event, scope);
         }
-    }
-
-    fn wait_on(&mut self, node: &Node, scope: &Scope) -> Option<WaitOn> {
-        self.needs(node, "match", &["event"], "a wait without `event`");
-        if let Some(event) = node.get("event") {
-            return self.wait_for_event(node, event, scope);
+        if let Some(time) = wait.time() {
+            return Some(WaitOn::Time(self.template(
+                time.node(),
+                Wants::Text,
+                scope,
+            )?));
         }
-        if let Some(time) = node.get("time") {
-            return Some(WaitOn::Time(self.template(time, Wants::Text, scope)?));
+        if let Some(until) = wait.until() {
+            return Some(WaitOn::Until(self.template(&until, Wants::Text, scope)?));
         }
-        if let Some(until) = node.get("until") {
-            return Some(WaitOn::Until(self.template(until, Wants::Text, scope)?));
-        }
-        if let Some(branches) = node.get("branches") {
-            return Some(WaitOn::Branches(match branches.as_text().map(|t| &**t) {
-                Some("all") => None,
-                Some("any") => Some(1),
-                _ => super::whole(branches).and_then(|value| u32::try_from(value).ok()),
+        if let Some(branches) = wait.branches() {
+            return Some(WaitOn::Branches(match branches {
+                Or::One(count) => count.value().and_then(|count| u32::try_from(count).ok()),
+                Or::Other(word) => match word.value() {
+                    Some(AllOrAny::Any) => Some(1),
+                    Some(AllOrAny::All) | None => None,
+                },
             }));
         }
-        if let Some(ticks) = node.get("ticks") {
-            return Some(WaitOn::Ticks(super::whole(ticks)?));
+        if let Some(ticks) = wait.ticks() {
+            return Some(WaitOn::Ticks(ticks.value()?));
         }
-        for (key, any) in [("any", true), ("all", false)] {
-            if let Some(several) = node.get(key) {
-                let several: Vec<Wait> = several
-                    .items()
-                    .iter()
-                    .map(|node| self.wait(node, scope))
-                    .collect();
-                return Some(if any {
-                    WaitOn::Any(several)
-                } else {
-                    WaitOn::All(several)
-                });
-            }
+        if let Some(any) = wait.any() {
+            let any = any.into_iter().map(|wait| self.wait(wait, scope));
+            return Some(WaitOn::Any(any.collect()));
         }
-        if let Some(when) = node.get("when") {
-            return Some(WaitOn::When(self.expr(when, Wants::Condition, scope)?));
+        if let Some(all) = wait.all() {
+            let all = all.into_iter().map(|wait| self.wait(wait, scope));
+            return Some(WaitOn::All(all.collect()));
         }
-        let at = self.place(node.span);
+        if wait.when().is_some() {
+            return self.when(wait.when(), scope).map(WaitOn::When);
+        }
+        let at = self.place(wait.0.span);
         let keys = "`event`, `time`, `until`, `branches`, `ticks`, `when`, `any`, `all`";
         self.say(Diagnostic::none_of(at, "a wait", keys));
         None
     }
 
-    fn wait_for_event(&mut self, node: &Node, event: &Node, scope: &Scope) -> Option<WaitOn> {
-        let name = event.as_text()?.clone();
-        let merged = self.merged;
-        let events = merged.section("events");
-        let Some((_, declared)) = events.iter().find(|(key, _)| key.name == name) else {
-            let near = self
-                .sources
-                .near(&name, events.iter().map(|(key, _)| &*key.name));
+    fn wait_for_event(
+        &mut self,
+        wait: keys::Wait<'_>,
+        event: kinds::Name<'_>,
+        scope: &Scope,
+    ) -> Option<WaitOn> {
+        let name = event.text()?.clone();
+        let events = self.file.events();
+        let Some(declared) = events.and_then(|events| events.get(&name)) else {
+            let known = each(events).map(|(key, _)| &*key.name);
+            let near = self.sources.near(&name, known);
             let at = self.place(event.span);
             self.say(Diagnostic::unknown_name(at, "event", &name, near));
             return None;
         };
-        if node.get("match").is_none() && declared.get("session").is_none() {
+        if wait.matching().is_none() && declared.session().is_none() {
             let at = self.place(event.span);
             self.say(Diagnostic::missing_key(at, "a wait for an event", "match"));
         }
-        let fields = declared
-            .get("fields")
-            .map(Node::entries)
-            .unwrap_or_default();
+        let fields = declared.fields();
         let mut matching = Vec::new();
-        for (key, value) in sorted(node.get("match")) {
-            if !fields.iter().any(|(field, _)| field.name == key.name) {
-                let known = || fields.iter().map(|(field, _)| &*field.name);
+        for (key, value) in sorted(wait.matching()) {
+            let known = || each(fields).map(|(field, _)| &*field.name);
+            if !known().any(|field| *field == *key.name) {
                 let near = self.sources.near(&key.name, known());
                 let at = self.place(key.span);
                 let known = shape::list_of(known());
                 let of = format!("events.{name}");
                 self.say(Diagnostic::unknown_field(at, &of, &key.name, near, &known));
             }
-            if let Some(template) = self.template(value, Wants::Text, scope) {
+            if let Some(template) = self.template(&value, Wants::Text, scope) {
                 matching.push((key.name.clone(), template));
             }
         }
@@ -595,13 +545,10 @@ impl Lower<'_> {
             event: Some(name.clone()),
             ..scope.clone()
         };
-        let when = node
-            .get("when")
-            .and_then(|when| self.expr(when, Wants::Condition, &inner));
         Some(WaitOn::Event {
             event: name,
             matching,
-            when,
+            when: self.when(wait.when(), &inner),
         })
     }
 
@@ -609,48 +556,17 @@ impl Lower<'_> {
     /// missing.
     pub(super) fn arguments_fit(
         &mut self,
-        args: Option<&Node>,
+        args: Option<Map<'_, kinds::Data<'_>>>,
         at: Option<&Node>,
         of: &Name,
         sort: Sort,
         open: &[&str],
     ) {
-        let merged = self.merged;
-        let section = if sort == Sort::Tool {
-            "tools"
-        } else {
-            "agents"
-        };
-        let item = merged
-            .section(section)
-            .iter()
-            .find(|(key, _)| key.name == *of);
-        let Some((_, item)) = item else {
+        let Some(declared) = self.declared_parameters(of, sort) else {
             return;
         };
-        let message = [("message".into(), plain_text())];
-        let declared: Vec<(Name, Option<&Node>)> = match item.get("parameters") {
-            Some(node) if node.scalar().is_some() => return,
-            Some(node) => node
-                .entries()
-                .iter()
-                .map(|(key, node)| (key.name.clone(), Some(node)))
-                .collect(),
-            None if sort == Sort::Tool && item.get("ask").is_some() => {
-                vec![("question".into(), None)]
-            }
-            None if sort == Sort::Tool && item.get("send").is_some() => {
-                vec![("message".into(), None)]
-            }
-            None if sort == Sort::Tool => Vec::new(),
-            None if item.get("run").is_some() => return,
-            None => message
-                .iter()
-                .map(|(name, _): &(Name, _)| (name.clone(), None))
-                .collect(),
-        };
-        for (key, value) in args.map(Node::entries).unwrap_or_default() {
-            let argument = (of.clone(), key.name.clone(), value.clone());
+        for (key, value) in each(args) {
+            let argument = (of.clone(), key.name.clone(), value.0.clone());
             self.out.arguments.push(argument);
             if !declared.iter().any(|(name, _)| *name == key.name) {
                 let near = self
@@ -666,18 +582,14 @@ impl Lower<'_> {
                 ));
             }
         }
-        for (name, node) in &declared {
-            let given =
-                args.is_some_and(|args| args.get(name).is_some()) || open.contains(&&**name);
-            let needed = node.is_none_or(|node| {
-                let short = node.scalar().map(shape::short_type);
-                !flag(node, "optional")
-                    && node.get("default").is_none()
-                    && node.get("ask").is_none()
-                    && short.is_none_or(|(word, optional)| !optional && word != "secret")
-            });
-            if !given && needed && args.is_some() {
-                let place = args.filter(|args| args.span.start < args.span.end).or(at);
+        let Some(args) = args else {
+            return;
+        };
+        for (name, ty) in &declared {
+            let given = args.get(name).is_some() || open.contains(&&**name);
+            if !given && ty.is_none_or(is_needed) {
+                let has_place = args.0.span.start < args.0.span.end;
+                let place = Some(args.0).filter(|_| has_place).or(at);
                 let at = place.and_then(|node| self.place(node.span));
                 let declared = self.out.parameters.get(&(of.clone(), name.clone()));
                 let declared = declared.and_then(|span| self.place(*span));
@@ -685,11 +597,53 @@ impl Lower<'_> {
             }
         }
     }
+
+    /// Returns the parameters of a tool or agent, each with its type if that is written. `None` if they are not known here.
+    fn declared_parameters(&self, of: &Name, sort: Sort) -> Option<Vec<(Name, Option<&'a Node>)>> {
+        let alone = |name: &str| Some(vec![(name.into(), None)]);
+        let written = match sort {
+            Sort::Tool => {
+                let tool = self.file.tool(of)?;
+                match tool.parameters() {
+                    Some(Or::One(types)) => types,
+                    Some(Or::Other(_)) => return None,
+                    None if tool.ask().is_some() => return alone("question"),
+                    None if tool.send().is_some() => return alone("message"),
+                    None => return Some(Vec::new()),
+                }
+            }
+            Sort::Agent | Sort::Person => {
+                let agent = self.file.agent(of)?;
+                match agent.parameters() {
+                    Some(types) if types.0.scalar().is_some() => return None,
+                    Some(types) => types,
+                    None if agent.run().is_some() => return None,
+                    None => return alone("message"),
+                }
+            }
+        };
+        let types = written.into_iter();
+        Some(
+            types
+                .map(|(key, ty)| (key.name.clone(), Some(ty.0)))
+                .collect(),
+        )
+    }
 }
 
-/// Returns true if the key is present, or a near miss of it, which was reported already as an unknown key.
-fn is_meant(node: &Node, key: &str) -> bool {
-    let mut written = node.entries().iter();
-    node.get(key).is_some()
-        || written.any(|(name, _)| steersman_machine::near::near(&name.name, [key]).is_some())
+/// Returns true if a parameter of this type must be given.
+fn is_needed(ty: &Node) -> bool {
+    let short = ty.scalar().map(shape::short_type);
+    let long = LongType(ty);
+    !long.optional().value
+        && long.default().is_none()
+        && long.ask().is_none()
+        && short.is_none_or(|(word, optional)| !optional && word != "secret")
+}
+
+/// Returns true for a status of HTTP, or a class of them: `502`, `5xx`.
+fn is_status(status: &str) -> bool {
+    status.len() == 3
+        && matches!(status.as_bytes()[0], b'1'..=b'5')
+        && (status.ends_with("xx") || status.bytes().all(|c| c.is_ascii_digit()))
 }

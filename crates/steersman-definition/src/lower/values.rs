@@ -1,17 +1,20 @@
 //! Lowers types, values with templates in them, state writes and arguments.
 
+use super::super::keys::kinds::{self, Map, Names, Or, Read, Valued, Words as _, each, sorted};
+use super::super::keys::{LongType, ShortType};
 use super::super::site::{Scope, Wants};
 use super::super::source::{Key, Kind, Node, Span, Value};
 use super::super::{diagnostic::Diagnostic, shape};
-use super::{Lower, duration, flag, sorted, text, word};
+use super::Lower;
 use serde_json::Value as Json;
-use steersman_machine::bounds::{self, DEFAULTS};
-use steersman_machine::expression::Data;
-use steersman_machine::ids::Name;
-use steersman_machine::interaction::Reduce;
-use steersman_machine::network::{Parameters, Type, TypeKind};
-use steersman_machine::schemas::Bounded;
-use steersman_machine::types::{Misfit, misfit};
+use steersman_machine::stored::bounds;
+use steersman_machine::stored::bounds::DEFAULTS;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::interaction::Reduce;
+use steersman_machine::values::expression::Data;
+use steersman_machine::values::schemas::Bounded;
+use steersman_machine::values::types::{Misfit, misfit};
+use steersman_machine::values::types::{Parameters, Type, TypeKind};
 
 /// The place of a type in a definition. Some keys have a meaning at one place only.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -54,44 +57,28 @@ impl Lower<'_> {
                 };
                 of_kind(TypeKind::List(Box::new(item)))
             }
-            Value::Map(_) => self.long_type(node, at, scope),
+            Value::Map(_) => self.long_type(LongType(node), at, scope),
         }
     }
 
-    fn long_type(&mut self, node: &Node, at: At, scope: &Scope) -> Type {
-        let (kind, optional) = self.kind(node, scope);
+    fn long_type(&mut self, of: LongType<'_>, at: At, scope: &Scope) -> Type {
+        let (kind, optional) = self.kind(of, scope);
         let mut ty = of_kind(kind);
-        ty.optional = optional || flag(node, "optional");
-        ty.description = text(node, "description");
-        ty.expires = duration(node, "expires");
-        ty.reduce = match word(node, "reduce") {
-            Some("append") => Reduce::Append,
-            Some("sum") => Reduce::Sum,
-            Some("max") => Reduce::Max,
-            Some("merge") => Reduce::Merge,
-            _ => Reduce::Last,
-        };
-        ty.ask = self.text_of(node, "ask", scope);
-        for key in ["expires", "reduce", "ask"] {
-            let fits = if key == "ask" {
-                at == At::Parameter
-            } else {
-                at == At::State
-            };
-            let written = node.entries().iter().find(|(name, _)| &*name.name == key);
-            if let Some((key, _)) = written.filter(|_| !fits) {
-                let at = self.place(key.span);
-                let of = if &*key.name == "ask" {
-                    "anything but a parameter"
-                } else {
-                    "anything but state"
-                };
-                self.say(Diagnostic::type_key(at, &key.name, of));
-            }
+        ty.optional = optional || of.optional().value;
+        ty.description = of.description().and_then(Valued::value);
+        ty.expires = of.expires().and_then(Valued::value);
+        ty.reduce = of.reduce().value;
+        ty.ask = self.text_of(of.ask(), scope);
+        if at != At::State {
+            self.meaningless(of, "expires", "anything but state");
+            self.meaningless(of, "reduce", "anything but state");
         }
-        if let Some(default) = node.get("default").filter(|node| !node.is_null()) {
+        if at != At::Parameter {
+            self.meaningless(of, "ask", "anything but a parameter");
+        }
+        if let Some(default) = of.default().filter(|default| !default.is_null()) {
             let value = default.to_json();
-            self.default_fits(&ty, &value, default);
+            self.default_fits(&ty, &value, &default);
             ty.default = Some(value);
         }
         ty
@@ -125,31 +112,26 @@ impl Lower<'_> {
         }
     }
 
-    fn kind(&mut self, node: &Node, scope: &Scope) -> (TypeKind, bool) {
-        if let Some(fields) = node.get("fields") {
-            let fields = fields.entries().iter();
-            let fields =
-                fields.map(|(key, node)| (key.name.clone(), self.ty(node, At::Other, scope)));
-            return (TypeKind::Fields(fields.collect()), false);
+    fn kind(&mut self, of: LongType<'_>, scope: &Scope) -> (TypeKind, bool) {
+        if let Some(fields) = of.fields() {
+            let fields = self.types(Some(fields), At::Other, scope);
+            return (TypeKind::Fields(fields), false);
         }
-        if let Some(items) = node.get("items") {
-            let item = self.ty(items, At::Other, scope);
+        if let Some(items) = of.items() {
+            let item = self.ty(&items, At::Other, scope);
             return (TypeKind::List(Box::new(item)), false);
         }
-        if let Some(words) = node.get("enum") {
-            let words = words.items().iter().filter_map(Node::as_text);
-            return (
-                TypeKind::Enum(words.map(ToString::to_string).collect()),
-                false,
-            );
+        if let Some(words) = of.words().and_then(Valued::value) {
+            return (TypeKind::Enum(words), false);
         }
-        if let Some(schema) = node.get("schema") {
-            return (self.schema(schema).unwrap_or(TypeKind::Any), false);
+        if let Some(schema) = of.schema() {
+            return (self.schema(&schema).unwrap_or(TypeKind::Any), false);
         }
-        let (minimum, maximum) = (super::real(node, "minimum"), super::real(node, "maximum"));
-        match node.get("type") {
+        let minimum = of.minimum().and_then(Valued::value);
+        let maximum = of.maximum().and_then(Valued::value);
+        match of.ty() {
             Some(ty) if ty.scalar().is_none() => {
-                let ty = self.ty(ty, At::Other, scope);
+                let ty = self.ty(&ty, At::Other, scope);
                 (ty.kind, ty.optional)
             }
             Some(ty) => {
@@ -159,19 +141,19 @@ impl Lower<'_> {
                     TypeKind::Integer { .. } => TypeKind::Integer { minimum, maximum },
                     TypeKind::Number { .. } => TypeKind::Number { minimum, maximum },
                     TypeKind::String { .. } => TypeKind::String {
-                        pattern: self.pattern(node),
+                        pattern: self.pattern(of),
                     },
                     kind => kind,
                 };
                 (kind, optional)
             }
-            None => match node.get("default").and_then(Node::scalar).map(|s| s.kind) {
+            None => match of.default().and_then(|d| Some(d.0.scalar()?.kind)) {
                 Some(Kind::Bool(_)) => (TypeKind::Boolean, false),
                 Some(Kind::Integer(_)) => (TypeKind::Integer { minimum, maximum }, false),
                 Some(Kind::Number(_)) => (TypeKind::Number { minimum, maximum }, false),
                 _ => (
                     TypeKind::String {
-                        pattern: self.pattern(node),
+                        pattern: self.pattern(of),
                     },
                     false,
                 ),
@@ -179,17 +161,18 @@ impl Lower<'_> {
         }
     }
 
-    fn pattern(&mut self, node: &Node) -> Option<String> {
-        let pattern = text(node, "pattern")?;
-        if let Err(why) = steersman_machine::schemas::pattern(&pattern) {
-            let at = node.get("pattern").and_then(|node| self.place(node.span));
+    fn pattern(&mut self, of: LongType<'_>) -> Option<String> {
+        let written = of.pattern()?;
+        let pattern = written.value()?;
+        if let Err(why) = steersman_machine::values::schemas::pattern(&pattern) {
+            let at = self.place(written.span);
             self.say(Diagnostic::pattern(at, &why));
         }
         Some(pattern)
     }
 
     fn schema(&mut self, node: &Node) -> Option<TypeKind> {
-        let (path, text) = self.file(node)?;
+        let (path, text) = self.text_of_file(node)?;
         let why = match serde_json::from_str::<Json>(&text) {
             Ok(schema @ (Json::Object(_) | Json::Bool(_))) => match Bounded::of(&schema) {
                 Ok(_) => return Some(TypeKind::Schema(text)),
@@ -208,29 +191,35 @@ impl Lower<'_> {
     }
 
     /// Lowers named types. They keep the order of the file, in which a model sees them.
-    pub(super) fn types(
+    pub(super) fn types<'n>(
         &mut self,
-        node: Option<&Node>,
+        of: Option<impl IntoIterator<Item = (&'n Key, kinds::Type<'n>)>>,
         at: At,
         scope: &Scope,
     ) -> Vec<(Name, Type)> {
-        let entries = node.map(Node::entries).unwrap_or_default();
-        entries
-            .iter()
-            .map(|(key, node)| (key.name.clone(), self.ty(node, at, scope)))
+        each(of)
+            .map(|(key, ty)| (key.name.clone(), self.ty(&ty, at, scope)))
             .collect()
     }
 
     /// Lowers the parameters of a tool or agent and records their places.
-    pub(super) fn parameters(&mut self, of: &Name, node: &Node, scope: &Scope) -> Parameters {
-        if node.scalar().is_some() {
-            return match self.schema(node) {
-                Some(TypeKind::Schema(text)) => Parameters::Schema(text),
-                _ => Parameters::Schema("true".into()),
-            };
-        }
-        let fields = self.types(Some(node), At::Parameter, scope);
-        for (key, ty) in node.entries() {
+    pub(super) fn parameters(
+        &mut self,
+        of: &Name,
+        written: Or<Names<'_, kinds::Type<'_>>, kinds::Path<'_>>,
+        scope: &Scope,
+    ) -> Parameters {
+        let written = match written {
+            Or::One(types) => types,
+            Or::Other(path) => {
+                return match self.schema(&path) {
+                    Some(TypeKind::Schema(text)) => Parameters::Schema(text),
+                    _ => Parameters::Schema("true".into()),
+                };
+            }
+        };
+        let fields = self.types(Some(written), At::Parameter, scope);
+        for (key, ty) in written {
             let place = (of.clone(), key.name.clone());
             self.out.parameters.insert(place, key.span);
             let secret = fields.iter().any(|(name, ty)| {
@@ -248,17 +237,17 @@ impl Lower<'_> {
     pub(super) fn state(
         &mut self,
         owner: &Name,
-        entries: &[(Key, Node)],
+        entries: &[(&Key, kinds::Type<'_>)],
         scope: &Scope,
     ) -> Vec<(Name, Type)> {
         let mut state = Vec::new();
-        for (key, node) in entries {
-            let mut ty = self.ty(node, At::State, scope);
-            if self.is_broken(node.span) {
+        for (key, written) in entries {
+            let mut ty = self.ty(written, At::State, scope);
+            if self.is_broken(written.span) {
                 ty.kind = TypeKind::Any;
             }
             if let Some(default) = &ty.default {
-                self.defaults_fit(default, node);
+                self.defaults_fit(default, written);
             }
             let place = (owner.clone(), key.name.clone());
             let has_value = ty.optional || ty.default.is_some();
@@ -295,11 +284,9 @@ impl Lower<'_> {
                 Data::List(items)
             }
             Value::Map(_) => {
-                let entries: Vec<(String, Data)> = sorted(Some(node))
+                let entries: Vec<(String, Data)> = sorted(Some(Map::<kinds::Data<'_>>::read(node)))
                     .into_iter()
-                    .map(|(key, node)| {
-                        (key.name.to_string(), self.data(node, &Wants::Value, scope))
-                    })
+                    .map(|(key, of)| (key.name.to_string(), self.data(&of, &Wants::Value, scope)))
                     .collect();
                 if entries
                     .iter()
@@ -313,29 +300,39 @@ impl Lower<'_> {
     }
 
     /// Lowers a map of named values, such as arguments.
-    pub(super) fn named_data(&mut self, node: Option<&Node>, scope: &Scope) -> Vec<(Name, Data)> {
-        sorted(node)
+    pub(super) fn named_data(
+        &mut self,
+        of: Option<Map<'_, kinds::Data<'_>>>,
+        scope: &Scope,
+    ) -> Vec<(Name, Data)> {
+        sorted(of)
             .into_iter()
-            .map(|(key, node)| (key.name.clone(), self.data(node, &Wants::Value, scope)))
+            .map(|(key, of)| (key.name.clone(), self.data(&of, &Wants::Value, scope)))
             .collect()
+    }
+
+    /// Returns true if a state entry of this name is declared; otherwise reports it.
+    pub(super) fn is_entry(&mut self, name: &Name, span: Span) -> bool {
+        let known = self.out.entries.contains(name);
+        if !known {
+            let entries = self.out.entries.iter().map(|name| &**name);
+            let near = self.sources.near(name, entries).map(str::to_owned);
+            let at = self.place(span);
+            self.say(Diagnostic::unknown_state(at, name, near.as_deref()));
+        }
+        known
     }
 
     /// Lowers writes of state. Each entry must be declared, and its value must fit.
     pub(super) fn set(
         &mut self,
         writer: &Name,
-        node: Option<&Node>,
+        of: Option<Map<'_, kinds::Data<'_>>>,
         scope: &Scope,
     ) -> Vec<(Name, Data)> {
         let mut writes = Vec::new();
-        for (key, node) in sorted(node) {
-            if !self.out.entries.contains(&key.name) {
-                let known: Vec<Name> = self.out.entries.iter().cloned().collect();
-                let near = self
-                    .sources
-                    .near(&key.name, known.iter().map(|name| &**name));
-                let at = self.place(key.span);
-                self.say(Diagnostic::unknown_state(at, &key.name, near));
+        for (key, kinds::Data(node)) in sorted(of) {
+            if !self.is_entry(&key.name, key.span) {
                 continue;
             }
             let place = (writer.clone(), key.name.clone(), key.span);
@@ -361,20 +358,14 @@ impl Lower<'_> {
 
     /// Returns the type of a state entry and the place of its declaration, if exactly one place declares the name.
     fn state_type(&mut self, name: &str, scope: &Scope) -> Option<(Type, Span)> {
-        let merged = self.merged;
-        let own = merged
-            .section("agents")
-            .iter()
-            .filter_map(|(_, node)| node.get("state"))
-            .flat_map(Node::entries);
-        let mut all = merged.section("state").iter().chain(own);
-        let (key, node) = all.find(|(key, _)| &*key.name == name)?;
+        let mut all = self.file.all_state();
+        let (key, written) = all.find(|(key, _)| &*key.name == name)?;
         if all.any(|(key, _)| &*key.name == name) {
             return None;
         }
         // lowered a second time without diagnostics: its faults are reported at the declaration
         let before = (self.found.len(), self.out.sites.len());
-        let ty = self.ty(node, At::State, scope);
+        let ty = self.ty(&written, At::State, scope);
         self.found.truncate(before.0);
         self.out.sites.truncate(before.1);
         Some((ty, key.span))
@@ -383,16 +374,15 @@ impl Lower<'_> {
 
 fn kind_of(word: &str) -> Option<TypeKind> {
     let (minimum, maximum) = (None, None);
-    Some(match word {
-        "string" => TypeKind::String { pattern: None },
-        "integer" => TypeKind::Integer { minimum, maximum },
-        "number" => TypeKind::Number { minimum, maximum },
-        "boolean" => TypeKind::Boolean,
-        "object" => TypeKind::Object,
-        "any" => TypeKind::Any,
-        "secret" => TypeKind::Secret,
-        "artifact" => TypeKind::Artifact,
-        _ => return None,
+    Some(match ShortType::of(word)? {
+        ShortType::String => TypeKind::String { pattern: None },
+        ShortType::Integer => TypeKind::Integer { minimum, maximum },
+        ShortType::Number => TypeKind::Number { minimum, maximum },
+        ShortType::Boolean => TypeKind::Boolean,
+        ShortType::Object => TypeKind::Object,
+        ShortType::Any => TypeKind::Any,
+        ShortType::Secret => TypeKind::Secret,
+        ShortType::Artifact => TypeKind::Artifact,
     })
 }
 

@@ -578,7 +578,7 @@ fn a_partial_that_lacks_what_it_reads_is_found_where_it_is_included() {
 
 #[test]
 fn every_name_of_a_built_in_tool_is_reserved() {
-    use steersman_machine::network::BuiltIn;
+    use steersman_machine::stored::built_in::BuiltIn;
     let words = BuiltIn::ALL.iter().map(|tool| tool.name());
     let mut names: BTreeSet<&str> = words.chain(BuiltIn::sets()).collect();
     names.extend(["stay", "user", "all"]);
@@ -600,7 +600,8 @@ fn every_name_of_a_built_in_tool_is_reserved() {
 
 #[test]
 fn a_built_in_tool_that_is_offered_is_the_engines() {
-    use steersman_machine::network::{BuiltIn, Source};
+    use steersman_machine::network::Source;
+    use steersman_machine::stored::built_in::BuiltIn;
     let sets = BuiltIn::sets().join(", ");
     let text = format!(
         "agents:\n  a: {{ system: S., tools: [{sets}] }}\n  b: {{ description: B., system: S. }}\n  desk: {{ route: {{ tasks: {{ t: {{ agent: b }} }}, default: a }} }}\n  c: {{ description: C., system: S. }}\n  talk: {{ route: {{ handoff: {{ b: [c], c: [b] }} }} }}\nentry: [desk, talk]\n"

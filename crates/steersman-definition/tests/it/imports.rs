@@ -150,7 +150,7 @@ fn texts_stay_texts() {
             panic!("no states");
         };
         let state = graph.states.values().next().expect("a state");
-        let nothing = steersman_machine::expression::Names::default();
+        let nothing = steersman_machine::values::expression::Names::default();
         let said = state.begin.as_ref().and_then(|begin| begin.say.as_ref());
         let said = said.expect("an opening").render(&nothing).expect(text);
         assert_eq!(said, text.replace("\r\n", "\n").trim_end(), "{text:?}");

@@ -1,14 +1,14 @@
 //! Requests of the engine for itself: extractions and summaries of conversations.
 
 use super::talk::Talk;
-use super::{Content, History, Purpose, RenderCache, Request, Segment};
-use crate::bounds::HEARD;
-use crate::extract;
-use crate::ids::{Body, Id, Name};
+use super::{Content, History, RenderCache, Request, Segment};
 use crate::network::{Part, Seen, ToolChoice};
-use crate::route::Question;
+use crate::questions::ask::Question;
+use crate::questions::{Purpose, extract};
 use crate::snapshot::{OpenCall, Snapshot};
-use crate::tick::Cx;
+use crate::stored::bounds::HEARD;
+use crate::stored::ids::{Body, Id, Name};
+use crate::view::Cx;
 use std::sync::Arc;
 
 fn user(part: Part, text: String) -> Arc<Segment> {

@@ -1,26 +1,21 @@
 //! Summaries of an agent's own context: the requests for them, their answers, and their place in the context.
 
 use super::history::{head, summary};
-use super::policies::{self, COMPACT};
 use super::units::{Chain, What};
-use super::{At, Content, History, Purpose, RenderCache, Request, Segment};
-use crate::bounds::{self, SUMMARY};
-use crate::effect::{Answer, Failure};
-use crate::expression::EvalError;
-use crate::ids::{Id, Name};
-use crate::interaction::Covers;
+use super::{At, Content, History, RenderCache, Request, Segment, policies};
 use crate::network::{Part, ToolChoice};
+use crate::questions::Purpose;
 use crate::snapshot::Snapshot;
-use crate::tick::{Cx, Tick};
-use crate::view::{Trace, View};
+use crate::stored::bounds;
+use crate::stored::engine::COMPACT;
+use crate::stored::ids::{Id, Name};
+use crate::values::expression::EvalError;
+use crate::view::{Cx, Trace, View};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// The most bytes of one text in a request for a compaction.
 const PIECE: usize = 4 << 10;
-
-/// Text at the end of a summary that was cut.
-const CUT: &str = "\n[The rest of this summary was too long.]";
 
 const PROMPT: &str = "You keep the record of somebody's work and take no part in it. From the summary so far and the record since, \
                       write the summary of all of it: what was asked for, what was done and found, which names, numbers, dates \
@@ -171,72 +166,5 @@ impl At<'_> {
             }
         }
         texts
-    }
-}
-
-impl Tick<'_> {
-    /// Takes a model's answer as the summary of this policy.
-    pub(crate) fn compacted(&mut self, agent: Id, effect: Id, policy: Name, answer: &Answer) {
-        let text = answer.text.as_deref().unwrap_or_default().trim();
-        if text.is_empty() {
-            return self.not_compacted(agent, effect, policy, "The answer is empty.");
-        }
-        let mut text = text.to_owned();
-        if text.len() > SUMMARY - CUT.len() || answer.cut {
-            text = format!("{}{CUT}", bounds::cut(&text, SUMMARY - CUT.len()));
-        }
-        let state = self.agent(agent);
-        let mark = policies::mark(&self.snapshot, agent, &policy);
-        if *policy == *COMPACT {
-            let shown = |text: &str| (policies::BEFORE_SUMMARY.len() + text.len()) as u64;
-            // The new summary replaces the one before, too.
-            let summed = policies::sum(state, COMPACT).body;
-            let summed = summed.map_or(0, |body| shown(&self.text(body)));
-            let before = state.weight.before(state.exchanges, mark) + summed;
-            let after = shown(&text);
-            if after >= before {
-                let why = format!("It did not help: {before} bytes before, {after} after.");
-                return self.not_compacted(agent, effect, policy, &why);
-            }
-        }
-        self.push_sum(agent, effect, policy, Covers::Exchanges(0, mark), &text);
-    }
-
-    /// Records the failure of a summary of the agent's own context, if the failed model call was for one. Nothing else fails
-    /// then. Returns true in this case.
-    pub(crate) fn fails_to_compact(&mut self, agent: Id, effect: Id, why: &str) -> bool {
-        let policy = policies::summing(&self.snapshot, agent);
-        if let Some(policy) = policy.clone() {
-            self.not_compacted(agent, effect, policy, why);
-        }
-        policy.is_some()
-    }
-
-    /// Returns the message of a failed model call. If the request was too long, the message says what became of the compaction
-    /// that should have kept it short.
-    pub(crate) fn with_compaction(&self, agent: Id, failure: &Failure) -> String {
-        let message = &failure.message;
-        if failure.code != "context_overflow" {
-            return message.clone();
-        }
-        let why = match policies::sum(self.agent(agent), COMPACT) {
-            sum if sum.failed.is_some() => "The last try to compact the context failed.",
-            sum if sum.body.is_some() => "What is left after the last compaction is too long.",
-            _ => {
-                "The context was not compacted: `context.compact` or the model's `window` says when it is."
-            }
-        };
-        format!("{message} {why}")
-    }
-
-    /// Records a failed summary, which covers nothing: the agent continues with its whole context.
-    fn not_compacted(&mut self, agent: Id, effect: Id, policy: Name, why: &str) {
-        let mark = policies::mark(&self.snapshot, agent, &policy);
-        self.push_sum(agent, effect, policy, Covers::Exchanges(mark, mark), why);
-    }
-
-    fn push_sum(&mut self, agent: Id, effect: Id, policy: Name, covers: Covers, text: &str) {
-        self.summed.insert(agent);
-        self.push_summary(agent, effect, policy, covers, text);
     }
 }

@@ -4,13 +4,11 @@ use super::route::surroundings;
 use super::talk::{Talk, What, Who};
 use super::units::{self, Units};
 use super::{At, History, history};
-use crate::fold::is_ahead;
-use crate::ids::{Body, Id, Line, Name};
-use crate::interaction::{End, Interaction, Number, Origin};
-use crate::network::{Network, Seen};
-use crate::notes;
+use crate::network::{Network, Seen, ToolDef, notes};
 use crate::snapshot::Snapshot;
-use crate::tick::Cx;
+use crate::stored::ids::{Body, Id, Line, Name};
+use crate::stored::interaction::{End, Interaction, Number, Origin};
+use crate::view::Cx;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -325,8 +323,8 @@ impl Own {
             }
             Interaction::Call(call) => {
                 let tool = network.tools.get(&call.name);
-                let quotes = is_ahead(call) || *call.name == *notes::SEARCH;
-                let silent = tool.is_some_and(crate::call::is_last);
+                let quotes = call.is_ahead() || *call.name == *notes::SEARCH;
+                let silent = tool.is_some_and(ToolDef::is_last);
                 let named = (!quotes && !silent).then(|| (call.name.clone(), call.number, before));
                 self.calls.insert(call.id, named);
             }

@@ -2,14 +2,14 @@
 
 use super::talk::{Entry, Talk, What, Who};
 use super::{Content, History, RenderCache, Request, Segment};
-use crate::bounds::HEARD;
-use crate::expression::EvalError;
-use crate::ids::{Id, Line, Name};
 use crate::network::{Does, Part, Route, RouteBy, Seen, StateNode, ViewDef};
-use crate::route::{About, Question, summary};
+use crate::questions::ask::{About, Question};
+use crate::questions::summary;
 use crate::snapshot::{Place, Snapshot};
-use crate::tick::Cx;
-use crate::view::View;
+use crate::stored::bounds::HEARD;
+use crate::stored::ids::{Id, Line, Name};
+use crate::values::expression::EvalError;
+use crate::view::{Cx, View};
 use std::fmt::Write as _;
 
 /// Returns the request of a router that asks a model.
@@ -71,7 +71,7 @@ pub(super) fn line(history: &dyn History, entry: &Entry) -> String {
             format!("{who}: {}", super::history::called(&text))
         }
         What::Did(call, result) => {
-            let seen = call.seen.as_ref().unwrap_or(&call.name);
+            let seen = &call.called();
             let gave = result.as_ref().and_then(|result| result.body);
             let gave = gave.map_or_else(|| "(no result)".into(), |body| history.text(body));
             let args = super::history::shown_args(history, call);

@@ -1,12 +1,9 @@
 //! The conversation under a routed agent, in order, for routing models and for the views of members on each other.
 
 use super::History;
-use crate::extract::is_extraction;
-use crate::fold::is_ahead;
-use crate::ids::{Body, Id, Line, Name};
-use crate::interaction::{Call, CallResult, Choice, End, Interaction, Origin, Target};
 use crate::network::{Seen, ViewDef};
-use crate::reflect::is_review;
+use crate::stored::ids::{Body, Id, Line, Name};
+use crate::stored::interaction::{Call, CallResult, Choice, End, Interaction, Origin, Target};
 use std::sync::Arc;
 
 /// A message or a call in the conversation.
@@ -139,7 +136,7 @@ impl Talk {
                 _ => {}
             },
             // Calls that the engine makes for itself are no turns.
-            Interaction::Call(call) if is_extraction(&call.name) || is_ahead(call) => {}
+            Interaction::Call(call) if call.is_extraction() || call.is_ahead() => {}
             Interaction::Summary(summary) if !summary.covers.is_nothing() => {
                 let (entries, turns) = (self.entries.len(), self.turns.len());
                 self.marks.push(Mark {
@@ -151,7 +148,7 @@ impl Talk {
             }
             Interaction::Call(call) => self.turns.push(Turn {
                 call: call.id,
-                member: call.seen.clone().unwrap_or_else(|| call.name.clone()),
+                member: call.called(),
                 target: call.target.clone(),
                 before: self.entries.len(),
             }),
@@ -309,7 +306,7 @@ fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
         } => own.push(said(who.clone(), *text)),
         // Calls that the engine makes for a member are for that member only.
         Interaction::Call(call)
-            if is_extraction(&call.name) || is_ahead(call) || is_review(call) => {}
+            if call.is_extraction() || call.is_ahead() || call.judged().is_some() => {}
         Interaction::Call(call) => own.push(Entry {
             who: who.clone(),
             what: What::Did(call.clone(), None),

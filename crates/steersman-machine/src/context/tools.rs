@@ -1,23 +1,25 @@
 //! Tools as a model sees them: names, descriptions, and JSON Schemas of the arguments.
 
-use super::ToolSpec;
-use crate::expression::EvalError;
-use crate::ids::Name;
-use crate::join::JoinOn;
+use super::At;
+use crate::network::join::JoinOn;
 use crate::network::{
-    AgentDef, BuiltIn, Does, ModelAgent, Network, Offer, Parameters, Route, RouteBy, ToolUse, Type,
-    TypeKind, wire_name,
+    AgentDef, Does, ModelAgent, Network, Offer, Route, RouteBy, ToolUse, wire_name,
 };
-use crate::view::View;
+use crate::questions::ToolSpec;
+use crate::routers::floor;
+use crate::stored::built_in::BuiltIn;
+use crate::stored::ids::Name;
+use crate::values::expression::EvalError;
+use crate::values::types::{Parameters, object_schema};
 use serde_json::{Map, Value as Json, json};
 
 /// Returns, for each of an agent's tools in the order of the definition, whether it is offered now.
-pub(super) fn offered(model: &ModelAgent, view: &View<'_>) -> Result<Vec<bool>, EvalError> {
+pub(super) fn offered(at: &At<'_>, model: &ModelAgent) -> Result<Vec<bool>, EvalError> {
     let holds = |used: &ToolUse| match &used.when {
-        Some(when) => view.holds(when),
-        None => Ok(match crate::call::of_floor(view.network(), used) {
-            Some(kind) => view.has_floor(kind),
-            None => !used.implied || view.sees_artifacts(),
+        Some(when) => at.base.holds(when),
+        None => Ok(match at.cx.network.floor_tool(used) {
+            Some(kind) => floor::offers(at.cx, at.snapshot, at.agent, kind),
+            None => !used.implied || at.base.sees_artifacts(),
         }),
     };
     model.tools.iter().map(holds).collect()
@@ -37,7 +39,7 @@ pub(super) fn specs(
 fn spec(network: &Network, agent: &AgentDef, used: &ToolUse) -> ToolSpec {
     let hidden: Vec<&str> = used.args.iter().map(|(name, _)| &**name).collect();
     let (description, parameters) = match &used.of {
-        Offer::Tool(name) if crate::call::of_floor(network, used) == Some(BuiltIn::Handoff) => {
+        Offer::Tool(name) if network.floor_tool(used) == Some(BuiltIn::Handoff) => {
             let tool = network.tool(name);
             let peers = peers(network, &agent.name);
             (&tool.description, handoff_schema(network, &peers))
@@ -106,7 +108,7 @@ fn peers<'n>(network: &'n Network, agent: &str) -> Vec<&'n Name> {
 
 fn handoff_schema(network: &Network, peers: &[&Name]) -> Json {
     let words = peers.iter().map(|peer| {
-        let words = crate::route::described(network, peer);
+        let words = network.description_of(peer);
         format!("{peer}: {words}")
     });
     let words: Vec<String> = words.collect();
@@ -167,72 +169,4 @@ fn schema_without(parameters: &Parameters, hidden: &[&str]) -> Json {
             schema
         }
     }
-}
-
-/// Returns the JSON Schema of an object with exactly these fields. Secrets are left out, because no model fills them in.
-pub fn schema_of_fields(fields: &[(Name, Type)]) -> Json {
-    object_schema(fields.iter().map(|(n, t)| (n, t)))
-}
-
-fn object_schema<'a>(fields: impl Iterator<Item = (&'a Name, &'a Type)>) -> Json {
-    let (mut properties, mut required) = (Map::new(), Vec::new());
-    for (name, ty) in fields.filter(|(_, ty)| !matches!(ty.kind, TypeKind::Secret)) {
-        properties.insert(name.to_string(), schema_of(ty));
-        if !ty.optional && ty.default.is_none() {
-            required.push(Json::from(&**name));
-        }
-    }
-    let mut schema = Map::new();
-    schema.insert("type".to_owned(), "object".into());
-    schema.insert("properties".to_owned(), Json::Object(properties));
-    if !required.is_empty() {
-        schema.insert("required".to_owned(), Json::Array(required));
-    }
-    schema.insert("additionalProperties".to_owned(), false.into());
-    Json::Object(schema)
-}
-
-/// Returns the JSON Schema of a type, in a fixed order of keys.
-pub fn schema_of(ty: &Type) -> Json {
-    let mut schema = match &ty.kind {
-        TypeKind::String { pattern } => {
-            let mut schema = json!({ "type": "string" });
-            if let Some(pattern) = pattern {
-                schema["pattern"] = format!("^(?:{pattern})$").into();
-            }
-            schema
-        }
-        TypeKind::Integer { minimum, maximum } => number("integer", *minimum, *maximum),
-        TypeKind::Number { minimum, maximum } => number("number", *minimum, *maximum),
-        TypeKind::Boolean => json!({ "type": "boolean" }),
-        TypeKind::Enum(words) => json!({ "type": "string", "enum": words }),
-        TypeKind::List(items) => json!({ "type": "array", "items": schema_of(items) }),
-        TypeKind::Fields(fields) => schema_of_fields(fields),
-        TypeKind::Object => json!({ "type": "object" }),
-        TypeKind::Any => json!({}),
-        TypeKind::Secret | TypeKind::Artifact => json!({ "type": "string" }),
-        TypeKind::Schema(text) => serde_json::from_str(text).unwrap_or_else(|_| json!({})),
-    };
-    if let Some(description) = &ty.description {
-        schema["description"] = description.as_str().into();
-    }
-    if let Some(default) = &ty.default {
-        schema["default"] = default.clone();
-    }
-    schema
-}
-
-fn number(kind: &str, minimum: Option<f64>, maximum: Option<f64>) -> Json {
-    let mut schema = json!({ "type": kind });
-    for (key, bound) in [("minimum", minimum), ("maximum", maximum)] {
-        if let Some(bound) = bound {
-            // A whole bound is written as an integer: `1`, not `1.0`.
-            schema[key] = if bound.fract() == 0.0 && bound.abs() < 9e15 {
-                (bound as i64).into()
-            } else {
-                bound.into()
-            };
-        }
-    }
-    schema
 }

@@ -3,9 +3,9 @@
 
 use super::History;
 use super::policies::Age;
-use crate::ids::{Body, Id, Line, Name};
-use crate::interaction::{Call, CallResult, Covers, Interaction, Origin};
 use crate::snapshot::Uses;
+use crate::stored::ids::{Body, Id, Line, Name};
+use crate::stored::interaction::{Call, CallResult, Covers, Interaction, Origin};
 use crate::view::Read;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -194,7 +194,7 @@ impl Units {
                     Interaction::Call(call) => {
                         open = open.saturating_sub(1);
                         wanted.retain(|id| *id != call.id);
-                        wanted.extend(call.chain);
+                        wanted.extend(call.chain());
                     }
                     Interaction::UserMessage { .. }
                     | Interaction::AssistantMessage { .. }
@@ -274,10 +274,10 @@ impl Units {
     fn call(&mut self, call: &Call, tail: Tail) {
         let opening = tail == Tail::Opening || self.open > 0;
         self.open += 1;
-        if call.chain.is_none() {
+        if call.chain().is_none() {
             self.opened.push(call.name.clone());
         }
-        if let Some(before) = call.chain
+        if let Some(before) = call.chain()
             && let Some((unit, n)) =
                 self.find(|chain| chain.first.id == before || chain.current() == before)
         {

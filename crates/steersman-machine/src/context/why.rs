@@ -1,15 +1,16 @@
 //! Explanation of a request: the origin of each segment, the parts that are left out, and the reasons.
 
 use super::history::head;
-use super::policies::{self, Age, COMPACT, KEEP_EXCHANGES};
+use super::policies::{self, Age};
 use super::units::{Chain, Unit, Units, What};
-use super::{Content, History, Purpose, RenderCache, Request, render};
-use crate::expression::{EvalError, Template};
-use crate::ids::{Body, Id, Line, Name};
+use super::{Content, History, RenderCache, Request, render};
 use crate::network::{AgentDef, Beyond, Does, ModelAgent, Part};
+use crate::questions::Purpose;
 use crate::snapshot::Snapshot;
-use crate::tick::Cx;
-use crate::view::{Read, Trace, View};
+use crate::stored::engine::{COMPACT, KEEP_EXCHANGES};
+use crate::stored::ids::{Body, Id, Line, Name};
+use crate::values::expression::{EvalError, Template};
+use crate::view::{Cx, Read, Trace, View};
 
 /// A request with the origins of its segments.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Aging: how old calls and results are shortened in a model's context, and when whole conversations are summed up.
 
 use super::Name;
-use crate::expression::Template;
+use crate::values::expression::Template;
 
 /// Horizon of a tool: the number of exchanges that show its calls and results whole, and their form beyond it.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,7 @@ impl Default for Render {
         Self {
             call: None,
             result: None,
-            spill: crate::bounds::SPILL,
+            spill: crate::stored::bounds::SPILL,
             age: None,
         }
     }

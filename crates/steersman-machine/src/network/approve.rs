@@ -1,7 +1,7 @@
 //! Approvals: the people who decide, in their order.
 
-use crate::expression::{Expr, Template};
-use crate::ids::Name;
+use crate::stored::ids::Name;
+use crate::values::expression::{Expr, Template};
 
 /// An approval that a call needs before it runs.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! Doubt: the ways to settle an `unsafe` effect that may or may not have happened.
 
 use super::ToolDef;
-use crate::expression::{Data, Expr};
-use crate::ids::Name;
+use crate::stored::ids::Name;
+use crate::values::expression::{Data, Expr};
 
 /// The asker that means that anybody may settle a doubt.
 pub const ANYBODY: &str = "any";

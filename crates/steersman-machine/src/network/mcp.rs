@@ -1,9 +1,9 @@
 //! MCP servers of a network, and the names of their tools.
 
 use super::{Render, ToolUse};
-use crate::expression::Template;
-use crate::ids::Name;
-use crate::interaction::Class;
+use crate::stored::ids::Name;
+use crate::stored::interaction::Class;
+use crate::values::expression::Template;
 use std::collections::BTreeMap;
 
 /// An MCP server of a network.

@@ -1,8 +1,8 @@
 //! Memory: settings of the memory over sessions, and the model that fills state.
 
 use super::{Does, Network, Route, RouteBy, Speaker};
-use crate::expression::Template;
-use crate::ids::Name;
+use crate::stored::ids::Name;
+use crate::values::expression::Template;
 
 /// Settings of the memory over sessions.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,10 +2,10 @@
 //! Everything that a model is asked, offered or limited by is looked up through them.
 
 use super::{AgentDef, Does, ModelAgent, Network, ToolUse};
-use crate::expression::Expr;
-use crate::ids::Name;
-use crate::limits::Limits;
+use crate::network::Limits;
 use crate::snapshot::Agent;
+use crate::stored::ids::Name;
+use crate::values::expression::Expr;
 
 /// The modes of an agent.
 #[derive(Clone, Debug, PartialEq)]

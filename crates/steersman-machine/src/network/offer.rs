@@ -1,9 +1,9 @@
 //! Tools and agents that a model is offered.
 
 use super::{Approve, Requires};
-use crate::expression::{Data, Expr};
-use crate::ids::Name;
-use crate::join::JoinOn;
+use crate::network::join::JoinOn;
+use crate::stored::ids::Name;
+use crate::values::expression::{Data, Expr};
 
 /// A tool or an agent that a model is offered, and the settings of the offer.
 #[derive(Clone, Debug, PartialEq)]

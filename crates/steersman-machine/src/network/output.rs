@@ -1,6 +1,7 @@
-//! Values of answers, and search within types.
+//! Values of answers.
 
-use super::{Output, Type, TypeKind};
+use super::Output;
+use crate::values::types::TypeKind;
 use serde_json::Value as Json;
 
 impl Output {
@@ -15,22 +16,11 @@ impl Output {
     /// # Errors
     /// The answer is not JSON, and the type is not a text.
     pub(crate) fn value(&self, answer: &str) -> Result<Json, String> {
-        match crate::json::read::<Json>(answer) {
+        match crate::values::json::read::<Json>(answer) {
             Ok(json) if !self.is_text() || json.is_string() => Ok(json),
             Ok(_) => Ok(Json::from(answer)),
             Err(_) if self.is_text() => Ok(Json::from(answer)),
             Err(e) => Err(format!("it is not JSON: {e}")),
         }
-    }
-}
-
-impl Type {
-    /// Returns the first value that a test gives for this type or for a type within it, outermost first.
-    pub fn find<T>(&self, test: &dyn Fn(&Self) -> Option<T>) -> Option<T> {
-        test(self).or_else(|| match &self.kind {
-            TypeKind::List(of) => of.find(test),
-            TypeKind::Fields(fields) => fields.iter().find_map(|(_, ty)| ty.find(test)),
-            _ => None,
-        })
     }
 }

@@ -1,7 +1,7 @@
 //! People of a network.
 
-use crate::expression::Template;
-use crate::ids::Name;
+use crate::stored::ids::Name;
+use crate::values::expression::Template;
 
 /// Text that takes the place of an answer after a person's time-out.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Reflection: answers and calls that are judged before they count.
 
-use crate::expression::{Expr, Template};
-use crate::ids::Name;
+use crate::stored::ids::Name;
+use crate::values::expression::{Expr, Template};
 
 /// Settings by which an answer or a call is judged before it counts.
 #[derive(Clone, Debug, PartialEq)]

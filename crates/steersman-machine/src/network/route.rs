@@ -1,8 +1,8 @@
 //! Routed agents: their routers and the settings of these.
 
 use super::Requires;
-use crate::expression::{Expr, Template};
-use crate::ids::Name;
+use crate::stored::ids::Name;
+use crate::values::expression::{Expr, Template};
 use std::collections::BTreeMap;
 
 /// Settings of a routed agent.
@@ -40,6 +40,40 @@ pub enum RouteBy {
     Tasks(Desk),
     /// Members that pass the floor to each other.
     Handoff(Handoff),
+}
+
+/// Generates the kinds of routers from one table: variant of [`RouteBy`], and key of a route that makes it.
+macro_rules! router_kinds {
+    ($($variant:ident = $key:literal,)*) => {
+        /// A kind of router, without its settings.
+        #[derive(Copy, Clone, Debug, PartialEq, Eq)]
+        pub enum RouterKind {
+            $(#[doc = concat!("[`RouteBy::", stringify!($variant), "`]")] $variant,)*
+        }
+
+        impl RouterKind {
+            /// The keys of a route that make a router, in the order of the reference.
+            pub const KEYS: &[&str] = &[$($key,)*];
+
+            /// Returns the kind that a key of a route makes.
+            pub fn of(key: &str) -> Option<Self> {
+                match key {
+                    $($key => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+router_kinds! {
+    Rules = "rules",
+    Sequence = "sequence",
+    States = "states",
+    Tasks = "tasks",
+    Handoff = "handoff",
+    Pick = "pick",
+    Native = "native",
 }
 
 /// Settings by which a router asks its model.
@@ -374,6 +408,48 @@ impl Route {
 }
 
 impl RouteBy {
+    /// Returns the view of members on each other if none is written.
+    pub fn usual_view(&self) -> Seen {
+        match self {
+            Self::States(_) | Self::Tasks(_) | Self::Handoff(_) => Seen::Shared,
+            Self::Rules(_) | Self::Sequence(_) | Self::Native { .. } | Self::Pick(_) => Seen::Own,
+        }
+    }
+
+    /// Returns the reaction to a member that failed if none is written.
+    pub fn usual_on_failed(&self) -> OnFailed {
+        let reads_last = |rule: &Rule| rule.when.source.contains("route.last");
+        match self {
+            Self::States(_) => OnFailed::Continue,
+            Self::Tasks(desk) => desk.default.clone().map_or(OnFailed::Fail, OnFailed::To),
+            // a rule that reads `route.last` handles failures itself
+            Self::Rules(rules) if rules.iter().any(reads_last) => OnFailed::Continue,
+            Self::Rules(_)
+            | Self::Sequence(_)
+            | Self::Native { .. }
+            | Self::Pick(_)
+            | Self::Handoff(_) => OnFailed::Fail,
+        }
+    }
+
+    /// Returns the choice in place of an answer that cannot be used if none is written.
+    pub fn usual_fallback(&self) -> Fallback {
+        match self {
+            Self::Tasks(Desk {
+                default: Some(name),
+                ..
+            }) => Fallback::Member(name.clone()),
+            Self::States(_) => Fallback::Stay,
+            // ending the task here would give a result that no model chose
+            Self::Tasks(_)
+            | Self::Rules(_)
+            | Self::Sequence(_)
+            | Self::Native { .. }
+            | Self::Pick(_)
+            | Self::Handoff(_) => Fallback::Fail,
+        }
+    }
+
     /// Returns true if this is a member of the router.
     pub fn leads_to(&self, member: &str) -> bool {
         let is = |name: &Name| **name == *member;
@@ -397,13 +473,13 @@ impl RouteBy {
     }
 
     /// Returns true if the router's members talk with the user over several turns.
-    pub fn has_dialogues(&self) -> bool {
+    pub(crate) fn has_dialogues(&self) -> bool {
         matches!(self, Self::Tasks(_) | Self::Handoff(_))
     }
 
     /// Returns true if this member talks with the user over several turns. Such a member ends its
     /// task only when it says so or when the task is done.
-    pub fn talks_with(&self, member: &str) -> bool {
+    pub(crate) fn talks_with(&self, member: &str) -> bool {
         match self {
             Self::Tasks(desk) => desk.tasks.iter().any(|task| *task.agent == *member),
             Self::Handoff(handoff) => handoff.to.contains_key(member),

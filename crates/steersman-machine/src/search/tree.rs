@@ -1,10 +1,7 @@
 //! The tree of a search, and the plan of its next round.
 
-use super::{Method, Plan};
-use crate::ids::{Id, Line};
-
-/// Most branches of one search.
-pub const MOST: u32 = 1000;
+use crate::network::search::{MOST, Method, Plan};
+use crate::stored::ids::{Id, Line};
 
 /// Cost of one block.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

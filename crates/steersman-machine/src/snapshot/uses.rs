@@ -1,6 +1,6 @@
 //! Counts of the exchanges in which an agent called each of its tools.
 
-use crate::ids::Name;
+use crate::stored::ids::Name;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;

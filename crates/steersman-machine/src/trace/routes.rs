@@ -1,8 +1,8 @@
 //! Decisions of routers in traces.
 
 use super::{quoted, write_of};
-use crate::effect::Bodies;
-use crate::interaction::{Choice, Route};
+use crate::stored::ids::Bodies;
+use crate::stored::interaction::{Choice, Route};
 use std::fmt::Write as _;
 
 /// Returns the text of a routing decision: the choice, a refusal, and the entries that it unset.

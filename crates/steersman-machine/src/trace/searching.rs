@@ -1,9 +1,8 @@
 //! Progress of a search in traces.
 
 use super::{Trace, quoted};
-use crate::commit::Searching;
-use crate::effect::Bodies;
-use crate::ids::Id;
+use crate::stored::commit::Searching;
+use crate::stored::ids::{Bodies, Id};
 
 impl Trace {
     pub(super) fn searching(&self, search: Id, what: &Searching, bodies: &dyn Bodies) -> String {

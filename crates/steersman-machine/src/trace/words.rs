@@ -1,53 +1,9 @@
-//! Words for ends, holds and ledger entries in traces and messages.
+//! Words for ledger entries in traces.
 
-use crate::commit::{LedgerEntry, Probing, Reaching, Recorded, Release, Usage, Why};
-use crate::effect::Bodies;
-use crate::ids::Time;
-use crate::interaction::{Cause, Doubtful, End, How};
+use crate::stored::commit::{LedgerEntry, Probing, Reaching, Recorded, Usage};
+use crate::stored::ids::{Bodies, Time};
+use crate::stored::interaction::Doubtful;
 use std::fmt::Write as _;
-
-/// Returns the word for how a call closed.
-pub fn how_word(how: How) -> &'static str {
-    match how {
-        How::Done => "done",
-        How::Simulated => "simulated",
-        How::Failed => "failed",
-        How::Refused => "refused",
-        How::Cancelled => "cancelled",
-        How::Unknown => "unknown",
-        How::NotInThisBranch => "not_in_this_branch",
-        How::Finished => "finished",
-        How::Released => "released",
-        How::Limit => "limit",
-        How::Expired => "expired",
-        How::DoneBefore => "done_before",
-    }
-}
-
-/// Returns the word for the kind of end of a `Finished`.
-pub fn end_word(end: End) -> &'static str {
-    match end {
-        End::Draft => "draft",
-        End::Turn => "turn",
-        End::Task => "task",
-    }
-}
-
-/// Returns the word for the cause of an end.
-pub fn cause_word(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Answer => "answer",
-        Cause::Tool => "tool",
-        Cause::Released => "released",
-        Cause::Routed => "routed",
-        Cause::Leaf => "leaf",
-        Cause::Limit | Cause::Rounds => "limit",
-        Cause::Failed => "failed",
-        Cause::Cancelled => "cancelled",
-        Cause::Deadlock => "deadlock",
-        Cause::NoRule => "no_rule",
-    }
-}
 
 /// Returns the words for an order that keeps tools from beginning, or for its withdrawal.
 pub(super) fn barred(tool: Option<&str>, barred: bool, by: &str) -> String {
@@ -61,31 +17,6 @@ pub(super) fn recorded(how: Recorded) -> &'static str {
         Recorded::Done => "done",
         Recorded::InDoubt => "in doubt",
         Recorded::GivenUp => "given up",
-    }
-}
-
-/// Returns the word for a kind of hold.
-pub fn why_word(why: Why) -> &'static str {
-    match why {
-        Why::Approval => "approval",
-        Why::Input => "input",
-        Why::Doubt => "doubt",
-        Why::Budget => "budget",
-        Why::Repeat => "repeat",
-        Why::Outage => "outage",
-    }
-}
-
-/// Returns the word for how a hold ended.
-pub fn release_word(how: Release) -> &'static str {
-    match how {
-        Release::Go => "go",
-        Release::Edited => "edited",
-        Release::Refused => "refused",
-        Release::Outcome => "outcome",
-        Release::GivenUp => "given_up",
-        Release::Cancelled => "cancelled",
-        Release::Expired => "expired",
     }
 }
 

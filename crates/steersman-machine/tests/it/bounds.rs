@@ -2,15 +2,17 @@
 
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
-use steersman_machine::bounds::{CALLS, MAX_LINE, NAME, VALUE};
-use steersman_machine::codec;
-use steersman_machine::commit::{CellFact, Text};
-use steersman_machine::effect::{Answer, Ask, Bodies, Mapped, NewWrite, Offered, Outcome, Until};
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Class, How, Interaction, Origin, Reduce};
-use steersman_machine::network::{Network, TypeKind};
-use steersman_machine::snapshot::Snapshot;
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::snapshot::{Snapshot, checkpoint};
+use steersman_machine::stored::bounds::{CALLS, MAX_LINE, NAME, VALUE};
+use steersman_machine::stored::codec;
+use steersman_machine::stored::commit::{CellFact, Text};
+use steersman_machine::stored::ids::{Bodies, Id, Line};
+use steersman_machine::stored::interaction::{Class, How, Interaction, Origin, Reduce};
+use steersman_machine::stored::outcome::{Answer, Ask, Mapped, NewWrite, Outcome};
+use steersman_machine::tick::effect::{Offered, Until};
+use steersman_machine::values::types::TypeKind;
 use steersman_testkit::net::{Draft, offers, text};
 use steersman_testkit::world::{Fault, Held, World};
 
@@ -262,8 +264,8 @@ fn fractions_are_the_same_after_a_checkpoint() -> Result<(), Fault> {
         &[("one", json!([odd, 0.1 + 0.2, 1e300 / 3.0]))],
     )?;
     let snapshot = w.at(MAIN);
-    let bytes = codec::encode_snapshot(snapshot, snapshot.line, &[1; 32], &SALT);
-    let read = codec::decode_snapshot(&bytes, &SALT).map(|(snapshot, ..)| snapshot);
+    let bytes = checkpoint::encode_snapshot(snapshot, snapshot.line, &[1; 32], &SALT);
+    let read = checkpoint::decode_snapshot(&bytes, &SALT).map(|(snapshot, ..)| snapshot);
     assert_eq!(read.as_ref(), Some(snapshot));
     assert_eq!(
         state(&w, MAIN, "one"),

@@ -2,13 +2,15 @@
 
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::branch::{Conflict, adoptable, stands};
-use steersman_machine::effect::{Cancelled, Offered, Outcome, Until};
-use steersman_machine::expression::Data;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Cause, Class, How, Interaction};
-use steersman_machine::network::{Chooser, Network, Parameters, TypeKind};
+use steersman_machine::network::{Chooser, Network};
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::{Cause, Class, How, Interaction};
+use steersman_machine::stored::outcome::Outcome;
+use steersman_machine::tick::branch::{Conflict, adoptable, stands};
+use steersman_machine::tick::effect::{Cancelled, Offered, Until};
 use steersman_machine::trace::letters;
+use steersman_machine::values::expression::Data;
+use steersman_machine::values::types::{Parameters, TypeKind};
 use steersman_testkit::net::{Draft, forks, offers, text, ty};
 use steersman_testkit::world::{Fault, Held, World, whole};
 
@@ -33,7 +35,7 @@ fn result(world: &World, branch: Id, agent: &str) -> (How, String) {
     });
     let last = last.expect("there is a result");
     let text = last.body.map(|b| {
-        use steersman_machine::effect::Bodies;
+        use steersman_machine::stored::ids::Bodies;
         world.text(b).to_string()
     });
     (last.how, text.unwrap_or_default())
@@ -89,7 +91,7 @@ fn attack_2_01_a_tool_chooses_and_the_end_is_adopted() -> Result<(), Fault> {
     let effect = w.at(MAIN).call(owner, call).and_then(|c| c.effect);
     w.gives(
         effect.expect("the judge is asked"),
-        &steersman_machine::mapping::Raw::Done(json!(2)),
+        &steersman_machine::view::mapping::Raw::Done(json!(2)),
     )?;
     assert_eq!(stack(&w, MAIN, "a"), "U A W WR A TC TR A F");
     let cell = w.at(MAIN).cell(id(1, 0), &"seen".into()).expect("written");
@@ -122,7 +124,7 @@ fn attack_1_01_an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(
     w.thinks(B1(), "a", "", &[("note", json!({ "value": 1 }))])?;
     w.thinks(B1(), "a", "First.", &[])?;
     w.thinks(B2(), "a", "Second.", &[])?;
-    let writes = vec![steersman_machine::effect::NewWrite {
+    let writes = vec![steersman_machine::stored::outcome::NewWrite {
         name: "seen".to_owned(),
         value: Some(json!(9)),
         seal: false,
@@ -141,7 +143,10 @@ fn attack_1_01_an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(
         .keys()
         .next()
         .expect("the judge is asked");
-    w.gives(effect, &steersman_machine::mapping::Raw::Done(json!("b1")))?;
+    w.gives(
+        effect,
+        &steersman_machine::view::mapping::Raw::Done(json!("b1")),
+    )?;
     let (how, text) = result(&w, MAIN, "a");
     assert_eq!(how, How::Failed);
     assert!(text.contains("state.seen"), "{text}");
@@ -168,7 +173,7 @@ fn an_unset_entry_counts_as_written() -> Result<(), Fault> {
     w.thinks(b, "a", "", &[("note", json!({ "value": null }))])?;
     assert_eq!(w.at(b).cell(id(1, 0), &"seen".into()), None);
     assert_eq!(adoptable(w.at(MAIN), w.at(b)), Ok(()));
-    let writes = vec![steersman_machine::effect::NewWrite {
+    let writes = vec![steersman_machine::stored::outcome::NewWrite {
         name: "seen".to_owned(),
         value: Some(json!(2)),
         seal: false,
@@ -209,7 +214,10 @@ fn a_leaf_is_adopted_up_to_its_call() -> Result<(), Fault> {
         .keys()
         .next()
         .expect("the judge is asked");
-    w.gives(judge, &steersman_machine::mapping::Raw::Done(json!("b1")))?;
+    w.gives(
+        judge,
+        &steersman_machine::view::mapping::Raw::Done(json!("b1")),
+    )?;
     assert_eq!(stack(&w, MAIN, "a"), "U A W WR A TC");
     w.returns(MAIN, "bare", json!("for real"))?;
     w.thinks(MAIN, "a", "Done.", &[])?;
@@ -412,14 +420,14 @@ fn attack_1_11_what_was_shown_is_kept_on_an_interrupt() -> Result<(), Fault> {
 /// attack 1.22: an erased text leaves a tombstone; the line verifies, the fold is the same, and it reads `[erased]`.
 #[test]
 fn attack_1_22_an_erased_text_breaks_nothing() -> Result<(), Fault> {
-    use steersman_machine::codec::{decode, encode, erase, verify};
+    use steersman_machine::stored::codec::{decode, encode, erase, verify};
     let mut w = World::new(Arc::new(forking(None, false)));
     w.say(MAIN, "My name is Ada.")?;
     let line = w.line(Line(1)).clone();
     let (before, salt) = ([0; 32], [7; 16]);
     let (bytes, hash) = encode(&line, &before, &salt);
     let k = line.bodies.iter().position(
-        |t| matches!(t, steersman_machine::commit::Text::Here(t) if &**t == "My name is Ada."),
+        |t| matches!(t, steersman_machine::stored::commit::Text::Here(t) if &**t == "My name is Ada."),
     );
     let k = k.expect("the message is in the line") as u32;
     let erased = erase(&bytes, k, &salt).expect("there is such a text");
@@ -427,7 +435,7 @@ fn attack_1_22_an_erased_text_breaks_nothing() -> Result<(), Fault> {
     let (without, _) = decode(&erased).expect("it is still a line");
     assert!(!format!("{without:?}").contains("Ada"));
     let empty = steersman_machine::snapshot::Snapshot::empty;
-    let fold = steersman_machine::fold::fold;
+    let fold = steersman_machine::snapshot::fold::fold;
     assert_eq!(fold(empty(), &without), fold(empty(), &line));
     Ok(())
 }
@@ -438,7 +446,8 @@ fn attack_1_08_turn_1000_writes_what_turn_10_wrote() -> Result<(), Fault> {
     let mut w = World::new(Arc::new(forking(None, false)));
     w.checked = false;
     let size = |w: &World, n: usize| {
-        let (bytes, _) = steersman_machine::codec::encode(&w.lines()[n], &[0; 32], &[7; 16]);
+        let (bytes, _) =
+            steersman_machine::stored::codec::encode(&w.lines()[n], &[0; 32], &[7; 16]);
         bytes.len()
     };
     for _ in 0..1_000 {

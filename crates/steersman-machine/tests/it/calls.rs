@@ -1,10 +1,10 @@
 //! The calls of one answer.
 
 use std::sync::Arc;
-use steersman_machine::effect::{Answer, Ask, Outcome};
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::Class;
-use steersman_machine::network::{Parameters, Type, TypeKind};
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::stored::outcome::{Answer, Ask, Outcome};
+use steersman_machine::values::types::{Parameters, Type, TypeKind};
 use steersman_testkit::net::{Draft, offers, ty};
 use steersman_testkit::world::{Fault, World};
 

@@ -1,16 +1,17 @@
 //! What a model sees: the neutral request.
 
-use arbtest::arbitrary::Unstructured;
-use arbtest::{arbitrary, arbtest};
+use arbtest::arbitrary::{self, Unstructured};
+use arbtest::arbtest;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use steersman_machine::context::{
-    self, Content, Purpose, RENDER_VERSION, RenderCache, Request, due_watermarks, request,
+    self, Content, RENDER_VERSION, RenderCache, Request, due_watermarks, request,
 };
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::{Class, End, How, Interaction, Origin, Target};
 use steersman_machine::network::{Does, ToolChoice};
+use steersman_machine::questions::Purpose;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::{Class, End, How, Interaction, Origin, Target};
 use steersman_testkit::log::{Log, result};
 use steersman_testkit::random;
 
@@ -265,7 +266,7 @@ fn a_called_agent_sees_its_arguments() {
         l.made(
             helper,
             &"helper".into(),
-            steersman_machine::commit::Kind::Model,
+            steersman_machine::stored::commit::Kind::Model,
             Some(desk),
         );
         let (call, args) = l.agent_call(desk, "helper", helper, r#"{"task":"sum 1..10"}"#);
@@ -298,7 +299,7 @@ fn a_shared_view_shows_what_the_caller_saw() {
         l.made(
             reader,
             &"reader".into(),
-            steersman_machine::commit::Kind::Model,
+            steersman_machine::stored::commit::Kind::Model,
             Some(desk),
         );
         let (call, args) = l.agent_call(desk, "reader", reader, r#"{"message":"Check it."}"#);
@@ -405,8 +406,8 @@ fn what_is_erased_or_unreadable_stays_valid() {
     });
     for line in 1..=3 {
         for k in 0..log.lines[line - 1].bodies.len() {
-            let body = steersman_machine::ids::Body::new(
-                steersman_machine::ids::Line(line as u64),
+            let body = steersman_machine::stored::ids::Body::new(
+                steersman_machine::stored::ids::Line(line as u64),
                 k as u32,
             );
             if line > 1 || k > 0 {

@@ -4,8 +4,8 @@ mod limits;
 
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
-use steersman_machine::expression::ast::{NodeKind, StmtKind};
-use steersman_machine::expression::{
+use steersman_machine::values::expression::ast::{NodeKind, StmtKind};
+use steersman_machine::values::expression::{
     Data, EvalKind, Expr, Names, Template, filters, partials, tests, to_json,
 };
 

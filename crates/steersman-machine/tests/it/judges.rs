@@ -3,11 +3,10 @@
 use serde_json::json;
 use std::sync::Arc;
 use steersman_definition::{Compiled, Files, compile_with_tests};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::Cause;
 use steersman_machine::search::worth;
 use steersman_machine::snapshot::Phase;
+use steersman_machine::stored::ids::{Bodies, Id};
+use steersman_machine::stored::interaction::Cause;
 use steersman_machine::trace::letters;
 use steersman_testkit::case;
 use steersman_testkit::world::World;

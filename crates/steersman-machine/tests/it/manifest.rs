@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::collections::BTreeSet;
 use steersman_definition::{Files, compile, compile_stored};
-use steersman_machine::manifest::{Listed, Listing, Manifest, matches};
+use steersman_machine::network::manifest::{Listed, Listing, Manifest, matches};
 use steersman_machine::network::{Does, Network, ToolUse, wire_name};
 
 const CLERK: &str = r#"

@@ -1,10 +1,10 @@
 //! What becomes of what a tool, person or wait gave.
 
 use serde_json::{Value as Json, json};
-use steersman_machine::effect::{Mapped, NewWrite};
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::{Class, How, Target};
-use steersman_machine::mapping::{self, Fault, Raw};
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::{Class, How, Target};
+use steersman_machine::stored::outcome::{Mapped, NewWrite};
+use steersman_machine::view::mapping::{self, Fault, Raw};
 use steersman_testkit::log::Log;
 
 const DEFINITION: &str = r#"

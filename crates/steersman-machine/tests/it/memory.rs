@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_definition::{Compiled, Files, compile_with_tests};
-use steersman_machine::commit::Want;
-use steersman_machine::context::{Content, Purpose, RenderCache, Request, request};
-use steersman_machine::effect::{Answer, Cancelled, Outcome};
-use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Id, Name};
+use steersman_machine::context::{Content, RenderCache, Request, request};
+use steersman_machine::questions::Purpose;
+use steersman_machine::stored::commit::Want;
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::outcome::{Answer, Outcome};
+use steersman_machine::tick::effect::Cancelled;
 use steersman_machine::trace::letters;
 use steersman_testkit::case;
 use steersman_testkit::world::{Fault, World};
@@ -39,7 +40,7 @@ fn asked(name: &str, text: &str, test: &str) -> Vec<(Name, Request)> {
                 .and_then(|c| snapshot.call(wished.agent, c));
             let is_model = match wished.what {
                 Want::Step => true,
-                Want::Call(_) => call.is_some_and(|c| is_extraction(&c.call.name)),
+                Want::Call(_) => call.is_some_and(|c| c.call.is_extraction()),
             };
             if !is_model {
                 continue;

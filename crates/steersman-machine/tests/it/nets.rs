@@ -2,11 +2,12 @@
 
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::effect::{Mapped, Outcome, Work};
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::How;
-use steersman_machine::nets::{Event, Net, NetView, Step};
 use steersman_machine::network::Does;
+use steersman_machine::network::nets::{Event, Net, NetView, Step};
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::How;
+use steersman_machine::stored::outcome::{Mapped, Outcome};
+use steersman_machine::tick::effect::Work;
 use steersman_machine::trace::letters;
 use steersman_testkit::net::Draft;
 use steersman_testkit::world::{Fault, World};

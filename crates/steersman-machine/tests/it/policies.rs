@@ -2,7 +2,9 @@
 
 use crate::random::asked;
 use serde_json::{Value as Json, json};
-use steersman_machine::context::{COMPACT, Content, Purpose, RenderCache, Request, purpose};
+use steersman_machine::context::{Content, RenderCache, Request, purpose};
+use steersman_machine::questions::Purpose;
+use steersman_machine::stored::engine::COMPACT;
 use steersman_testkit::log::Log;
 use steersman_testkit::story::{Manner, Story, definition, opaque_with_calls};
 

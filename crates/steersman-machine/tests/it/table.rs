@@ -1,12 +1,13 @@
 //! The table of phases and events, printed, with who judges each kind of offer.
 
 use std::fmt::Write as _;
-use steersman_machine::commit::Binding;
-use steersman_machine::effect::{Cancelled, Offered, Opened, Outcome, Said, Start};
-use steersman_machine::ids::{Body, Digest, Id, Line};
-use steersman_machine::join::JoinOn;
+use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
-use steersman_machine::table::{Event, judge, rule};
+use steersman_machine::stored::commit::Binding;
+use steersman_machine::stored::ids::{Body, Digest, Id, Line};
+use steersman_machine::stored::outcome::Outcome;
+use steersman_machine::tick::effect::{Cancelled, Offered, Opened, Said, Start};
+use steersman_machine::tick::table::{Event, judge, rule};
 
 const PHASES: [Phase; 4] = [
     Phase::Resting,

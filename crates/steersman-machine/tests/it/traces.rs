@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::Class;
-use steersman_machine::join::JoinOn;
+use steersman_machine::network::join::JoinOn;
 use steersman_machine::network::{Chooser, Turns};
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::Class;
 use steersman_machine::trace::letters;
 use steersman_testkit::net::{Draft, forks, offers, text, ty};
 use steersman_testkit::world::{Fault, Held, World, whole};
@@ -78,7 +78,7 @@ fn t4_fork_and_adopt_while_siblings_run() -> Result<(), Fault> {
         .native("mail", Class::Unsafe)
         .native("transfer", Class::Unsafe)
         .change_tool("transfer", |t| {
-            t.simulate = Some(steersman_machine::expression::Data::Plain(json!(
+            t.simulate = Some(steersman_machine::values::expression::Data::Plain(json!(
                 "as if paid"
             )));
         })
@@ -154,9 +154,11 @@ fn t8_two_branches_then_a_join() -> Result<(), Fault> {
         .native("look", Class::Read)
         .native("aggregate", Class::Pure)
         .change_tool("aggregate", |t| {
-            let list = ty(steersman_machine::network::TypeKind::List(Box::new(text())));
+            let list = ty(steersman_machine::values::types::TypeKind::List(Box::new(
+                text(),
+            )));
             t.parameters =
-                steersman_machine::network::Parameters::Fields(vec![("texts".into(), list)]);
+                steersman_machine::values::types::Parameters::Fields(vec![("texts".into(), list)]);
         })
         .build();
     let mut w = World::new(Arc::new(network));

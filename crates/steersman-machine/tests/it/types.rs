@@ -2,9 +2,9 @@
 
 use arbtest::arbitrary::{self, Unstructured};
 use serde_json::{Value as Json, json};
-use steersman_machine::ids::{Digest, hex, unhex};
-use steersman_machine::json::{comparable, read};
-use steersman_machine::types::{canonical, equal};
+use steersman_machine::stored::ids::{Digest, hex, unhex};
+use steersman_machine::values::json::{comparable, read};
+use steersman_machine::values::types::{canonical, equal};
 
 #[test]
 fn equal_values_have_one_canonical_text() {

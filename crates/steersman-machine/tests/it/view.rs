@@ -1,10 +1,10 @@
 //! What names mean, seen from an agent.
 
 use serde_json::{Value as Json, json};
-use steersman_machine::commit::Kind;
-use steersman_machine::expression::{EvalKind, Expr, Template, to_json};
-use steersman_machine::ids::{Id, Time};
-use steersman_machine::interaction::Origin;
+use steersman_machine::stored::commit::Kind;
+use steersman_machine::stored::ids::{Id, Time};
+use steersman_machine::stored::interaction::Origin;
+use steersman_machine::values::expression::{EvalKind, Expr, Template, to_json};
 use steersman_machine::view::{Trace, Transport, View};
 use steersman_testkit::log::Log;
 

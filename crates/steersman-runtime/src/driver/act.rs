@@ -11,15 +11,16 @@ use crate::pending::{PendingId, may};
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
-use steersman_machine::commit::{LedgerEntry, Release, Why};
-use steersman_machine::effect::{NewArtifact, NewWrite, Offered, Said, Start, Work};
-use steersman_machine::expression::Data;
-use steersman_machine::ids::{Id, Name};
-use steersman_machine::join::JoinOn;
-use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{Parameters, Then};
+use steersman_machine::network::Then;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
 use steersman_machine::tick::allowed;
-use steersman_machine::types::{equal, misfit};
+use steersman_machine::tick::effect::{Offered, Said, Start, Work};
+use steersman_machine::values::expression::Data;
+use steersman_machine::values::types::{Parameters, equal, misfit};
+use steersman_machine::view::mapping::{Fault, Raw};
 
 /// The source of a decision that ends a hold.
 pub(super) enum By {
@@ -53,7 +54,7 @@ fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, Strin
     let Some(args) = args else {
         return Ok(Some(Then { tool, args: None }));
     };
-    let given: Map<String, Json> = steersman_machine::json::read(args)
+    let given: Map<String, Json> = steersman_machine::values::json::read(args)
         .map_err(|e| format!("the arguments of `{tool}` are no JSON object: {e}"))?;
     let given = given.into_iter().map(|(name, value)| {
         let data = Data::parse(value).map_err(|e| format!("`{name}`: {}", e.message))?;
@@ -348,7 +349,9 @@ impl Driver {
     ) -> Acted {
         let mut edits = Vec::with_capacity(writes.len());
         for (name, value) in writes {
-            let value = value.map(|v| steersman_machine::json::read(&v)).transpose();
+            let value = value
+                .map(|v| steersman_machine::values::json::read(&v))
+                .transpose();
             edits.push(NewWrite {
                 value: value.map_err(|e| format!("state.{name}: {e}"))?,
                 name: name.to_string(),
@@ -496,10 +499,10 @@ impl Driver {
         let asked = asked.and_then(|asked| asked.asked(&hold?.by));
         let asked = asked.ok_or_else(|| not_open(effect))?;
         let (may, approver) = (asked.edit.clone(), asked.by.clone());
-        let given: Map<String, Json> = steersman_machine::json::read(args)
+        let given: Map<String, Json> = steersman_machine::values::json::read(args)
             .map_err(|e| format!("the arguments are no JSON object: {e}"))?;
         let mut merged: Map<String, Json> =
-            steersman_machine::json::read(&tool.args).unwrap_or_default();
+            steersman_machine::values::json::read(&tool.args).unwrap_or_default();
         for (name, value) in given {
             let changed = !merged.get(&name).is_some_and(|was| equal(was, &value));
             if changed && !may.iter().any(|m| **m == *name) {
@@ -670,7 +673,7 @@ impl Driver {
         };
         match how {
             Resolution::Done { result } => {
-                let result = match steersman_machine::json::read(&result) {
+                let result = match steersman_machine::values::json::read(&result) {
                     Ok(result) => result,
                     Err(e) => return Ok(Err(format!("the result is no JSON: {e}"))),
                 };
@@ -709,7 +712,7 @@ impl Driver {
             )));
         }
         let kept = match how {
-            Resolution::Done { result } => match steersman_machine::json::read(&result) {
+            Resolution::Done { result } => match steersman_machine::values::json::read(&result) {
                 Ok(result) => {
                     let raw = Raw::Done(result);
                     if let Some(why) = self.unfit(effect, &raw).await? {

@@ -9,15 +9,12 @@ use crate::toolset::{Hear, Progress, ToolRun, Toolset};
 use futures::FutureExt;
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use steersman_machine::effect::{Answer, Failure, Retry};
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::Class;
-use steersman_machine::mapping::{Fault, Raw};
-use tokio::sync::Notify;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use steersman_machine::stored::ids::{Id, Time};
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::stored::outcome::{Answer, Failure, Retry};
+use steersman_machine::view::mapping::{Fault, Raw};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
 /// Milliseconds that a tool has to report its outcome after it was cancelled.
@@ -28,8 +25,8 @@ pub(crate) type Tell = mpsc::Sender<Box<FromTask>>;
 
 /// Messages of tasks to the driver.
 pub(crate) enum FromTask {
-    /// A model answered or failed, with the report of its server.
-    Model(Id, u32, Result<Answer, Failure>, Report),
+    /// A model answered or failed.
+    Model(Id, u32, Result<Answer, Failure>),
     /// A tool ended.
     Tool(Id, u32, Raw),
     /// An attempt of a probe for an effect in doubt ended: the probe, the effect, the attempt.
@@ -51,7 +48,7 @@ pub(crate) enum FromTask {
     /// The turn that this effect waited for has come, or will not come soon.
     Turn(Id, Result<Permit, Refused>),
     /// A tool scored a node of a search.
-    Judged(Id, (Id, steersman_machine::ids::Line), Raw),
+    Judged(Id, (Id, steersman_machine::stored::ids::Line), Raw),
 }
 
 /// Runs `work` and sends its result, if any, to the driver. It is begun in the caller's task, and gets a task of its own if it
@@ -99,7 +96,7 @@ pub(crate) fn call_model(
             message: format!("the model's adapter panicked: {text}"),
             retry: Retry::Never,
         };
-        FromTask::Model(effect, attempt, Err(failure), Report::default())
+        FromTask::Model(effect, attempt, Err(failure))
     };
     spawn(to.clone(), panicked, async move {
         let (limiter, ask, leave) = gate;
@@ -118,21 +115,21 @@ pub(crate) fn call_model(
             Ok(permit) => permit,
             Err(why) => {
                 let told = Err(refused(why));
-                return Some(FromTask::Model(effect, attempt, told, Report::default()));
+                return Some(FromTask::Model(effect, attempt, told));
             }
         };
         let relay = Relay {
             permit,
             clock: clock.clone(),
-            report: Mutex::default(),
             effect,
             attempt,
-            begun: AtomicBool::new(false),
+            began: clock.now(),
+            first: OnceLock::new(),
             piece: Notify::new(),
             pieces: Arc::default(),
             to: to.clone(),
         };
-        let result = tokio::select! {
+        let mut result = tokio::select! {
             biased;
             answer = model.call(&call, &relay, &cancel) => answer,
             failure = silence(&relay, timeouts, &*clock) => {
@@ -148,11 +145,14 @@ pub(crate) fn call_model(
                 relay.pieces.clone(),
             )))
             .await;
-        let report = *relay.report();
+        if let Ok(answer) = &mut result {
+            answer.usage.took = relay.began.until(clock.now());
+            answer.usage.first = relay.first.get().map(|first| relay.began.until(*first));
+        }
         if let Some(ended) = as_its_place_sees(&result) {
             relay.permit.end(clock.now(), ended);
         }
-        Some(FromTask::Model(effect, attempt, result, report))
+        Some(FromTask::Model(effect, attempt, result))
     });
 }
 
@@ -336,20 +336,15 @@ impl Pieces {
 struct Relay {
     permit: Permit,
     clock: Arc<dyn Clock>,
-    report: Mutex<Report>,
     effect: Id,
     attempt: u32,
-    begun: AtomicBool,
+    /// Start of the attempt, and of its first piece.
+    began: Time,
+    first: OnceLock<Time>,
     /// Notified when something was streamed.
     piece: Notify,
     pieces: Arc<Pieces>,
     to: Tell,
-}
-
-impl Relay {
-    fn report(&self) -> MutexGuard<'_, Report> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Sink for Relay {
@@ -358,14 +353,10 @@ impl Sink for Relay {
             let now = self.clock.now();
             self.permit.told(now, report.requests, report.tokens);
         }
-        let mut known = Relay::report(self);
-        known.cache_write = known.cache_write.saturating_add(report.cache_write);
-        known.requests = report.requests.or(known.requests);
-        known.tokens = report.tokens.or(known.tokens);
     }
 
     fn delta(&self, delta: Delta) {
-        self.begun.store(true, Ordering::Relaxed);
+        self.first.get_or_init(|| self.clock.now());
         self.piece.notify_one();
         if self.pieces.add(delta) {
             let pieces = self.pieces.clone();
@@ -393,7 +384,7 @@ fn keep(kept: &mut VecDeque<Delta>, delta: Delta) {
 async fn silence(relay: &Relay, timeouts: Timeouts, clock: &dyn Clock) -> Failure {
     let idle = async {
         loop {
-            let (limit, what) = if relay.begun.load(Ordering::Relaxed) {
+            let (limit, what) = if relay.first.get().is_some() {
                 (timeouts.idle, "the next token")
             } else {
                 (timeouts.first, "the first token")

@@ -8,17 +8,18 @@ use crate::inbox::Message;
 use crate::load::Since;
 use crate::store::bounds::ID;
 use crate::store::{InboxMessage, StoreError};
-use steersman_machine::branch::{Awaited, awaited, awaits};
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::effect::{
-    Bodies, BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
-};
-use steersman_machine::ids::{Digest, Id, Line, Name};
-use steersman_machine::interaction::{Cause, End, Interaction, Target};
-use steersman_machine::join::{JoinOn, Stands};
+use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::{Bodies, Digest, Id, Line, Name};
+use steersman_machine::stored::interaction::{Cause, End, Interaction, Target};
+use steersman_machine::tick::branch::{Awaited, awaited, awaits};
+use steersman_machine::tick::effect::{
+    BranchEnd, Known, Offered, Opened, Request, Said, Step, Until,
+};
+use steersman_machine::tick::join::Stands;
 use steersman_machine::tick::tick;
-use steersman_machine::wait::for_branches;
+use steersman_machine::tick::wait::for_branches;
 
 /// Refusal of a search that cannot begin at a line.
 const NOTHING_OWED: &str =
@@ -250,7 +251,7 @@ impl Driver {
     pub(super) async fn hash_at(
         &mut self,
         at: Line,
-    ) -> Result<steersman_machine::codec::Hash, EngineError> {
+    ) -> Result<steersman_machine::stored::codec::Hash, EngineError> {
         let known = self.ledger.branches().find(|(_, b)| b.head == at);
         if let Some(hash) = known.and_then(|(_, branch)| branch.hash) {
             return Ok(hash);
@@ -625,7 +626,7 @@ impl Driver {
             return Ok(None);
         }
         let ends = self.ends_of(&waits.branches).await?;
-        let stands = waits.on.stands(waits.branches.len(), &ends);
+        let stands = Stands::of(&waits.on, waits.branches.len(), &ends);
         Ok((stands != Stands::Open).then_some(ends))
     }
 

@@ -13,13 +13,15 @@ use crate::engine::EngineError;
 use crate::ledger::Amount;
 use crate::model::BoundModel;
 use std::fmt;
-use steersman_machine::commit::{LedgerEntry, Release, Usage, Why};
-use steersman_machine::context::{self, Request};
-use steersman_machine::effect::{Answer, Failure};
-use steersman_machine::ids::{Digest, Id, Line};
-use steersman_machine::network::{Limit, OnLimit, Per};
-use steersman_machine::price::{Price, Tokens, money};
+use steersman_machine::context;
+use steersman_machine::context::Request;
+use steersman_machine::network::{Limit, OnLimit};
 use steersman_machine::search::Why as Stops;
+use steersman_machine::stored::commit::Period;
+use steersman_machine::stored::commit::{LedgerEntry, Release, Usage, Why};
+use steersman_machine::stored::ids::{Digest, Id, Line};
+use steersman_machine::stored::outcome::{Answer, Failure};
+use steersman_machine::values::price::{Price, Tokens, money};
 
 /// Cost of a call whose answer was lost: the tokens sent, and those streamed so far.
 pub(super) fn lost(out: &Out) -> Amount {
@@ -70,8 +72,8 @@ pub(super) fn may_be_paid(failure: &Failure, out: &Out) -> bool {
 }
 
 /// Cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report nothing would
-/// never draw on the budget. `written`: tokens that the provider wrote to its cache on request.
-pub(super) fn spent(answer: &Answer, out: &Out, written: u64) -> (u64, Option<u64>) {
+/// never draw on the budget.
+pub(super) fn spent(answer: &Answer, out: &Out) -> (u64, Option<u64>) {
     let usage = &answer.usage;
     let input = match usage.input {
         0 => out.sent,
@@ -89,7 +91,7 @@ pub(super) fn spent(answer: &Answer, out: &Out, written: u64) -> (u64, Option<u6
     let paid = Tokens {
         input,
         cached: usage.cached,
-        cache_write: written,
+        cache_write: usage.cache_write,
         output,
     };
     // The model's own statement of its cost counts only if no price is known.
@@ -216,7 +218,7 @@ impl Driver {
             Budget::Tokens => limits.tokens,
             Budget::Cost => limits.cost,
         };
-        limit.filter(|limit| limit.per == Per::Session)
+        limit.filter(|limit| limit.per == Period::Session)
     }
 
     /// The most that the session may spend: its limits and the amounts that people granted above them; the maximum number for a
@@ -496,10 +498,12 @@ impl Driver {
         };
         if is_believable(told, longest) {
             usage.cached = usage.cached.min(usage.input);
+            usage.cache_write = usage.cache_write.min(usage.input);
+            usage.reasoning = usage.reasoning.min(usage.output);
             return None;
         }
-        (usage.input, usage.cached) = (out.sent, 0);
-        usage.output = longest.unwrap_or(ANSWER);
+        (usage.input, usage.cached, usage.cache_write) = (out.sent, 0, 0);
+        (usage.output, usage.reasoning) = (longest.unwrap_or(ANSWER), 0);
         usage.micros = None;
         Some(told)
     }

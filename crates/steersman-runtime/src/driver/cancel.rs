@@ -9,10 +9,10 @@ use crate::inbox::CancelWhat;
 use crate::session::Fate;
 use crate::store::InboxMessage;
 use std::collections::BTreeSet;
-use steersman_machine::branch::left_with;
-use steersman_machine::effect::{Cancelled, Offered};
-use steersman_machine::ids::{Id, Name};
 use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::tick::branch::left_with;
+use steersman_machine::tick::effect::{Cancelled, Offered};
 
 impl Driver {
     pub(super) async fn cancel(

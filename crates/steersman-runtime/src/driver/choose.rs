@@ -7,11 +7,11 @@ use crate::branches::{adopted_already, not_adoptable, not_all_act, searched};
 use crate::engine::EngineError;
 use crate::ledger::Progress;
 use crate::store::InboxMessage;
-use steersman_machine::branch::adopted_up_to;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::effect::Opened;
-use steersman_machine::ids::{Id, Line};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::tick::branch::adopted_up_to;
+use steersman_machine::tick::effect::Opened;
 
 impl Driver {
     /// Takes over a branch with session scope by making it current. If the work of the current branch since the fork would be

@@ -5,10 +5,11 @@ use super::budget::Claim;
 use crate::inbox::Message;
 use crate::store::{InboxMessage, WaitChange};
 use std::sync::Arc;
-use steersman_machine::artifact::Content;
-use steersman_machine::commit::{Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
-use steersman_machine::effect::{NewArtifact, Step};
-use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::stored::commit::{Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
+use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::stored::outcome::NewArtifact;
+use steersman_machine::tick::effect::Step;
+use steersman_machine::view::artifact::Content;
 
 /// Most characters of a refusal in the log: the text is for people, and may quote a stranger.
 const REFUSAL: usize = 200;
@@ -282,7 +283,7 @@ pub(crate) struct Offer {
     /// The inbox message that it came with.
     pub(crate) message: Option<InboxMessage>,
     /// Set if the machine left the offer: the condition that it waits for.
-    pub(crate) waits: Option<steersman_machine::effect::Until>,
+    pub(crate) waits: Option<steersman_machine::tick::effect::Until>,
     /// The event in the store's box that this offer takes.
     pub(crate) event: Option<Name>,
     /// Artifacts that came with the event or message.

@@ -4,12 +4,14 @@ use super::act::By;
 use super::draft::Offer;
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
-use steersman_machine::commit::{Release, Why};
-use steersman_machine::effect::{Came, Offered, Work};
-use steersman_machine::ids::{Id, Time};
-use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::OnTimeout;
-use steersman_machine::wait::{self, Meets};
+use steersman_machine::stored::commit::{Release, Why};
+use steersman_machine::stored::ids::{Id, Time};
+use steersman_machine::stored::outcome::Came;
+use steersman_machine::tick::effect::{Offered, Work};
+use steersman_machine::tick::wait;
+use steersman_machine::tick::wait::Meets;
+use steersman_machine::view::mapping::{Fault, Raw};
 
 /// Something that waits for a time.
 pub(super) enum Due {

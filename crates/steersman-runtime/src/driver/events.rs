@@ -8,9 +8,11 @@ use crate::session::Fate;
 use crate::store::{InboxMessage, StoreError};
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::effect::{Came, EventKey, NewArtifact, Offered, Outcome, Work};
-use steersman_machine::ids::{Id, Name};
-use steersman_machine::wait::{self, Meets};
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::outcome::{Came, NewArtifact, Outcome};
+use steersman_machine::tick::effect::{EventKey, Offered, Work};
+use steersman_machine::tick::wait;
+use steersman_machine::tick::wait::Meets;
 
 impl Driver {
     /// Matches events in the inbox and in the store's box with the waits that are open on the current branch.

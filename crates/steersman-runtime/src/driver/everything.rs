@@ -6,7 +6,7 @@ use crate::session::{Session, Settled, Standing};
 use crate::store::{Room, SessionId, StoreError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::ids::{Name, Time};
+use steersman_machine::stored::ids::{Name, Time};
 use tokio_util::sync::CancellationToken;
 
 /// Interval between two looks at the sessions that are driven, in milliseconds.

@@ -19,12 +19,14 @@ use crate::store::InboxMessage;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use steersman_definition::search_plan;
-use steersman_machine::codec::Hash;
-use steersman_machine::commit::{LedgerEntry, Searching, Want};
-use steersman_machine::effect::{Bodies, Offered, Opened, Wish, Work};
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::search::{self, Cost, Next, Plan, Run, Stop, Why};
+use steersman_machine::network::search::Plan;
+use steersman_machine::search;
+use steersman_machine::search::{Cost, Next, Run, Stop, Why};
 use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::stored::codec::Hash;
+use steersman_machine::stored::commit::{LedgerEntry, Searching, Want};
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
+use steersman_machine::tick::effect::{Offered, Opened, Wish, Work};
 use steersman_machine::tick::tick;
 
 /// Reason why an agent answers without its search: the search found nothing.

@@ -14,12 +14,11 @@ use crate::servers::{self, Listed, Marks};
 use crate::toolset::Asked;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Id, Name};
-use steersman_machine::manifest::Manifest;
 use steersman_machine::network::Network;
+use steersman_machine::network::manifest::Manifest;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::{Bodies, Id, Name};
 
 /// Most characters of the description of a change, or of the reason why it cannot be taken over.
 const TOLD: usize = 2_000;

@@ -5,10 +5,10 @@ use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
 use crate::engine::EngineError;
 use crate::ledger::{Beginning, Equal, Record, Stands, Verdict};
-use steersman_machine::commit::{LedgerEntry, Release, Why};
-use steersman_machine::effect::{Approval, ToolWork};
-use steersman_machine::ids::{Digest, Id, Name, Time};
-use steersman_machine::interaction::Class;
+use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
+use steersman_machine::stored::ids::{Digest, Id, Name, Time};
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::tick::effect::{Approval, ToolWork};
 
 impl Driver {
     /// Returns true if a call may not begin now because of an equal one: it then waits for the end of that one, is answered, or

@@ -2,13 +2,13 @@
 //! and the user must hear the result of the first task as well as the question of the second.
 
 use std::sync::Arc;
-use steersman_machine::commit::Kind;
 use steersman_machine::context::History;
-use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::{CallResult, End, How, Interaction, Origin, Target};
 use steersman_machine::network::{Does, Network, Route, RouteBy, Turns};
+use steersman_machine::routers::floor::turns;
 use steersman_machine::snapshot::{Phase, Snapshot};
-use steersman_machine::tick::turns;
+use steersman_machine::stored::commit::Kind;
+use steersman_machine::stored::ids::{Body, Id, Line};
+use steersman_machine::stored::interaction::{CallResult, End, How, Interaction, Origin, Target};
 
 /// The text that a user hears of a task that ended: the answer of an agent, the words of another person, or the text that
 /// replaces a person who ran out of time. Not the user's own words.

@@ -11,11 +11,11 @@ use crate::pending::{self, Pending};
 use crate::session::Settled;
 use crate::store::{SessionInfo, SessionQuery, StoreError};
 use std::sync::Arc;
-use steersman_machine::commit::Why;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::Id;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::{Cx, wishes};
+use steersman_machine::stored::commit::Why;
+use steersman_machine::stored::ids::{Bodies, Id};
+use steersman_machine::tick::wishes;
+use steersman_machine::view::Cx;
 
 /// Reads the present state of a session from disk, without owning it.
 pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, EngineError> {
@@ -152,7 +152,7 @@ impl Inspection {
 }
 
 /// The time at which an effect was wished.
-pub(super) fn since(past: &Past, effect: Id) -> steersman_machine::ids::Time {
+pub(super) fn since(past: &Past, effect: Id) -> steersman_machine::stored::ids::Time {
     let line = past.line(effect.line()).ok();
     let now = line.and_then(|line| line.commit.as_ref().map(|c| c.now));
     now.unwrap_or_default()

@@ -6,12 +6,12 @@ use super::Driver;
 use super::draft::{Draft, NewHold, Note};
 use crate::engine::EngineError;
 use crate::pending::{self, Pending};
-use steersman_machine::commit::{Release, Why};
-use steersman_machine::effect::{Bodies, Wish, Work};
-use steersman_machine::ids::{Digest, Id, Name};
 use steersman_machine::network::{ANYBODY, OnDoubt, ToolDef};
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use steersman_machine::stored::commit::{Release, Why};
+use steersman_machine::stored::ids::{Bodies, Digest, Id, Name};
+use steersman_machine::tick::effect::{Wish, Work};
+use steersman_machine::view::Cx;
 
 /// An effect in doubt that no branch waits for, with the last snapshot where one did.
 pub(super) struct Left {
@@ -174,7 +174,7 @@ impl Driver {
 }
 
 /// The work of a tool's effect.
-pub(super) fn work_of(wish: &Wish) -> Option<&steersman_machine::effect::ToolWork> {
+pub(super) fn work_of(wish: &Wish) -> Option<&steersman_machine::tick::effect::ToolWork> {
     match &wish.work {
         Work::Tool(tool) | Work::Simulate(tool) => Some(tool),
         _ => None,

@@ -68,15 +68,15 @@ use parked::{CALM, Parked, Woken};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use steersman_machine::codec::Hash;
 use steersman_machine::context::RenderCache;
-use steersman_machine::effect::{Offered, Said, Wish};
-use steersman_machine::ids::{Digest, Id, Line, Name, Time};
-use steersman_machine::mapping::Raw;
 use steersman_machine::network::Network;
-use steersman_machine::price::Price;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use steersman_machine::stored::codec::Hash;
+use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
+use steersman_machine::tick::effect::{Offered, Said, Wish};
+use steersman_machine::values::price::Price;
+use steersman_machine::view::Cx;
+use steersman_machine::view::mapping::Raw;
 use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use writer::Writer;
@@ -198,7 +198,7 @@ pub(crate) enum What {
     /// An interrupt. What the ledger knows and what was streamed by then is added when it is offered.
     Interrupt(Said),
     /// A cancel by this person or role; completed like an interrupt.
-    Cancel(steersman_machine::effect::Cancelled, Name),
+    Cancel(steersman_machine::tick::effect::Cancelled, Name),
 }
 
 /// An effect that is out.
@@ -238,7 +238,7 @@ pub(crate) struct Out {
     inputs: Vec<(Name, String)>,
     /// A person allowed the repetition of the equal effects that existed at this line.
     word: Option<Line>,
-    /// Roles that have approved the effect ([`Hold::by`](steersman_machine::commit::Hold::by)).
+    /// Roles that have approved the effect ([`Hold::by`](steersman_machine::stored::commit::Hold::by)).
     approved: Vec<Name>,
     since: Time,
 }

@@ -6,7 +6,7 @@ use crate::inbox::{Message, random_id};
 use crate::log::inspection::Inspection;
 use crate::session::{Fate, Receipt, Session, ToDriver};
 use crate::store::{Claim, StoreError};
-use steersman_machine::ids::Name;
+use steersman_machine::stored::ids::Name;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 

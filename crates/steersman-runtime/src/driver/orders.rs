@@ -7,11 +7,11 @@ use super::{Driver, OutState};
 use crate::engine::EngineError;
 use crate::ledger::Record;
 use crate::store::InboxMessage;
-use steersman_machine::commit::{Admitted, LedgerEntry, Want};
-use steersman_machine::effect::Opened;
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::{Cause, Interaction};
 use steersman_machine::snapshot::Phase;
+use steersman_machine::stored::commit::{Admitted, LedgerEntry, Want};
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::interaction::{Cause, Interaction};
+use steersman_machine::tick::effect::{Opened, Work};
 
 impl Driver {
     /// Pauses or resumes the session. Nothing new begins while it is paused.
@@ -100,7 +100,7 @@ impl Driver {
             return false;
         };
         match &out.wish.work {
-            steersman_machine::effect::Work::Tool(tool) => self.ledger.bars(&tool.tool, tool.class),
+            Work::Tool(tool) => self.ledger.bars(&tool.tool, tool.class),
             _ => false,
         }
     }

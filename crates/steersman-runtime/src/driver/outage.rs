@@ -6,21 +6,21 @@
 
 use super::draft::{Draft, NewHold, Note};
 use super::{Driver, OutState};
+use crate::clock::Clock;
 use crate::engine::EngineError;
 use crate::limiter::{Ask, Limiter, OPEN, OPEN_MAX, Permit, Since};
-use crate::retry;
 use crate::store::InboxMessage;
-use crate::{Boxed, clock::Clock};
+use crate::{Boxed, retry};
 use futures::FutureExt;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
-use steersman_machine::commit::{LedgerEntry, Release, Why};
 use steersman_machine::context::Request;
-use steersman_machine::effect::{Failure, Outcome, Retry};
-use steersman_machine::ids::{Digest, Id, Name, Time};
 use steersman_machine::network::{ANYBODY, ModelRetry};
+use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
+use steersman_machine::stored::ids::{Digest, Id, Name, Time};
+use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
 
 /// Code of a call whose place did not answer within its waiting time.
 pub(super) const CODE: &str = "outage";
@@ -333,7 +333,7 @@ impl Driver {
         let since = self.ledger.effect(id).and_then(|record| record.down);
         let since = since.unwrap_or(now);
         let said = hold.and_then(|hold| hold.ask);
-        let said = said.map(|said| steersman_machine::effect::Bodies::text(&*self.past, said));
+        let said = said.map(|said| steersman_machine::stored::ids::Bodies::text(&*self.past, said));
         let waited = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
         let message = format!(
             "no answer since {}, for {}; it was waited for as long as its `retry.for` says. First: {}",

@@ -8,19 +8,20 @@ use crate::engine::Judge;
 use crate::feed::FeedItem;
 use crate::ledger::Amount;
 use crate::limiter::Ended;
-use crate::model::{BoundModel, Delta, Report};
+use crate::model::{BoundModel, Delta};
 use crate::retry::{self, Next};
 use crate::toolset::Progress;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::commit::{Kind, LedgerEntry, Release, Why};
-use steersman_machine::context::{self, RENDER_VERSION};
-use steersman_machine::effect::{Answer, Failure, Outcome};
-use steersman_machine::expression::{Data, EvalError, Scope};
-use steersman_machine::ids::{Id, Name, Time};
-use steersman_machine::interaction::Class;
-use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::context;
+use steersman_machine::context::RENDER_VERSION;
 use steersman_machine::network::{ModelAgent, Offer as Offers};
+use steersman_machine::stored::commit::{Kind, LedgerEntry, Release, Why};
+use steersman_machine::stored::ids::{Id, Name, Time};
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::stored::outcome::{Answer, Failure, Outcome};
+use steersman_machine::values::expression::{Data, EvalError, Scope};
+use steersman_machine::view::mapping::{Fault, Raw};
 
 impl Driver {
     /// Handles a message from a task.
@@ -36,8 +37,8 @@ impl Driver {
                 self.progress(effect, attempt, progress);
                 Ok(())
             }
-            FromTask::Model(effect, attempt, result, report) => {
-                self.model_ended(effect, attempt, result, report).await
+            FromTask::Model(effect, attempt, result) => {
+                self.model_ended(effect, attempt, result).await
             }
             FromTask::Tool(effect, attempt, raw) => self.tool_ended(effect, attempt, raw).await,
             FromTask::Probe(effect, of, attempt, raw) => {
@@ -123,7 +124,6 @@ impl Driver {
         effect: Id,
         attempt: u32,
         result: Result<Answer, Failure>,
-        report: Report,
     ) -> Result<(), EngineError> {
         let Some(out) = self.outs.get(&effect) else {
             return Ok(());
@@ -147,8 +147,7 @@ impl Driver {
                     (usage.request, usage.prefix, usage.broke) = (Some(digest), prefix, broke);
                 }
                 let claim = self.disbelieve(effect, &mut answer.usage);
-                let written = report.cache_write.min(answer.usage.input);
-                let (tokens, micros) = super::budget::spent(&answer, &self.outs[&effect], written);
+                let (tokens, micros) = super::budget::spent(&answer, &self.outs[&effect]);
                 answer.usage.micros = micros;
                 let spent = Amount::new(tokens, micros.unwrap_or_default());
                 let mut notes = vec![Note::Spend(effect, spent.tokens, spent.micros)];
@@ -406,7 +405,7 @@ impl Driver {
         effect: Id,
         answer: &Answer,
     ) -> Vec<(Option<usize>, Arc<str>)> {
-        use steersman_machine::network::{Parameters, TypeKind};
+        use steersman_machine::values::types::{Parameters, TypeKind};
         let network = self.network();
         let Some(agent) = self.outs.get(&effect).map(|o| o.wish.agent) else {
             return Vec::new();
@@ -522,7 +521,7 @@ async fn judged(judge: &dyn Judge, asked: Vec<(Option<usize>, Arc<str>)>, answer
         let Some(text) = text else {
             continue;
         };
-        let misfit = match steersman_machine::json::read(text) {
+        let misfit = match steersman_machine::values::json::read(text) {
             Ok(json) => judge.misfit(&schema, json).await,
             Err(e) => Some(e.to_string()),
         };

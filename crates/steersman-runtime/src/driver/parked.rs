@@ -18,8 +18,7 @@ use crate::store::{Claim, Left, SessionState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::context::RenderCache;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Digest, Id, Name, Time};
+use steersman_machine::stored::ids::{Bodies, Digest, Id, Name, Time};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// Milliseconds without any input before a session that waits for nothing is parked. Also the least distance of the next due time

@@ -18,14 +18,15 @@ use crate::store::InboxMessage;
 use crate::toolset::ToolRun;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::commit::{LedgerEntry, Probing, Release, Why};
-use steersman_machine::effect::ToolWork;
-use steersman_machine::expression::{Data, Expr};
-use steersman_machine::ids::{Id, Name, Time};
-use steersman_machine::interaction::Class;
-use steersman_machine::mapping::{self, Fault, Raw};
 use steersman_machine::network::{OnDoubt, ProbeElse};
+use steersman_machine::stored::commit::{LedgerEntry, Probing, Release, Why};
+use steersman_machine::stored::ids::{Id, Name, Time};
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::tick::effect::ToolWork;
+use steersman_machine::values::expression::{Data, Expr};
 use steersman_machine::view::View;
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
 
 impl Driver {

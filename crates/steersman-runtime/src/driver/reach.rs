@@ -15,12 +15,12 @@ use crate::toolset::ToolRun;
 use serde_json::json;
 use std::slice;
 use std::sync::Arc;
-use steersman_machine::commit::{LedgerEntry, Reaching};
-use steersman_machine::effect::{Bodies as _, ToolWork, Work};
-use steersman_machine::ids::{Id, Name, Time};
-use steersman_machine::interaction::Class;
-use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::stored::commit::{LedgerEntry, Reaching};
+use steersman_machine::stored::ids::{Bodies as _, Id, Name, Time};
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::tick::effect::{ToolWork, Work};
 use steersman_machine::view;
+use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
 
 /// State, in this process, of an effect that notifies a person.

@@ -8,13 +8,13 @@ use crate::inbox::Redefinition;
 use crate::store::InboxMessage;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::carry::{self, New};
-use steersman_machine::commit::{Admission, Admitted, Binding, Commit, LedgerEntry, Why};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Digest, Id, Name};
-use steersman_machine::interaction::{Reduce, Write};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{Admission, Admitted, Binding, Commit, LedgerEntry, Why};
+use steersman_machine::stored::ids::{Bodies, Body, Digest, Id, Name};
+use steersman_machine::stored::interaction::{Reduce, Write};
+use steersman_machine::tick::carry;
+use steersman_machine::tick::carry::New;
 
 type Acted = Result<(), String>;
 

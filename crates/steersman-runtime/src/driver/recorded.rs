@@ -13,17 +13,17 @@ use crate::session::Fate;
 use crate::store::{Store, StoreError};
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
-use steersman_machine::artifact;
-use steersman_machine::codec;
-use steersman_machine::commit::{LogLine, Push, Release, Why};
-use steersman_machine::effect::{
-    Fact, Known, Mapped, NewArtifact, NewWrite, Offered, Outcome, ToolWork, Wish,
-};
-use steersman_machine::ids::{Body, Id, Line, Name};
-use steersman_machine::interaction::{Artifact, Call, CallResult, How, Interaction};
-use steersman_machine::mapping::{self, Raw};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::codec;
+use steersman_machine::stored::commit::{LogLine, Push, Release, Why};
+use steersman_machine::stored::ids::{Body, Id, Line, Name};
+use steersman_machine::stored::interaction::{Artifact, CallResult, How, Interaction};
+use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite, Outcome};
 use steersman_machine::tick;
+use steersman_machine::tick::effect::{Fact, Known, Offered, ToolWork, Wish};
+use steersman_machine::view::artifact;
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::Raw;
 
 impl Driver {
     // ---- what the ledger knows
@@ -352,7 +352,7 @@ impl Driver {
         agent: Id,
         mut args: Option<Json>,
         inputs: &[(Name, String)],
-    ) -> Arc<dyn steersman_machine::expression::Scope + Send + Sync> {
+    ) -> Arc<dyn steersman_machine::values::expression::Scope + Send + Sync> {
         if let Some(Json::Object(args)) = &mut args {
             for (name, sealed) in inputs {
                 if let Ok(value) = self.engine.sealer().open_text(sealed) {
@@ -485,7 +485,7 @@ impl Past {
         let Some(Interaction::Call(next)) = next.map(|push| &push.what) else {
             return Ok(None);
         };
-        let Some(chain) = next.chain else {
+        let Some(chain) = next.chain() else {
             return Ok(None);
         };
         if chain != call && self.chain_of(call)? != Some(chain) {
@@ -501,7 +501,7 @@ impl Past {
         let line = self.line(call.line())?;
         let mut pushes = line.commit.iter().flat_map(|c| &c.pushes);
         Ok(pushes.find_map(|push| match &push.what {
-            Interaction::Call(Call { id, chain, .. }) if *id == call => *chain,
+            Interaction::Call(made) if made.id == call => made.chain(),
             _ => None,
         }))
     }

@@ -7,12 +7,14 @@ use crate::engine::EngineError;
 use crate::ledger::{Progress, Record};
 use crate::load::Since;
 use std::collections::HashMap;
-use steersman_machine::commit::{Binding, LedgerEntry, Why};
-use steersman_machine::effect::{Bodies, Wish, Work};
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::Class;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::{branch, tick, wait};
+use steersman_machine::stored::commit::{Binding, LedgerEntry, Why};
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::stored::outcome::Outcome;
+use steersman_machine::tick;
+use steersman_machine::tick::effect::{Wish, Work};
+use steersman_machine::tick::{branch, wait};
 
 impl Driver {
     /// Loads a branch that has ticks into memory.
@@ -232,11 +234,12 @@ impl Driver {
             (Progress::Done { .. } | Progress::GivenUp { .. }, _) => {
                 // The ledger knows the outcome and this branch has not taken it: the branch was left, and is current again.
                 if let Some(mapped) = self.recorded(effect)? {
-                    let outcome = steersman_machine::effect::Outcome::Mapped(mapped);
+                    let outcome = Outcome::Mapped(mapped);
                     self.answer_outcome(effect, outcome, Vec::new());
                 } else {
-                    let fault = steersman_machine::mapping::Fault::new("in_doubt", "nobody knows");
-                    let raw = steersman_machine::mapping::Raw::Unknown(fault);
+                    let fault =
+                        steersman_machine::view::mapping::Fault::new("in_doubt", "nobody knows");
+                    let raw = steersman_machine::view::mapping::Raw::Unknown(fault);
                     self.answer_raw(effect, raw, Vec::new());
                 }
             }

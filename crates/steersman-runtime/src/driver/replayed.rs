@@ -7,9 +7,10 @@ use crate::engine::EngineError;
 use crate::engine::recorded::{Asked, Recorded};
 use std::sync::Arc;
 use steersman_machine::context::Request;
-use steersman_machine::effect::{Mapped, Outcome, Work};
-use steersman_machine::ids::{Id, Name};
-use steersman_machine::interaction::How;
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::interaction::How;
+use steersman_machine::stored::outcome::{Mapped, Outcome};
+use steersman_machine::tick::effect::Work;
 
 impl Driver {
     fn recording(&self) -> Option<Arc<Recorded>> {

@@ -6,10 +6,11 @@ use crate::tools::artifact::ArtifactSearch;
 use crate::tools::retrieval::{Embedder, Search};
 use crate::toolset::Toolset;
 use std::sync::Arc;
-use steersman_machine::effect::ToolWork;
-use steersman_machine::ids::Id;
-use steersman_machine::network::{BuiltIn, Source};
-use steersman_machine::notes;
+use steersman_machine::network::{Source, notes};
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::engine::Caller;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::tick::effect::ToolWork;
 
 impl Driver {
     /// Returns the toolset that runs the tool, if it is one of these. A search sees the branch as it is now, but only the part
@@ -46,7 +47,7 @@ impl Driver {
         let call = out.wish.call()?;
         let open = snapshot.call(agent, call)?;
         // Passages found by the engine are shown next to the history, so the search leaves out what the history shows.
-        let unseen = open.call.seen.as_deref() == Some(notes::AHEAD_RELEVANT);
+        let unseen = open.call.by == Caller::Before(notes::RELEVANT.into());
         Some(Arc::new(Search {
             retrieval: self.engine.0.options.retrieval.clone(),
             indexed: self.engine.0.indexed.clone(),

@@ -9,14 +9,13 @@ use crate::store::SessionState;
 use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::context::History;
-use steersman_machine::expression::to_json;
-use steersman_machine::ids::{Id, Time};
-use steersman_machine::interaction::{Cause, End, Interaction};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
-use steersman_machine::tick::Cx;
+use steersman_machine::stored::ids::{Id, Time};
+use steersman_machine::stored::interaction::{Cause, End, Interaction};
 use steersman_machine::tick::floor;
-use steersman_machine::view::View;
+use steersman_machine::values::expression::to_json;
+use steersman_machine::view::{Cx, View};
 
 impl Driver {
     /// The standing of the current branch, as far as nothing goes on by itself.
@@ -135,7 +134,7 @@ fn told(state: &SessionState) -> (&str, &str, &str, &str) {
 }
 
 /// Most bytes of an outcome in lists; equal to the bound of a single value of state.
-const OUTCOME: usize = steersman_machine::bounds::VALUES;
+const OUTCOME: usize = steersman_machine::stored::bounds::VALUES;
 
 /// The outcome of a session, as its definition names it. Values that are no JSON, fail or exceed the size for lists are left out.
 pub(crate) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
@@ -206,7 +205,7 @@ pub(super) fn settled(
     Settled::Waits(pending)
 }
 
-fn rested(agent: Id, last: steersman_machine::ids::Line, history: &dyn History) -> Settled {
+fn rested(agent: Id, last: steersman_machine::stored::ids::Line, history: &dyn History) -> Settled {
     let (pushes, _) = history.pushes(agent, last);
     let finished = pushes.iter().rev().find_map(|push| match push {
         Interaction::Finished {

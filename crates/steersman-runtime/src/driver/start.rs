@@ -12,13 +12,17 @@ use crate::model::{BoundModel, Model, ModelCall, Transport};
 use crate::store::StoreError;
 use crate::toolset::ToolRun;
 use std::sync::Arc;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::context::{self, Purpose, Request};
-use steersman_machine::effect::{Failure, Mapped, Offered, Outcome, Retry, ToolWork, Work};
-use steersman_machine::expression::Scope;
-use steersman_machine::ids::{Id, Name};
-use steersman_machine::interaction::How;
-use steersman_machine::mapping::{self, Fault, Raw};
+use steersman_machine::context;
+use steersman_machine::context::Request;
+use steersman_machine::questions::Purpose;
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::interaction::How;
+use steersman_machine::stored::outcome::{Failure, Mapped, Outcome, Retry};
+use steersman_machine::tick::effect::{Offered, ToolWork, Work};
+use steersman_machine::values::expression::Scope;
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
 
 impl Driver {
@@ -204,7 +208,8 @@ impl Driver {
         &mut self,
         branch: Id,
         agent: Id,
-    ) -> Result<Result<Request, steersman_machine::expression::EvalError>, EngineError> {
+    ) -> Result<Result<Request, steersman_machine::values::expression::EvalError>, EngineError>
+    {
         let caches = self.branches.get_mut(&branch).map(|b| &mut b.caches);
         let mut cache = caches.and_then(|c| c.remove(&agent)).unwrap_or_default();
         let snapshot = &self.branches[&branch].snapshot;
@@ -570,7 +575,7 @@ impl Driver {
             &self.engine,
             self.values.folder(),
         );
-        let render = |template: &steersman_machine::expression::Template| {
+        let render = |template: &steersman_machine::values::expression::Template| {
             template
                 .render(&scope)
                 .map_err(|e| format!("model `{name}`: {e}"))

@@ -3,8 +3,8 @@
 use super::{Driver, OutState};
 use crate::session::Standing;
 use crate::step::Let;
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::Id;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Id;
 
 /// Stepping state of a session.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

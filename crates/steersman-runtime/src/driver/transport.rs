@@ -10,14 +10,13 @@ use minijinja::Value;
 use serde_json::Value as Json;
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::artifact::Content;
-use steersman_machine::effect::{Mapped, NewArtifact};
-use steersman_machine::expression::Scope;
-use steersman_machine::ids::Id;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
-use steersman_machine::view::{Transport, View};
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::outcome::{Mapped, NewArtifact};
+use steersman_machine::values::expression::Scope;
+use steersman_machine::view::artifact::Content;
+use steersman_machine::view::{Cx, Transport, View};
 
 pub(crate) struct TransportScope {
     network: Arc<Network>,

@@ -9,13 +9,16 @@ use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
 use crate::tools::artifact::store_made;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steersman_machine::bounds::MAX_LINE;
-use steersman_machine::codec;
-use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Release, Why};
-use steersman_machine::effect::{Bodies, Failure, Offered, Outcome, Retry, Step, Until};
-use steersman_machine::fold::{MISFIT, fold};
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::interaction::How;
+use steersman_machine::snapshot::checkpoint;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::bounds::MAX_LINE;
+use steersman_machine::stored::codec;
+use steersman_machine::stored::codes::MISFIT;
+use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Release, Why};
+use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::How;
+use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
+use steersman_machine::tick::effect::{Offered, Step, Until};
 use steersman_machine::tick::tick;
 
 impl Driver {
@@ -458,7 +461,7 @@ impl Driver {
         let branch = self.branches.get_mut(&id).expect("it was written to");
         let (snapshot, hash) = (&branch.snapshot, &branch.hash);
         add(CheckpointOf::Branch(id), &mut branch.since, &|| {
-            codec::encode_snapshot(snapshot, at, hash, &salt)
+            checkpoint::encode_snapshot(snapshot, at, hash, &salt)
         });
     }
 

@@ -13,13 +13,13 @@ use crate::seal::Sealer;
 use crate::store::WaitChange;
 use crate::toolset::ToolRun;
 use std::sync::Arc;
-use steersman_machine::commit::{LedgerEntry, Release, Why};
-use steersman_machine::effect::{ToolWork, Wish, Work};
-use steersman_machine::ids::{Digest, Id, Name};
-use steersman_machine::interaction::Class;
-use steersman_machine::json;
-use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::{Source, ToolDef};
+use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
+use steersman_machine::stored::ids::{Digest, Id, Name};
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::tick::effect::{ToolWork, Wish, Work};
+use steersman_machine::values::json;
+use steersman_machine::view::mapping::{Fault, Raw};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 impl Driver {
@@ -113,7 +113,7 @@ impl Driver {
         &mut self,
         draft: &mut Draft,
         id: Id,
-        later: Option<steersman_machine::ids::Time>,
+        later: Option<steersman_machine::stored::ids::Time>,
     ) {
         match later {
             None => draft.ready.push(id),

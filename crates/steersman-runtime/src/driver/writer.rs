@@ -4,7 +4,7 @@ use crate::store::{AHEAD_BYTES, AHEAD_LINES, Batch, Claim, Store, StoreError};
 use futures::stream::{FuturesOrdered, StreamExt};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 
 type Flying = crate::Boxed<'static, Result<(Line, usize), StoreError>>;
 

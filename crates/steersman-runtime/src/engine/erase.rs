@@ -6,10 +6,11 @@ use crate::load::Load;
 use crate::store::{Batch, Claim, InboxMessage, Row, SessionInfo, Store, StoreError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steersman_machine::codec::{self, CodecError};
-use steersman_machine::commit::{LedgerEntry, LogLine, Probing, Text};
-use steersman_machine::ids::{Body, Id, Line, Name};
-use steersman_machine::interaction::Interaction;
+use steersman_machine::stored::codec;
+use steersman_machine::stored::codec::CodecError;
+use steersman_machine::stored::commit::{LedgerEntry, LogLine, Probing, Text};
+use steersman_machine::stored::ids::{Body, Id, Line, Name};
+use steersman_machine::stored::interaction::Interaction;
 
 /// The part of a session that is to be erased.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -10,12 +10,11 @@ use crate::secrets::{self, encoded};
 use serde_json::Value as Json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steersman_machine::commit::{Change, Commit, LogLine, Text};
 use steersman_machine::context::History;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id, Line, Name};
-use steersman_machine::interaction::{Artifact, Interaction};
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
+use steersman_machine::stored::commit::{Change, Commit, LogLine, Text};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
+use steersman_machine::stored::interaction::{Artifact, Interaction};
 
 /// Text that replaces a secret.
 pub const PLACEHOLDER: &str = "(secret)";

@@ -19,15 +19,16 @@ use crate::tools::retrieval::remembered::{self, Sources};
 use crate::toolset::{ToolRun, Toolset};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Name};
-use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::memory::{self, CONTENT};
-use steersman_machine::network::{BuiltIn, Network};
-use steersman_machine::notes::{FEW, Findings, MOST, Passage};
-use steersman_machine::rating::{BEST, WORST, reason_of};
+use steersman_machine::network::Network;
+use steersman_machine::network::notes::{FEW, Findings, MOST, Passage};
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
-use steersman_machine::view::iso;
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::view::mapping::{Fault, Raw};
+use steersman_machine::view::memory;
+use steersman_machine::view::memory::CONTENT;
+use steersman_machine::view::rating::{BEST, WORST, reason_of};
+use steersman_machine::view::{Cx, iso};
 use tokio_util::sync::CancellationToken;
 
 /// A memory that a search found.

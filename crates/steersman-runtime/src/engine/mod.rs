@@ -35,12 +35,13 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use steersman_definition as definition;
-use steersman_machine::artifact::{self, Content};
-use steersman_machine::commit::Binding;
-use steersman_machine::ids::{Digest, Line, Name, Time};
-use steersman_machine::manifest::Manifest;
 use steersman_machine::network::Network;
-use steersman_machine::types::arguments_misfit;
+use steersman_machine::network::manifest::Manifest;
+use steersman_machine::stored::commit::Binding;
+use steersman_machine::stored::ids::{Digest, Line, Name, Time};
+use steersman_machine::values::types::arguments_misfit;
+use steersman_machine::view::artifact;
+use steersman_machine::view::artifact::Content;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
@@ -237,7 +238,7 @@ impl Engine {
                 name: std::process::id().to_string().into(),
                 address: None,
                 build: env!("CARGO_PKG_VERSION").into(),
-                revision: steersman_machine::codec::REVISION,
+                revision: steersman_machine::stored::codec::REVISION,
             })
         });
         enrolled.await

@@ -5,10 +5,10 @@ use crate::engine::{Engine, NetworkKey};
 use crate::store::Needs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use steersman_machine::codec::REVISION;
-use steersman_machine::ids::Name;
-use steersman_machine::nets::{Natives, Net, Router};
+use steersman_machine::network::nets::{Natives, Net, Router};
 use steersman_machine::network::{Network, Source};
+use steersman_machine::stored::codec::REVISION;
+use steersman_machine::stored::ids::Name;
 
 /// All registered nets and routers, by name and version.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use crate::clock::Clock;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use steersman_machine::effect::{Answer, Mapped};
-use steersman_machine::ids::{Digest, Id, Name, Time};
+use steersman_machine::stored::ids::{Digest, Id, Name, Time};
+use steersman_machine::stored::outcome::{Answer, Mapped};
 
 /// A request, without its ids.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,9 +8,9 @@ use crate::session::Receipt;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::Binding;
-use steersman_machine::ids::{Digest, Name};
 use steersman_machine::network::Network;
+use steersman_machine::stored::commit::Binding;
+use steersman_machine::stored::ids::{Digest, Name};
 
 /// The definition under which a session is to continue.
 #[derive(Clone, Debug)]

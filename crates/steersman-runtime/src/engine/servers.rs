@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::expression::Names;
-use steersman_machine::ids::Name;
-use steersman_machine::manifest::{Listing, Manifest};
-use steersman_machine::mapping::Fault;
+use steersman_machine::network::manifest::{Listing, Manifest};
 use steersman_machine::network::{AgentDef, Network, Source};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::Names;
+use steersman_machine::view::mapping::Fault;
 
 /// The present answer of one server of a definition.
 #[derive(Clone, Debug, PartialEq)]

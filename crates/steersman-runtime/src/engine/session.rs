@@ -10,11 +10,11 @@ use crate::store::SessionId;
 
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::artifact::Content;
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::join::JoinOn;
-use steersman_machine::search::Plan;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::network::search::Plan;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::view::artifact::Content;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// A session that this process owns and drives. A clone is another handle to the same session. Dropping handles changes

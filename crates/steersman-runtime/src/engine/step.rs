@@ -12,7 +12,7 @@ use crate::session::{Fate, Receipt, Session, Settled, Standing, ToDriver};
 use crate::store::SessionId;
 use std::fmt;
 use std::sync::Arc;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use tokio::sync::oneshot;
 
 /// The state in which a stepping session came to rest.

@@ -9,11 +9,12 @@ use crate::pending::{Pending, PendingKind, is_misread};
 use crate::store::{Batch, IMMEDIATELY, SessionState, WaitChange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::commit::{Commit, LedgerEntry, LogLine, Text};
-use steersman_machine::effect::{Wish, Work};
-use steersman_machine::ids::{Id, Name, Time};
-use steersman_machine::tick::{Cx, wishes};
-use steersman_machine::types::canonical;
+use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Text};
+use steersman_machine::stored::ids::{Id, Name, Time};
+use steersman_machine::tick::effect::{Wish, Work};
+use steersman_machine::tick::wishes;
+use steersman_machine::values::types::canonical;
+use steersman_machine::view::Cx;
 
 /// Entries that a store keeps for a session in addition to its log and its place in lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,10 +9,11 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::commit::Binding;
-use steersman_machine::ids::{Body, Digest, Id, Line, Name};
-use steersman_machine::network::{Config, Network, TypeKind};
+use steersman_machine::network::{Config, Network};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::Binding;
+use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
+use steersman_machine::values::types::TypeKind;
 
 /// The values of a binding. **Stored** as JSON; contains no secret. Every added field has a default. A program that does not
 /// know a field refuses the values.

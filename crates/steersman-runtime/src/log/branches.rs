@@ -6,13 +6,13 @@ use crate::log::inspection::Inspection;
 use crate::store::bounds::unfit_label;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use steersman_machine::branch::{Both, adoptable, joined};
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::join::JoinOn;
-use steersman_machine::rating::rated;
+use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
-use steersman_machine::tick::Cx;
-use steersman_machine::wait::for_branches;
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::tick::branch::{Both, adoptable, joined};
+use steersman_machine::tick::wait::for_branches;
+use steersman_machine::view::Cx;
+use steersman_machine::view::rating::rated;
 
 impl Inspection {
     /// Returns true if the effect may have happened, no process runs it, and no branch waits for it any more (its branch was

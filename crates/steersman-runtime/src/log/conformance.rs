@@ -18,7 +18,7 @@ use crate::store::{
     Row, Scope, SessionQuery, SessionState, Store, StoreError, WaitChange,
 };
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::stored::ids::{Id, Line, Time};
 
 /// A place in which a store is kept, so that the suite can close, reopen and damage the store.
 pub trait Place: Send + Sync + 'static {

@@ -12,7 +12,7 @@ use crate::store::{SessionId, Store, StoreError};
 use crate::toolset::Progress;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
-use steersman_machine::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line};
 use tokio::sync::broadcast;
 
 /// Milliseconds between two reads of the store, for a reader that is not in the process of the owner.
@@ -24,7 +24,7 @@ const PAGE: usize = 256;
 #[derive(Clone, Debug)]
 pub enum FeedItem {
     /// A line that is on disk. Its number is the cursor for the items after it.
-    Line(Arc<steersman_machine::commit::LogLine>),
+    Line(Arc<steersman_machine::stored::commit::LogLine>),
     /// A piece of a model's answer. Provisional.
     Delta {
         /// Effect of the model call.
@@ -159,7 +159,7 @@ impl Feed {
     /// Returns the lines that are on disk and were not given out yet. Does not wait for new ones.
     pub async fn lines(
         &mut self,
-    ) -> Result<Vec<Arc<steersman_machine::commit::LogLine>>, StoreError> {
+    ) -> Result<Vec<Arc<steersman_machine::stored::commit::LogLine>>, StoreError> {
         while self.read().await? {}
         let mut lines = Vec::new();
         self.ready.retain(|item| match item {

@@ -8,10 +8,10 @@ use crate::pending::Pending;
 use crate::store::{InboxMessage, SessionInfo};
 use std::sync::Arc;
 use steersman_machine::context::History;
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::Interaction;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::interaction::Interaction;
 
 /// A session as it is on disk, read without owning it.
 pub struct Inspection {

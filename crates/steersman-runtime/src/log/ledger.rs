@@ -12,11 +12,13 @@ pub use search::{Search, Stood};
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::codec::{self, Hash};
-use steersman_machine::commit::Admitted;
-use steersman_machine::commit::{Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why};
-use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
-use steersman_machine::interaction::Class;
+use steersman_machine::stored::codec;
+use steersman_machine::stored::codec::Hash;
+use steersman_machine::stored::commit::{
+    Admitted, Commit, Hold, LedgerEntry, LogLine, Opening, Release, Why,
+};
+use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of the meaning of the fold. Checkpoints of other versions are discarded.
 pub const VERSION: u8 = 14;

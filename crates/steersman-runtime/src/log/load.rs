@@ -11,11 +11,12 @@ use crate::ledger::Ledger;
 use crate::store::{CheckpointOf, Row, SessionId, SessionQuery, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::codec::{self, CodecError, Hash};
-use steersman_machine::commit::{LogLine, Text};
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::snapshot::{Snapshot, checkpoint};
+use steersman_machine::stored::codec;
+use steersman_machine::stored::codec::{CodecError, Hash};
+use steersman_machine::stored::commit::{LogLine, Text};
+use steersman_machine::stored::ids::{Id, Line};
 
 /// Label of a rerun that names the recorded session. If the change begins at a line, `@` and the line follow.
 pub const RERUN_OF: &str = "rerun_of";
@@ -232,7 +233,7 @@ impl Load {
         while !self.cold
             && let Some(found) = self.store.checkpoint(&self.session, of, upto).await?
         {
-            let decoded = codec::decode_snapshot(&found.bytes, &self.salt);
+            let decoded = checkpoint::decode_snapshot(&found.bytes, &self.salt);
             if let Some((snapshot, at, hash)) = decoded
                 && at == found.at
                 && snapshot.branch == branch
@@ -377,7 +378,7 @@ impl Load {
                 continue;
             };
             let folded = cold.snapshot(found.at).await?;
-            let known = codec::decode_snapshot(&found.bytes, &self.salt);
+            let known = checkpoint::decode_snapshot(&found.bytes, &self.salt);
             let fits = known.is_some_and(|(snapshot, at, hash)| {
                 (at, hash) == (folded.at, folded.hash) && snapshot == folded.snapshot
             });

@@ -10,13 +10,12 @@ use crate::load::{Hashes, Load};
 use crate::store::{Row, SessionId, Store, StoreError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use steersman_machine::codec::Hash;
-use steersman_machine::commit::{LogLine, Text};
 use steersman_machine::context::History;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::Interaction;
 use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::stored::codec::Hash;
+use steersman_machine::stored::commit::{LogLine, Text};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line};
+use steersman_machine::stored::interaction::Interaction;
 
 /// Text that replaces an erased text.
 pub const ERASED: &str = "[erased]";

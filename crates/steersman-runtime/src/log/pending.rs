@@ -7,13 +7,12 @@ use crate::ledger::{Heard, Ledger, Record};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steersman_machine::commit::{Hold, Why};
-use steersman_machine::effect::{Wish, Work};
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::mapping;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use steersman_machine::stored::commit::{Hold, Why};
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::tick::effect::{Wish, Work};
+use steersman_machine::view::{Cx, mapping};
 
 impl From<&Pending> for PendingId {
     fn from(pending: &Pending) -> Self {

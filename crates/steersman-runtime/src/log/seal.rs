@@ -6,9 +6,9 @@
 use chacha20poly1305::aead::{Aead, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Nonce};
 use serde_json::{Value as Json, json};
-use steersman_machine::ids::{hex, unhex};
-use steersman_machine::snapshot::{SEALED, is_sealed};
-use steersman_machine::types::canonical;
+use steersman_machine::stored::ids::{hex, unhex};
+use steersman_machine::values::json::{SEALED, is_sealed};
+use steersman_machine::values::types::canonical;
 use zeroize::Zeroizing;
 
 /// Seals and opens secrets. A clone shares the key.

@@ -5,9 +5,10 @@ use crate::files;
 use serde_json::Value as Json;
 use std::fmt::Write as _;
 use std::path::Path;
-use steersman_machine::expression::Scope;
-use steersman_machine::ids::Name;
-use steersman_machine::network::{Network, Parameters, Secret, SecretSource, TypeKind};
+use steersman_machine::network::{Network, Secret, SecretSource};
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::Scope;
+use steersman_machine::values::types::{Parameters, TypeKind};
 
 /// Fewest bytes of a text that is also searched for in other encodings. Shorter texts would be found by chance.
 pub(crate) const SEARCHED: usize = 6;

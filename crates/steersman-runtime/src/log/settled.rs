@@ -2,7 +2,7 @@
 
 use crate::pending::Pending;
 use std::sync::Arc;
-use steersman_machine::ids::Name;
+use steersman_machine::stored::ids::Name;
 
 /// The state of a session in which nothing goes on by itself.
 #[derive(Clone, Debug, PartialEq)]

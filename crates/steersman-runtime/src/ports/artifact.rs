@@ -5,12 +5,13 @@ use crate::store::{Store, StoreError};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use steersman_machine::artifact;
-use steersman_machine::effect::NewWrite;
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::Artifact;
-use steersman_machine::rating::{self, BEST, Rater, Rating, WORST};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::Artifact;
+use steersman_machine::stored::outcome::NewWrite;
+use steersman_machine::view::artifact;
+use steersman_machine::view::rating;
+use steersman_machine::view::rating::{BEST, Rater, Rating, WORST};
 
 /// Most characters of one line. The rest of a longer line counts as further lines, so that every text can be read in pieces.
 const LINE: usize = 2_000;

@@ -3,7 +3,7 @@
 use crate::Boxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use tokio::sync::Notify;
 
 /// A source of time that can also wait.

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
-use steersman_machine::artifact::Content;
-use steersman_machine::effect::{NewArtifact, NewWrite};
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::join::JoinOn;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
+use steersman_machine::view::artifact::Content;
 
 /// The address of something that waits: the effect, and the line that opened its hold. An answer contains the address, so it can
 /// never end a later hold that the person did not see. Written as `12.1@13`, or as `12.1` for a question, which has no hold.
@@ -235,7 +235,7 @@ pub enum Message {
         at: Option<Line>,
         /// First message on the root branch of the search.
         say: Option<String>,
-        /// JSON of the plan ([`steersman_machine::search::Plan`]).
+        /// JSON of the plan ([`steersman_machine::network::search::Plan`]).
         plan: String,
     },
     /// Ends a search with the best result so far. `None` means all open searches.
@@ -244,7 +244,7 @@ pub enum Message {
     JoinOn {
         /// The branches to wait for.
         branches: Vec<Id>,
-        /// The condition, in the form that [`steersman_machine::join::JoinOn`] parses.
+        /// The condition, in the form that [`steersman_machine::network::join::JoinOn`] parses.
         on: String,
         /// A tool that is called next.
         then: Option<Name>,
@@ -300,7 +300,7 @@ impl Message {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Redefinition {
     /// The new binding, except for its `values`.
-    pub binding: steersman_machine::commit::Binding,
+    pub binding: steersman_machine::stored::commit::Binding,
     /// JSON of the bound values ([`crate::bind`]).
     pub values: String,
     /// The person who binds it.
@@ -337,7 +337,7 @@ impl File {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begin {
     /// The binding, except for its `values`.
-    pub binding: steersman_machine::commit::Binding,
+    pub binding: steersman_machine::stored::commit::Binding,
     /// JSON of the bound values ([`crate::bind`]).
     pub values: String,
     /// The root agent. `None` means the first agent of `entry`.

@@ -19,8 +19,8 @@
 use crate::clock::Clock;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use steersman_machine::ids::Time;
-pub use steersman_machine::rate::{Quota, Rate};
+use steersman_machine::stored::ids::Time;
+pub use steersman_machine::values::rate::{Quota, Rate};
 use tokio::sync::Notify;
 
 /// Longest wait in the limiter, in milliseconds. A caller that would wait longer is refused and told for how long.

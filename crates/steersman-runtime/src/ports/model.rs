@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::context::Request;
-use steersman_machine::effect::{Answer, Failure, Retry};
-use steersman_machine::ids::{Id, Name};
 use steersman_machine::network::{ModelDef, Network};
-use steersman_machine::price::Price;
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::outcome::{Answer, Failure, Retry};
+use steersman_machine::values::price::Price;
 use tokio_util::sync::CancellationToken;
 
 /// A model that can be called. The driver retries; a model never does.
@@ -216,8 +216,6 @@ pub trait Sink: Send + Sync {
 /// Statements of a server about a call, in addition to its answer.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Input tokens that the server stored in its cache because it was asked to.
-    pub cache_write: u64,
     /// Requests that the server says are left for this model and key.
     pub requests: Option<Left>,
     /// Tokens that the server says are left for this model and key.

@@ -5,10 +5,10 @@
 
 use backon::BackoffBuilder;
 use std::time::Duration;
-use steersman_machine::effect::{Failure, Retry};
-use steersman_machine::ids::{Id, Time};
-use steersman_machine::interaction::Class;
-use steersman_machine::mapping::Raw;
+use steersman_machine::stored::ids::{Id, Time};
+use steersman_machine::stored::interaction::Class;
+use steersman_machine::stored::outcome::{Failure, Retry};
+use steersman_machine::view::mapping::Raw;
 
 /// Longest wait that is kept in memory, in milliseconds. A longer one is kept in the log as a timer.
 pub const LONG: u64 = 60_000;
@@ -103,7 +103,7 @@ fn backoff(attempt: u32, seed: u64, effect: Id) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steersman_machine::ids::Line;
+    use steersman_machine::stored::ids::Line;
 
     #[test]
     fn delays_grow_and_repeat_under_the_same_seed() {

@@ -1,7 +1,7 @@
 //! The store port: the operations that sessions need from a database, as small traits. Every store passes the same conformance
 //! suite.
 //!
-//! Rows are opaque to a store: [`steersman_machine::codec`] encodes and checks them. A session has one owner with one epoch.
+//! Rows are opaque to a store: [`steersman_machine::stored::codec`] encodes and checks them. A session has one owner with one epoch.
 //! An append under any other epoch never succeeds.
 
 pub mod awkward;
@@ -36,12 +36,12 @@ pub use wakes::Bell;
 use crate::Boxed;
 use std::sync::Arc;
 use std::time::Duration;
-use steersman_machine::ids::{Line, Name};
-use steersman_machine::interaction::Doubtful;
+use steersman_machine::stored::ids::{Line, Name};
+use steersman_machine::stored::interaction::Doubtful;
 
 /// Most bytes of a row, inbox message, event or label. Blobs and checkpoints may be longer: a store whose values are small
 /// splits them.
-pub const MAX_VALUE: usize = steersman_machine::bounds::MAX_LINE;
+pub const MAX_VALUE: usize = steersman_machine::stored::bounds::MAX_LINE;
 
 /// Longest time that a batch for which nobody waits may be delayed, so that it shares its sync with others.
 pub const COMPANY: Duration = Duration::from_millis(20);

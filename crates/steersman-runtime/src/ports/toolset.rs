@@ -4,13 +4,13 @@ use crate::Boxed;
 use crate::artifact::Artifacts;
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::effect::ToolWork;
-use steersman_machine::expression::Scope;
-use steersman_machine::ids::{Id, Name};
-use steersman_machine::manifest::Listing;
-use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Network;
-use steersman_machine::rate::Rate;
+use steersman_machine::network::manifest::Listing;
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::tick::effect::ToolWork;
+use steersman_machine::values::expression::Scope;
+use steersman_machine::values::rate::Rate;
+use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
 
 /// Runs the tools of one kind of source (HTTP, command, Rust, MCP).

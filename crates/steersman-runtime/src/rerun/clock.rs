@@ -3,7 +3,7 @@
 use crate::Boxed;
 use crate::clock::Clock;
 use std::sync::{Arc, Mutex, PoisonError};
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 use tokio::sync::Notify;
 
 #[derive(Clone)]

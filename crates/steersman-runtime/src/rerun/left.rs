@@ -6,11 +6,12 @@ use super::walk::{Walk, fault, same_tool};
 use crate::driver::tool_digest;
 use crate::engine::recorded::{Asked, Heard, Left};
 use crate::store::StoreError;
-use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine};
-use steersman_machine::effect::{Bodies, Mapped, Offered, Outcome, Until, Work};
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::{How, Interaction, Origin};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine};
+use steersman_machine::stored::ids::{Bodies, Id};
+use steersman_machine::stored::interaction::{How, Interaction, Origin};
+use steersman_machine::stored::outcome::{Mapped, Outcome};
+use steersman_machine::tick::effect::{Offered, Until, Work};
 
 impl Walk<'_> {
     /// Collects the outcomes and messages of a line that is not followed; they answer the same requests later.

@@ -6,17 +6,17 @@ use crate::past::{ERASED, Past};
 use crate::store::StoreError;
 use serde_json::Value as Json;
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, Binding, Commit, LogLine, Want};
-use steersman_machine::effect::{
-    Answer, Ask, Bodies, Failure, Mapped, NewArtifact, Offered, Outcome, Retry, Said, Start,
-};
-use steersman_machine::extract::is_extraction;
-use steersman_machine::ids::{Body, Id, Name};
-use steersman_machine::interaction::{
+use steersman_machine::questions::verdict::said_again;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{Admitted, Binding, Commit, LogLine, Want};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Name};
+use steersman_machine::stored::interaction::{
     Call, CallResult, Choice, How, Interaction, Origin, Route, calls_of_answer,
 };
-use steersman_machine::reflect::{asks_itself, said_again};
-use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::outcome::{
+    Answer, Ask, Failure, Mapped, NewArtifact, Outcome, Retry,
+};
+use steersman_machine::tick::effect::{Offered, Said, Start};
 
 /// The beginning of a session, where its first line is reconstructed for another definition.
 pub(crate) struct Began<'a> {
@@ -133,10 +133,10 @@ impl Told<'_> {
             // A model answered: its text has to be parsed again, the stored result is not enough.
             let texts = match open.map(|open| &open.call) {
                 // An answer that was no JSON failed for that reason; any other text that is no JSON fails likewise.
-                Some(call) if is_extraction(&call.name) => {
+                Some(call) if call.is_extraction() => {
                     vec![Some(extracted(&mapped)), None, Some("?".to_owned())]
                 }
-                Some(call) if asks_itself(call) => self.judgements(&mapped),
+                Some(call) if call.asks_itself() => self.judgements(&mapped),
                 _ => Vec::new(),
             };
             found.extend(texts.into_iter().map(|text| {
@@ -159,7 +159,7 @@ impl Told<'_> {
         texts.chain(again.map(Some)).chain([None]).collect()
     }
 
-    fn usage(&self, effect: Id) -> Option<steersman_machine::commit::Usage> {
+    fn usage(&self, effect: Id) -> Option<steersman_machine::stored::commit::Usage> {
         let mut usage = self.commit.usage.iter();
         usage.find(|u| u.effect == Some(effect)).cloned()
     }
@@ -227,7 +227,7 @@ impl Told<'_> {
 
     fn asked(&self, call: &Call) -> Ask {
         Ask {
-            name: call.seen.as_ref().unwrap_or(&call.name).to_string(),
+            name: call.called().to_string(),
             label: call.label.as_ref().map(ToString::to_string),
             args: self.text(call.args),
             misfit: None,
@@ -371,7 +371,7 @@ pub(crate) fn attached(past: &Past, commit: &Commit, body: Body) -> (String, Vec
     let text = past.text(body).to_string();
     let came: Vec<NewArtifact> = commit
         .came()
-        .filter(|artifact| artifact.call == steersman_machine::artifact::came_with(body))
+        .filter(|artifact| artifact.call == steersman_machine::view::artifact::came_with(body))
         .map(|artifact| NewArtifact {
             name: artifact.name.to_string(),
             media: artifact.media.to_string(),
@@ -423,7 +423,7 @@ fn start(past: &Past, commit: &Commit, began: &Began<'_>) -> Option<Start> {
         _ => None,
     });
     // Arguments are admitted with the digest of their text; their absence with that of the empty text.
-    let empty = steersman_machine::ids::Digest::of(b"");
+    let empty = steersman_machine::stored::ids::Digest::of(b"");
     if begins && commit.admitted[0].digest != empty {
         let (_, body) = bodies.next()?;
         let text = past.text(body);

@@ -4,12 +4,12 @@ use crate::engine::{Engine, EngineError, Inspection};
 use crate::past::{self, Past};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::commit::{Admitted, Commit, LedgerEntry, LogLine};
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Id, Line};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine};
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::view::Cx;
 
 /// Number of rows that are read together.
 const PAGE: usize = 512;

@@ -3,9 +3,9 @@
 use super::walk::{Walk, fault};
 use crate::engine::EngineError;
 use crate::inbox::random_id;
-use steersman_machine::commit::{LedgerEntry, LogLine};
-use steersman_machine::effect::{Offered, Said};
-use steersman_machine::ids::{Id, Line, Name};
+use steersman_machine::stored::commit::{LedgerEntry, LogLine};
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::tick::effect::{Offered, Said};
 use steersman_machine::tick::tick;
 
 impl Walk<'_> {

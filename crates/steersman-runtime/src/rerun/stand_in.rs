@@ -6,7 +6,7 @@ use crate::engine::{Engine, EngineError, StartOptions};
 use crate::session::{Session, Settled};
 use crate::store::memory::MemoryStore;
 use std::sync::Arc;
-use steersman_machine::ids::Name;
+use steersman_machine::stored::ids::Name;
 
 /// An agent of the definition that answers instead of people.
 pub(super) struct StandIn {

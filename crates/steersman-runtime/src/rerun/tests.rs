@@ -9,10 +9,11 @@ use crate::past::Past;
 use crate::store::memory::MemoryStore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::commit::{Binding, Commit, LogLine};
-use steersman_machine::context::{self, RenderCache};
-use steersman_machine::ids::{Digest, Id, Line};
+use steersman_machine::context;
+use steersman_machine::context::RenderCache;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{Binding, Commit, LogLine};
+use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_testkit::random::{self, Dice};
 use steersman_testkit::world::{Fault, World};
 

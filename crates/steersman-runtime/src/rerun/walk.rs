@@ -14,18 +14,18 @@ use crate::store::StoreError;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::artifact::Content;
-use steersman_machine::carry;
-use steersman_machine::commit::{
-    Admitted, Binding, Change, Commit, LedgerEntry, LogLine, Opening, Text,
-};
-use steersman_machine::context::{self, RenderCache};
-use steersman_machine::effect::{Offered, Work};
-use steersman_machine::ids::{Body, Digest, Id, Line, Name};
-use steersman_machine::interaction::{Reduce, Target, Write};
+use steersman_machine::context;
+use steersman_machine::context::RenderCache;
 use steersman_machine::network::{Network, ToolDef};
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::{tick, wishes};
+use steersman_machine::stored::commit::{
+    Admitted, Binding, Change, Commit, LedgerEntry, LogLine, Opening, Text,
+};
+use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
+use steersman_machine::stored::interaction::{Reduce, Target, Write};
+use steersman_machine::tick::effect::{Offered, Work};
+use steersman_machine::tick::{carry, tick, wishes};
+use steersman_machine::view::artifact::Content;
 
 /// The changes of a rerun.
 pub(crate) struct Changed {
@@ -575,7 +575,7 @@ impl<'a> Walk<'a> {
     /// there.
     fn carried(&self, line: &LogLine) -> Result<Vec<carry::New>, String> {
         let before = self.old.before(line);
-        let after = steersman_machine::fold::fold(before, line);
+        let after = steersman_machine::snapshot::fold::fold(before, line);
         for open in after.calls.values().filter(|open| open.closed.is_none()) {
             let name = &open.call.name;
             let tool = matches!(open.call.target, Target::Tool(_));

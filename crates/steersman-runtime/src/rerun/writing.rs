@@ -7,10 +7,11 @@ use crate::store::{Batch, Claim, Left, NewSession, Row, SessionId};
 use crate::tools::artifact::store_made;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steersman_machine::artifact::Content;
-use steersman_machine::codec::{self, Hash};
-use steersman_machine::commit::{LedgerEntry, LogLine};
-use steersman_machine::ids::{Line, Name, Time};
+use steersman_machine::stored::codec;
+use steersman_machine::stored::codec::Hash;
+use steersman_machine::stored::commit::{LedgerEntry, LogLine};
+use steersman_machine::stored::ids::{Line, Name, Time};
+use steersman_machine::view::artifact::Content;
 
 /// Number of rows that are written together.
 const ROWS: usize = 64;

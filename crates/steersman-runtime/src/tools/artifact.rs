@@ -9,9 +9,11 @@ use futures::FutureExt as _;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use steersman_machine::artifact::{self, Content};
-use steersman_machine::mapping::{Fault, Raw};
-use steersman_machine::network::{BuiltIn, Network, Source};
+use steersman_machine::network::{Network, Source};
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::view::artifact;
+use steersman_machine::view::artifact::Content;
+use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
 
 /// Number of lines that a read returns if the caller gives no number.

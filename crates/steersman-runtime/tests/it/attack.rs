@@ -4,8 +4,8 @@ use crate::spy::Behind;
 use crate::world::{World, answered, asked};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::inbox::Resolution;
 use steersman_runtime::session::Settled;
 

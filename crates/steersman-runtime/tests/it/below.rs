@@ -6,9 +6,9 @@ use crate::spy::Behind;
 use crate::world::{World, answered};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::ids::Id;
 use steersman_machine::search::Cost;
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::Id;
 
 /// One who asks and one who picks a number, by search.
 const PICKS: &str = r#"

@@ -2,8 +2,8 @@
 
 use crate::world::{World, answered};
 use serde_json::{Value as Json, json};
-use steersman_machine::ids::Line;
-use steersman_machine::join::JoinOn;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::pending::{self, Pending};
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
 
@@ -34,7 +34,7 @@ fn fork(label: &str, say: &str) -> Fork {
     }
 }
 
-async fn branch_named(world: &World, label: &str) -> steersman_machine::ids::Id {
+async fn branch_named(world: &World, label: &str) -> steersman_machine::stored::ids::Id {
     let seen = world.engine.inspect("session").await.unwrap();
     let found = seen
         .branches
@@ -133,7 +133,7 @@ async fn a_person_chooses_a_branch_and_comes_back() {
         "Still elsewhere."
     );
     session
-        .make_current(steersman_machine::ids::Id::MAIN)
+        .make_current(steersman_machine::stored::ids::Id::MAIN)
         .await
         .unwrap();
     session.say("And here?").await.unwrap();
@@ -153,7 +153,7 @@ async fn what_was_left_can_be_made_current_again() {
     let gone = session.rewind(Line(99), None).await.unwrap();
     assert!(matches!(gone.fate, Fate::Refused(_)), "{gone:?}");
     session
-        .make_current(steersman_machine::ids::Id::MAIN)
+        .make_current(steersman_machine::stored::ids::Id::MAIN)
         .await
         .unwrap();
     session.say("Further.").await.unwrap();
@@ -194,7 +194,7 @@ async fn an_unknown_branch_is_refused_in_words() {
     let world = World::new(json!({ "main": ["One."] }));
     let session = world.start(LOOK, "Go.").await;
     session.settled().await.unwrap();
-    let nowhere = steersman_machine::ids::Id::new(Line(7), 3);
+    let nowhere = steersman_machine::stored::ids::Id::new(Line(7), 3);
     let receipt = session.make_current(nowhere).await.unwrap();
     assert_eq!(
         receipt.fate,

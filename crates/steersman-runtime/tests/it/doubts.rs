@@ -3,7 +3,7 @@
 
 use crate::world::{Does, World, answered};
 use serde_json::{Value as Json, json};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Inspection;
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
 use steersman_runtime::ledger::Progress;

@@ -3,9 +3,9 @@
 use crate::world::{Does, World, answered, asked};
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::ids::Time;
-use steersman_machine::mapping::Fault;
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::stored::ids::Time;
+use steersman_machine::view::mapping::Fault;
 use steersman_runtime::engine::StartOptions;
 use steersman_runtime::session::{Fate, Settled};
 use tokio::sync::Semaphore;

@@ -5,8 +5,8 @@ use crate::world::{Does, World, answered};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use steersman_machine::ids::Line;
-use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::stored::ids::Line;
+use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_runtime::session::{Fork, Session, Settled};
 use tokio::sync::Semaphore;
 

@@ -3,7 +3,7 @@
 use crate::spy::Behind;
 use crate::world::World;
 use serde_json::json;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::feed::FeedItem;
 use steersman_runtime::model::Delta;
 

@@ -3,9 +3,9 @@
 use crate::spy::Behind;
 use crate::world::{Does, World, answered, asked};
 use serde_json::{Value as Json, json};
-use steersman_machine::commit::LedgerEntry;
-use steersman_machine::manifest::{Listed, Listing};
-use steersman_machine::mapping::Fault;
+use steersman_machine::network::manifest::{Listed, Listing};
+use steersman_machine::stored::commit::LedgerEntry;
+use steersman_machine::view::mapping::Fault;
 use steersman_runtime::inbox::Resolution;
 use steersman_runtime::session::{Fate, Fork, Session};
 use steersman_runtime::toolset::Asked;

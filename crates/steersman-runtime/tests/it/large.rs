@@ -2,7 +2,7 @@
 
 use crate::world::{Does, World, answered, asked};
 use serde_json::json;
-use steersman_machine::interaction::Interaction;
+use steersman_machine::stored::interaction::Interaction;
 use steersman_runtime::inbox::{Message, Resolution};
 use steersman_runtime::session::Settled;
 

@@ -3,7 +3,7 @@
 use crate::effects::TOOLS;
 use crate::world::{World, answered, asked};
 use serde_json::json;
-use steersman_machine::ids::Name;
+use steersman_machine::stored::ids::Name;
 use steersman_runtime::inbox::Message;
 use steersman_runtime::pending::PendingId;
 use steersman_runtime::session::{Fate, Settled};

@@ -1,9 +1,10 @@
 //! What the ledger knows behind which lines.
 
-use steersman_machine::commit::{Admission, Admitted, Commit, Hold, LedgerEntry as E, LogLine};
-use steersman_machine::commit::{Opening, Release, Why};
-use steersman_machine::ids::{Digest, Id, Line, Time};
-use steersman_machine::interaction::Class;
+use steersman_machine::stored::commit::{
+    Admission, Admitted, Commit, Hold, LedgerEntry as E, LogLine, Opening, Release, Why,
+};
+use steersman_machine::stored::ids::{Digest, Id, Line, Time};
+use steersman_machine::stored::interaction::Class;
 use steersman_runtime::ledger::{Amount, Beginning, Ledger, Progress, Stands, Verdict};
 
 const SALT: [u8; 16] = [7; 16];

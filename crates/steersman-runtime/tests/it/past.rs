@@ -1,12 +1,11 @@
 //! The past in memory: what is kept, what is read again, and what is said when it cannot be read.
 
 use std::sync::Arc;
-use steersman_machine::codec;
-use steersman_machine::commit::{LogLine, Text};
 use steersman_machine::context::History;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id, Line, Time};
-use steersman_machine::interaction::Interaction;
+use steersman_machine::stored::codec;
+use steersman_machine::stored::commit::{LogLine, Text};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Time};
+use steersman_machine::stored::interaction::Interaction;
 use steersman_runtime::conformance::{SALT, story};
 use steersman_runtime::load::{Load, Since};
 use steersman_runtime::past::{ERASED, Past};

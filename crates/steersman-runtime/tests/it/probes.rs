@@ -6,8 +6,8 @@ use crate::spy::Behind;
 use crate::world::{Does, World, answered, asked};
 use serde_json::json;
 use std::sync::Arc;
-use steersman_machine::commit::{LedgerEntry, Probing};
-use steersman_machine::mapping::Fault;
+use steersman_machine::stored::commit::{LedgerEntry, Probing};
+use steersman_machine::view::mapping::Fault;
 use steersman_runtime::clock::Clock as _;
 use steersman_runtime::engine::EngineError;
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
@@ -246,7 +246,7 @@ async fn what_a_probe_says_after_the_doubt_was_settled_is_late() {
             "cancel" => drop(session.cancel(CancelWhat::Session, "user").await.unwrap()),
             _ => drop(
                 session
-                    .rewind(steersman_machine::ids::Line(2), None)
+                    .rewind(steersman_machine::stored::ids::Line(2), None)
                     .await
                     .unwrap(),
             ),

@@ -2,7 +2,7 @@
 
 use crate::world::{World, answered, network};
 use serde_json::json;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::redefine::Redefine;
 use steersman_runtime::session::{Fate, Fork, Session};
 

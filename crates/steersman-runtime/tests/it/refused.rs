@@ -5,11 +5,11 @@ use crate::sequences::{DESK, turns, within};
 use crate::spy::Behind;
 use crate::world::{World, answered};
 use serde_json::json;
-use steersman_machine::commit::Text;
-use steersman_machine::expression::Expr;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::join::JoinOn;
-use steersman_machine::search::{Method, Plan, Scorer};
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::network::search::{Method, Plan, Scorer};
+use steersman_machine::stored::commit::Text;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::values::expression::Expr;
 use steersman_runtime::inbox::Message;
 use steersman_runtime::session::{Fate, Fork, Search, Settled};
 

@@ -3,9 +3,9 @@
 use crate::world::{Does, World, answered, network};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
-use steersman_machine::commit::{LedgerEntry, Text};
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::mapping::Fault;
+use steersman_machine::stored::commit::{LedgerEntry, Text};
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::view::mapping::Fault;
 use steersman_runtime::inbox::{Message, Resolution};
 use steersman_runtime::pending::PendingId;
 use steersman_runtime::redefine::Redefine;

@@ -4,11 +4,11 @@ use crate::spy::Behind;
 use crate::world::{Does, World, answered};
 use futures::FutureExt;
 use serde_json::{Value as Json, json};
-use steersman_machine::commit::{LedgerEntry, Searching};
-use steersman_machine::expression::Expr;
-use steersman_machine::ids::Id;
-use steersman_machine::mapping::Fault;
-use steersman_machine::search::{Method, Plan, Scorer};
+use steersman_machine::network::search::{Method, Plan, Scorer};
+use steersman_machine::stored::commit::{LedgerEntry, Searching};
+use steersman_machine::stored::ids::Id;
+use steersman_machine::values::expression::Expr;
+use steersman_machine::view::mapping::Fault;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::ledger;
 use steersman_runtime::session::{Fate, Search, Session, Settled};
@@ -209,7 +209,7 @@ async fn a_kill_behind_every_line_of_a_persons_search_makes_the_same_tree() {
             world.store.write_only(kept, Behind::Silence);
         }
         let search = Search {
-            at: Some(steersman_machine::ids::Line(1)),
+            at: Some(steersman_machine::stored::ids::Line(1)),
             ..Search::here(plan(Method::Beam, 2))
         };
         let wanted = session.search(search);
@@ -287,7 +287,7 @@ async fn a_search_that_finds_nothing_says_why_once() {
         session.settled().await.unwrap();
         if by_person {
             let search = Search {
-                at: Some(steersman_machine::ids::Line(1)),
+                at: Some(steersman_machine::stored::ids::Line(1)),
                 ..Search::here(plan(Method::BestOf, 2))
             };
             session.search(search).await.unwrap();
@@ -332,7 +332,7 @@ async fn a_person_searches_and_adopts_what_won() {
     };
     assert!(why.contains("owes a model call"), "{why}");
     let search = Search {
-        at: Some(steersman_machine::ids::Line(1)),
+        at: Some(steersman_machine::stored::ids::Line(1)),
         ..Search::here(plan(Method::Beam, 20))
     };
     session.search(search).await.unwrap();
@@ -592,7 +592,7 @@ async fn a_person_stops_a_search_and_keeps_the_best_so_far() {
         world.tools.will("look", Does::Hangs);
     }
     let search = Search {
-        at: Some(steersman_machine::ids::Line(1)),
+        at: Some(steersman_machine::stored::ids::Line(1)),
         ..Search::here(plan(Method::BestOf, 2))
     };
     session.search(search).await.unwrap();
@@ -615,7 +615,7 @@ async fn too_many_branches_are_refused() {
     let session = world.start(&dice(""), "Roll.").await;
     session.settled().await.unwrap();
     let search = Search {
-        at: Some(steersman_machine::ids::Line(1)),
+        at: Some(steersman_machine::stored::ids::Line(1)),
         ..Search::here(plan(Method::BestOf, 100_000))
     };
     let refused = session.search(search).await.unwrap();

@@ -1,7 +1,7 @@
 //! A store that notes what is written and stops writing where a test says so.
 
 use std::sync::{Arc, Mutex};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::Boxed;
 use steersman_runtime::store::layer::Layer;
 use steersman_runtime::store::memory::MemoryStore;

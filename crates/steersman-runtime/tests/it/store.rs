@@ -1,7 +1,7 @@
 //! The stores in memory pass the suite.
 
 use std::sync::Arc;
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::conformance::{Place, suite};
 use steersman_runtime::store::awkward::AwkwardStore;
 use steersman_runtime::store::memory::MemoryStore;

@@ -2,8 +2,8 @@
 
 use super::{Dice, busy, said};
 use serde_json::json;
-use steersman_machine::effect::Outcome;
-use steersman_machine::ids::Id;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::outcome::Outcome;
 
 /// Returns a random answer to an extraction.
 pub(super) fn found(dice: &mut Dice, effect: Id) -> Outcome {

@@ -1,13 +1,14 @@
 //! Routers of random networks.
 
 use crate::net::{Draft, expr, offers, text};
-use steersman_machine::expression::Template;
-use steersman_machine::ids::Name;
 use steersman_machine::network::{
-    AgentDef, Begin, BuiltIn, Choosable, Desk, Does, Exit, ExitCause, ExitTo, Fallback, GoOn,
-    Graph, Handoff, OnChange, Orchestrator, Order, RouteBy, Seen, Speaker, StateNode, SummaryDef,
-    Task, Turns, ViewDef,
+    AgentDef, Begin, Choosable, Desk, Does, Exit, ExitCause, ExitTo, Fallback, GoOn, Graph,
+    Handoff, OnChange, Orchestrator, Order, RouteBy, Seen, Speaker, StateNode, SummaryDef, Task,
+    Turns, ViewDef,
 };
+use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::values::expression::Template;
 
 /// Adds every kind of router, and its members.
 pub(super) fn routed(draft: Draft) -> Draft {

@@ -2,14 +2,13 @@
 
 use super::{Fault, World, fault};
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::bounds;
-use steersman_machine::codec;
-use steersman_machine::commit::LogLine;
-use steersman_machine::effect::Wish;
-use steersman_machine::fold::phase;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::interaction::{Interaction, Target};
+use steersman_machine::snapshot::fold::phase;
 use steersman_machine::snapshot::{Agent, OpenCall, Phase, Snapshot};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::{Interaction, Target};
+use steersman_machine::stored::{bounds, codec};
+use steersman_machine::tick::effect::Wish;
 use steersman_machine::tick::wishes;
 
 /// Checks a line: the agents that it moved have the phase of their stack, every result on these stacks closes an open call, and

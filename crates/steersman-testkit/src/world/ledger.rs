@@ -1,9 +1,11 @@
 //! Ledger entries that people need to read a trace.
 
 use super::{Seen, World};
-use steersman_machine::commit::{Hold, LedgerEntry, LogLine, Why};
-use steersman_machine::effect::{BranchEnd, Fact, Offered, Request, ToolWork, Until, Wish, Work};
-use steersman_machine::ids::{Digest, Id, Name};
+use steersman_machine::stored::commit::{Hold, LedgerEntry, LogLine, Why};
+use steersman_machine::stored::ids::{Digest, Id, Name};
+use steersman_machine::tick::effect::{
+    BranchEnd, Fact, Offered, Request, ToolWork, Until, Wish, Work,
+};
 
 impl World {
     pub(super) fn ledger(
@@ -158,7 +160,7 @@ impl World {
 
 /// Returns the digest of a tool's name and arguments.
 pub(crate) fn digest(tool: &ToolWork) -> Digest {
-    let args = steersman_machine::json::comparable(&tool.args)
+    let args = steersman_machine::values::json::comparable(&tool.args)
         .map_or_else(|_| tool.args.to_string(), |args| args.to_string());
     Digest::of(format!("{}\n{args}", tool.tool).as_bytes())
 }

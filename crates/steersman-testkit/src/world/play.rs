@@ -4,17 +4,17 @@ use super::{Fault, Out, World, fault, path};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use steersman_definition::test::{self, Gives, Script, ToolOutcome};
-use steersman_machine::commit::{LedgerEntry, Usage};
-use steersman_machine::context::Purpose;
-use steersman_machine::effect::{
-    Answer, Ask, Failure, Mapped, Offered, Outcome, Retry, Said, Until, Wish, Work,
-};
-use steersman_machine::expression::Names;
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::mapping::{self, Raw};
 use steersman_machine::network::Source;
-use steersman_machine::price::Tokens;
+use steersman_machine::questions::Purpose;
 use steersman_machine::snapshot::{Agent, Snapshot};
+use steersman_machine::stored::commit::{LedgerEntry, Usage};
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::outcome::{Answer, Ask, Failure, Mapped, Outcome, Retry};
+use steersman_machine::tick::effect::{Offered, Said, Until, Wish, Work};
+use steersman_machine::values::expression::Names;
+use steersman_machine::values::price::Tokens;
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::Raw;
 
 /// The thing that an effect that is out waits for.
 #[derive(Clone, Debug, PartialEq)]
@@ -393,7 +393,8 @@ impl World {
             return fault(format!("{agent} owes nothing on {branch}"));
         };
         let answer = test::Answer {
-            text: (!text.is_empty()).then(|| steersman_machine::expression::Template::plain(text)),
+            text: (!text.is_empty())
+                .then(|| steersman_machine::values::expression::Template::plain(text)),
             calls: calls
                 .iter()
                 .map(|(name, args)| ((*name).to_owned(), args.clone()))

@@ -2,18 +2,21 @@
 
 use super::{Fault, Held, Seen, Took, World, fault};
 use serde_json::Value as Json;
-use steersman_machine::commit::{LedgerEntry, Release, Why};
-use steersman_machine::effect::{
-    Came, Cancelled, Judge, Offered, Opened, Outcome, Said, Start, ToolWork, Work,
-};
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Body, Digest, Id, Line, Name};
-use steersman_machine::join::JoinOn;
-use steersman_machine::mapping::{self, Raw};
 use steersman_machine::network::Then;
+use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
+use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
+use steersman_machine::stored::outcome::{Came, Outcome};
 use steersman_machine::tick::allowed;
-use steersman_machine::wait::{self, Meets, deadline};
+use steersman_machine::tick::effect::{
+    Cancelled, Judge, Offered, Opened, Said, Start, ToolWork, Work,
+};
+use steersman_machine::tick::wait;
+use steersman_machine::tick::wait::{Meets, deadline};
+use steersman_machine::view::mapping;
+use steersman_machine::view::mapping::Raw;
 
 impl World {
     /// Returns a message with the next message id.
@@ -43,7 +46,7 @@ impl World {
             args: None,
             message,
             came: Vec::new(),
-            binding: steersman_machine::commit::Binding {
+            binding: steersman_machine::stored::commit::Binding {
                 digest: self.network.digest,
                 source: [0; 32],
                 network: self.network.name.clone(),

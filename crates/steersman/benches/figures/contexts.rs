@@ -5,13 +5,12 @@ use crate::measure::{Goal, Size, Table, median, short, timed};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
-use steersman_machine::commit::Push;
 use steersman_machine::context::{History, RenderCache, Request, request};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id, Line, Name};
-use steersman_machine::interaction::Interaction;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use steersman_machine::stored::commit::Push;
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
+use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::view::Cx;
 
 /// One agent that looks things up, over and over.
 const DEFINITION: &str = r"

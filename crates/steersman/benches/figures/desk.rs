@@ -4,15 +4,15 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_definition::{self as definition, Files};
-use steersman_machine::commit::{Binding, LogLine, Text};
-use steersman_machine::effect::{
-    Answer, Ask, Bodies, Mapped, Offered, Opened, Outcome, Said, Start, Wish, Work,
-};
-use steersman_machine::ids::{Body, Id, Line, Name, Time};
-use steersman_machine::interaction::How;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::{Cx, tick};
+use steersman_machine::stored::commit::{Binding, LogLine, Text};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::How;
+use steersman_machine::stored::outcome::{Answer, Ask, Mapped, Outcome};
+use steersman_machine::tick::effect::{Offered, Opened, Said, Start, Wish, Work};
+use steersman_machine::tick::tick;
+use steersman_machine::view::Cx;
 use steersman_runtime::bind::{self, Values};
 
 /// One agent that looks things up, over and over; a helper, and calls that stay open.

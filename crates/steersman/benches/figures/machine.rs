@@ -4,10 +4,10 @@ use crate::desk::{Desk, ask, look, network, tool};
 use crate::measure::{Goal, Size, Table, Took, median, resident, short, timed};
 use std::process::Command;
 use std::sync::Arc;
-use steersman_machine::ids::Id;
-use steersman_machine::interaction::Interaction;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::Interaction;
 
 /// CPU of one tick of a tool loop that begins with this model call, in microseconds.
 fn per_tick(desk: &mut Desk, mut model: Id, turns: u64) -> (f64, Id) {
@@ -272,9 +272,9 @@ pub(crate) fn weigh(what: &str, count: u64) {
     println!("{each:.0}");
 }
 
-fn text_len(text: &steersman_machine::commit::Text) -> usize {
+fn text_len(text: &steersman_machine::stored::commit::Text) -> usize {
     match text {
-        steersman_machine::commit::Text::Here(text) => text.len(),
+        steersman_machine::stored::commit::Text::Here(text) => text.len(),
         _ => 0,
     }
 }

@@ -3,8 +3,8 @@
 use crate::desk::{Desk, look, network, network_of};
 use crate::measure::{Goal, Size, Table, median, short, timed};
 use std::sync::Arc;
-use steersman_machine::ids::Id;
 use steersman_machine::network::Network;
+use steersman_machine::stored::ids::Id;
 
 /// Two members who answer with a word, one after the other, for ever.
 const MEMBERS: &str = r"

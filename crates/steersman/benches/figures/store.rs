@@ -6,9 +6,9 @@ use crate::measure::{Goal, Size, Table, Took, median, short, timed};
 use rusqlite::{Connection, params};
 use std::path::PathBuf;
 use steersman_adapters::sqlite::SqliteStore;
-use steersman_machine::codec;
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::{Id, Time};
+use steersman_machine::stored::codec;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Id, Time};
 use steersman_runtime::store::{Batch, Log as _, Needs, NewSession, Row, Scope, Worker};
 
 const SALT: [u8; 16] = [1; 16];

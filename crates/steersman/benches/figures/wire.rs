@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use steersman::machine::ids::Line;
+use steersman::machine::stored::ids::Line;
 use steersman::runtime::feed::FeedItem;
 use steersman::{Network, Session, Steersman, Turn};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 use steersman_runtime::Boxed;
 use steersman_runtime::store::layer::Layer;
 use steersman_runtime::store::memory::MemoryStore;

@@ -1,17 +1,17 @@
 //! A session on disk, as expectations are checked against it.
 
-use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_definition::expect::Subject;
-use steersman_machine::commit::{Commit, LogLine};
 use steersman_machine::context::History;
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::{Interaction, Target};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{Commit, LogLine};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Body, Id, Line};
+use steersman_machine::stored::interaction::Interaction;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::pending::PendingKind;
+use steersman_views::essence::{essential, in_call_order};
 
 pub(super) struct Whole<'a> {
     pub(super) inspection: &'a Inspection,
@@ -159,98 +159,4 @@ pub(super) fn essence(whole: &Whole<'_>) -> String {
         }
     }
     out
-}
-
-/// Returns the entries of a stack with results in the order of their calls, whichever closed first. `of` gives the interaction of
-/// an entry, which may have its line next to it.
-pub fn in_call_order<T>(stack: &[T], of: impl Fn(&T) -> &Interaction) -> Vec<&T> {
-    let mut out = Vec::new();
-    let mut results: Vec<(Id, &T)> = Vec::new();
-    for entry in stack {
-        if let Interaction::Result(result) = of(entry) {
-            results.push((result.call, entry));
-        } else {
-            results.sort_by_key(|(call, _)| *call);
-            out.extend(results.drain(..).map(|(_, entry)| entry));
-            out.push(entry);
-        }
-    }
-    results.sort_by_key(|(call, _)| *call);
-    out.extend(results.into_iter().map(|(_, entry)| entry));
-    out
-}
-
-/// Returns an interaction as text without ids and times, equal for equal sessions.
-pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
-    let text = |body: Option<Body>| body.map_or_else(String::new, |b| bodies.text(b).to_string());
-    match interaction {
-        Interaction::UserMessage { body, .. } => format!("U {}", bodies.text(*body)),
-        Interaction::AssistantMessage {
-            text: said,
-            partial,
-            ..
-        } => {
-            format!(
-                "A {}{}",
-                text(*said),
-                if *partial { " (partial)" } else { "" }
-            )
-        }
-        Interaction::Call(call) => {
-            let args = bodies.text(call.args);
-            match &call.target {
-                Target::Branches(_) => format!("call {} {}", call.name, nameless(&args)),
-                _ => format!("call {} {args}", call.name),
-            }
-        }
-        Interaction::Result(result) => format!(
-            "result {:?} {} {}",
-            result.how,
-            result.code.as_deref().unwrap_or(""),
-            nameless(&text(result.body))
-        ),
-        Interaction::Route(route) => {
-            format!(
-                "route {}",
-                steersman_machine::trace::chosen(&route.chosen, bodies)
-            )
-        }
-        Interaction::Summary(summary) => format!("S {}", bodies.text(summary.body)),
-        Interaction::Finished {
-            end,
-            cause,
-            body,
-            code,
-            ..
-        } => format!(
-            "F {end:?} {cause:?} {} {}",
-            code.as_deref().unwrap_or(""),
-            text(*body)
-        ),
-    }
-}
-
-/// Removes the ids and lines of branches from the arguments or the result of a call to branches.
-fn nameless(text: &str) -> String {
-    let Ok(Json::Object(mut told)) = serde_json::from_str(text) else {
-        return text.to_owned();
-    };
-    let Some(Json::Array(branches)) = told.get_mut("branches") else {
-        return text.to_owned();
-    };
-    for branch in branches {
-        match branch {
-            Json::Object(ended) => {
-                ended.remove("id");
-                ended.remove("at");
-                // A branch without a label is named by its id.
-                let named = ended.get("branch").and_then(Json::as_str);
-                if named.is_some_and(|name| name.parse::<Id>().is_ok()) {
-                    ended.remove("branch");
-                }
-            }
-            named => *named = Json::Null,
-        }
-    }
-    Json::Object(told).to_string()
 }

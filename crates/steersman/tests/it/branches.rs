@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use steersman::machine::ids::Line;
+use steersman::machine::stored::ids::Line;
 use steersman::{By, Error, Fork, Network, Steersman, Turn, tool};
 
 const DEFINITION: &str = "

@@ -1,8 +1,9 @@
 //! MCP servers in sessions: what they offer is bound, and stays so whatever becomes of them.
 
 use std::path::{Path, PathBuf};
-use steersman::machine::ids::Line;
-use steersman::machine::network::{Does, Parameters};
+use steersman::machine::network::Does;
+use steersman::machine::stored::ids::Line;
+use steersman::machine::values::types::Parameters;
 use steersman::runtime::feed::FeedItem;
 use steersman::runtime::store::SessionQuery;
 use steersman::{By, Network, Steersman, Turn, testing};

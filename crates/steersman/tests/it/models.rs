@@ -1,9 +1,9 @@
 //! Models that a program brings: rates, prices and those that stand in are the engine's.
 
 use std::sync::Arc;
-use steersman::machine::commit::Usage;
-use steersman::machine::effect::{Answer, Failure, Retry};
-use steersman::machine::ids::{Name, Time};
+use steersman::machine::stored::commit::Usage;
+use steersman::machine::stored::ids::{Name, Time};
+use steersman::machine::stored::outcome::{Answer, Failure, Retry};
 use steersman::runtime::Boxed;
 use steersman::runtime::clock::Virtual;
 use steersman::runtime::model::{Model, ModelCall, Sink};

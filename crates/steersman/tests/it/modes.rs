@@ -61,7 +61,7 @@ async fn a_tool_in_rust_says_the_mode_of_its_caller() {
             .collect::<Vec<Json>>()
     };
     assert_eq!(field("mode"), [json!("second"), json!("third")]);
-    assert_eq!(field("why"), [json!("said by go"), json!("after end")]);
+    assert_eq!(field("why"), [json!("go says so"), json!("after end")]);
     assert_eq!(field("event"), [json!("mode"), json!("mode")]);
     assert!(
         refused.contains("there is no mode `nowhere`; there are first, second, third"),

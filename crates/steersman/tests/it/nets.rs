@@ -1,8 +1,8 @@
 //! States in Rust: registered under a name, bound by their version.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use steersman::machine::interaction::Choice;
-use steersman::machine::nets::{Event, Net, NetView, RouteView, Router, Step};
+use steersman::machine::network::nets::{Event, Net, NetView, RouteView, Router, Step};
+use steersman::machine::stored::interaction::Choice;
 use steersman::{ErrorKind, EventKind, Network, Session, Steersman, Turn, testing};
 
 /// Draft, check, answer; a check that found nothing answers at once.

@@ -205,7 +205,7 @@ fn shown(text: &str, session: &str) -> Json {
     let mut json: Json = serde_json::from_str(&text.replace(session, "SESSION")).unwrap();
     if let Some(list) = json.as_array_mut() {
         for entry in list {
-            entry["since"] = 0.into();
+            entry["since"] = "2026-11-25T12:00:00Z".into();
         }
     }
     json

@@ -126,12 +126,12 @@ async fn a_server_that_died_changes_nothing_of_what_is_offered() {
     let session = second.open("session").await.unwrap();
     session.say("And now?").await.unwrap();
     assert_eq!(answer(&session).await, "s__echo");
-    let mut feed = second.feed("session", steersman_machine::ids::Line::NONE);
+    let mut feed = second.feed("session", steersman_machine::stored::ids::Line::NONE);
     let lines = feed.lines().await.unwrap();
     let refused = lines.iter().flat_map(|line| &line.ledger).filter(|entry| {
         matches!(
             entry,
-            steersman_machine::commit::LedgerEntry::Refused { .. }
+            steersman_machine::stored::commit::LedgerEntry::Refused { .. }
         )
     });
     assert_eq!(refused.count(), 1);

@@ -1,6 +1,6 @@
 //! `rerun --where`: reruns many sessions, with a table of the changes and a report.
 
-use super::{Changes, Spot, differs, document, not_repeated, sentence, verdict};
+use super::{Changes, Spot, not_repeated, sentence};
 use crate::cli::Rerun as Args;
 use crate::commands::{diff, sessions};
 use crate::error::{CommandError, Exit};
@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use steersman::runtime::rerun::RERUN_OF;
 use steersman::runtime::store::SessionInfo;
+use steersman::views::rerun::{Reran, Verdict, differs};
 use steersman::{Diff, Rerunned};
 
 /// The result for one session.
@@ -31,7 +32,7 @@ const WORDS: &[&str] = &["same", "partial", "differs", "leaf", "failed", "error"
 impl Came {
     fn word(&self) -> &'static str {
         match &self.ran {
-            Ok((ran, found)) => verdict(ran, found),
+            Ok((ran, found)) => Verdict::of(ran, found).word(),
             Err(_) => "error",
         }
     }
@@ -73,7 +74,9 @@ impl Came {
 
     fn document(&self) -> Json {
         match &self.ran {
-            Ok((ran, found)) => document(ran, found, &self.session, None),
+            Ok((ran, found)) => {
+                serde_json::to_value(Reran::of(ran, found, &self.session, None)).unwrap_or_default()
+            }
             Err(why) => json!({ "of": self.session, "result": "error", "error": why }),
         }
     }

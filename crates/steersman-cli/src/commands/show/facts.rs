@@ -1,28 +1,26 @@
 //! The part of `show` below the branches: state, effects, agents, labels, outcome, inbox.
 
-use super::{Page, ledger_orders};
+use super::Screen;
+use crate::commands::effects::summed;
 use crate::commands::sessions;
-use crate::deeds::Deeds;
-use crate::place::branch_name;
-use crate::printer::{dim, green, red, yellow};
+use crate::printer::{dim, yellow};
 use crate::words::{WIDTH, count, entries, line as one_line};
-use std::collections::BTreeMap;
-use steersman::runtime::branches::path;
-use steersman_machine::artifact;
-use steersman_machine::rating::{self, BEST, is_rating};
-use steersman_machine::snapshot::{Agent, Phase};
+use serde_json::Value as Json;
+use steersman::views::page::AgentRow;
+use steersman_machine::view::rating::BEST;
 
 /// Width of the column for the names of the rows.
 const NAMES: usize = 9;
 
-impl Page<'_> {
+impl Screen<'_> {
     /// Returns rows for state, effects, ratings, labels, outcome, orders and agents.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut rows = Vec::new();
         let mut before = String::new();
-        let of = match &self.way {
-            Some(_) => format!(" of {}  ", branch_name(self.branch)),
-            None => String::new(),
+        let of = if self.subject.alone {
+            format!(" of {}  ", self.page.branch)
+        } else {
+            String::new()
         };
         let mut row = |name: &str, text: String| {
             // A name is printed only before its first row; the branch is printed on the first row of all.
@@ -31,130 +29,89 @@ impl Page<'_> {
             rows.push(format!("{:<NAMES$}{text}", format!("{shown}{of}")));
             name.clone_into(&mut before);
         };
-        let state = self.state();
-        let state = state.iter().map(|(name, value)| format!("{name} {value}"));
+        let state = self.page.state.iter().map(|(name, value)| match value {
+            Json::String(sealed) if sealed == "(sealed)" => format!("{name} {sealed}"),
+            value => format!("{name} {value}"),
+        });
         for entries in told(&state.collect::<Vec<_>>(), ", ") {
             row("state", entries);
         }
-        for (tool, (intended, done, repeated)) in Deeds::sums(self.deeds().all()) {
-            let sum = format!("{intended} intended, {done} done, {repeated} repeated");
-            let sum = if repeated == 0 {
-                green(&sum)
-            } else {
-                red(&sum)
-            };
-            row("effects", format!("{tool}: {sum}"));
+        for (tool, sum) in &self.page.sums {
+            row("effects", format!("{tool}: {}", summed("", *sum)));
         }
         for agent in self.agents() {
             row("agents", agent);
         }
-        let rated = self.rated();
+        let rated = self.page.rated.iter();
+        let rated =
+            rated.map(|rated| format!("{} {} of {BEST} by {}", rated.name, rated.rating, rated.by));
+        let rated: Vec<String> = rated.collect();
         if !rated.is_empty() {
             row("rated", rated.join(", "));
         }
         // The other facts are only known for the present.
-        if self.line.is_some() {
+        if self.subject.line.is_some() {
             return rows;
         }
-        for labels in told(&sessions::each_label(&self.inspection.info), " ") {
+        for labels in told(&sessions::each_label(&self.subject.seen.info), " ") {
             row("labels", labels);
         }
-        let outcome = self.outcome();
+        let outcome = self.page.row.outcome.to_string();
         if !matches!(&*outcome, "" | "{}" | "null") {
             for entries in told(&entries(&outcome), ", ") {
                 row("outcome", entries);
             }
         }
-        if ledger_orders(self.inspection).count() > 0 {
-            let held: Vec<String> = ledger_orders(self.inspection).collect();
-            row("orders", held.join(", "));
+        if !self.page.orders.is_empty() {
+            row("orders", self.page.orders.join(", "));
         }
-        if !self.inspection.inbox.is_empty() {
-            row(
-                "inbox",
-                format!(
-                    "{} not taken yet",
-                    count(self.inspection.inbox.len() as u64, "message")
-                ),
-            );
+        if self.page.inbox > 0 {
+            let messages = count(self.page.inbox as u64, "message");
+            row("inbox", format!("{messages} not taken yet"));
         }
-        for error in &self.inspection.unread {
-            row("unread", error.to_string());
+        for error in &self.page.unread {
+            row("unread", error.clone());
         }
         rows
     }
 
-    /// Returns the newest versions of artifacts that were rated.
-    fn rated(&self) -> Vec<String> {
-        let seen = artifact::seen(&self.snapshot, None).into_iter();
-        let rated = seen.filter_map(|seen| {
-            let rating = rating::of(&self.snapshot, seen.versions.last()?)?;
-            Some(format!(
-                "{} {} of {BEST} by {}",
-                seen.name, rating.rating, rating.by
-            ))
-        });
-        rated.collect()
-    }
-
-    /// Returns the state by name. Entries of agents below the root are prefixed with the agent's name.
-    pub(super) fn state(&self) -> BTreeMap<String, String> {
-        let state = self.snapshot.state.iter();
-        state
-            .filter(|((_, name), _)| !is_rating(name))
-            .map(|((scope, name), cell)| {
-                let name = if Some(*scope) == self.snapshot.root {
-                    name.to_string()
-                } else {
-                    format!("{}.{name}", path(&self.snapshot, *scope))
-                };
-                let value = if cell.value.is_sealed() {
-                    "(sealed)".to_owned()
-                } else {
-                    cell.value.0.to_string()
-                };
-                (name, value)
-            })
-            .collect()
-    }
-
     /// Returns one row for each agent: path of names, phase, letters of its stack.
     fn agents(&self) -> Vec<String> {
-        let mut agents: Vec<_> = self.snapshot.agents.values().collect();
-        agents.sort_by(|a, b| a.path.cmp(&b.path));
-        let phases: Vec<(&str, String)> = agents.iter().map(|agent| phase(agent)).collect();
+        let phases = self.page.agents.iter().map(phase);
+        let phases: Vec<(&str, String)> = phases.collect();
         let widths = phases
             .iter()
             .map(|(word, state)| word.len() + state.chars().count());
         let width = widths.max().unwrap_or(0);
-        let rows = agents.into_iter().zip(phases);
+        let rows = self.page.agents.iter().zip(phases);
         rows.map(|(agent, (word, state))| {
             let gap = width - word.len() - state.chars().count();
-            let shown = match agent.phase {
-                Phase::Resting => dim(word),
+            let shown = match word {
+                RESTS => dim(word),
                 _ => yellow(word),
             };
             format!(
                 "{:<20} {shown}{state}{}   {}",
-                path(&self.snapshot, agent.id),
+                agent.path,
                 " ".repeat(gap),
-                dim(&one_line(&self.letters(agent), 50))
+                dim(&one_line(&agent.letters, 50))
             )
         })
         .collect()
     }
 }
 
+const RESTS: &str = "rests";
+
 /// Returns the phase of an agent, and the state of its net if it is in one.
-fn phase(agent: &Agent) -> (&'static str, String) {
-    let word = match agent.phase {
-        Phase::Resting => "rests",
-        Phase::Thinking => "thinks",
-        Phase::Routing => "routes",
-        Phase::Calling => "waits for calls",
+fn phase(agent: &AgentRow) -> (&'static str, String) {
+    let word = match agent.phase.as_str() {
+        "thinking" => "thinks",
+        "routing" => "routes",
+        "calling" => "waits for calls",
+        _ => RESTS,
     };
-    let state = agent.state.as_ref();
-    let state = state.filter(|_| agent.phase != Phase::Resting);
+    let state = agent.net_state.as_ref().filter(|_| word != RESTS);
     (
         word,
         state.map_or_else(String::new, |state| format!(" ({state})")),

@@ -4,7 +4,7 @@ use super::super::write::{literal, name, tame};
 use super::{Import, at, keys_of, plain};
 use serde_json::Value as Json;
 use std::fmt::Write as _;
-use steersman_machine::near::near;
+use steersman_machine::values::near::near;
 
 /// Result of converting the components of a role.
 #[derive(Default)]

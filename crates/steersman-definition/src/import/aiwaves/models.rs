@@ -196,7 +196,7 @@ impl<'a> Import<'a> {
         }
         let top = self.setting("TOP_K").map(Json::String);
         if let Some(top) = top.as_ref().and_then(number).filter(|n| *n > 0) {
-            let top = top.min(steersman_machine::notes::MOST.into());
+            let top = top.min(steersman_machine::network::notes::MOST.into());
             lines.push(format!("  relevant: {top}"));
         }
         lines

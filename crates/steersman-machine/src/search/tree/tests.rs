@@ -1,5 +1,5 @@
 use super::*;
-use crate::search::Plan;
+use crate::network::search::Plan;
 
 /// Stands in for the driver: each block ends, and a branch is over after `depth` blocks.
 struct World {

@@ -1,9 +1,9 @@
 //! Every fact of an agent that an adoption may tell.
 
 use super::lines::{digest, id, name};
-use steersman_machine::commit::{AgentFact, Counter, Period};
-use steersman_machine::ids::{Body, Line, Time};
-use steersman_machine::interaction::{Cause, End, How};
+use steersman_machine::stored::commit::{AgentFact, Counter, Period};
+use steersman_machine::stored::ids::{Body, Line, Time};
+use steersman_machine::stored::interaction::{Cause, End, How};
 
 pub(super) fn agent_facts() -> Vec<AgentFact> {
     use AgentFact as F;

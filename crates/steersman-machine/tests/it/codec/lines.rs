@@ -1,12 +1,13 @@
 //! Lines that hold, together, every form there is.
 
-use steersman_machine::commit::{
+use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
     Branched, Branching, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
     LogLine, Made, Opening, Period, Push, Release, Text, Usage, Want, Watermark, Why, Wished,
 };
-use steersman_machine::ids::{Body, Digest, Id, Line, Name, Time};
-use steersman_machine::interaction::{
+use steersman_machine::stored::engine::{Asked, Caller, Extracted, Judged};
+use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
+use steersman_machine::stored::interaction::{
     Artifact, Call, CallResult, Cause, Choice, Class, Covers, End, How, Interaction, Number,
     Origin, Reduce, Route, Summary, Target, Write,
 };
@@ -50,8 +51,12 @@ fn push(agent: Id, prev: u64, what: Interaction) -> Push {
 
 const HASH: usize = 32;
 const DIGEST: usize = 16;
-/// Of the tool, its call at the provider, and the model.
-const NAMES: usize = "lookup".len() + "call_abc123".len() + "openai/gpt-5-mini".len();
+/// Of the tool, its call at the provider, the model as bound and as served, and the reason for which the answer ended.
+const NAMES: usize = "lookup".len()
+    + "call_abc123".len()
+    + "openai/gpt-5-mini".len()
+    + "gpt-5-mini-2026-08-01".len()
+    + "stop".len();
 
 /// The lines of one round of a tool loop, around line `at`, and the bytes of their names, digests and hash:
 /// first a model's outcome with a call of a `read` tool, the same of an `unsafe` one that starts, then a tool's outcome.
@@ -62,11 +67,11 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
         let call = Call {
             id: id(at, 0),
             name: name("lookup"),
+            by: Caller::Model,
             seen: None,
             target: Target::Tool(class),
             label: Some(name("call_abc123")),
             args: Body::new(Line(at), 1),
-            chain: None,
             number: Number { call: 7, step: 0 },
         };
         let said = Interaction::AssistantMessage {
@@ -100,13 +105,19 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
                 effect: Some(id(at - 1, 0)),
                 model: Some(name("openai/gpt-5-mini")),
                 input: 12_345,
+                served: Some(name("gpt-5-mini-2026-08-01")),
                 cached: 12_000,
+                cache_write: 0,
                 output: 80,
+                reasoning: 16,
                 micros: Some(4_200),
                 request: Some(digest("request")),
                 render: 1,
                 prefix: 48_000,
                 broke: None,
+                finish: Some(name("stop")),
+                took: 1_850,
+                first: Some(420),
             }],
             ..Commit::default()
         };
@@ -401,12 +412,44 @@ fn calls_and_results() -> LogLine {
         Interaction::Call(Call {
             id: id(12, k as u32 + 3),
             name: name("do"),
+            by: Caller::Chain(id(11, 0)),
             seen: Some(name("make")),
             target,
             label: None,
             args: Body::new(Line(12), 0),
-            chain: Some(id(11, 0)),
             number: Number { call: 7, step: 2 },
+        })
+    });
+    let asked = Asked {
+        limit: name("tokens"),
+        per: Period::Session,
+        all: true,
+    };
+    let callers = [
+        Caller::Model,
+        Caller::Router,
+        Caller::Person,
+        Caller::Before(name("notes")),
+        Caller::Extract(Extracted::Message),
+        Caller::Extract(Extracted::Turn),
+        Caller::Judge(Judged::Draft(id(11, 1))),
+        Caller::Judge(Judged::Result(id(11, 2), name("look"))),
+        Caller::Judge(Judged::Args(id(11, 3), name("pay"))),
+        Caller::More(asked),
+        Caller::Hook(name("before_model")),
+        Caller::State(name("collect")),
+        Caller::Schedule(name("daily")),
+    ];
+    let made = callers.into_iter().enumerate().map(|(k, by)| {
+        Interaction::Call(Call {
+            id: id(12, k as u32 + 20),
+            name: name("do"),
+            by,
+            seen: None,
+            target: Target::Wait,
+            label: None,
+            args: Body::new(Line(12), 0),
+            number: Number { call: 8, step: 0 },
         })
     });
     let hows = [
@@ -438,6 +481,7 @@ fn calls_and_results() -> LogLine {
         12,
         Commit {
             pushes: calls
+                .chain(made)
                 .chain(results)
                 .map(|what| push(agent, 0, what))
                 .collect(),
@@ -556,11 +600,11 @@ fn adoption() -> Adoption {
         call: Call {
             id: id(40, 3),
             name: name("do"),
+            by: Caller::Model,
             seen: None,
             target: Target::Wait,
             label: None,
             args: said,
-            chain: None,
             number: Number { call: 9, step: 0 },
         },
         opened: Time(1_790_000_000_000),

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use std::thread;
 use std::time::Duration;
-use steersman_machine::expression::{
+use steersman_machine::values::expression::{
     EvalKind, Expr, Names, OUTPUT, Template, filters, tests, to_json,
 };
 

@@ -8,13 +8,14 @@ use crate::limiter::Refused;
 use crate::toolset::ToolRun;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
-use steersman_machine::commit::{LedgerEntry, Searching};
-use steersman_machine::effect::{Judge, Opened, ToolWork};
-use steersman_machine::ids::{Id, Line, Name};
-use steersman_machine::interaction::Cause;
-use steersman_machine::mapping::Raw;
-use steersman_machine::search::{self, Plan, Scorer};
+use steersman_machine::network::search::{Plan, Scorer};
+use steersman_machine::search;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::commit::{LedgerEntry, Searching};
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::interaction::Cause;
+use steersman_machine::tick::effect::{Judge, Opened, ToolWork};
+use steersman_machine::view::mapping::Raw;
 use tokio_util::sync::CancellationToken;
 
 /// State of the judgement of a node.
@@ -288,5 +289,5 @@ fn failed(snapshot: &Snapshot) -> Option<&'static str> {
     let (_, cause) = top.ended?;
     let bad = matches!(cause, Cause::Failed | Cause::Cancelled | Cause::Deadlock);
     let rests = top.phase == steersman_machine::snapshot::Phase::Resting;
-    (bad && rests).then(|| steersman_machine::trace::cause_word(cause))
+    (bad && rests).then(|| steersman_machine::stored::words::cause_word(cause))
 }

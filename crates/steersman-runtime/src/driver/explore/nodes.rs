@@ -1,9 +1,9 @@
 //! Nodes of a search that are kept in memory: branches begin there, and are judged there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use steersman_machine::codec::Hash;
-use steersman_machine::ids::{Id, Line};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::codec::Hash;
+use steersman_machine::stored::ids::{Id, Line};
 
 /// Most nodes that a search keeps in memory, in addition to those at which blocks of a round begin. Above this number only the
 /// half that was used last stays.

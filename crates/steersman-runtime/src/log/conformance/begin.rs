@@ -2,7 +2,7 @@
 
 use super::{Place, all, claimed, event, message, new, open, own};
 use crate::store::{Batch, BoxedEvent, InboxMessage, MAX_VALUE, NewSession, SaidHash, StoreError};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::ids::Line;
 
 pub(super) async fn sessions_are_made_once(place: &impl Place) {
     let store = open(place);

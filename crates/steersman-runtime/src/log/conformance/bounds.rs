@@ -6,7 +6,7 @@ use crate::store::bounds::{BOXED, ID, SESSION_ID, WAITING, WAITING_ORDERS};
 use crate::store::{
     Batch, BoxedEvent, InboxMessage, NewSession, SessionQuery, StoreError, WaitChange,
 };
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::stored::ids::{Id, Line, Time};
 
 fn refused<T: std::fmt::Debug>(done: Result<T, StoreError>, what: &str) {
     match done {

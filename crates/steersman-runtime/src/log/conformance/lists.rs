@@ -9,7 +9,7 @@ use futures::StreamExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::stored::ids::{Line, Time};
 
 /// Longest time to wait for a hint of a store.
 const SOON: Duration = Duration::from_secs(10);
@@ -330,7 +330,7 @@ pub(super) async fn a_worker_takes_what_it_can_drive(place: &impl Place) {
     }
     let can = |natives: &'static [&'static str], revision| Room {
         can: Arc::new(move |needs: &Needs| {
-            let has = |native: &steersman_machine::ids::Name| natives.contains(&&**native);
+            let has = |native: &steersman_machine::stored::ids::Name| natives.contains(&&**native);
             needs.revision <= revision && needs.natives.iter().all(has)
         }),
         ..room(9)

@@ -5,11 +5,11 @@ use crate::ledger::Ledger;
 use crate::load::{Load, Since};
 use crate::store::{Batch, Checkpoint, CheckpointOf, Row, Store, StoreError};
 use std::sync::Arc;
-use steersman_machine::codec;
-use steersman_machine::commit::{LogLine, Text};
-use steersman_machine::fold::fold;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::snapshot::{Snapshot, checkpoint};
+use steersman_machine::stored::codec;
+use steersman_machine::stored::commit::{LogLine, Text};
+use steersman_machine::stored::ids::{Id, Line};
 
 type Story = Vec<(LogLine, Vec<u8>)>;
 
@@ -107,7 +107,7 @@ async fn with_checkpoints(store: &Arc<dyn Store>, story: &Story) -> usize {
             snapshot = fold(snapshot, line);
             of_main.wrote(bytes.len());
             if of_main.is_due() {
-                let bytes = codec::encode_snapshot(&snapshot, line.n, &hash, &SALT);
+                let bytes = checkpoint::encode_snapshot(&snapshot, line.n, &hash, &SALT);
                 keep(CheckpointOf::Branch(Id::MAIN), &mut of_main, bytes);
             }
         }

@@ -3,7 +3,7 @@
 use super::{Place, open};
 use crate::store::{MAX_VALUE, MemoryQuery, NewMemory, Rated, Store, StoreError};
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line, Time};
+use steersman_machine::stored::ids::{Id, Line, Time};
 
 fn new(key: &str, scope: &str, content: &[u8], at: i64) -> NewMemory {
     NewMemory {

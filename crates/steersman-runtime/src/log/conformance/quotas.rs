@@ -2,7 +2,7 @@
 
 use super::{Place, open};
 use crate::store::{Drawn, Limit, Pause};
-use steersman_machine::ids::Time;
+use steersman_machine::stored::ids::Time;
 
 pub(super) async fn workers_share_a_limit(place: &impl Place) {
     let (store, other) = (open(place), open(place));

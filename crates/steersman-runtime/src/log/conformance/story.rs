@@ -1,10 +1,13 @@
 //! An invented log of a session, for checks that need real lines.
 
 use std::collections::BTreeMap;
-use steersman_machine::codec::{self, Hash};
-use steersman_machine::commit::{Commit, Kind, LedgerEntry, LogLine, Made, Opening, Push, Text};
-use steersman_machine::ids::{Body, Id, Line, Time};
-use steersman_machine::interaction::{Cause, End, Interaction, Origin};
+use steersman_machine::stored::codec;
+use steersman_machine::stored::codec::Hash;
+use steersman_machine::stored::commit::{
+    Commit, Kind, LedgerEntry, LogLine, Made, Opening, Push, Text,
+};
+use steersman_machine::stored::ids::{Body, Id, Line, Time};
+use steersman_machine::stored::interaction::{Cause, End, Interaction, Origin};
 
 /// The salt of all sessions of the suite.
 pub const SALT: [u8; 16] = [42; 16];

@@ -3,9 +3,9 @@
 
 use super::{Ledger, Progress};
 use serde::{Deserialize, Serialize};
-use steersman_machine::commit::{LedgerEntry, Recorded, Release, Why};
-use steersman_machine::ids::{Digest, Id, Line};
-use steersman_machine::interaction::Class;
+use steersman_machine::stored::commit::{LedgerEntry, Recorded, Release, Why};
+use steersman_machine::stored::ids::{Digest, Id, Line};
+use steersman_machine::stored::interaction::Class;
 
 /// An equal effect that was begun before.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -298,7 +298,7 @@ impl Equal {
         over && (self.recorded || self.at <= line)
     }
 
-    /// Returns the name of the effect in a hold ([`Hold::about`](steersman_machine::commit::Hold::about)).
+    /// Returns the name of the effect in a hold ([`Hold::about`](steersman_machine::stored::commit::Hold::about)).
     pub fn name(&self) -> String {
         if self.recorded {
             format!("{RECORDED}{}", self.effect)

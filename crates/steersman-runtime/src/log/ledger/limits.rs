@@ -1,7 +1,7 @@
 //! The amounts in the ledger: what a session may spend, and what it has spent.
 
 use super::{Amount, Ledger, answers};
-use steersman_machine::commit::{LedgerEntry, LogLine};
+use steersman_machine::stored::commit::{LedgerEntry, LogLine};
 
 impl Ledger {
     /// Folds an entry about money or tokens.

@@ -3,8 +3,8 @@
 
 use super::Ledger;
 use serde::{Deserialize, Serialize};
-use steersman_machine::commit::{LogLine, Probing, Reaching};
-use steersman_machine::ids::{Body, Id, Name, Time};
+use steersman_machine::stored::commit::{LogLine, Probing, Reaching};
+use steersman_machine::stored::ids::{Body, Id, Name, Time};
 
 /// Notification of a person that something waits for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

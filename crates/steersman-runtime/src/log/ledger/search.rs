@@ -2,9 +2,9 @@
 
 use super::Ledger;
 use serde::{Deserialize, Serialize};
-use steersman_machine::commit::{LogLine, Searching};
-use steersman_machine::ids::{Body, Id, Line, Name};
 use steersman_machine::search::{Cost, Node, Score, Tree};
+use steersman_machine::stored::commit::{LogLine, Searching};
+use steersman_machine::stored::ids::{Body, Id, Line, Name};
 
 /// A search over branches, as recorded in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use super::RERUN_OF;
 use std::collections::BTreeMap;
-use steersman_machine::commit::{Branched, Commit, LedgerEntry, LogLine, Searching};
-use steersman_machine::ids::Line;
+use steersman_machine::stored::commit::{Branched, Commit, LedgerEntry, LogLine, Searching};
+use steersman_machine::stored::ids::Line;
 
 /// References from lines to other lines, collected while the lines are read.
 #[derive(Default)]

@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use steersman_definition::test;
-use steersman_machine::commit::Usage;
 use steersman_machine::context::{Content, Request};
-use steersman_machine::effect::{Answer, Ask, Failure, Retry};
-use steersman_machine::expression::{Scope, Template, from_json};
-use steersman_machine::ids::Name;
 use steersman_machine::network::{AgentDef, ModelDef, Network, Provider};
-use steersman_machine::reflect;
+use steersman_machine::questions::judgement;
 use steersman_machine::search::{draw, pick};
+use steersman_machine::stored::commit::Usage;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
+use steersman_machine::values::expression::{Scope, Template, from_json};
 use tokio_util::sync::CancellationToken;
 
 /// A script: lists of answers by agent.
@@ -127,10 +127,10 @@ impl Scripted {
                         }
                         ("output", value) => answer.text = Some(value.to_string()),
                         ("accept", Json::Bool(true)) => {
-                            answer.text = Some(reflect::accept());
+                            answer.text = Some(judgement::accept());
                         }
                         ("revise", Json::String(text)) => {
-                            answer.text = Some(reflect::revise(text));
+                            answer.text = Some(judgement::revise(text));
                         }
                         ("error", Json::String(code)) => answer.error = Some(code.clone()),
                         _ => {

@@ -21,7 +21,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::stored::ids::{Line, Time};
 
 /// A store in memory that is hard to use correctly. Clones share the same sessions.
 #[derive(Clone, Default)]

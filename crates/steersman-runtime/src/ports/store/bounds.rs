@@ -1,5 +1,5 @@
 //! Bounds on the size and number of everything that comes into a store from outside, in addition to the bounds on lines
-//! ([`steersman_machine::bounds`]). Every store uses these checks. `docs/reference/input.md` has the bounds as a table.
+//! ([`steersman_machine::stored::bounds`]). Every store uses these checks. `docs/reference/input.md` has the bounds as a table.
 //!
 //! Data that was stored before a bound existed is read unchanged.
 

@@ -3,8 +3,8 @@
 use super::StoreError;
 use crate::Boxed;
 use std::sync::Arc;
-use steersman_machine::ids::{Name, Time};
-use steersman_machine::wait;
+use steersman_machine::stored::ids::{Name, Time};
+use steersman_machine::tick::wait;
 
 /// The inboxes of sessions, and the box of events that no session waits for yet.
 pub trait Inbox: Send + Sync + 'static {

@@ -9,7 +9,7 @@ use super::{
 use crate::Boxed;
 use futures::stream::BoxStream;
 use std::sync::Arc;
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::stored::ids::{Line, Time};
 
 /// Intercepts appends to the store below, to count, delay or refuse them. All other operations go to that store directly. A type
 /// that implements this trait is a [`Store`].

@@ -6,7 +6,7 @@ use futures::stream::BoxStream;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use steersman_machine::ids::{Line, Name, Time};
+use steersman_machine::stored::ids::{Line, Name, Time};
 
 /// The lists of sessions, and the workers that drive them.
 pub trait Lists: Send + Sync + 'static {
@@ -47,7 +47,7 @@ pub struct NewWorker {
     pub address: Option<Name>,
     /// Version of its program.
     pub build: Name,
-    /// The newest form of lines that it reads and writes ([`codec::REVISION`](steersman_machine::codec::REVISION)).
+    /// The newest form of lines that it reads and writes ([`codec::REVISION`](steersman_machine::stored::codec::REVISION)).
     pub revision: u16,
 }
 
@@ -159,7 +159,7 @@ pub enum Wake {
 /// What a program needs to drive a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needs {
-    /// The newest form of lines among the programs that wrote to it ([`codec::REVISION`](steersman_machine::codec::REVISION)).
+    /// The newest form of lines among the programs that wrote to it ([`codec::REVISION`](steersman_machine::stored::codec::REVISION)).
     pub revision: u16,
     /// Tools, nets and routers in Rust that it uses.
     pub natives: Vec<Name>,

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::Boxed;
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line, Name, Time};
-use steersman_machine::interaction::Doubtful;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::interaction::Doubtful;
 
 /// Most lines that a session may be ahead of the disk. At this number its owner waits.
 pub const AHEAD_LINES: u64 = 64;
@@ -185,7 +185,7 @@ pub enum CheckpointOf {
 pub struct Checkpoint {
     /// The last line that the checkpoint contains.
     pub at: Line,
-    /// Bytes that [`steersman_machine::codec`] encodes and checks.
+    /// Bytes that [`steersman_machine::stored::codec`] encodes and checks.
     pub bytes: Arc<[u8]>,
 }
 

@@ -3,7 +3,7 @@
 use super::{SessionId, StoreError};
 use crate::Boxed;
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Name, Time};
+use steersman_machine::stored::ids::{Id, Name, Time};
 
 /// The memories of agents.
 pub trait Memories: Send + Sync + 'static {

@@ -14,7 +14,7 @@ use futures::stream::BoxStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use steersman_machine::ids::{Line, Time};
+use steersman_machine::stored::ids::{Line, Time};
 use tokio::sync::oneshot;
 
 /// A store in memory. Clones share the same sessions. A session is free again when all clones of its [`Claim`] are dropped.

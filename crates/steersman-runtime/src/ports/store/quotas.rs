@@ -2,7 +2,7 @@
 
 use super::StoreError;
 use crate::Boxed;
-use steersman_machine::ids::{Name, Time};
+use steersman_machine::stored::ids::{Name, Time};
 
 /// Limits that all workers of a store share: calls of a place in a span of time, or money of a tenant. A worker draws a part of a
 /// limit before it uses it, and asks the store again when the part is used up.

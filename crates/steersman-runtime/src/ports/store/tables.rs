@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
 
 /// The data of all sessions, events and memories.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use super::{Drawn, Limit, Pause};
 use std::collections::BTreeMap;
-use steersman_machine::ids::{Name, Time};
+use steersman_machine::stored::ids::{Name, Time};
 
 /// What was drawn of each limit in its newest window, and the pauses.
 #[derive(Default)]

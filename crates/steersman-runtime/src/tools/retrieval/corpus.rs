@@ -10,12 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::context::{History, Spoken, Transcript};
-use steersman_machine::effect::Bodies;
-use steersman_machine::ids::{Body, Id, Line};
-use steersman_machine::interaction::{Interaction, Number};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::tick::Cx;
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line};
+use steersman_machine::stored::interaction::{Interaction, Number};
+use steersman_machine::view::Cx;
 
 /// Most indexes of each kind that are kept in a process.
 const KEPT: usize = 64;

@@ -4,7 +4,7 @@ use super::corpus::{Kept, Passages, Piece};
 use super::{IndexError, Retrieval, split};
 use crate::store::{Memory, Store, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use steersman_machine::rating::Rating;
+use steersman_machine::view::rating::Rating;
 
 /// Characters of a query that are used; more do not improve the result.
 const QUERY: usize = 4_000;

@@ -11,11 +11,11 @@ use serde_json::Value as Json;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use steersman_machine::ids::{Id, Line};
-use steersman_machine::mapping::{Fault, Raw};
 use steersman_machine::network::Network;
-use steersman_machine::notes::{DOCUMENTS, FEW, Findings, MOST, Passage, TRANSCRIPT};
+use steersman_machine::network::notes::{DOCUMENTS, FEW, Findings, MOST, Passage, TRANSCRIPT};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
 
 /// Texts of one request for embeddings.

@@ -5,13 +5,13 @@ use crate::world::NOON;
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::commit::Usage;
-use steersman_machine::context::{Content, Purpose, ToolSpec};
-use steersman_machine::effect::{Answer, Ask, Failure, Retry};
-use steersman_machine::ids::Name;
-use steersman_machine::mapping::{Fault, Raw};
+use steersman_machine::context::Content;
 use steersman_machine::network::{Network, Source};
-use steersman_machine::reflect;
+use steersman_machine::questions::{Purpose, ToolSpec, judgement};
+use steersman_machine::stored::commit::Usage;
+use steersman_machine::stored::ids::Name;
+use steersman_machine::stored::outcome::{Answer, Ask, Failure, Retry};
+use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_runtime::clock::{Clock as _, Virtual};
 use steersman_runtime::model::{BoundModel, Model, ModelCall, Models, ModelsError, Sink};
 use steersman_runtime::toolset::{ToolRun, Toolset};
@@ -151,8 +151,8 @@ fn thought(dice: &mut Dice, offered: &[ToolSpec]) -> Option<Answer> {
 fn verdict(dice: &mut Dice) -> Answer {
     match dice.below(10) {
         0 => said("Hm."),
-        1..4 => said(&reflect::revise("Better.")),
-        _ => said(&reflect::accept()),
+        1..4 => said(&judgement::revise("Better.")),
+        _ => said(&judgement::accept()),
     }
 }
 

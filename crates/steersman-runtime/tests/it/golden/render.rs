@@ -8,8 +8,8 @@ use super::tree::Node;
 use crate::world::NOON;
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write as _};
-use steersman_machine::commit::LogLine;
-use steersman_machine::ids::{Id, Time, unhex};
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::{Id, Time, unhex};
 use steersman_runtime::seal::{Sealer, sealed_in};
 
 /// Texts of more bytes are cut, and a hash of the whole text follows.

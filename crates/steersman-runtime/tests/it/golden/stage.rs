@@ -5,7 +5,7 @@ use crate::sequences::within;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
-use steersman_machine::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::clock::{Clock as _, Virtual};
 use steersman_runtime::engine::{Engine, Inspection, Options, Parts};

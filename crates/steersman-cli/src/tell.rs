@@ -1,0 +1,4 @@
+//! Prints views on a terminal: colours, columns and widths.
+
+pub(crate) mod graph;
+pub(crate) mod row;

@@ -1,0 +1,170 @@
+//! Judgements: the questions about drafts, results and arguments, and the judgements themselves in the form in which models give
+//! them.
+
+use super::verdict::{Verdict, judge_verdict};
+use crate::network::Reflect;
+use crate::network::texts::{self, Sentence};
+use crate::snapshot::{OpenCall, Phase, Snapshot, Stands};
+use crate::stored::codes::{ACCEPT, REVISE};
+use crate::stored::engine::Judged;
+use crate::stored::ids::{Id, Name};
+use crate::stored::interaction::Call;
+use crate::values::types::{Type, TypeKind, schema_of_fields};
+use crate::view::say::say;
+use crate::view::{Cx, View};
+use serde_json::{Value as Json, json};
+
+/// Returns the agent's open judgement of arguments by itself. There is at most one.
+pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
+    if snapshot.agent(agent).open == 0 {
+        return None;
+    }
+    let mut open = snapshot.exchange(agent);
+    open.find(|c| c.closed.is_none() && c.call.asks_itself())
+        .map(|c| &**c)
+}
+
+/// Returns true if the model call that an agent owes judges its own draft.
+pub(crate) fn judges_itself(snapshot: &Snapshot, agent: Id) -> bool {
+    let agent = snapshot.agent(agent);
+    let draft = agent.draft.as_ref();
+    agent.phase == Phase::Thinking && draft.is_some_and(|d| d.stands == Stands::Open)
+}
+
+/// True if the next model call of an agent judges: its own draft, another agent's, or results and arguments of calls.
+pub fn is_judging(snapshot: &Snapshot, agent: Id) -> bool {
+    judges_itself(snapshot, agent)
+        || open(snapshot, agent).is_some()
+        || serves_review(snapshot, agent)
+}
+
+/// Returns true if an agent serves a call that asks it for a judgement.
+pub(crate) fn serves_review(snapshot: &Snapshot, agent: Id) -> bool {
+    let agent = snapshot.agent(agent);
+    let call = agent.parent.zip(agent.serving);
+    let open = call.and_then(|(parent, call)| snapshot.call(parent, call));
+    open.is_some_and(|open| open.call.judged().is_some())
+}
+
+/// Returns the JSON Schema of the judgement that the agent's next answer must be. `None` means that no judgement is expected.
+pub(crate) fn wanted(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Json> {
+    let def = cx.network.agent(&snapshot.agent(agent).def);
+    if judges_itself(snapshot, agent) {
+        let revised = def.output.as_ref().map(|output| output.ty.clone());
+        return Some(schema("Else the new draft, whole.", revised));
+    }
+    let asked = open(snapshot, agent).is_some();
+    let serves = def.output.is_none() && serves_review(snapshot, agent);
+    (asked || serves).then(|| schema("Else what is to be revised, and how.", None))
+}
+
+fn schema(revise: &str, revised: Option<Type>) -> Json {
+    let of = |kind, optional, words: &str| Type {
+        kind,
+        optional,
+        default: None,
+        description: Some(words.to_owned()),
+        expires: None,
+        reduce: crate::stored::interaction::Reduce::Last,
+        ask: None,
+    };
+    let revised = match revised {
+        Some(ty) => Type {
+            optional: true,
+            default: None,
+            ..ty
+        },
+        None => of(TypeKind::String { pattern: None }, true, revise),
+    };
+    schema_of_fields(&[
+        (
+            ACCEPT.into(),
+            of(TypeKind::Boolean, false, "Nothing is to be changed."),
+        ),
+        (REVISE.into(), revised),
+    ])
+}
+
+/// Returns the reflection settings of a tool.
+fn reflection<'n>(cx: &Cx<'n>, tool: &Name) -> Option<&'n Reflect> {
+    cx.network.tools.get(tool)?.reflect.as_ref()
+}
+
+/// Returns the question to the agent's own model about the arguments of one of its calls.
+pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> String {
+    let Some(Judged::Args(call, tool)) = open.call.judged() else {
+        return String::new();
+    };
+    let args = snapshot.call(open.owner, *call).map(|c| c.call.args);
+    let args = args.map_or_else(|| "{}".into(), |body| cx.bodies.text(body));
+    let reflect = reflection(cx, tool);
+    let view = View::new(cx, snapshot, Some(open.owner));
+    let view = view.with("args", json_or_text(&args));
+    let prompt = reflect.and_then(|r| r.prompt.as_ref());
+    let own = prompt.and_then(|p| p.render(&view).ok());
+    let values = [("tool", &**tool), ("args", &*args)];
+    with_form(cx, snapshot, open.owner, own, texts::REFLECT_ARGS, &values)
+}
+
+/// Returns the definition's prompt followed by the form of the answer, or the engine's sentence if the definition has no prompt.
+pub(crate) fn with_form(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    own: Option<String>,
+    sentence: &Sentence,
+    values: &[(&str, &str)],
+) -> String {
+    let Some(own) = own else {
+        return say(cx, snapshot, agent, sentence, values);
+    };
+    let form = match sentence.key {
+        "reflect" => texts::REFLECT_FORM,
+        "reflect_args" => texts::VERDICT,
+        _ => return own,
+    };
+    let form = say(cx, snapshot, agent, form, &[]);
+    format!("{own}\n{form}")
+}
+
+/// Returns a reviewer's text for the agent that must revise, with a reference to its subject.
+pub(crate) fn told(call: &Call, text: &str) -> String {
+    let by = &call.name;
+    match call.judged() {
+        Some(Judged::Result(of, tool)) => {
+            format!("[{by}] About what `{tool}` gave (call {of}): {text}")
+        }
+        _ => format!(
+            "[{by}] Your last answer was not given to anybody yet. It is to be revised: {text}"
+        ),
+    }
+}
+
+/// Returns a judgement without objection, in the form in which a model gives it.
+pub fn accept() -> String {
+    json!({ ACCEPT: true }).to_string()
+}
+
+/// Returns a judgement that asks for a revision, in the form in which a model gives it.
+pub fn revise(text: &str) -> String {
+    json!({ ACCEPT: false, REVISE: text }).to_string()
+}
+
+/// Returns a judgement in words, `accept` or `revise: ..`. `None` means that the text is no judgement of a model.
+pub fn in_words(text: &str) -> Option<String> {
+    let json: Json = crate::values::json::read(text.trim()).ok()?;
+    let known = |name: &String| [ACCEPT, REVISE].contains(&&**name);
+    let fields = json.as_object()?;
+    if fields.is_empty() || !fields.keys().all(known) {
+        return None;
+    }
+    match judge_verdict(text) {
+        Verdict::Accept => Some(ACCEPT.to_owned()),
+        Verdict::Revise(text) => Some(format!("{REVISE}: {text}")),
+        Verdict::Unusable(_) => None,
+    }
+}
+
+pub(crate) fn json_or_text(text: &str) -> Json {
+    crate::values::json::read(text).unwrap_or_else(|_| Json::from(text))
+}

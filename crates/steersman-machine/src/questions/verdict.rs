@@ -1,0 +1,170 @@
+//! Verdicts: the reading of judgements.
+
+use crate::network::Output;
+use crate::stored::codes::{ACCEPT, REVISE, UNUSABLE};
+use crate::stored::outcome::Answer;
+use serde_json::Value as Json;
+
+/// Verdict of a judgement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// Nothing is to be changed.
+    Accept,
+    /// The changes that are wanted; if an agent judges itself, the new draft.
+    Revise(String),
+    /// The judgement cannot be used, for this reason. A draft or result stays as it is.
+    Unusable(String),
+}
+
+impl Verdict {
+    /// Returns the code of the verdict, for the result of the judgement's call.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Self::Accept => ACCEPT,
+            Self::Revise(_) => REVISE,
+            Self::Unusable(_) => UNUSABLE,
+        }
+    }
+}
+
+/// Reads a reviewer's judgement: an object with `accept` or `revise`, alone, in a
+/// fence or among words; or the word `accept` alone.
+pub(crate) fn judge_verdict(text: &str) -> Verdict {
+    let text = text.trim();
+    if text.is_empty() {
+        return Verdict::Unusable("the judgement is empty".to_owned());
+    }
+    if is_word(text) {
+        return Verdict::Accept;
+    }
+    // An object inside another JSON value is no judgement.
+    let other = crate::values::json::read::<Json>(text).is_ok_and(|json| !json.is_object());
+    match object(text).filter(|_| !other) {
+        Some(json) => of_object(&json),
+        None => Verdict::Unusable(format!(
+            "the judgement is neither `{ACCEPT}` nor an object with `{ACCEPT}` and `{REVISE}`"
+        )),
+    }
+}
+
+/// Returns an answer with the same verdict, from the code and the text with which the judgement's call closed. `None` means that
+/// the judgement could not be used; its text is not recorded then.
+pub fn said_again(code: Option<&str>, text: &str) -> Option<String> {
+    match code {
+        Some(ACCEPT) => Some(ACCEPT.to_owned()),
+        Some(REVISE) => Some(serde_json::json!({ REVISE: text }).to_string()),
+        _ => None,
+    }
+}
+
+/// Reads an agent's judgement on its own draft. A text that is no judgement is the new draft.
+pub(crate) fn of_itself(answer: &Answer, output: Option<&Output>) -> Verdict {
+    let text = answer.text.as_deref().unwrap_or_default().trim();
+    if !answer.asks.is_empty() {
+        return Verdict::Unusable("it called something, and was asked for a judgement".to_owned());
+    }
+    if text.is_empty() {
+        return Verdict::Unusable("the judgement is empty".to_owned());
+    }
+    if is_word(text) {
+        return Verdict::Accept;
+    }
+    let structured = output.is_some_and(|output| !output.is_text());
+    let json = object(text).filter(|json| json.get(ACCEPT).is_some() || json.get(REVISE).is_some());
+    // An object with such a field is a draft if it fits the answer's type.
+    let is_draft = structured
+        && crate::values::json::read::<Json>(text).is_ok_and(|json| {
+            output.is_some_and(|output| crate::values::types::misfit(&output.ty, &json).is_none())
+        });
+    // A text that only quotes an object is a draft.
+    let whole = text.starts_with('{') || text.starts_with("```");
+    match json {
+        Some(json) if !is_draft && (whole || structured) => of_object(&json),
+        _ => Verdict::Revise(text.to_owned()),
+    }
+}
+
+fn of_object(json: &Json) -> Verdict {
+    let wants = json.get(REVISE).and_then(Json::as_str);
+    if json.get(ACCEPT) == Some(&Json::Bool(true)) {
+        return match wants.filter(|text| !text.trim().is_empty()) {
+            None => Verdict::Accept,
+            Some(_) => Verdict::Unusable(format!(
+                "the judgement accepts, and says what to `{REVISE}` all the same"
+            )),
+        };
+    }
+    match json.get(REVISE) {
+        Some(Json::String(text)) if !text.trim().is_empty() => Verdict::Revise(text.clone()),
+        None | Some(Json::Null | Json::String(_) | Json::Bool(_)) => Verdict::Unusable(format!(
+            "the judgement does not accept, and does not say what to `{REVISE}`"
+        )),
+        Some(json) => Verdict::Revise(json.to_string()),
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let word = text.trim_matches(|c: char| !c.is_alphanumeric());
+    ["accept", "accepted"]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known))
+}
+
+/// Returns the JSON object in a text. Servers without structured answers often put JSON into a fence or add words.
+fn object(text: &str) -> Option<Json> {
+    let (from, to) = (text.find('{')?, text.rfind('}')?);
+    let inner = text.get(from..=to)?;
+    crate::values::json::read::<Json>(inner)
+        .ok()
+        .filter(Json::is_object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_judgement_is_read_as_it_is_meant() {
+        let revise = |text: &str| Verdict::Revise(text.to_owned());
+        assert_eq!(judge_verdict("accept"), Verdict::Accept);
+        assert_eq!(judge_verdict("**Accepted.**"), Verdict::Accept);
+        assert_eq!(judge_verdict(r#"{"accept":true}"#), Verdict::Accept);
+        assert_eq!(
+            judge_verdict("Here:\n```json\n{\"accept\": false, \"revise\": \"Cite.\"}\n```"),
+            revise("Cite.")
+        );
+        assert_eq!(judge_verdict(r#"{"revise":"Cite."}"#), revise("Cite."));
+        let both = r#"{"accept":true,"revise":""}"#;
+        assert_eq!(judge_verdict(both), Verdict::Accept);
+        for bad in [
+            "",
+            "I accept nothing",
+            r#"{"accept":false}"#,
+            r#"{"accept":true,"revise":"Stop it."}"#,
+            r#"[{"accept":true}]"#,
+            "{",
+            "[true]",
+        ] {
+            assert!(matches!(judge_verdict(bad), Verdict::Unusable(_)), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_judgement_of_an_own_draft_is_the_new_one() {
+        let of = |text: &str| {
+            let answer = Answer {
+                text: Some(text.to_owned()),
+                ..Answer::default()
+            };
+            of_itself(&answer, None)
+        };
+        assert_eq!(of("accept"), Verdict::Accept);
+        assert_eq!(of(r#"{"accept": true}"#), Verdict::Accept);
+        let new = Verdict::Revise("A better one.".to_owned());
+        assert_eq!(of(r#"{"accept": false, "revise": "A better one."}"#), new);
+        assert_eq!(of("A better one."), new);
+        let quotes = r#"Send {"accept": true} to it."#;
+        assert_eq!(of(quotes), Verdict::Revise(quotes.to_owned()));
+        assert!(matches!(of(" "), Verdict::Unusable(_)));
+    }
+}

@@ -1,0 +1,229 @@
+//! `tasks`: a concierge. A message is about a task; the task's agent keeps the floor until the task is done or it gives the floor
+//! back. Tasks that must be done first come first, and the task that was asked for is then resumed by itself.
+
+use super::{Decision, Reads};
+use crate::network::{Desk, Does, GoOn, Route, RouteBy, Task, texts};
+use crate::questions::ask::{About, Question};
+use crate::snapshot::{Agent, Snapshot};
+use crate::stored::ids::{Body, Id, Name};
+use crate::stored::interaction::Choice;
+use crate::view::say::{say, say_in};
+use crate::view::{Cx, View};
+use serde_json::{Map, Value as Json, json};
+use std::fmt::Write as _;
+
+/// Returns the next decision at a desk.
+pub(super) fn decide(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    route: &Route,
+    desk: &Desk,
+) -> Decision {
+    let routing = &snapshot.agent(agent).routing;
+    match &routing.over {
+        None => ask(cx, snapshot, agent, route, desk),
+        // A member without a task answers once.
+        Some(over) if desk.task(over).is_none() => Decision::Over(Map::new()),
+        // A member that failed or ran out of time is not asked for the same task again.
+        Some(over)
+            if routing
+                .last
+                .as_ref()
+                .is_some_and(|(_, how, _)| !how.is_ok()) =>
+        {
+            let read = Map::from_iter([("failed".to_owned(), json!(over))]);
+            match &desk.default {
+                Some(default) => Decision::Chosen(Choice::Agents(vec![default.clone()]), read),
+                None => Decision::Over(read),
+            }
+        }
+        Some(_) => match desk.go_on {
+            GoOn::None => Decision::Over(Map::new()),
+            GoOn::ByModel => Decision::Ask(left(cx, snapshot, agent, route)),
+            GoOn::Request => match routing.goals.last() {
+                None => Decision::Over(Map::new()),
+                Some((goal, asked)) => resume(cx, snapshot, agent, desk, goal, *asked),
+            },
+        },
+    }
+}
+
+/// Resumes the task that the user asked for.
+fn resume(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    desk: &Desk,
+    goal: &Name,
+    asked: Option<Body>,
+) -> Decision {
+    match (begins(cx, snapshot, agent, desk, goal), asked) {
+        (Ok(Begins { choice, read }), Some(asked)) => Decision::Resume(choice, asked, read),
+        (Ok(Begins { choice, read }), None) => Decision::Chosen(choice, read),
+        // That task cannot be done: the user reads the result of the task before it.
+        (Err(why), _) => Decision::Over(Map::from_iter([("refused".to_owned(), json!(why))])),
+    }
+}
+
+/// A task that begins, and the values that led to it.
+pub(crate) struct Begins {
+    pub(crate) choice: Choice,
+    pub(crate) read: Map<String, Json>,
+}
+
+/// Returns the task that begins if this one is wanted: the task itself, or the first
+/// that must be done before it. An error is for a model.
+pub(crate) fn begins(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    desk: &Desk,
+    goal: &Name,
+) -> Result<Begins, String> {
+    let view = View::new(cx, snapshot, Some(agent));
+    let reads = Reads::new(&view);
+    let wanted = desk
+        .task(goal)
+        .ok_or_else(|| format!("there is no task `{goal}`"))?;
+    let first = first_open(&reads, snapshot.agent(agent), desk, wanted, 0)?;
+    for requires in &first.requires {
+        let holds = requires.that.holds(&reads);
+        let told = |text: String| {
+            let otherwise = requires.otherwise.as_ref();
+            otherwise.and_then(|t| t.render(&view).ok()).unwrap_or(text)
+        };
+        match holds {
+            Ok(true) => {}
+            Ok(false) => {
+                let text = format!("`{}` does not hold", requires.that.source);
+                return Err(format!("`{}` cannot begin: {}", first.name, told(text)));
+            }
+            Err(e) => return Err(format!("`{}` cannot begin: {e}", first.name)),
+        }
+    }
+    let choice = Choice::Task {
+        task: first.name.clone(),
+        agent: first.agent.clone(),
+        goal: Some(goal.clone()),
+    };
+    Ok(Begins {
+        choice,
+        read: reads.into_values(),
+    })
+}
+
+/// Returns the first open task that must be done before this one, or this one if there is none.
+fn first_open<'n>(
+    reads: &Reads<'_>,
+    agent: &Agent,
+    desk: &'n Desk,
+    task: &'n Task,
+    depth: usize,
+) -> Result<&'n Task, String> {
+    // `check` refuses cycles; this guards against endless recursion.
+    if depth > desk.tasks.len() {
+        return Err(format!("`{}` waits for itself", task.name));
+    }
+    for before in task.after.iter().filter_map(|name| desk.task(name)) {
+        let done = match &before.done {
+            None => agent.routing.done.contains(&before.name),
+            Some(done) => done
+                .holds(reads)
+                .map_err(|e| format!("`done` of `{}`: {e}", before.name))?,
+        };
+        if !done {
+            return first_open(reads, agent, desk, before, depth + 1);
+        }
+    }
+    Ok(task)
+}
+
+fn ask(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, desk: &Desk) -> Decision {
+    let view = View::new(cx, snapshot, Some(agent));
+    let own = desk.orchestrator.system.as_ref();
+    let mut system = match own.map(|t| t.render(&view)) {
+        Some(Ok(system)) => system,
+        Some(Err(e)) => return Decision::Failed(format!("`system` of the orchestrator: {e}")),
+        None => say_in(&cx.network.texts, &view, texts::ORCHESTRATOR, &[]),
+    };
+    system.push_str("\n\nTasks:");
+    let mut offered: Vec<(Name, Name)> = Vec::new();
+    for task in &desk.tasks {
+        offered.push((task.name.clone(), task.agent.clone()));
+        let words = cx.network.description_of(&task.agent);
+        let _ = write!(system, "\n- {}: {words}", task.name);
+    }
+    if let Some(default) = &desk.default {
+        offered.push((default.clone(), default.clone()));
+        let words = cx.network.description_of(default);
+        let _ = write!(
+            system,
+            "\n- {default}: {words} Also for all that is none of the others."
+        );
+    }
+    let speaks = desk.orchestrator.speaks;
+    let closing = if speaks {
+        "What is the newest message about? Or answer it yourself."
+    } else {
+        "What is the newest message about?"
+    };
+    let model = desk.orchestrator.model.as_ref();
+    Decision::Ask(Question {
+        about: About::Task(offered, speaks),
+        model: model.unwrap_or(&route.asks.model).clone(),
+        system,
+        closing: closing.to_owned(),
+        read: Map::new(),
+    })
+}
+
+fn left(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route) -> Question {
+    Question {
+        about: About::Left,
+        model: route.asks.model.clone(),
+        system: say(cx, snapshot, agent, texts::CONTINUE, &[]),
+        closing: "Is something left to be done?".to_owned(),
+        read: Map::new(),
+    }
+}
+
+// ---- the floor -----------------------------------------------------------------------------------------------
+
+/// Returns the task on which an agent works for a desk, and the desk's agent.
+pub(crate) fn at_work<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<(Id, &'n Task)> {
+    let (parent, desk) = desk_above(cx, snapshot, agent)?;
+    let at = snapshot.agent(parent).routing.at.as_ref()?;
+    let task = desk.task(at)?;
+    (task.agent == snapshot.agent(agent).def).then_some((parent, task))
+}
+
+/// Returns the desk at which an agent is a member, and the desk's agent.
+pub(crate) fn desk_above<'n>(
+    cx: &Cx<'n>,
+    snapshot: &Snapshot,
+    agent: Id,
+) -> Option<(Id, &'n Desk)> {
+    let state = snapshot.agent(agent);
+    let parent = state.parent.filter(|_| state.serving.is_some())?;
+    let def = cx.network.agents.get(&snapshot.agent(parent).def)?;
+    match &def.does {
+        Does::Route(Route {
+            by: RouteBy::Tasks(desk),
+            ..
+        }) => Some((parent, desk)),
+        _ => None,
+    }
+}
+
+/// Returns true if the agent's task is done. `None` means that the agent itself says so. An error is one of the expression.
+pub(crate) fn is_done(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    task: &Task,
+) -> Option<Result<bool, String>> {
+    let done = task.done.as_ref()?;
+    let holds = done.holds(&View::new(cx, snapshot, Some(agent)));
+    Some(holds.map_err(|e| format!("`done` of `{}`: {e}", task.name)))
+}

@@ -1,0 +1,229 @@
+//! Counts for limits: of an agent and everything it started, and of the time for which it works.
+
+use crate::snapshot::{Counters, Effect, Snapshot, Span};
+use crate::stored::built_in::BuiltIn;
+use crate::stored::commit::{Kind, Period, Usage, Want};
+use crate::stored::engine::Asked;
+use crate::stored::ids::{Digest, Id, Line, Time};
+use crate::stored::interaction::{Call, Choice, How, Target};
+use std::sync::Arc;
+
+/// Returns true if a call is to get something done: the engine did not make it for itself, it takes no notes, and it does not end
+/// a turn or task.
+pub(super) fn acts(call: &Call) -> bool {
+    let target = match call.target {
+        Target::Tool(_) | Target::Agent(_) | Target::Unknown => true,
+        Target::Person(_) | Target::Wait | Target::Branches(_) => false,
+    };
+    let notes_or_ends = |tool: BuiltIn| tool.takes_notes() || tool.ends();
+    let beside = call.is_ahead() || call.is_extraction() || call.judged().is_some();
+    target && !beside && !BuiltIn::named(&call.name).is_some_and(notes_or_ends)
+}
+
+/// Returns true if a call with this end gave the result that it was made for.
+pub(super) fn gives(how: How) -> bool {
+    how.is_ok() || how == How::DoneBefore
+}
+
+impl Snapshot {
+    /// Removes an effect that is out. Its call must still be stored, with the target that it had when the effect was wished.
+    pub(super) fn drop_effect(&mut self, now: Time, id: Id) {
+        if let Some(effect) = self.effects.remove(&id) {
+            self.works(now, &effect, false);
+        }
+    }
+
+    /// Begins or ends the work of an effect, for its agent and all agents above. Questions to people and waits are no work.
+    pub(super) fn works(&mut self, now: Time, effect: &Effect, begins: bool) {
+        if !self.is_work(effect) {
+            return;
+        }
+        let mut at = Some(effect.agent);
+        while let Some(id) = at {
+            let agent = self.agent_mut(id);
+            let counters = &mut agent.counters;
+            let before = counters.working;
+            counters.working = if begins { before + 1 } else { before - 1 };
+            if before == 0 || counters.working == 0 {
+                counters.stood = now.0.saturating_sub(counters.stood);
+            }
+            at = agent.parent;
+        }
+    }
+
+    /// Returns true if an effect is work, and not a question to a person or a wait.
+    pub fn is_work(&self, effect: &Effect) -> bool {
+        let call = effect.what.call();
+        let open = call.and_then(|c| self.call(effect.agent, c));
+        open.is_none_or(|open| match open.call.target {
+            Target::Person(_) | Target::Wait | Target::Branches(_) => false,
+            Target::Tool(_) | Target::Agent(_) | Target::Unknown => true,
+        })
+    }
+
+    /// Counts a commit once for each agent that it moves, and for all agents above. If it is counted for an agent already, it is
+    /// also counted for those above.
+    pub(super) fn moves(&mut self, line: Line, id: Id) {
+        let mut at = Some(id);
+        while let Some(id) = at.filter(|id| self.agent(*id).counters.moved != line) {
+            let agent = self.agent_mut(id);
+            agent.counters.moved = line;
+            for span in agent.counters.spans() {
+                span.ticks = span.ticks.saturating_add(1);
+            }
+            at = agent.parent;
+        }
+    }
+
+    /// Applies a count to an agent and all agents above.
+    pub(super) fn count_above(&mut self, from: Option<Id>, mut count: impl FnMut(&mut Span)) {
+        let mut at = from;
+        while let Some(id) = at {
+            let agent = self.agent_mut(id);
+            agent.counters.spans().into_iter().for_each(&mut count);
+            at = agent.parent;
+        }
+    }
+
+    pub(super) fn count_model_call(&mut self, id: Id) {
+        let counters = &mut self.agent_mut(id).counters;
+        counters.model_calls += 1;
+        counters.model_calls_all += 1;
+        counters.mode_calls += 1;
+        self.count_model_call_above(id);
+    }
+
+    /// Counts a model call for a decision. Calls that restate what is left are numbered apart, also in scripts.
+    pub(super) fn count_decision(&mut self, id: Id, chosen: &Choice) {
+        let counters = &mut self.agent_mut(id).counters;
+        counters.model_calls += 1;
+        match chosen {
+            Choice::Restate(_) => counters.restated += 1,
+            _ => counters.model_calls_all += 1,
+        }
+        self.count_model_call_above(id);
+    }
+
+    pub(super) fn count_model_call_above(&mut self, id: Id) {
+        self.count_above(Some(id), |span| {
+            span.model_calls = span.model_calls.saturating_add(1);
+        });
+    }
+
+    pub(super) fn count_agent_call(&mut self, id: Id) {
+        self.agent_mut(id).counters.agent_calls += 1;
+        self.count_above(Some(id), |span| {
+            span.agent_calls = span.agent_calls.saturating_add(1);
+        });
+    }
+
+    /// Counts tokens and money for the agent whose model call is still out, and for all agents above.
+    pub(crate) fn spend(&mut self, usage: &Usage) {
+        let (tokens, micros) = (usage.tokens(), usage.micros.unwrap_or_default());
+        let effect = usage.effect.and_then(|e| self.effects.get(&e));
+        let agent = effect.map(|e| e.agent);
+        if let Some(Effect {
+            agent,
+            what: Want::Step,
+            ..
+        }) = effect.cloned()
+        {
+            let agent = self.agent_mut(agent);
+            if agent.kind == Kind::Model && usage.input > 0 {
+                Arc::make_mut(&mut agent.weight).asked = usage.input;
+            }
+        }
+        self.count_above(agent, |span| {
+            span.tokens = span.tokens.saturating_add(tokens);
+            span.micros = span.micros.saturating_add(micros);
+        });
+    }
+}
+
+impl Counters {
+    /// Begins the counts of a new answer. The commit of the message moves the agent, so it is counted already.
+    pub(super) fn begin_answer(&mut self, now: Time) {
+        let before = std::mem::take(self);
+        *self = Self {
+            model_calls_all: before.model_calls_all,
+            restated: before.restated,
+            extracted: before.extracted,
+            summed: before.summed,
+            compacted: before.compacted,
+            mode_calls: before.mode_calls,
+            ticks: 1,
+            answer: Span {
+                ticks: 1,
+                ..Span::since(now)
+            },
+            task: before.task,
+            session: before.session,
+            moved: before.moved,
+            working: before.working,
+            stood: if before.working == 0 { now.0 } else { 0 },
+            ..Self::default()
+        };
+    }
+
+    /// Begins the counts of a new task.
+    pub(super) fn begin_task(&mut self, now: Time) {
+        self.task = Span {
+            ticks: 1,
+            ..Span::since(now)
+        };
+    }
+
+    /// Applies a person's consent to more: the limit counts again in full from here, because the amount used so far is granted
+    /// above it. To add the limit once would be too little if one step used several times the limit.
+    pub(super) fn allow(&mut self, asked: &Asked, now: Time) {
+        let used = self.used(&asked.limit, asked.per, now);
+        let span = match asked.per {
+            Period::Session => &mut self.session,
+            Period::Task => &mut self.task,
+            Period::Answer => &mut self.answer,
+        };
+        let (more, question) = (span.allowed(), asked.to_string());
+        match more.iter_mut().find(|(name, _)| **name == *question) {
+            Some((_, granted)) => *granted = used,
+            None => more.push((question.into(), used)),
+        }
+    }
+
+    /// Returns the amount that counts against the limit of this key, in the unit of the limit.
+    pub(crate) fn used(&self, key: &str, per: Period, now: Time) -> u64 {
+        let span = match per {
+            Period::Session => &self.session,
+            Period::Task => &self.task,
+            Period::Answer => &self.answer,
+        };
+        match key {
+            "model_calls" => span.model_calls.into(),
+            "agent_calls" => span.agent_calls.into(),
+            "ticks" => span.ticks.into(),
+            "tokens" => span.tokens,
+            "cost" => span.micros,
+            "same_call" => self.same.map_or(0, |(_, times)| times.into()),
+            // The newest correction asks for a try that is still to be made.
+            "corrections" => self.corrections.saturating_sub(1).into(),
+            "wall_time" => {
+                let past = now.0.saturating_sub(span.began.0);
+                let stood = match per {
+                    Period::Answer => self.stood(now),
+                    Period::Task | Period::Session => 0,
+                };
+                u64::try_from(past.saturating_sub(stood)).unwrap_or(0)
+            }
+            // Other keys are bounds; no person is asked for more of them.
+            _ => 0,
+        }
+    }
+
+    /// Counts how often in a row the same exchange or choice came.
+    pub(super) fn again(&mut self, digest: Digest) {
+        let times = match self.same {
+            Some((before, times)) if before == digest => times + 1,
+            _ => 1,
+        };
+        self.same = Some((digest, times));
+    }
+}

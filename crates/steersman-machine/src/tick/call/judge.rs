@@ -1,0 +1,141 @@
+//! The second pass: conditions that must hold before a call runs. Each refusal is a result that the model sees.
+
+use crate::network::{Approve, Requires, ToolDef, ToolUse};
+use crate::snapshot::{OpenCall, Snapshot};
+use crate::stored::bounds::WAIT;
+use crate::stored::codes::MISFIT;
+use crate::stored::engine::Caller;
+use crate::stored::ids::Id;
+use crate::stored::interaction::{Class, Target};
+use crate::stored::outcome::Mapped;
+use crate::tick::effect::Work;
+use crate::tick::{Tick, limits};
+use crate::values::expression::Expr;
+use crate::view::mapping::{self, Fault, Raw};
+use crate::view::{Cx, View};
+use serde_json::{Map, Value as Json};
+
+use super::refuse;
+
+impl Tick<'_> {
+    /// Returns the refusal of an open call as its result. `None` means that the call may run.
+    pub(crate) fn judge(&self, owner: Id, call: Id) -> Option<Mapped> {
+        let open = self.snapshot.call(owner, call)?;
+        if open.call.target == Target::Wait
+            && let Work::Event { any } = crate::tick::wait::work(&self.cx(), &self.snapshot, open)
+            && any.iter().map(|event| event.key.len()).sum::<usize>() > WAIT
+        {
+            let most = WAIT >> 10;
+            let text = format!("misfit: what it waits for takes over {most} KiB");
+            return Some(refuse(MISFIT, text));
+        }
+        let tool = self.network.tools.get(&open.call.name)?;
+        let used = use_of(&self.cx(), &self.snapshot, open);
+        let nothing = tool.requires.is_empty()
+            && tool.approve.is_empty()
+            && used.is_none_or(|u| u.requires.is_empty() && u.approve.is_empty());
+        if nothing {
+            return None;
+        }
+        let cx = self.cx();
+        let args = mapping::arguments(&cx, &self.snapshot, open);
+        let why = refusal(&cx, &self.snapshot, open, tool, args)
+            .or_else(|| unsettled(&cx, &self.snapshot, open, tool))?;
+        let fault = Raw::NotPerformed(Fault::new("refused", why));
+        Some(mapping::map(&cx, &self.snapshot, owner, call, &fault))
+    }
+
+    /// Returns the refusal if an agent may not call one more agent, because depth or number is at its limit.
+    pub(crate) fn may_start(&self, owner: Id) -> Option<Mapped> {
+        let deepest = limits::deepest(&self.cx(), &self.snapshot, owner);
+        if self.snapshot.depth(owner) >= deepest {
+            return Some(refuse(
+                "limit",
+                format!("limit: agents may stand {deepest} deep at most"),
+            ));
+        }
+        let reached = limits::no_more_agents(&self.cx(), &self.snapshot, owner)?;
+        let text = format!("limit: at most {} calls of agents", reached.max());
+        Some(refuse("limit", text))
+    }
+}
+
+/// Returns the reason why a call may not run with these arguments: a `requires` that does not hold, or an expression that fails.
+pub(crate) fn refusal(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    open: &OpenCall,
+    tool: &ToolDef,
+    args: Map<String, Json>,
+) -> Option<String> {
+    let view = View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(args));
+    let used = use_of(cx, snapshot, open);
+    let own: &[Requires] = used.map_or(&[], |u| &u.requires);
+    for requires in tool.requires.iter().chain(own) {
+        match view.holds(&requires.that) {
+            Ok(true) => {}
+            Ok(false) => return Some(told(requires, &view)),
+            Err(e) => return Some(format!("`{}` cannot be judged: {e}", requires.that.source)),
+        }
+    }
+    // If it cannot be decided whether a person must approve, the call does not run.
+    let own: &[Approve] = used.map_or(&[], |u| &u.approve);
+    tool.approve.iter().chain(own).find_map(|approve| {
+        let failed = view.holds(&approve.when).err()?;
+        Some(format!(
+            "`{}` cannot be judged: {failed}",
+            approve.when.source
+        ))
+    })
+}
+
+/// Returns the reason why a call that changes the world cannot be judged yet: its `requires` or `approve` reads state that an
+/// earlier open call of the same answer may write. Calls of one answer run together and their writes take effect together, so
+/// each of several payments would otherwise be judged as if it were the only one.
+fn unsettled(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, tool: &ToolDef) -> Option<String> {
+    if !matches!(tool.effect, Class::Idempotent | Class::Unsafe) {
+        return None;
+    }
+    let used = use_of(cx, snapshot, open);
+    let requires = used.map_or(&[][..], |u| &u.requires);
+    let approve = used.map_or(&[][..], |u| &u.approve);
+    let requires = tool.requires.iter().chain(requires).map(|r| &r.that);
+    let approve = tool.approve.iter().chain(approve).map(|a| &a.when);
+    let read: Vec<&Expr> = requires.chain(approve).collect();
+    let earlier = snapshot.exchange(open.owner);
+    let earlier = earlier.filter(|other| other.call.id < open.call.id && other.closed.is_none());
+    for other in earlier {
+        let Some(writer) = cx.network.tools.get(&other.call.name) else {
+            continue;
+        };
+        let on_error = writer.on_error.values().flat_map(|entry| &entry.set);
+        let mut written = writer.set.iter().chain(on_error).map(|(name, _)| name);
+        let found = written.find(|name| read.iter().any(|expr| expr.node().reads_state(name)));
+        if let Some(name) = found {
+            return Some(format!(
+                "it depends on `state.{name}`, which the call of `{}` before it in the same answer may change; call it again when \
+                 that has ended",
+                other.call.name
+            ));
+        }
+    }
+    None
+}
+
+fn told(requires: &Requires, view: &View<'_>) -> String {
+    let source = || format!("`{}` does not hold", requires.that.source);
+    match &requires.otherwise {
+        None => source(),
+        Some(template) => template.render(view).unwrap_or_else(|_| source()),
+    }
+}
+
+/// Returns the use under which the model was offered the called tool. `None` if the engine made the call.
+pub(crate) fn use_of<'n>(cx: &Cx<'n>, snapshot: &Snapshot, open: &OpenCall) -> Option<&'n ToolUse> {
+    if open.call.by != Caller::Model {
+        return None;
+    }
+    let model = cx.network.in_force(snapshot.agent(open.owner))?;
+    let seen = &open.call.called();
+    model.tools.iter().find(|u| u.seen == *seen)
+}

@@ -1,0 +1,110 @@
+//! Texts of results: the only place in which a large text becomes an artifact.
+
+use crate::stored::bounds;
+use crate::stored::commit::Kind;
+use crate::stored::ids::{Body, Id, Name};
+use crate::stored::interaction::{Artifact, Write};
+use crate::tick::Tick;
+use crate::view::artifact;
+use std::sync::Arc;
+
+/// Text of a result.
+#[derive(Default)]
+pub(crate) enum Said {
+    #[default]
+    Nothing,
+    Text(String),
+    /// A text that is stored already.
+    Body(Body),
+}
+
+/// Content of a result, before large texts are replaced.
+#[derive(Default)]
+pub(crate) struct Ending<'a> {
+    pub(crate) code: Option<&'a str>,
+    pub(crate) said: Said,
+    pub(crate) writes: Vec<Write>,
+    pub(crate) artifacts: Vec<Artifact>,
+    pub(crate) by: Option<Name>,
+    /// The mode that its caller enters next.
+    pub(crate) mode: Option<Name>,
+}
+
+/// Content of a result as it goes onto the stack. Only [`Tick::fitted`] makes it.
+pub(crate) struct Fitted<'a> {
+    pub(super) code: Option<&'a str>,
+    pub(super) body: Option<Body>,
+    pub(super) writes: Vec<Write>,
+    pub(super) artifacts: Vec<Artifact>,
+    pub(super) by: Option<Name>,
+    pub(super) mode: Option<Name>,
+}
+
+impl Tick<'_> {
+    /// **The only way of a text into a result.** A text that is larger than allowed becomes an artifact of the caller; the result
+    /// then has the beginning of the text and the artifact's name. This holds for every source: a tool, an agent, a person, an
+    /// event, a recording.
+    ///
+    /// An agent or person that a routed agent calls is the exception: its text is the routed agent's own answer, which no model
+    /// of the router reads, so it stays unchanged.
+    pub(crate) fn fitted<'e>(&mut self, owner: Id, call: Id, ending: Ending<'e>) -> Fitted<'e> {
+        let Ending {
+            code,
+            said,
+            writes,
+            mut artifacts,
+            by,
+            mode,
+        } = ending;
+        let whole = match &said {
+            Said::Nothing => None,
+            Said::Text(text) => Some(Arc::from(&**text)),
+            Said::Body(body) => Some(self.text(*body)),
+        };
+        let spilled = whole.and_then(|whole| self.spilled(owner, call, &whole, &mut artifacts));
+        let body = match (spilled, said) {
+            (Some(beginning), _) => Some(self.body(beginning)),
+            (None, Said::Text(text)) => Some(self.body(text)),
+            (None, Said::Body(body)) => Some(body),
+            (None, Said::Nothing) => None,
+        };
+        Fitted {
+            code,
+            body,
+            writes,
+            artifacts,
+            by,
+            mode,
+        }
+    }
+
+    /// Returns the replacement of a text that is too large. `None` means that the text fits.
+    fn spilled(
+        &mut self,
+        owner: Id,
+        call: Id,
+        text: &str,
+        artifacts: &mut Vec<Artifact>,
+    ) -> Option<String> {
+        let agent = self.agent(owner);
+        let open = &self.snapshot.call(owner, call)?.call;
+        let stem = artifact::spill_name(&open.name, &agent.path, open.number);
+        let tool = self.network.tools.get(&open.name);
+        let most = tool.map_or(bounds::SPILL, |tool| tool.render.spill);
+        let stands = tool.is_none() && agent.kind == Kind::Routed;
+        if text.len() <= most || stands {
+            return None;
+        }
+        let (beginning, content) = artifact::spill(&stem, text);
+        artifacts.push(Artifact {
+            scope: owner,
+            call,
+            name: content.name.as_str().into(),
+            media: content.media.as_str().into(),
+            hash: *blake3::hash(&content.bytes).as_bytes(),
+            len: content.bytes.len() as u64,
+        });
+        self.contents.push(content);
+        Some(beginning)
+    }
+}

@@ -1,0 +1,341 @@
+//! Limits of agents and sessions: the one that is reached, and the amounts that are left. Reaching a limit always has a visible
+//! outcome.
+
+use crate::network::{DEPTH, Limit, Limits, OnLimit};
+use crate::snapshot::{Agent, Counters, Snapshot, Span};
+use crate::stored::commit::{Kind, Period};
+use crate::stored::engine::Asked;
+use crate::stored::ids::{Id, Time};
+use crate::values::price::money;
+use crate::view::Cx;
+
+/// A limit that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reached {
+    key: Key,
+    max: u64,
+    /// The amount that was counted at that moment.
+    used: u64,
+    per: Period,
+    /// The reaction to it.
+    pub(crate) then: OnLimit,
+}
+
+/// Identifies a limit: its key in the definition, and `all` if it belongs to the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    name: &'static str,
+    all: bool,
+}
+
+impl Key {
+    /// Returns the key of a limit of an agent.
+    pub(crate) fn own(name: &'static str) -> Self {
+        Self { name, all: false }
+    }
+}
+
+impl Reached {
+    pub(crate) fn new(key: Key, limit: &Limit, used: u64) -> Self {
+        Self {
+            key,
+            max: limit.max,
+            used,
+            per: limit.per,
+            then: limit.then,
+        }
+    }
+
+    /// Returns the key of the limit in the definition.
+    pub(crate) fn name(&self) -> &'static str {
+        self.key.name
+    }
+
+    /// Returns the allowed amount in words.
+    pub(crate) fn most(&self) -> String {
+        self.words(self.max)
+    }
+
+    /// Returns the used amount in words.
+    pub(crate) fn used(&self) -> String {
+        self.words(self.used)
+    }
+
+    fn words(&self, n: u64) -> String {
+        match self.key.name {
+            "cost" => money(n),
+            "wall_time" => lasting(n),
+            _ => n.to_string(),
+        }
+    }
+
+    /// Returns the allowed amount.
+    pub(crate) fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Returns the question for more.
+    pub(crate) fn question(&self) -> Asked {
+        question(self.key, self.per)
+    }
+
+    /// Changes the reaction for an agent below the one that has the limit. The agent ends, and the owner of the limit decides
+    /// when it moves. A router makes no last model call itself; the member at work makes it instead.
+    fn of_another(self, above: Kind) -> Self {
+        let then = match (self.then, above) {
+            (OnLimit::Answer, Kind::Routed) => OnLimit::Answer,
+            _ => OnLimit::Fail,
+        };
+        Self { then, ..self }
+    }
+}
+
+fn question(key: Key, per: Period) -> Asked {
+    Asked {
+        limit: key.name.into(),
+        per,
+        all: key.all,
+    }
+}
+
+/// Returns milliseconds as a definition writes them: `1h`, `90s`, `250ms`.
+fn lasting(millis: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "m"),
+        (1_000, "s"),
+    ];
+    let fits = |unit: &&(u64, &str)| millis >= unit.0 && millis.is_multiple_of(unit.0);
+    match UNITS.iter().find(fits) {
+        Some((unit, word)) => format!("{}{word}", millis / unit),
+        None => format!("{millis}ms"),
+    }
+}
+
+/// Returns the limits above an agent: those of its ancestors and of the session, each with the agent that counts for it. `true`
+/// marks the limits of the session.
+fn above<'a>(
+    cx: &Cx<'a>,
+    snapshot: &'a Snapshot,
+    agent: Id,
+) -> impl Iterator<Item = (&'a Agent, &'a Limits, bool)> {
+    let network = cx.network;
+    let first = snapshot.agent(agent).parent;
+    let up = std::iter::successors(first, |id| snapshot.agent(*id).parent);
+    let agents = up.map(|id| {
+        let agent: &Agent = snapshot.agent(id);
+        (agent, network.limits_of(agent), false)
+    });
+    let root = snapshot
+        .root_agent()
+        .map(|root| (&**root, &network.limits, true));
+    agents.chain(root)
+}
+
+/// Returns the limit that keeps an agent from owing one more step, if there is one. A default limit counts an agent's own
+/// calls. A limit in the definition covers all that the agent started, so the limits of ancestors count, too. If one of those
+/// is reached, the agent ends, and the ancestor decides when it moves.
+pub(crate) fn reached(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, now: Time) -> Option<Reached> {
+    let state = snapshot.agent(agent);
+    let own = own(state, cx.network.limits_of(state), now);
+    own.or_else(|| {
+        above(cx, snapshot, agent).find_map(|(above, limits, all)| {
+            let reached = covered(above, limits, all);
+            if above.id != agent {
+                return reached.map(|reached| reached.of_another(above.kind));
+            }
+            // The limit belongs to the session, and this agent is the root.
+            reached
+                .or_else(|| asked_for_agents(above, limits, all))
+                .or_else(|| out_of_time(above, limits, all, now))
+        })
+    })
+}
+
+fn own(agent: &Agent, limits: &Limits, now: Time) -> Option<Reached> {
+    let c = &agent.counters;
+    let model = agent.kind == Kind::Model;
+    let again = c.same.map_or(0, |(_, times)| u64::from(times));
+    // The number of corrections includes one whose answer is still to come.
+    let tries = u64::from(c.corrections).saturating_sub(1);
+    let over = |name: &'static str, limit: &Limit, count: u64| {
+        let key = Key::own(name);
+        (count >= most(c, key, limit)).then(|| Reached::new(key, limit, count))
+    };
+    let calls = &limits.model_calls;
+    over(
+        "model_calls",
+        calls,
+        count(c, calls, c.model_calls, |s| s.model_calls),
+    )
+    .or_else(|| over("same_call", &limits.same_call, again).filter(|_| model))
+    .or_else(|| over("corrections", &limits.corrections, tries).filter(|_| model))
+    .or_else(|| asked_for_agents(agent, limits, false).filter(|_| model))
+    .or_else(|| {
+        let limit = &limits.ticks;
+        over("ticks", limit, count(c, limit, c.ticks, |s| s.ticks))
+    })
+    .or_else(|| {
+        let limit = limits.tokens.as_ref()?;
+        over("tokens", limit, span(c, limit.per).tokens)
+    })
+    .or_else(|| {
+        let limit = limits.cost.as_ref()?;
+        over("cost", limit, span(c, limit.per).micros)
+    })
+    .or_else(|| out_of_time(agent, limits, false, now))
+}
+
+/// Returns a reached limit of an agent, or of the session, that covers all agents that the agent started.
+fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
+    let c = &agent.counters;
+    let key = |name| Key { name, all };
+    let over = |name, limit: &Limit, count: fn(&Span) -> u64| {
+        let used = count(span(c, limit.per));
+        let reached = limit.written && used >= most(c, key(name), limit);
+        reached.then(|| Reached::new(key(name), limit, used))
+    };
+    over("model_calls", &limits.model_calls, |s| s.model_calls.into())
+        .or_else(|| over("ticks", &limits.ticks, |s| s.ticks.into()))
+        .or_else(|| {
+            let limit = limits.tokens.as_ref();
+            // The driver keeps the session's limits per session, in the ledger.
+            let limit = limit.filter(|l| !(all && l.per == Period::Session))?;
+            over("tokens", limit, |s| s.tokens)
+        })
+        .or_else(|| {
+            let limit = limits.cost.as_ref();
+            let limit = limit.filter(|l| !(all && l.per == Period::Session))?;
+            over("cost", limit, |s| s.micros)
+        })
+}
+
+/// Returns the limit of agent calls if one more call was refused. It ends only the agent that has the limit, not its
+/// descendants.
+fn asked_for_agents(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
+    let name = "agent_calls";
+    let (c, key, limit) = (&agent.counters, Key { name, all }, &limits.agent_calls);
+    let used = agent_calls(c, limit);
+    let over = (limit.written || !all) && used > most(c, key, limit);
+    over.then(|| Reached::new(key, limit, used))
+}
+
+fn span(counters: &Counters, per: Period) -> &Span {
+    match per {
+        Period::Answer => &counters.answer,
+        Period::Task => &counters.task,
+        Period::Session => &counters.session,
+    }
+}
+
+/// Returns the counted amount. A default limit counts the agent's own amount for this answer.
+fn count(c: &Counters, limit: &Limit, own: u32, below: impl Fn(&Span) -> u32) -> u64 {
+    if limit.written {
+        u64::from(below(span(c, limit.per)))
+    } else {
+        u64::from(own)
+    }
+}
+
+fn agent_calls(c: &Counters, limit: &Limit) -> u64 {
+    count(c, limit, c.agent_calls, |s| s.agent_calls)
+}
+
+/// Returns the allowed amount, including what a person granted above it.
+fn most(c: &Counters, key: Key, limit: &Limit) -> u64 {
+    let Some(said) = &span(c, limit.per).more else {
+        return limit.max;
+    };
+    let question = question(key, limit.per).to_string();
+    let granted = said.iter().find(|(name, _)| **name == *question);
+    let granted = granted.map_or(0, |(_, granted)| *granted);
+    limit.max.saturating_add(granted)
+}
+
+/// Returns true if an answer that cannot be used was the last one that may be corrected.
+pub(crate) fn no_more_corrections(agent: &Agent, limit: &Limit) -> bool {
+    let c = &agent.counters;
+    u64::from(c.corrections) >= most(c, Key::own("corrections"), limit)
+}
+
+/// Returns the time limit of an agent or of the session if it is reached.
+fn out_of_time(agent: &Agent, limits: &Limits, all: bool, now: Time) -> Option<Reached> {
+    let limit = limits.wall_time.as_ref()?;
+    let left = time_left(agent, limit, all, now);
+    (left <= 0).then(|| of_time(agent, limit, all, now))
+}
+
+/// Returns the key of a time limit.
+fn time(all: bool) -> Key {
+    Key {
+        name: "wall_time",
+        all,
+    }
+}
+
+/// Returns a time limit as reached, with the time that was used until `now`.
+pub(crate) fn of_time(agent: &Agent, limit: &Limit, all: bool, now: Time) -> Reached {
+    let key = time(all);
+    let used = agent.counters.used(key.name, limit.per, now);
+    Reached::new(key, limit, used)
+}
+
+/// Returns the milliseconds that an agent has left, including what a person granted. Time of an answer in which only people or
+/// waits keep the agent does not count.
+fn time_left(agent: &Agent, limit: &Limit, all: bool, now: Time) -> i64 {
+    let c = &agent.counters;
+    let most = i64::try_from(most(c, time(all), limit)).unwrap_or(i64::MAX);
+    let used = c.used("wall_time", limit.per, now);
+    most.saturating_sub(i64::try_from(used).unwrap_or(i64::MAX))
+}
+
+/// Returns the moment at which the time limit is reached if the agent goes on. `None` while its clock does not run.
+pub(crate) fn deadline(agent: &Agent, limit: &Limit, all: bool, now: Time) -> Option<Time> {
+    if limit.per == Period::Answer && agent.counters.working == 0 {
+        return None;
+    }
+    let left = time_left(agent, limit, all, now);
+    Some(Time(now.0.saturating_add(left)))
+}
+
+/// Returns the limit that keeps an agent from calling one more agent, if there is one.
+pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Reached> {
+    let state = snapshot.agent(agent);
+    let full = |agent: &Agent, limits: &Limits, key: Key| {
+        let (c, limit) = (&agent.counters, &limits.agent_calls);
+        let used = agent_calls(c, limit);
+        let full = used >= most(c, key, limit);
+        full.then(|| Reached::new(key, limit, used))
+    };
+    let own = full(state, cx.network.limits_of(state), Key::own("agent_calls"));
+    own.or_else(|| {
+        above(cx, snapshot, agent)
+            .filter(|(_, limits, _)| limits.agent_calls.written)
+            .find_map(|(above, limits, all)| {
+                let name = "agent_calls";
+                let reached = full(above, limits, Key { name, all })?;
+                Some(if above.id == agent {
+                    reached
+                } else {
+                    reached.of_another(above.kind)
+                })
+            })
+    })
+}
+
+/// Returns the greatest depth of agents below this one: the least of the limits of the agent, its ancestors and the session.
+pub(crate) fn deepest(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
+    let state = snapshot.agent(agent);
+    let own = cx.network.limits_of(state).depth;
+    let above = above(cx, snapshot, agent).filter_map(|(_, limits, _)| limits.depth);
+    own.into_iter().chain(above).min().unwrap_or(DEPTH)
+}
+
+/// Returns true if a person's answer to the question of a limit is a no.
+pub(crate) fn declines(answer: &str) -> bool {
+    let answer = answer.trim();
+    ["no", "n", "stop"]
+        .iter()
+        .any(|no| answer.eq_ignore_ascii_case(no))
+}

@@ -1,0 +1,196 @@
+//! Drafts of answers: they are judged in rounds before they become final.
+
+use crate::network::{Reflect, texts};
+use crate::questions::judgement::with_form;
+use crate::questions::verdict::{Verdict, of_itself};
+use crate::snapshot::{Draft, Stands};
+use crate::stored::codes::{MISFIT, ROUNDS, UNUSABLE};
+use crate::stored::engine::Judged;
+use crate::stored::ids::{Body, Id};
+use crate::stored::interaction::{Cause, End, Interaction, Origin};
+use crate::stored::outcome::Answer;
+use crate::tick::finish::{Conclude, Finish};
+use crate::tick::{Tick, limits};
+use serde_json::Value as Json;
+
+/// The fate of an answer that could be final.
+pub(crate) enum After {
+    /// The answer is final.
+    Final,
+    /// The answer is final, although it was to be judged or revised. The code names what left no room for that.
+    Stands(&'static str),
+    /// The answer is a draft and is judged; or judging failed, and the agent with it.
+    Judged,
+}
+
+impl Tick<'_> {
+    /// Decides whether an answer is judged before it counts. If so, it becomes a draft, and the judge is asked.
+    pub(crate) fn after_answer(&mut self, agent: Id, how: &Conclude<'_>, body: Body) -> After {
+        let def = self.def(agent);
+        let Some(reflect) = &def.reflect else {
+            return After::Final;
+        };
+        // An answer that a limit demanded is final.
+        let state = self.agent(agent);
+        if !matches!(how.cause, Cause::Answer | Cause::Tool) || state.counters.limited {
+            return After::Final;
+        }
+        let revised = state
+            .draft
+            .as_ref()
+            .is_some_and(|draft| matches!(draft.stands, Stands::Open | Stands::Criticised));
+        if state.counters.rounds >= reflect.rounds {
+            return if revised {
+                After::Stands(ROUNDS)
+            } else {
+                After::Final
+            };
+        }
+        let value = def.output.as_ref().and_then(|o| o.value(how.text).ok());
+        let value = value.unwrap_or_else(|| Json::from(how.text));
+        match self
+            .view(agent)
+            .with("result", value.clone())
+            .holds(&reflect.when)
+        {
+            Ok(true) => {}
+            Ok(false) => return After::Final,
+            Err(e) => {
+                let text = format!("`{}` of `reflect`: {e}", reflect.when.source);
+                self.fail(agent, "reflect", &text);
+                return After::Judged;
+            }
+        }
+        if let Some(reached) = limits::reached(&self.cx(), &self.snapshot, agent, self.now) {
+            return After::Stands(reached.name());
+        }
+        let own = match &reflect.prompt {
+            None => None,
+            Some(prompt) => match prompt.render(&self.view(agent).with("result", value)) {
+                Ok(text) => Some(text),
+                Err(e) => {
+                    self.fail(agent, "reflect", &format!("`prompt` of `reflect`: {e}"));
+                    return After::Judged;
+                }
+            },
+        };
+        self.push(
+            agent,
+            Interaction::Finished {
+                end: End::Draft,
+                cause: how.cause,
+                body: Some(body),
+                code: None,
+                writes: Vec::new(),
+            },
+        );
+        self.ask_about_draft(agent, reflect, how.text, own);
+        After::Judged
+    }
+
+    fn ask_about_draft(&mut self, agent: Id, reflect: &Reflect, draft: &str, own: Option<String>) {
+        let of = self.agent(agent).spoke.unwrap_or(agent);
+        if let Some(by) = &reflect.by {
+            self.ask_reviewer(agent, by, &Judged::Draft(of), draft, own);
+            return;
+        }
+        let (cx, snapshot) = (self.cx(), &self.snapshot);
+        let text = with_form(&cx, snapshot, agent, own, texts::REFLECT, &[]);
+        let body = self.body(text);
+        let from = Origin::Reflect { of, tool: None };
+        self.push(agent, Interaction::UserMessage { from, body });
+        self.wake(agent);
+    }
+
+    /// Takes the judgement of a model on its own draft. Returns false if the model was not asked for one.
+    pub(crate) fn judged_itself(&mut self, agent: Id, effect: Id, answer: &Answer) -> bool {
+        if !crate::questions::judgement::judges_itself(&self.snapshot, agent) {
+            return false;
+        }
+        let Some(draft) = self.agent(agent).draft.clone() else {
+            return false;
+        };
+        let def = self.def(agent);
+        let said = self.push_answer(agent, effect, answer);
+        match of_itself(answer, def.output.as_ref()) {
+            Verdict::Accept => self.stand(agent, &draft, draft.cause, None),
+            Verdict::Unusable(_) => self.stand(agent, &draft, draft.cause, Some(UNUSABLE)),
+            Verdict::Revise(text) => {
+                let whole = answer.text.as_deref().map(str::trim) == Some(&*text);
+                self.conclude(
+                    agent,
+                    Conclude {
+                        text: &text,
+                        body: said.filter(|_| whole),
+                        cause: draft.cause,
+                        call: None,
+                        misfit: answer.misfit.as_deref().filter(|_| whole),
+                        code: None,
+                    },
+                );
+            }
+        }
+        true
+    }
+
+    /// Makes a draft final to which a reviewer has no objection. Returns true if there was one.
+    pub(crate) fn accepted(&mut self, agent: Id) -> bool {
+        let draft = self.agent(agent).draft.clone();
+        let Some(draft) = draft.filter(|draft| draft.stands == Stands::Accepted) else {
+            return false;
+        };
+        self.stand(agent, &draft, draft.cause, None);
+        true
+    }
+
+    /// Makes a draft final if a limit leaves no room to judge or revise it. Returns true if there was one.
+    pub(crate) fn stands_at_limit(&mut self, agent: Id, limit: &'static str) -> bool {
+        let draft = self.agent(agent).draft.clone();
+        let Some(draft) = draft.filter(|draft| draft.stands != Stands::Criticised) else {
+            return false;
+        };
+        self.stand(agent, &draft, Cause::Rounds, Some(limit));
+        true
+    }
+
+    /// Keeps the earlier draft if a new draft does not fit its type. Returns true if there was one.
+    pub(crate) fn keeps_draft(&mut self, agent: Id) -> bool {
+        let draft = self.agent(agent).draft.clone();
+        let Some(draft) = draft.filter(|draft| draft.stands == Stands::Open) else {
+            return false;
+        };
+        self.stand(agent, &draft, draft.cause, Some(UNUSABLE));
+        true
+    }
+
+    /// Makes the draft the answer. Its state writes are evaluated only now and take effect with the final answer.
+    fn stand(&mut self, agent: Id, draft: &Draft, cause: Cause, code: Option<&'static str>) {
+        let text = draft.body.map_or_else(|| "".into(), |body| self.text(body));
+        let how = Conclude {
+            text: &text,
+            body: draft.body,
+            cause: draft.cause,
+            call: None,
+            misfit: None,
+            code: None,
+        };
+        let writes = match self.ends_well(agent, &how) {
+            Ok(writes) => writes,
+            Err(why) => return self.fail(agent, MISFIT, &why),
+        };
+        let end = match draft.cause {
+            Cause::Tool => End::Task,
+            _ => self.end_of(agent),
+        };
+        self.finish(
+            agent,
+            Finish {
+                end,
+                cause,
+                body: draft.body,
+                code,
+                writes,
+            },
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! State: checks of writes against their types, the scope of a write, and its recorded form.
+
+use crate::network::AgentDef;
+use crate::stored::bounds::{self, VALUE, VALUES};
+use crate::stored::ids::{Body, Id, Name};
+use crate::stored::interaction::{Reduce, Write};
+use crate::stored::outcome::NewWrite;
+use crate::tick::Tick;
+use crate::values::types::{Misfit, Type, misfit};
+use crate::view::mapping::{TOO_DEEP, reduced_misfit};
+use crate::view::{declares, rating};
+use serde_json::Value as Json;
+
+/// A write that fits. Its value is not among the line's texts yet.
+struct Fits<'a> {
+    scope: Id,
+    name: Name,
+    value: Option<(&'a Json, String)>,
+    reduce: Reduce,
+    expires: Option<u64>,
+}
+
+impl Tick<'_> {
+    /// Returns the writes in their recorded form, with their values among this line's texts, or the first misfit. Writes that
+    /// fitted when they were mapped are checked again, because the writer's state may have changed since.
+    pub(crate) fn writes(&mut self, writer: Id, new: &[NewWrite]) -> Result<Vec<Write>, Misfit> {
+        let (fit, bytes) = self.all_fit(writer, new)?;
+        self.values = bytes;
+        let write = |fits: Fits<'_>| Write {
+            scope: fits.scope,
+            name: fits.name,
+            value: fits.value.map(|(_, text)| self.body(text)),
+            reduce: fits.reduce,
+            expires: fits.expires,
+        };
+        Ok(fit.into_iter().map(write).collect())
+    }
+
+    /// Checks that these writes fit together. Returns the first misfit otherwise.
+    pub(crate) fn may_write(&self, writer: Id, new: &[NewWrite]) -> Result<(), Misfit> {
+        self.all_fit(writer, new).map(|_| ())
+    }
+
+    /// Returns the writes that fit, and the bytes of all values that this tick writes with them.
+    fn all_fit<'w>(
+        &self,
+        writer: Id,
+        new: &'w [NewWrite],
+    ) -> Result<(Vec<Fits<'w>>, usize), Misfit> {
+        let mut fit: Vec<Fits<'w>> = Vec::with_capacity(new.len());
+        let mut bytes = self.values;
+        for write in new {
+            let path = format!("state.{}", write.name);
+            let found = self.fits(writer, write, &fit);
+            let found = found.map_err(|misfit| misfit.under(&path))?;
+            bytes += found.value.as_ref().map_or(0, |(_, text)| text.len());
+            if bytes > VALUES {
+                let why = format!("and what else is written have over {} KiB", VALUES >> 10);
+                return Err(Misfit { path, why });
+            }
+            fit.push(found);
+        }
+        Ok((fit, bytes))
+    }
+
+    /// Checks one write, together with the writes before it (`beside`) that are made with it.
+    fn fits<'w>(
+        &self,
+        writer: Id,
+        write: &'w NewWrite,
+        beside: &[Fits<'w>],
+    ) -> Result<Fits<'w>, Misfit> {
+        if rating::is_rating(&write.name) {
+            return self.rating_fits(write);
+        }
+        let Some((scope, ty)) = declares(&self.cx(), &self.snapshot, writer, &write.name) else {
+            return Err(Misfit::new("is not declared here"));
+        };
+        let name = Name::from(&*write.name);
+        let value = write.value.as_ref().filter(|v| !v.is_null());
+        let found = match value {
+            Some(value) => reduced_misfit(ty, value),
+            None => misfit(ty, &Json::Null),
+        };
+        if let Some(found) = found {
+            return Err(found);
+        }
+        let value = match value {
+            None => None,
+            Some(value) if bounds::is_too_deep(value) => {
+                return Err(Misfit::new(TOO_DEEP));
+            }
+            Some(value) => Some((value, value.to_string())),
+        };
+        if let Some((value, text)) = &value {
+            if text.len() > VALUE {
+                return Err(Misfit::new(format!("has more than {} KiB", VALUE >> 10)));
+            }
+            let beside = beside.iter().filter(|f| f.scope == scope && f.name == name);
+            let beside = beside.filter_map(|f| Some(f.value.as_ref()?.0));
+            let waiting = self.snapshot.waiting_for(scope, &name).map(|v| &*v.0);
+            let there = self.snapshot.cell(scope, &name).map(|cell| &*cell.value.0);
+            let others: Vec<&Json> = there.into_iter().chain(waiting).chain(beside).collect();
+            joined_fits(ty, value, &others).map_err(Misfit::new)?;
+        }
+        Ok(Fits {
+            scope,
+            name,
+            value,
+            reduce: ty.reduce,
+            expires: ty.expires,
+        })
+    }
+
+    /// Checks a rating, which is a write to an undeclared entry.
+    fn rating_fits<'w>(&self, write: &'w NewWrite) -> Result<Fits<'w>, Misfit> {
+        let value = write.value.as_ref().filter(|v| !v.is_null());
+        let (scope, name) = rating::place(&self.snapshot, &write.name, value)?;
+        let value = value.map(|value| (value, value.to_string()));
+        if value.as_ref().is_some_and(|(_, text)| text.len() > VALUE) {
+            return Err(Misfit::new(format!("has more than {} KiB", VALUE >> 10)));
+        }
+        Ok(Fits {
+            scope,
+            name,
+            value,
+            reduce: Reduce::Last,
+            expires: None,
+        })
+    }
+
+    /// Returns the defaults of the state that an agent declares, as writes into its own scope.
+    pub(crate) fn defaults(&mut self, scope: Id, def: &AgentDef) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for (name, ty) in &def.state {
+            if let Some(default) = &ty.default {
+                writes.push(Write {
+                    scope,
+                    name: name.clone(),
+                    value: Some(self.default_text(&def.name, name, default)),
+                    reduce: Reduce::Last,
+                    // A default never expires; it replaces a value that expired.
+                    expires: None,
+                });
+            }
+        }
+        writes
+    }
+
+    /// Returns the text of a default. All instances that this tick makes share one text.
+    pub(crate) fn default_text(&mut self, def: &Name, entry: &Name, default: &Json) -> Body {
+        let key = (def.clone(), entry.clone());
+        if let Some(body) = self.defaults.get(&key) {
+            return *body;
+        }
+        let body = self.body(default.to_string());
+        self.defaults.insert(key, body);
+        body
+    }
+
+    /// Returns the writes that reset an instance's scope: entries with a default get it, all others are unset.
+    pub(crate) fn fresh(&mut self, scope: Id, def: &AgentDef) -> Vec<Write> {
+        let mut writes = self.defaults(scope, def);
+        for (name, ty) in &def.state {
+            if ty.default.is_none() && self.snapshot.cell(scope, name).is_some() {
+                writes.push(Write {
+                    scope,
+                    name: name.clone(),
+                    value: None,
+                    reduce: Reduce::Last,
+                    expires: None,
+                });
+            }
+        }
+        writes
+    }
+}
+
+/// Checks that a value may be joined with `others`: the stored value, values that wait until their exchange closes, and values
+/// written together with it. The order in which they are joined is not known yet, so all of them must fit together.
+fn joined_fits(ty: &Type, value: &Json, others: &[&Json]) -> Result<(), String> {
+    let all = || others.iter().copied().chain([value]);
+    match ty.reduce {
+        Reduce::Last | Reduce::Max => Ok(()),
+        Reduce::Append | Reduce::Merge => {
+            // The 2 bytes are the brackets of a list around one element.
+            let bytes: usize = all().map(|value| bounds::size(value) + 2).sum();
+            if !others.is_empty() && bytes > VALUE {
+                return Err(format!("would have more than {} KiB", VALUE >> 10));
+            }
+            Ok(())
+        }
+        Reduce::Sum => {
+            let whole = all().filter_map(Json::as_number);
+            let whole = whole
+                .filter_map(serde_json::Number::as_i128)
+                .map(i128::unsigned_abs);
+            let fraction: f64 = all().filter_map(Json::as_f64).map(f64::abs).sum();
+            // A single number that is too large is no sum yet, but the next write would make it one.
+            if whole.sum::<u128>() > i64::MAX as u128 || !fraction.is_finite() {
+                return Err("would be larger than a number can be".to_owned());
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Edits of state by a person.
+
+use crate::stored::commit::{Admission, Admitted};
+use crate::stored::ids::{Digest, Name};
+use crate::stored::outcome::NewWrite;
+use crate::tick::Tick;
+use crate::tick::effect::Until;
+use crate::tick::take::Taken;
+
+impl Tick<'_> {
+    /// Takes a person's edit of state.
+    pub(crate) fn take_edit(&mut self, writes: &[NewWrite], by: &Name) -> Taken {
+        let Some(writer) = self.snapshot.top() else {
+            return Err(Until::Refused("the session has not begun"));
+        };
+        if writes.is_empty() {
+            return Err(Until::Refused("there is nothing to edit"));
+        }
+        let Ok(writes) = self.writes(writer, writes) else {
+            return Err(Until::Refused("a value does not fit the declared state"));
+        };
+        let names: Vec<&str> = writes.iter().map(|w| &*w.name).collect();
+        let names = names.join(",");
+        self.admit(Admission {
+            kind: Admitted::Edited,
+            id: None,
+            message: Some(by.clone()),
+            digest: Digest::of(names.as_bytes()),
+            body: None,
+        });
+        for write in writes {
+            self.edit(write);
+        }
+        Ok(())
+    }
+}

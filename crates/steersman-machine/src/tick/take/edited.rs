@@ -1,0 +1,76 @@
+//! Approval of a call with other arguments.
+
+use crate::stored::codes::MISFIT;
+use crate::stored::commit::{Admission, Admitted, Branched, Want, Wished};
+use crate::stored::ids::{Digest, Id, Name};
+use crate::tick::Tick;
+use crate::tick::call::{refusal, refuse};
+use crate::tick::effect::Until;
+use crate::tick::table::{self, Rule};
+use crate::tick::take::Taken;
+use crate::values::json::arguments;
+use crate::values::types::arguments_misfit;
+use crate::view::complete;
+use crate::view::mapping::{self, Fault, Raw};
+
+impl Tick<'_> {
+    /// Takes a person's approval of a call with other arguments. The call is judged again with these and wished as another
+    /// effect.
+    pub(crate) fn take_edited(
+        &mut self,
+        effect: Id,
+        args: &str,
+        by: &Name,
+        approver: &Name,
+    ) -> Taken {
+        let Some(open) = self.snapshot.call_of(effect).cloned() else {
+            return Err(Until::Stale);
+        };
+        let rule = table::rule(self.agent(open.owner).phase, table::Event::CallChanged);
+        if rule != Rule::Take || !self.snapshot.in_scope(open.owner) {
+            return Err(Until::Stale);
+        }
+        let Some(tool) = self.network.tools.get(&open.call.name) else {
+            return Err(Until::Refused("only the arguments of a tool can be edited"));
+        };
+        let Ok(given) = arguments(args) else {
+            return Err(Until::Refused("the arguments are not a JSON object"));
+        };
+        self.admit(Admission {
+            kind: Admitted::Edited,
+            id: Some(effect),
+            message: None,
+            digest: Digest::of(args.as_bytes()),
+            body: None,
+        });
+        let (owner, call) = (open.owner, open.call.id);
+        if let Some(misfit) = arguments_misfit(&crate::tick::call::given(tool), &given) {
+            let text = format!("misfit: {}", misfit.under("args"));
+            self.close_call(owner, call, refuse(MISFIT, text));
+            return Ok(());
+        }
+        let full = match &tool.parameters {
+            crate::values::types::Parameters::Fields(fields) => complete(given.clone(), fields),
+            crate::values::types::Parameters::Schema(_) => given.clone(),
+        };
+        if let Some(why) = refusal(&self.cx(), &self.snapshot, &open, tool, full) {
+            let raw = Raw::NotPerformed(Fault::new("refused", why));
+            let mut mapped = mapping::map(&self.cx(), &self.snapshot, owner, call, &raw);
+            mapped.by = Some(by.to_string());
+            self.close_call(owner, call, mapped);
+            return Ok(());
+        }
+        self.stop(effect);
+        self.branch(owner, call, Branched::Edited(approver.clone()));
+        let id = self.id();
+        let args = self.body(args);
+        self.wish(Wished {
+            id,
+            agent: owner,
+            what: Want::Call(call),
+            args: Some(args),
+            due: None,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! Joins of branches by a person.
+
+use crate::network::Then;
+use crate::network::join::JoinOn;
+use crate::stored::commit::{Admitted, Branched};
+use crate::stored::engine::Caller;
+use crate::stored::ids::Id;
+use crate::stored::interaction::{Call, Interaction, Target};
+use crate::tick::Tick;
+use crate::tick::branch::JOIN;
+use crate::tick::effect::Until;
+use crate::tick::table::{Event, Rule, rule};
+use crate::tick::take::Taken;
+use serde_json::{Value as Json, json};
+
+impl Tick<'_> {
+    /// Takes a person's join of branches: the root opens a call to them. The root must rest for this, and is at work until the
+    /// call closes.
+    pub(crate) fn take_join(&mut self, branches: &[Id], on: &JoinOn, then: Option<&Then>) -> Taken {
+        let root = self
+            .snapshot
+            .root
+            .ok_or(Until::Refused("the session has not begun"))?;
+        if branches.is_empty() {
+            return Err(Until::Refused("no branch is named"));
+        }
+        if on.fits(branches.len()).is_err() {
+            return Err(Until::Refused(
+                "more branches are to end than are named, and the join would never be over",
+            ));
+        }
+        if then.is_some_and(|then| !self.network.tools.contains_key(&then.tool)) {
+            return Err(Until::Refused("there is no tool of that name"));
+        }
+        if !self.snapshot.in_scope(root) || rule(self.agent(root).phase, Event::Join) != Rule::Take
+        {
+            return Err(Until::Refused("the session is at work; join when it rests"));
+        }
+        let named: Vec<String> = branches.iter().map(Id::to_string).collect();
+        let mut args = json!({ "branches": named });
+        if *on != JoinOn::All {
+            args["on"] = on.to_string().into();
+        }
+        if let Some(then) = then {
+            args["then"] = json!(&*then.tool);
+            if let Some(given) = &then.args {
+                let given = given
+                    .iter()
+                    .map(|(name, data)| (name.to_string(), data.source()));
+                args["args"] = Json::Object(given.collect());
+            }
+        }
+        self.admit_as(Admitted::Join, None, args.to_string().as_bytes());
+        let id = self.id();
+        let args = self.body(args.to_string());
+        let number = self.number(root, None);
+        self.push(
+            root,
+            Interaction::Call(Call {
+                id,
+                name: JOIN.into(),
+                by: Caller::Person,
+                seen: None,
+                target: Target::Branches(branches.to_vec()),
+                label: None,
+                args,
+                number,
+            }),
+        );
+        self.branch(root, id, Branched::Began(branches.to_vec()));
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! Outcomes of effects.
+
+use crate::network::nets::Event;
+use crate::routers::floor;
+use crate::snapshot::Effect;
+use crate::stored::bounds;
+use crate::stored::commit::{Admitted, Kind, Want};
+use crate::stored::ids::Id;
+use crate::stored::interaction::{How, Interaction, Target};
+use crate::stored::outcome::{Answer, Came, Mapped, Outcome};
+use crate::tick::branch::standing;
+use crate::tick::effect::Until;
+use crate::tick::table::{self, Rule};
+use crate::tick::take::Taken;
+use crate::tick::{Tick, nets};
+use crate::view::artifact;
+
+impl Tick<'_> {
+    pub(crate) fn take_outcome(&mut self, effect: Id, outcome: &Outcome) -> Taken {
+        let Some(out) = self.snapshot.effects.get(&effect).cloned() else {
+            return Err(Until::Stale);
+        };
+        let event = match out.what {
+            Want::Call(_) => table::Event::CallOutcome,
+            Want::Step => table::Event::Decision,
+        };
+        let rule = table::rule(self.agent(out.agent).phase, event);
+        if rule != Rule::Take || !self.snapshot.in_scope(out.agent) {
+            return Err(Until::Stale);
+        }
+        // An agent below an open fork waits with it, even if it works on a message of its own. The answer of a chooser that is no
+        // agent belongs to the fork itself.
+        if let Some(forked) = standing(&self.snapshot, out.agent)
+            && forked != out.agent
+        {
+            return Err(Until::Exchange(forked));
+        }
+        if let Outcome::Came(came) = outcome {
+            return self.came(effect, &out, came);
+        }
+        self.admit_as(Admitted::Outcome, Some(effect), &digested(outcome));
+        match out.what {
+            Want::Call(call) => self.call_ended(&out, call, effect, outcome),
+            Want::Step => self.decided(&out, effect, outcome),
+        }
+        Ok(())
+    }
+
+    /// Takes an event or a time for a wait of several parts.
+    fn came(&mut self, effect: Id, out: &Effect, came: &Came) -> Taken {
+        let open = out
+            .what
+            .call()
+            .and_then(|c| self.snapshot.call(out.agent, c))
+            .cloned();
+        let open = open.ok_or(Until::Stale)?;
+        if open.call.target != Target::Wait {
+            return Err(Until::Stale);
+        }
+        let (part, gave) = match came {
+            Came::Time => (None, None),
+            Came::Event { event, fields, .. } => {
+                let part = self.part_of(&open, event, fields).ok_or(Until::Stale)?;
+                (Some(part), Some(fields))
+            }
+        };
+        let outcome = Outcome::Came(came.clone());
+        self.admit_as(Admitted::Outcome, Some(effect), &digested(&outcome));
+        if let Came::Event { fields, came, .. } = came
+            && !came.is_empty()
+        {
+            let with = self.body(fields.to_string());
+            self.keep_came(out.agent, with, came);
+        }
+        self.part_met(&open, part, gave);
+        Ok(())
+    }
+
+    /// Takes the answer of an agent's model or router, or the result of its net's own work.
+    fn decided(&mut self, out: &Effect, effect: Id, outcome: &Outcome) {
+        match outcome {
+            Outcome::Answer(answer) => {
+                self.spend(effect, answer);
+                if let Some(policy) = crate::context::summing(&self.snapshot, out.agent) {
+                    return self.compacted(out.agent, effect, policy, answer);
+                }
+                match self.agent(out.agent).kind {
+                    Kind::Model => self.answered(out.agent, effect, answer),
+                    Kind::Routed => self.routed(out.agent, effect, answer),
+                }
+            }
+            Outcome::Mapped(mapped) => self.gave(out.agent, effect, mapped),
+            Outcome::Failed(failure) => {
+                let why = format!("{}: {}", failure.code, failure.message);
+                if !self.not_summed(out.agent, effect, &why)
+                    && !self.fails_to_compact(out.agent, effect, &why)
+                {
+                    let message = self.with_compaction(out.agent, failure);
+                    self.fail(out.agent, &failure.code, &message);
+                }
+            }
+            Outcome::Leaf(text) => self.leaf(out.agent, text),
+            Outcome::Came(_) => {
+                unreachable!("only calls wait, and what comes for them was taken before")
+            }
+        }
+    }
+
+    fn spend(&mut self, effect: Id, answer: &Answer) {
+        let mut usage = answer.usage.clone();
+        for said in [&mut usage.served, &mut usage.finish] {
+            *said = said.take().map(|said| bounds::name(&said));
+        }
+        usage.effect = Some(effect);
+        self.snapshot.spend(&usage);
+        self.commit.usage.push(usage);
+    }
+
+    /// Gives a net the result of the work that it wished.
+    fn gave(&mut self, agent: Id, effect: Id, mapped: &Mapped) {
+        let text = mapped.shown.clone().unwrap_or_default();
+        if !mapped.how.is_ok() {
+            let code = mapped.code.as_deref().unwrap_or("failed");
+            return self.fail(agent, code, &text);
+        }
+        let step = nets::answered(&self.cx(), &self.snapshot, agent, &Event::Gave(&text));
+        let answer = Answer {
+            text: Some(text),
+            ..Answer::default()
+        };
+        self.said(agent, effect, &answer, step);
+    }
+
+    fn call_ended(&mut self, out: &Effect, call: Id, effect: Id, outcome: &Outcome) {
+        let (owner, open) = (out.agent, self.snapshot.call(out.agent, call).cloned());
+        let Some(open) = open else { return };
+        match outcome {
+            Outcome::Mapped(mapped) => {
+                if let Target::Branches(_) = open.call.target {
+                    let text = mapped.shown.as_deref().unwrap_or_default();
+                    return self.chosen(owner, call, text);
+                }
+                if mapped.how.is_ok() && floor::asks_to_leave(self.network, &open) {
+                    let text = mapped.shown.as_deref().unwrap_or_default();
+                    return self.may_leave(owner, &open, text);
+                }
+                let declined = open.call.is_for_more()
+                    && mapped
+                        .shown
+                        .as_deref()
+                        .is_none_or(crate::tick::limits::declines);
+                if declined {
+                    let mut mapped = mapped.clone();
+                    (mapped.how, mapped.code) = (How::Refused, Some("rejected".to_owned()));
+                    return self.decline(owner, call, mapped);
+                }
+                self.close_call(owner, call, mapped.clone());
+            }
+            Outcome::Failed(failure) => {
+                let text = format!("{}: {}", failure.code, failure.message);
+                self.close_call(
+                    owner,
+                    call,
+                    Mapped::plain(How::Failed, Some(&failure.code), text),
+                );
+            }
+            Outcome::Answer(answer) if open.call.is_extraction() => {
+                self.spend(effect, answer);
+                self.extracted(owner, &open.call, answer);
+            }
+            Outcome::Answer(answer) => {
+                if open.call.asks_itself() {
+                    self.spend(effect, answer);
+                }
+                let text = answer.text.clone().unwrap_or_default();
+                self.close_call(owner, call, Mapped::plain(How::Done, None, text));
+            }
+            Outcome::Leaf(text) => self.leaf(owner, text),
+            Outcome::Came(_) => unreachable!("what comes for a wait was taken before"),
+        }
+    }
+
+    /// Ends the block, because dry mode can go no further. Everything open ends with it, up to the agent that serves no open call
+    /// on this branch: the top of the scope, or an agent that works on a message of its own.
+    fn leaf(&mut self, agent: Id, text: &str) {
+        let mut at = agent;
+        while let Some((parent, call)) = self.agent(at).parent.zip(self.agent(at).serving)
+            && self.snapshot.in_scope(parent)
+            && self
+                .snapshot
+                .call(parent, call)
+                .is_some_and(|c| c.closed.is_none())
+        {
+            at = parent;
+        }
+        self.end_with(at, crate::stored::interaction::Cause::Leaf, "leaf", text);
+    }
+
+    /// Pushes a partial message: the shown text of a model call that is cut off.
+    pub(super) fn partial(&mut self, agent: Id, effect: Id, text: &str) {
+        let text = self.body(text);
+        self.push(
+            agent,
+            Interaction::AssistantMessage {
+                effect,
+                text: Some(text),
+                opaque: None,
+                partial: true,
+            },
+        );
+    }
+}
+
+/// Returns the bytes that the digest of an admission covers.
+fn digested(outcome: &Outcome) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(match outcome {
+        Outcome::Mapped(mapped) => 32 + mapped.shown.as_ref().map_or(0, String::len),
+        _ => 256,
+    });
+    let mut add = |text: &str| {
+        bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(text.as_bytes());
+    };
+    match outcome {
+        Outcome::Answer(answer) => {
+            add(answer.text.as_deref().unwrap_or_default());
+            for ask in &answer.asks {
+                add(&ask.name);
+                add(&ask.args);
+            }
+        }
+        Outcome::Mapped(mapped) => {
+            add(mapped.code.as_deref().unwrap_or_default());
+            // A recording has the text of a spilled result as the artifact keeps it.
+            add(&artifact::as_kept(
+                mapped.shown.as_deref().unwrap_or_default(),
+            ));
+            for write in &mapped.writes {
+                add(&write.name);
+                add(&write
+                    .value
+                    .as_ref()
+                    .map_or_else(String::new, ToString::to_string));
+            }
+        }
+        Outcome::Failed(failure) => {
+            add(&failure.code);
+            add(&failure.message);
+        }
+        Outcome::Leaf(text) => add(text),
+        Outcome::Came(Came::Time) => {}
+        Outcome::Came(Came::Event { event, fields, .. }) => {
+            add(event);
+            add(&fields.to_string());
+        }
+    }
+    bytes
+}

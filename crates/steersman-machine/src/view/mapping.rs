@@ -1,0 +1,657 @@
+//! Maps the raw result of a tool, person or wait to its consequences: the text for the model, the state writes, the secret
+//! fields. Pure functions. The driver calls them, seals the secrets, and then offers the outcome.
+//!
+//! If `set` writes a field of a raw result to a secret, that field reads `(sealed)` in everything that is shown, stored or
+//! handed on. Nothing here returns an error: a result that does not fit becomes an outcome with a code.
+
+mod secret;
+
+use crate::network::{OnError, Silence, Source, Then, ToolDef, notes};
+use crate::snapshot::{OpenCall, Snapshot};
+use crate::stored::bounds::{self, ARTIFACT, VALUE, VALUE_DEPTH};
+use crate::stored::built_in::BuiltIn;
+use crate::stored::ids::{Id, Name};
+use crate::stored::interaction::{Class, How, Reduce, Target};
+use crate::stored::outcome::{Mapped, NewWrite};
+use crate::values::expression::{Data, EvalError, Template, shown_json};
+use crate::values::json::is_sealed;
+use crate::values::types::{Misfit, Parameters, Type, TypeKind, misfit};
+use crate::view::artifact::{self, Content};
+use crate::view::{Cx, View, complete, declares, is_secret};
+use serde_json::{Map, Value as Json, json};
+use std::sync::Arc;
+
+/// Error text for a value that is nested deeper than [`VALUE_DEPTH`].
+pub(crate) const TOO_DEEP: &str = "is nested more than 64 deep";
+const _: () = assert!(VALUE_DEPTH == 64, "the words say so");
+
+/// The raw outcome of a tool, person or wait.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Raw {
+    /// It happened, with this result.
+    Done(Json),
+    /// It happened, and gave more than a result: contents, which become artifacts, or a mode.
+    Made {
+        /// Result of the tool.
+        result: Json,
+        /// The contents, in their order.
+        made: Vec<Content>,
+        /// The next mode of the caller, if the tool sets one.
+        mode: Option<String>,
+    },
+    /// It is proved not to have happened.
+    NotPerformed(Fault),
+    /// It is unknown whether it happened.
+    Unknown(Fault),
+    /// It ran to its end and reports that it failed. It is over, and nothing is in doubt.
+    Failed(Fault),
+}
+
+impl Raw {
+    /// Returns this outcome with its fault mapped, if it has one.
+    pub fn map_fault(self, map: impl FnOnce(Fault) -> Fault) -> Self {
+        match self {
+            Self::NotPerformed(fault) => Self::NotPerformed(map(fault)),
+            Self::Unknown(fault) => Self::Unknown(map(fault)),
+            Self::Failed(fault) => Self::Failed(map(fault)),
+            done @ (Self::Done(_) | Self::Made { .. }) => done,
+        }
+    }
+}
+
+/// The reason why a call has no good result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// Code for `on_error`: `http_404`, `timeout`, `failed`.
+    pub code: String,
+    /// Message for the model and people.
+    pub message: String,
+    /// HTTP status or exit code.
+    pub status: Option<i64>,
+    /// A retry may help, after at least this many milliseconds. `None` means no advice.
+    pub again: Option<u64>,
+}
+
+impl Fault {
+    /// Makes a fault with a code and a message alone.
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            status: None,
+            again: None,
+        }
+    }
+}
+
+/// Maps the raw outcome of an open call.
+///
+/// The code of a fault decides how the call ends. `refused`, `rejected`, and `in_doubt` of an effect that was not run: refused.
+/// `expired`, and `timeout` of a wait or person: expired. `cancelled`, `limit`, `done_before` and `not_in_this_branch`: as they
+/// say. Any other code: failed.
+pub fn map(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, raw: &Raw) -> Mapped {
+    let Some(open) = snapshot.call(owner, call) else {
+        return Mapped::plain(How::Failed, Some("failed"), "failed: the call is not open");
+    };
+    let at = At::new(cx, snapshot, open);
+    match raw {
+        Raw::Done(result) => at.done(result, How::Done),
+        Raw::Made { result, made, mode } => {
+            let mapped = at.made(result, made);
+            let said = mode.clone().filter(|_| mapped.how == How::Done);
+            Mapped {
+                mode: said.or(mapped.mode),
+                ..mapped
+            }
+        }
+        Raw::NotPerformed(fault) => at.fault(fault, at.how(fault)),
+        Raw::Failed(fault) => at.fault(fault, How::Failed),
+        // Harmless effects are never in doubt: they failed.
+        Raw::Unknown(fault) if at.class().is_free() => at.fault(fault, How::Failed),
+        Raw::Unknown(fault) => {
+            let mut doubt = fault.clone();
+            "in_doubt".clone_into(&mut doubt.code);
+            doubt.message = format!("it may have happened ({})", fault.message);
+            at.fault(&doubt, How::Unknown)
+        }
+    }
+}
+
+/// Name for the whole of a result, in the list that [`needed`] returns.
+pub const WHOLE: &str = "result";
+
+/// Returns the parts of its result that a tool's `set`, `result`, `mode` and `then` read without a default: fields, in dots, or
+/// [`WHOLE`]. A person who says that a call happened has to give these.
+pub fn needed(tool: &ToolDef) -> Vec<String> {
+    let set = tool.set.iter().map(|(_, data)| data);
+    let then = tool.then.iter().flat_map(|then| &then.args).flatten();
+    let data = set.chain(then.map(|(_, data)| data));
+    let texts = tool.result.iter().chain(&tool.mode);
+    secret::needed(data.flat_map(Data::templates).chain(texts))
+}
+
+/// Returns the finding of another tool about an open call, for people. It reads like the call's own result, with secrets masked.
+pub fn told(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id, result: &Json) -> String {
+    let set = snapshot
+        .call(owner, call)
+        .and_then(|open| cx.network.tools.get(&open.call.name))
+        .map_or(&[][..], |tool| &tool.set);
+    shown(&secret::masked(result, set, |name| {
+        target(cx, snapshot, owner, name)
+    }))
+}
+
+/// Maps the answer of a person: their words are the result.
+pub fn answer(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    owner: Id,
+    call: Id,
+    text: &str,
+    by: &str,
+) -> Mapped {
+    let mut mapped = map(cx, snapshot, owner, call, &Raw::Done(text.into()));
+    mapped.by = Some(by.to_owned());
+    mapped
+}
+
+/// Maps the answer of dry mode in a tool's place, from its `simulate:`. `None` means that it has none, and the block ends there.
+pub fn simulate(cx: &Cx<'_>, snapshot: &Snapshot, owner: Id, call: Id) -> Option<Mapped> {
+    let open = snapshot.call(owner, call)?;
+    let at = At::new(cx, snapshot, open);
+    let data = at.tool?.simulate.as_ref()?;
+    Some(match data.eval(&at.view()) {
+        Ok(result) => at.done(&result, How::Simulated),
+        Err(e) => plain_fault(How::Failed, "failed", &format!("simulate: {e}")),
+    })
+}
+
+/// Returns the arguments with which an open call runs: those that a person edited, or else the model's with those that the
+/// definition fixes. Defaults are added, and null for absent optional ones.
+pub fn arguments(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Map<String, Json> {
+    let text = cx.bodies.text(open.edited.unwrap_or(open.call.args));
+    let mut args = crate::values::json::read::<Map<String, Json>>(&text).unwrap_or_default();
+    if open.edited.is_none() {
+        let seen = &open.call.called();
+        for (name, value) in fixed(cx, snapshot, open.owner, seen, &args) {
+            args.insert(name, value);
+        }
+    }
+    let network = cx.network;
+    let parameters = match network.tools.get(&open.call.name) {
+        Some(tool) => Some(&tool.parameters),
+        None => network.agents.get(&open.call.name).map(|a| &a.parameters),
+    };
+    match parameters {
+        Some(Parameters::Fields(fields)) => complete(args, fields),
+        Some(Parameters::Schema(_)) | None => args,
+    }
+}
+
+/// Returns the arguments that the definition fixes for this use of a tool. If the template of one fails, it is left out, and so
+/// reported as missing by the check of arguments.
+pub fn fixed(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    owner: Id,
+    seen: &str,
+    args: &Map<String, Json>,
+) -> Map<String, Json> {
+    let agent = snapshot.agents.get(&owner);
+    let model = agent.and_then(|agent| cx.network.in_force(agent));
+    let uses = model.map_or(&[][..], |model| &model.tools);
+    let Some(used) = uses.iter().find(|u| *u.seen == *seen && !u.args.is_empty()) else {
+        return Map::new();
+    };
+    let view = View::new(cx, snapshot, Some(owner)).with("args", Json::Object(args.clone()));
+    let values = used.args.iter().filter_map(|(name, data)| {
+        let value = data.eval_field(&view).ok()??;
+        Some((name.to_string(), value))
+    });
+    values.collect()
+}
+
+/// Returns the writes of an agent's end: its `output: state.NAME`, and its `set` over `result`. A value that does not fit its
+/// entry is an error that names the entry.
+pub fn ended(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    agent: Id,
+    answer: &str,
+) -> Result<Vec<NewWrite>, Fault> {
+    let state = snapshot.agent(agent);
+    let Some(def) = cx.network.agents.get(&state.def) else {
+        return Ok(Vec::new());
+    };
+    let result = match &def.output {
+        Some(output) => output.value(answer).map_err(|why| {
+            Fault::new("misfit", format!("the answer is not what is wanted: {why}"))
+        })?,
+        None => Json::from(answer),
+    };
+    let mut writes = Vec::new();
+    if let Some(name) = def.output.as_ref().and_then(|o| o.into.as_ref()) {
+        writes.push(write(cx, snapshot, agent, name, result.clone())?);
+    }
+    let masked = secret::masked(&result, &def.set, |n| target(cx, snapshot, agent, n));
+    let clear = View::new(cx, snapshot, Some(agent)).with("result", result);
+    let shown = View::new(cx, snapshot, Some(agent)).with("result", masked);
+    for (name, data) in &def.set {
+        let view = if target(cx, snapshot, agent, name).is_some_and(is_secret) {
+            &clear
+        } else {
+            &shown
+        };
+        writes.push(write_of(cx, snapshot, agent, name, data, view)?);
+    }
+    Ok(writes)
+}
+
+fn target<'a>(cx: &Cx<'a>, snapshot: &Snapshot, scope: Id, name: &str) -> Option<&'a Type> {
+    declares(cx, snapshot, scope, name).map(|(_, ty)| ty)
+}
+
+/// A call, and everything that its mapping reads.
+struct At<'a> {
+    cx: &'a Cx<'a>,
+    snapshot: &'a Snapshot,
+    open: &'a OpenCall,
+    tool: Option<&'a ToolDef>,
+    args: Arc<Json>,
+}
+
+impl<'a> At<'a> {
+    fn new(cx: &'a Cx<'a>, snapshot: &'a Snapshot, open: &'a OpenCall) -> Self {
+        Self {
+            cx,
+            snapshot,
+            open,
+            tool: cx.network.tools.get(&open.call.name),
+            args: Arc::new(Json::Object(arguments(cx, snapshot, open))),
+        }
+    }
+
+    fn view(&self) -> View<'a> {
+        View::new(self.cx, self.snapshot, Some(self.open.owner))
+            .with_shared("args", self.args.clone())
+    }
+
+    fn class(&self) -> Class {
+        match self.open.call.target {
+            Target::Tool(class) => class,
+            Target::Agent(_)
+            | Target::Person(_)
+            | Target::Wait
+            | Target::Branches(_)
+            | Target::Unknown => Class::Pure,
+        }
+    }
+
+    fn target(&self, name: &str) -> Option<&'a Type> {
+        target(self.cx, self.snapshot, self.open.owner, name)
+    }
+
+    // --- calls that happened
+
+    fn made(&self, result: &Json, made: &[Content]) -> Mapped {
+        for content in made {
+            let size = content.bytes.len();
+            let why = artifact::misnamed(&content.name).or_else(|| {
+                let most = ARTIFACT >> 20;
+                (size > ARTIFACT)
+                    .then(|| format!("`{}` has {size} bytes, more than {most} MiB", content.name))
+            });
+            if let Some(why) = why {
+                return self.unfit(&why);
+            }
+        }
+        let mut mapped = self.done(result, How::Done);
+        if mapped.how != How::Done {
+            return mapped;
+        }
+        // Name the artifacts that the text does not mention, so that the model can find them.
+        let mut told = mapped.shown.take().unwrap_or_default();
+        if result.is_null() && self.tool.is_some_and(|tool| tool.result.is_none()) {
+            told.clear();
+        }
+        for content in made {
+            if !told.contains(&content.name) {
+                let (name, media, size) = (&content.name, &content.media, content.bytes.len());
+                let between = if told.is_empty() { "" } else { "\n" };
+                told = format!("{told}{between}(artifact {name}: {media}, {size} bytes)");
+            }
+            mapped.artifacts.push(content.version());
+        }
+        mapped.shown = Some(told);
+        mapped
+    }
+
+    fn done(&self, result: &Json, how: How) -> Mapped {
+        let Some(tool) = self.tool else {
+            return Mapped::plain(how, None, shown(result));
+        };
+        if is_empty(result) && tool.on_error.contains_key("empty") {
+            return self.fault(&Fault::new("empty", "there is no result"), How::Failed);
+        }
+        let masked = secret::masked(result, &tool.set, |name| self.target(name));
+        let clear = self.view().with("result", result.clone());
+        let view = self.view().with("result", masked.clone());
+        let mut writes = Vec::with_capacity(tool.set.len());
+        for (name, data) in &tool.set {
+            let view = if self.target(name).is_some_and(is_secret) {
+                &clear
+            } else {
+                &view
+            };
+            match write_of(self.cx, self.snapshot, self.open.owner, name, data, view) {
+                Ok(write) => writes.push(write),
+                Err(fault) => return self.unfit(&fault.message),
+            }
+        }
+        let told = || match tool.source {
+            Source::BuiltIn(BuiltIn::NotesSearch | BuiltIn::MemorySearch | BuiltIn::MemoryRead) => {
+                notes::quoted(&masked)
+            }
+            _ => shown(&masked),
+        };
+        let text = match rendered(tool.result.as_ref(), &view) {
+            Ok(text) => text.unwrap_or_else(told),
+            Err(e) => return self.unfit(&format!("result: {e}")),
+        };
+        let mode = match rendered(tool.mode.as_ref(), &view) {
+            Ok(mode) => mode.map(|mode| mode.trim().to_owned()),
+            Err(e) => return self.unfit(&format!("mode: {e}")),
+        };
+        match self.then(tool.then.as_ref(), &view, &masked) {
+            Ok(then) => Mapped {
+                writes,
+                then,
+                mode: mode.filter(|mode| !mode.is_empty()),
+                ..Mapped::plain(how, None, text)
+            },
+            Err(e) => self.unfit(&format!("then: {e}")),
+        }
+    }
+
+    /// Maps a result that does not fit the definition. A model tries again after a failure, so for an effect that may not be
+    /// repeated freely the text says that it was carried out.
+    fn unfit(&self, why: &str) -> Mapped {
+        let message = match self.class() {
+            Class::Idempotent | Class::Unsafe => {
+                format!(
+                    "it was carried out, so do not call it again; but what it gave does not fit: {why}"
+                )
+            }
+            Class::Pure | Class::Read => why.to_owned(),
+        };
+        self.fault(&Fault::new("misfit", message), How::Failed)
+    }
+
+    fn then(
+        &self,
+        then: Option<&Then>,
+        view: &View<'_>,
+        result: &Json,
+    ) -> Result<Option<(String, Json)>, EvalError> {
+        let Some(then) = then else { return Ok(None) };
+        let args = match &then.args {
+            Some(args) => crate::values::expression::arguments(args, view)?,
+            None => self.handed_on(&then.tool, result),
+        };
+        Ok(Some((then.tool.to_string(), Json::Object(args))))
+    }
+
+    /// Returns the arguments of the next tool where `then` has no `args`: the result itself if it is an object, else the result
+    /// as the one argument, if the tool has one.
+    fn handed_on(&self, tool: &Name, result: &Json) -> Map<String, Json> {
+        let parameters = self.cx.network.tools.get(tool).map(|t| &t.parameters);
+        match (result, parameters) {
+            (Json::Object(fields), Some(Parameters::Fields(declared)))
+                if fields
+                    .keys()
+                    .all(|k| declared.iter().any(|(n, _)| **n == **k)) =>
+            {
+                fields.clone()
+            }
+            (_, Some(Parameters::Fields(declared))) if declared.is_empty() => Map::new(),
+            (_, Some(Parameters::Fields(declared))) if declared.len() == 1 => {
+                Map::from_iter([(declared[0].0.to_string(), result.clone())])
+            }
+            (Json::Object(fields), _) => fields.clone(),
+            _ => Map::from_iter([("result".to_owned(), result.clone())]),
+        }
+    }
+
+    // --- calls that did not happen
+
+    /// Returns the end of a call that is proved not to have happened.
+    fn how(&self, fault: &Fault) -> How {
+        let waits = matches!(self.open.call.target, Target::Wait | Target::Person(_))
+            || self
+                .tool
+                .is_some_and(|t| matches!(t.source, Source::Wait(_) | Source::Ask(_)));
+        match &*fault.code {
+            "refused" | "rejected" | "in_doubt" => How::Refused,
+            "expired" => How::Expired,
+            "timeout" if waits => How::Expired,
+            "cancelled" => How::Cancelled,
+            "limit" => How::Limit,
+            "done_before" => How::DoneBefore,
+            "not_in_this_branch" => How::NotInThisBranch,
+            _ => How::Failed,
+        }
+    }
+
+    fn fault(&self, fault: &Fault, how: How) -> Mapped {
+        if how == How::Expired
+            && fault.code == "timeout"
+            && let Some((template, answers)) = self.instead()
+        {
+            return match template.value(&self.view()) {
+                Ok(answer) if answers => self.answered_by_time(&answer),
+                // This text tells the other side of the time-out. It is neither an answer nor an error.
+                Ok(said) => Mapped::plain(how, None, shown(&said)),
+                Err(e) => plain_fault(how, &fault.code, &format!("on_timeout: {e}")),
+            };
+        }
+        let Some(entry) = self.tool.and_then(|tool| entry(tool, &fault.code)) else {
+            return plain_fault(how, &fault.code, &fault.message);
+        };
+        let error = json!({
+            "code": fault.code,
+            "message": fault.message,
+            "status": fault.status,
+        });
+        let view = self.view().with("error", error.clone());
+        let mut writes = Vec::with_capacity(entry.set.len());
+        for (name, data) in &entry.set {
+            match write_of(self.cx, self.snapshot, self.open.owner, name, data, &view) {
+                Ok(write) => writes.push(write),
+                Err(second) => {
+                    let message = format!("{}; on_error: {}", fault.message, second.message);
+                    return plain_fault(how, &fault.code, &message);
+                }
+            }
+        }
+        let text = match rendered(entry.result.as_ref(), &view) {
+            Ok(text) => text.unwrap_or_else(|| sentence(&fault.code, &fault.message)),
+            Err(e) => {
+                return plain_fault(
+                    how,
+                    &fault.code,
+                    &format!("{}; on_error: {e}", fault.message),
+                );
+            }
+        };
+        match self.then(entry.then.as_ref(), &view, &error) {
+            Ok(then) => Mapped {
+                writes,
+                then,
+                ..Mapped::plain(how, Some(&fault.code), text)
+            },
+            Err(e) => plain_fault(how, &fault.code, &format!("{}; then: {e}", fault.message)),
+        }
+    }
+
+    /// Maps the answer that the definition gives in place of a wait or person that timed out. Such a call is done, and makes the
+    /// writes of an answer. An answer in place of an event has none of the event's fields. If `set`, `result` or `then` read
+    /// them, the result is the text alone.
+    fn answered_by_time(&self, answer: &Json) -> Mapped {
+        let mut mapped = self.done(answer, How::Done);
+        let waits = matches!(self.tool.map(|t| &t.source), Some(Source::Wait(_)));
+        if waits && mapped.code.is_some() {
+            mapped = Mapped::plain(How::Done, None, shown(answer));
+        }
+        mapped.by = Some("timeout".to_owned());
+        mapped
+    }
+
+    /// Returns the text in place of an answer that did not come in time, and true if that text is the answer.
+    fn instead(&self) -> Option<(&'a Template, bool)> {
+        let network = self.cx.network;
+        match (&self.open.call.target, self.tool.map(|t| &t.source)) {
+            (_, Some(Source::Wait(wait))) => Some((wait.on_timeout.as_ref()?, true)),
+            (_, Some(Source::Ask(person))) | (Target::Person(person), _) => {
+                Some(match network.people.get(person)?.on_timeout.as_ref()? {
+                    Silence::Answer(text) => (text, true),
+                    Silence::Say(text) => (text, false),
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns true if the definition says what follows this code.
+pub(crate) fn handles(tool: &ToolDef, code: &str) -> bool {
+    entry(tool, code).is_some()
+}
+
+/// Returns the entry of `on_error` that fits best: `http_404`, `http_4xx`, `failed`, `*`. An effect that was done elsewhere, an
+/// empty result and a call that is not in this branch are no failures: only entries with their own codes match.
+fn entry<'a>(tool: &'a ToolDef, code: &str) -> Option<&'a OnError> {
+    let class = code
+        .strip_prefix("http_")
+        .filter(|status| status.len() == 3)
+        .map(|status| format!("http_{}xx", &status[..1]));
+    let failed = class.is_some()
+        || matches!(code, "failed" | "timeout" | "misfit" | "cancelled")
+        || code.starts_with("ended_");
+    let by_name = tool.on_error.get(code);
+    by_name
+        .or_else(|| tool.on_error.get(&class?))
+        .or_else(|| tool.on_error.get("failed").filter(|_| failed))
+        .or_else(|| {
+            let any = !matches!(code, "done_before" | "empty" | "not_in_this_branch");
+            tool.on_error.get("*").filter(|_| any)
+        })
+}
+
+fn rendered(template: Option<&Template>, view: &View<'_>) -> Result<Option<String>, EvalError> {
+    template.map(|t| t.render(view)).transpose()
+}
+
+fn plain_fault(how: How, code: &str, message: &str) -> Mapped {
+    Mapped::plain(how, Some(code), sentence(code, message))
+}
+
+fn sentence(code: &str, message: &str) -> String {
+    match (code, message) {
+        ("done_before", message) => message.to_owned(),
+        (code, "") => code.to_owned(),
+        (code, message) => format!("{code}: {message}"),
+    }
+}
+
+/// Returns a result as the model sees it by default: text unchanged, anything else as compact JSON.
+pub fn shown(result: &Json) -> String {
+    match result {
+        Json::String(text) => text.clone(),
+        Json::Null => "ok".to_owned(),
+        json => shown_json(json).to_string(),
+    }
+}
+
+fn is_empty(result: &Json) -> bool {
+    match result {
+        Json::Null => true,
+        Json::Array(list) => list.is_empty(),
+        Json::String(text) => text.is_empty(),
+        Json::Bool(_) | Json::Number(_) | Json::Object(_) => false,
+    }
+}
+
+fn write_of(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    writer: Id,
+    name: &Name,
+    data: &Data,
+    view: &View<'_>,
+) -> Result<NewWrite, Fault> {
+    let value = data
+        .eval(view)
+        .map_err(|e| Fault::new("misfit", format!("set {name}: {e}")))?;
+    write(cx, snapshot, writer, name, value)
+}
+
+/// Checks a value and makes it a write of its entry.
+pub(crate) fn write(
+    cx: &Cx<'_>,
+    snapshot: &Snapshot,
+    writer: Id,
+    name: &Name,
+    value: Json,
+) -> Result<NewWrite, Fault> {
+    let bad = |why: String| Fault::new("misfit", why);
+    let Some(ty) = target(cx, snapshot, writer, name) else {
+        return Err(bad(format!("no state `{name}` is declared here")));
+    };
+    if value.is_null() {
+        // Unsetting is allowed if `none` is a value of the entry.
+        return match misfit(ty, &value) {
+            Some(found) => Err(bad(found.under(&format!("state.{name}")).to_string())),
+            None => Ok(NewWrite {
+                name: name.to_string(),
+                value: None,
+                seal: false,
+            }),
+        };
+    }
+    if let Some(found) = reduced_misfit(ty, &value) {
+        return Err(bad(found.under(&format!("state.{name}")).to_string()));
+    }
+    if bounds::is_too_deep(&value) {
+        return Err(bad(format!("`state.{name}` {TOO_DEEP}")));
+    }
+    let size = bounds::size(&value);
+    if size > VALUE {
+        let most = VALUE >> 10;
+        return Err(bad(format!(
+            "`state.{name}` has {size} bytes, more than {most} KiB"
+        )));
+    }
+    let seal = is_secret(ty) && !is_sealed(&value);
+    Ok(NewWrite {
+        name: name.to_string(),
+        value: Some(value),
+        seal,
+    })
+}
+
+/// Returns the misfit of a value that is joined to an entry. One element of a list, or some fields of an object, may be joined.
+pub(crate) fn reduced_misfit(ty: &Type, value: &Json) -> Option<Misfit> {
+    match (ty.reduce, &ty.kind) {
+        (Reduce::Append, TypeKind::List(items)) if !value.is_array() => misfit(items, value),
+        (Reduce::Merge, TypeKind::Fields(fields)) => {
+            let object = value.as_object()?;
+            let given = fields.iter().filter(|(n, _)| object.contains_key(&**n));
+            let part = Type {
+                kind: TypeKind::Fields(given.cloned().collect()),
+                ..ty.clone()
+            };
+            misfit(&part, value)
+        }
+        _ => misfit(ty, value),
+    }
+}

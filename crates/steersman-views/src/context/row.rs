@@ -1,0 +1,398 @@
+//! Contexts as data.
+
+use super::ModelCall;
+use crate::shown;
+use crate::words::arguments;
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+use std::sync::Arc;
+use steersman_machine::context::{Content, Explained, Origin, Request, Segment as Rendered};
+use steersman_machine::questions::Purpose;
+use steersman_machine::stored::ids::{Id, Line, Name};
+
+/// Number of characters of a segment that its excerpt has.
+const EXCERPT: usize = 44;
+
+/// A context: the request of a model call.
+#[derive(Clone, Debug, Serialize)]
+pub struct Context {
+    /// Id of the effect.
+    #[serde(serialize_with = "shown::text")]
+    pub effect: Id,
+    /// Id of the agent.
+    #[serde(serialize_with = "shown::text")]
+    pub agent: Id,
+    /// The agent and the purpose of the call, as scripts name them.
+    pub name: String,
+    /// The line that wished the call.
+    #[serde(serialize_with = "shown::line")]
+    pub wished: Line,
+    /// The line that took the answer.
+    #[serde(serialize_with = "shown::maybe_line")]
+    pub answered: Option<Line>,
+    /// Name of the model in the definition.
+    pub model: Name,
+    /// Digest of the request as this version renders it.
+    pub digest: String,
+    /// True if the digest is that of the request that was sent; `None` if none was sent yet or no answer came.
+    pub as_sent: Option<bool>,
+    /// Parameters of the model.
+    pub params: Map<String, Json>,
+    /// JSON Schema of the wanted answer.
+    pub output: Option<Arc<str>>,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The parts of the request, in order.
+    pub segments: Vec<Segment>,
+    /// Tokens and cost, once it was answered.
+    pub usage: Option<Used>,
+}
+
+/// A part of a context.
+#[derive(Clone, Debug, Serialize)]
+pub struct Segment {
+    /// The part that it belongs to: `system`, `tools`, `history`, `now`.
+    pub part: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Content of the segment.
+    pub content: Content,
+}
+
+/// Tokens of a model call.
+#[derive(Clone, Debug, Serialize)]
+pub struct Used {
+    /// Provider and model that answered.
+    pub model: Option<Name>,
+    /// Number of input tokens, including those that were cached.
+    pub input: u64,
+    /// Input tokens that the provider had cached.
+    pub cached: u64,
+    /// Number of output tokens.
+    pub output: u64,
+    /// Price in millionths of the currency, if it is known.
+    pub micros: Option<u64>,
+    /// Bytes, from the start, that the request shares with the agent's request before.
+    pub prefix: u64,
+    /// The part that broke the shared prefix; `None` if nothing did.
+    pub broke: Option<Name>,
+}
+
+/// A context with the origin of each part.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// Id of the effect.
+    #[serde(serialize_with = "shown::text")]
+    pub effect: Id,
+    /// Id of the agent.
+    #[serde(serialize_with = "shown::text")]
+    pub agent: Id,
+    /// The agent and the purpose of the call, as scripts name them.
+    pub name: String,
+    /// The line that wished the call.
+    #[serde(serialize_with = "shown::line")]
+    pub wished: Line,
+    /// The line that took the answer.
+    #[serde(serialize_with = "shown::maybe_line")]
+    pub answered: Option<Line>,
+    /// The parts of the request, in order.
+    pub segments: Vec<Origins>,
+    /// Parts of the agent's stack that are not in the request.
+    pub absent: Vec<Gone>,
+}
+
+/// A part of a context and its origin.
+#[derive(Clone, Debug, Serialize)]
+pub struct Origins {
+    /// The part, in short.
+    #[serde(flatten)]
+    pub piece: Piece,
+    /// The template that made it; `None` means a text of the engine, or an unchanged text of the conversation.
+    pub template: Option<String>,
+    /// Variables that the template read.
+    pub reads: Vec<Read>,
+    /// Lines of the log that it shows.
+    #[serde(serialize_with = "shown::lines")]
+    pub lines: Vec<Line>,
+    /// The policy that changed it, if one did.
+    pub policy: Option<Policy>,
+}
+
+/// A part of a context in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Piece {
+    /// The part that it belongs to: `system`, `tools`, `history`, `now`.
+    pub part: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// The beginning of its content, in one row.
+    pub says: String,
+}
+
+/// A variable that a template read.
+#[derive(Clone, Debug, Serialize)]
+pub struct Read {
+    /// Name of the variable, as far as it was read.
+    pub path: String,
+    /// Row of the template that names the variable; 0 if no row has the whole name.
+    pub line: usize,
+    /// The line of the log that wrote the value, if it is known.
+    #[serde(serialize_with = "shown::maybe_line")]
+    pub written: Option<Line>,
+}
+
+/// A policy that changed a part of a context.
+#[derive(Clone, Debug, Serialize)]
+pub struct Policy {
+    /// Its name.
+    pub name: Name,
+    /// Its boundary.
+    pub at: u32,
+    /// The replacement: `stub`, `summary`, `elide`.
+    pub is: &'static str,
+}
+
+/// A part of the agent's stack that is not in the request.
+#[derive(Clone, Debug, Serialize)]
+pub struct Gone {
+    /// Name of the part: a tool for its call, or `exchanges N to M`.
+    pub what: String,
+    /// The policy that left it out.
+    pub policy: Name,
+    /// Boundary of the policy.
+    pub at: u32,
+    /// First and last line of the part.
+    #[serde(serialize_with = "shown::two_lines")]
+    pub lines: (Line, Line),
+}
+
+/// The difference between two contexts of an agent.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    /// The agent and the purpose of the call, as scripts name them.
+    pub name: String,
+    /// The line of the earlier call.
+    #[serde(serialize_with = "shown::line")]
+    pub before: Line,
+    /// The line of the later call.
+    #[serde(serialize_with = "shown::line")]
+    pub now: Line,
+    /// Size of the later context in bytes.
+    pub bytes: u64,
+    /// Bytes, from the start, that both share.
+    pub prefix: u64,
+    /// The part that broke the shared prefix; `None` if the context only grew.
+    pub broke: Option<Name>,
+    /// Parts that both begin with.
+    pub same: Vec<Piece>,
+    /// Parts of the earlier context after these.
+    pub gone: Vec<Piece>,
+    /// Parts of the later context after these.
+    pub came: Vec<Piece>,
+}
+
+/// The share of each context that is equal to the previous one, with sums.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Caches {
+    /// The calls, in order.
+    pub calls: Vec<Cached>,
+    /// Size of all contexts in bytes.
+    pub bytes: u64,
+    /// Bytes that they share with the contexts before them.
+    pub prefix: u64,
+    /// Input tokens.
+    pub input: u64,
+    /// Input tokens that the providers had cached.
+    pub cached: u64,
+}
+
+/// The share of one context that is equal to the previous one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cached {
+    /// The line that took the answer.
+    #[serde(serialize_with = "shown::line")]
+    pub line: Line,
+    /// The agent and the purpose of the call, as scripts name them.
+    pub agent: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Bytes, from the start, that it shares with the agent's context before.
+    pub prefix: u64,
+    /// Input tokens.
+    pub input: u64,
+    /// Input tokens that the provider had cached.
+    pub cached: u64,
+    /// The part that broke the shared prefix.
+    pub broke: Option<Name>,
+}
+
+impl Context {
+    pub(super) fn of(call: &ModelCall, name: String, request: &Request) -> Self {
+        let sent = call.usage.as_ref().and_then(|usage| usage.request);
+        let segments = request.segments.iter().map(|segment| Segment {
+            part: part(segment),
+            bytes: segment.len,
+            content: segment.content.clone(),
+        });
+        Self {
+            effect: call.effect,
+            agent: call.agent,
+            name,
+            wished: call.wished,
+            answered: call.answered,
+            model: request.model.clone(),
+            digest: request.digest.to_string(),
+            as_sent: sent.map(|digest| digest == request.digest),
+            params: request.params.iter().cloned().collect(),
+            output: request.output.clone(),
+            bytes: size(request),
+            segments: segments.collect(),
+            usage: call.usage.as_ref().map(|usage| Used {
+                model: usage.model.clone(),
+                input: usage.input,
+                cached: usage.cached,
+                output: usage.output,
+                micros: usage.micros,
+                prefix: usage.prefix,
+                broke: usage.broke.clone(),
+            }),
+        }
+    }
+}
+
+impl Explanation {
+    pub(super) fn of(call: &ModelCall, name: String, explained: &Explained) -> Self {
+        let segments = explained.request.segments.iter().zip(&explained.origins);
+        let absent = explained.absent.iter().map(|absent| Gone {
+            what: absent.what.clone(),
+            policy: absent.policy.clone(),
+            at: absent.mark,
+            lines: absent.lines,
+        });
+        Self {
+            effect: call.effect,
+            agent: call.agent,
+            name,
+            wished: call.wished,
+            answered: call.answered,
+            segments: segments.map(|(s, origin)| Origins::of(s, origin)).collect(),
+            absent: absent.collect(),
+        }
+    }
+}
+
+impl Origins {
+    fn of(segment: &Rendered, origin: &Origin) -> Self {
+        let reads = origin.reads.iter().map(|read| Read {
+            path: read.path.clone(),
+            line: read.row,
+            written: read.written,
+        });
+        let policy = origin.aged.as_ref().map(|(name, at, is)| Policy {
+            name: name.clone(),
+            at: *at,
+            is,
+        });
+        Self {
+            piece: Piece::of(segment),
+            template: origin.template.clone(),
+            reads: reads.collect(),
+            lines: origin.lines.clone(),
+            policy,
+        }
+    }
+}
+
+impl Piece {
+    fn of(segment: &Rendered) -> Self {
+        Self {
+            part: part(segment),
+            bytes: segment.len,
+            says: excerpt(segment),
+        }
+    }
+}
+
+impl Change {
+    pub(super) fn of(
+        name: String,
+        (earlier, old): (&ModelCall, &Request),
+        (call, new): (&ModelCall, &Request),
+    ) -> Self {
+        let pairs = old.segments.iter().zip(&new.segments);
+        let same = pairs.take_while(|(a, b)| a.digest == b.digest).count();
+        let pieces = |of: &[Arc<Rendered>]| of.iter().map(|s| Piece::of(s)).collect();
+        Self {
+            name,
+            before: earlier.line(),
+            now: call.line(),
+            bytes: size(new),
+            prefix: new.prefix,
+            broke: new.broke.clone(),
+            same: pieces(&new.segments[..same]),
+            gone: pieces(&old.segments[same..]),
+            came: pieces(&new.segments[same..]),
+        }
+    }
+}
+
+impl Caches {
+    pub(super) fn add(&mut self, cached: Cached) {
+        self.bytes += cached.bytes;
+        self.prefix += cached.prefix;
+        self.input += cached.input;
+        self.cached += cached.cached;
+        self.calls.push(cached);
+    }
+}
+
+impl Cached {
+    pub(super) fn of(call: &ModelCall, agent: String, request: &Request) -> Self {
+        // A call with another purpose shares no prefix with the agent's own calls.
+        let own = matches!(request.purpose, Purpose::Answer | Purpose::Decision);
+        let usage = call.usage.as_ref();
+        let (input, cached) = usage.map_or((0, 0), |usage| (usage.input, usage.cached));
+        Self {
+            line: call.line(),
+            agent,
+            bytes: size(request),
+            prefix: if own { request.prefix } else { 0 },
+            input,
+            cached,
+            broke: request.broke.clone().filter(|_| own),
+        }
+    }
+}
+
+fn size(request: &Request) -> u64 {
+    request.segments.iter().map(|segment| segment.len).sum()
+}
+
+fn part(segment: &Rendered) -> String {
+    format!("{:?}", segment.part).to_ascii_lowercase()
+}
+
+/// Returns the content of a segment in one row.
+fn excerpt(segment: &Rendered) -> String {
+    let text = match &segment.content {
+        Content::System(text) | Content::User(text) => text.clone(),
+        Content::Tools(tools) => {
+            let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+            names.join(", ")
+        }
+        Content::Assistant { text, calls, .. } => {
+            let calls = calls
+                .iter()
+                .map(|call| format!("{}({})", call.name, arguments(&call.args)));
+            let parts: Vec<String> = text.iter().cloned().chain(calls).collect();
+            parts.join(" ")
+        }
+        Content::Result { name, text, .. } => format!("= {name} {text}"),
+    };
+    let row: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if row.chars().count() <= EXCERPT {
+        return row;
+    }
+    let cut: String = row.chars().take(EXCERPT - 1).collect();
+    format!("{cut}…")
+}

@@ -1,0 +1,524 @@
+//! The effects of a session on the world, or possible effects, read from the log.
+
+use serde::{Serialize, Serializer};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::network::Network;
+use steersman_machine::stored::commit::{
+    LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why, Wished,
+};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Digest, Id, Line, Name};
+use steersman_machine::stored::interaction::{Class, How, Interaction, Target};
+use steersman_machine::stored::words::how_word;
+use steersman_machine::values::json::read;
+use steersman_runtime::ledger::{Ledger, Progress};
+
+/// An effect of a tool, with its attempts and its status.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    /// Id of the effect.
+    pub id: Id,
+    /// Name of the tool.
+    pub tool: Name,
+    /// Class of the tool when the effect was wished.
+    pub class: Class,
+    /// Arguments as JSON, without secret ones.
+    pub args: String,
+    /// The branch that wished it.
+    pub branch: Id,
+    /// The line that wished it.
+    pub line: Line,
+    /// Number of attempts that began.
+    pub attempts: u32,
+    /// Number of attempts that began although an earlier one had, or may have had, its effect.
+    pub repeated: u32,
+    /// Its status.
+    pub standing: Standing,
+    /// The person or probe that resolved the doubt, if it was in doubt.
+    pub settled: Option<Name>,
+    /// If it is done and an equal effect was done before: that effect, as holds name it.
+    pub repeats: Option<String>,
+    /// The cause that allowed it to repeat an equal effect: a person, its class, or its definition. `None` if it is no repetition, or
+    /// if nothing allowed it.
+    pub allowed: Option<String>,
+    /// The person who allowed it to repeat another effect.
+    word: Option<Name>,
+}
+
+/// The status of an effect.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has not begun, and nothing keeps it from beginning.
+    Wished,
+    /// It is held.
+    Held(Why),
+    /// A standing order prevents it from beginning.
+    Barred,
+    /// An attempt runs.
+    Running,
+    /// It began, but no process runs it any more, so its outcome is not known.
+    Unknown,
+    /// It happened.
+    Done,
+    /// It did not happen.
+    NotPerformed,
+    /// It may have happened, and somebody is to say.
+    Doubt,
+    /// It may have happened, and nobody will say.
+    GivenUp,
+    /// It was simulated, because the branch is dry.
+    Simulated,
+    /// Its call ended in this way before it began.
+    Closed(How),
+}
+
+/// Numbers of effects of one tool that touch the world.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sum {
+    /// Effects that began.
+    pub intended: u32,
+    /// Effects that happened.
+    pub done: u32,
+    /// Effects that were done although an equal one was, and attempts of an `unsafe` effect after one that may have happened.
+    pub repeated: u32,
+}
+
+/// An effect as JSON.
+#[derive(Serialize)]
+struct Form<'a> {
+    effect: String,
+    tool: &'a Name,
+    class: &'static str,
+    args: Json,
+    branch: String,
+    line: u64,
+    attempts: u32,
+    repeated: u32,
+    standing: String,
+    by: &'a Option<Name>,
+    repeats: &'a Option<String>,
+    allowed: &'a Option<String>,
+}
+
+impl Serialize for Effect {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let args = read::<Json>(&self.args);
+        let form = Form {
+            effect: self.id.to_string(),
+            tool: &self.tool,
+            class: self.class.word(),
+            args: args.unwrap_or_else(|_| self.args.clone().into()),
+            branch: self.branch.to_string(),
+            line: self.line.0,
+            attempts: self.attempts,
+            repeated: self.repeated,
+            standing: self.word(),
+            by: &self.settled,
+            repeats: &self.repeats,
+            allowed: &self.allowed,
+        };
+        form.serialize(to)
+    }
+}
+
+impl Effect {
+    fn new(id: Id, tool: &Name, class: Class, args: String, line: &LogLine) -> Self {
+        Self {
+            id,
+            tool: tool.clone(),
+            class,
+            args,
+            branch: line.branch,
+            line: line.n,
+            attempts: 0,
+            repeated: 0,
+            standing: Standing::Wished,
+            settled: None,
+            repeats: None,
+            allowed: None,
+            word: None,
+        }
+    }
+
+    /// Returns its status in words.
+    pub fn word(&self) -> String {
+        match self.standing {
+            Standing::Wished => "not started".into(),
+            Standing::Held(Why::Approval) => "waits for approval".into(),
+            Standing::Held(Why::Input) => "waits for input".into(),
+            Standing::Held(Why::Budget) => "waits for budget".into(),
+            Standing::Held(Why::Repeat) => "waits: done before".into(),
+            Standing::Held(Why::Outage) => "waits for its place".into(),
+            Standing::Held(Why::Doubt) | Standing::Doubt => "in doubt".into(),
+            Standing::Barred => "held".into(),
+            Standing::Running => "running".into(),
+            Standing::Unknown => "unknown".into(),
+            Standing::Done => match &self.settled {
+                Some(by) => format!("done (says {by})"),
+                None => "done".into(),
+            },
+            Standing::NotPerformed => "not performed".into(),
+            Standing::GivenUp => "unknown for good".into(),
+            Standing::Simulated => "simulated".into(),
+            Standing::Closed(how) => how_word(how).replace('_', " "),
+        }
+    }
+
+    /// Returns true if it touches the world in a way that must be counted.
+    pub fn counts(&self) -> bool {
+        !self.class.is_free()
+    }
+
+    /// Returns true if it is not known whether it happened, or if it waits.
+    pub fn is_open(&self) -> bool {
+        matches!(
+            self.standing,
+            Standing::Doubt | Standing::Unknown | Standing::Held(_) | Standing::Barred
+        )
+    }
+
+    /// Returns true if somebody is to say whether it happened.
+    pub fn is_in_doubt(&self) -> bool {
+        matches!(self.standing, Standing::Doubt | Standing::Held(Why::Doubt))
+    }
+
+    fn allowed(&self, network: Option<&Network>) -> Option<String> {
+        self.repeats.as_ref()?;
+        if let Some(by) = &self.word {
+            return Some(by.to_string());
+        }
+        let tool = network.and_then(|network| network.tools.get(&self.tool));
+        if tool.is_some_and(|tool| tool.repeat_allowed) {
+            return Some("repeat: allow".to_owned());
+        }
+        (self.class == Class::Idempotent).then(|| "idempotent".to_owned())
+    }
+}
+
+/// Returns the status of an effect by the ledger; `None` if it was neither held nor begun.
+fn stands(ledger: &Ledger, effect: Id) -> Option<Standing> {
+    let known = ledger.effect(effect)?;
+    if let Some(hold) = known.holds.values().next_back() {
+        return Some(Standing::Held(hold.why));
+    }
+    match known.progress {
+        Progress::Wished => None,
+        Progress::Started { .. } => Some(Standing::Running),
+        Progress::NotPerformed => Some(Standing::NotPerformed),
+        Progress::Unknown { .. } => Some(Standing::Doubt),
+        Progress::Done { .. } => Some(Standing::Done),
+        Progress::GivenUp { .. } => Some(Standing::GivenUp),
+    }
+}
+
+/// All effects of tools, in the order in which they were wished.
+#[derive(Clone, Debug, Default)]
+pub struct Effects {
+    by_id: BTreeMap<Id, Effect>,
+    calls: BTreeMap<Id, (Name, Class, String)>,
+    /// The effects of a call, newest last. A branch that begins while a call is open may have its own effect for the call.
+    of_call: BTreeMap<Id, Vec<Id>>,
+    /// Effects of calls that were open where another branch began, with their status on that branch.
+    left: BTreeMap<Id, Standing>,
+    /// The ledger, which knows the status of every effect that was held or begun.
+    ledger: Ledger,
+    /// The epoch of the owner that began the last attempt of a probe.
+    probed_by: BTreeMap<Id, u64>,
+    /// For each digest of tool and arguments, the first effect that was done, as holds name it.
+    done: BTreeMap<Digest, String>,
+}
+
+impl Effects {
+    /// Reads the effects from all lines of a session, because the entry that settles an effect may be on any branch. With
+    /// `way`, only effects wished on its lines are kept, with their status as seen on it.
+    pub fn of<'a>(
+        lines: impl IntoIterator<Item = &'a Arc<LogLine>>,
+        texts: &dyn Bodies,
+        way: Option<&dyn Fn(Id, Line) -> bool>,
+    ) -> Self {
+        let mut effects = Self::default();
+        for line in lines {
+            effects.learn(line, texts, way.is_none_or(|way| way(line.branch, line.n)));
+        }
+        for kept in effects.by_id.values_mut() {
+            if way.is_some()
+                && let Some(standing) = effects.left.get(&kept.id)
+            {
+                // The effect may have ended on its own branch, but not on this way.
+                kept.attempts = 0;
+                kept.standing = *standing;
+                continue;
+            }
+            kept.standing = stands(&effects.ledger, kept.id).unwrap_or(kept.standing);
+        }
+        effects
+    }
+
+    fn learn(&mut self, line: &LogLine, texts: &dyn Bodies, shown: bool) {
+        let begun = line.ledger.iter().filter_map(|entry| match entry {
+            LedgerEntry::Started { effect, .. } => Some(*effect),
+            _ => None,
+        });
+        // Collect these first: the ledger forgets that an effect was over when it begins again.
+        let anew: Vec<Id> = begun.filter(|effect| self.is_over(*effect)).collect();
+        // The hash of the line is not used here.
+        self.ledger.fold(line, &[0; 32]);
+        if let (true, Some(commit)) = (shown, &line.commit) {
+            for push in &commit.pushes {
+                match &push.what {
+                    Interaction::Call(call) => {
+                        if let Target::Tool(class) = &call.target
+                            && !call.is_extraction()
+                            && call.judged().is_none()
+                        {
+                            let args = texts.text(call.args).to_string();
+                            self.calls
+                                .insert(call.id, (call.name.clone(), *class, args));
+                        }
+                    }
+                    Interaction::Result(result) => {
+                        self.closed(line.branch, result.call, result.how);
+                    }
+                    _ => {}
+                }
+            }
+            for wished in &commit.wished {
+                self.wished(line, wished, texts);
+            }
+        }
+        for entry in &line.ledger {
+            if shown {
+                self.reach(line, entry);
+                self.probe(line, entry);
+            }
+            self.entry(entry, &anew);
+        }
+    }
+
+    fn is_over(&self, effect: Id) -> bool {
+        let known = self.ledger.effect(effect);
+        known.is_some_and(|known| {
+            matches!(
+                known.progress,
+                Progress::Done { .. } | Progress::GivenUp { .. }
+            )
+        })
+    }
+
+    fn wished(&mut self, line: &LogLine, wished: &Wished, texts: &dyn Bodies) {
+        let Some(call) = wished.what.call() else {
+            return;
+        };
+        let Some((tool, class, args)) = self.calls.get(&call) else {
+            return;
+        };
+        let args = wished
+            .args
+            .map_or_else(|| args.clone(), |b| texts.text(b).to_string());
+        let kept = Effect::new(wished.id, tool, *class, args, line);
+        let of_call = self.of_call.entry(call).or_default();
+        let before = of_call.last().and_then(|before| self.by_id.get(before));
+        if let Some(before) = before.filter(|before| before.branch != line.branch) {
+            self.left.insert(before.id, before.standing);
+        }
+        of_call.push(wished.id);
+        self.by_id.insert(wished.id, kept);
+    }
+
+    /// Sets the status of an effect from the result of its call, for effects that were neither held nor begun.
+    fn closed(&mut self, branch: Id, call: Id, how: How) {
+        let effects = self.of_call.get(&call).map_or(&[][..], Vec::as_slice);
+        let is_own = |effect: &&Id| self.by_id[*effect].branch == branch;
+        let standing = match how {
+            How::Done => Standing::Done,
+            How::Simulated => Standing::Simulated,
+            how => Standing::Closed(how),
+        };
+        let own = effects.iter().rfind(is_own);
+        let Some(effect) = own.or(effects.last()).copied() else {
+            return;
+        };
+        // The branch has no effect for this call; the effect of another branch goes on there.
+        if own.is_none() && how == How::NotInThisBranch {
+            self.left.insert(effect, standing);
+            return;
+        }
+        if let Some(kept) = self.by_id.get_mut(&effect)
+            && kept.standing != Standing::Done
+        {
+            kept.standing = standing;
+        }
+    }
+
+    /// Adds a `reach` effect, which notifies a person and belongs to no call.
+    fn reach(&mut self, line: &LogLine, entry: &LedgerEntry) {
+        let LedgerEntry::Reach {
+            effect,
+            of,
+            by,
+            what,
+        } = entry
+        else {
+            return;
+        };
+        if let Reaching::Started { tool, .. } = what {
+            let about = json!({ "question": of.to_string(), "person": by }).to_string();
+            let kept = self
+                .by_id
+                .entry(*effect)
+                .or_insert_with(|| Effect::new(*effect, tool, Class::Idempotent, about, line));
+            kept.attempts += 1;
+        }
+        if let Some(kept) = self.by_id.get_mut(effect) {
+            kept.standing = match what {
+                Reaching::Started { .. } => Standing::Running,
+                Reaching::Done => Standing::Done,
+                Reaching::Failed(_) => Standing::Closed(How::Failed),
+            };
+        }
+    }
+
+    /// Adds a probe, which belongs to no call either.
+    fn probe(&mut self, line: &LogLine, entry: &LedgerEntry) {
+        let LedgerEntry::Probe { effect, of, what } = entry else {
+            return;
+        };
+        if let Probing::Started { tool, .. } = what {
+            let about = json!({ "doubt": of.to_string() }).to_string();
+            let kept = self
+                .by_id
+                .entry(*effect)
+                .or_insert_with(|| Effect::new(*effect, tool, Class::Read, about, line));
+            kept.attempts += 1;
+            self.probed_by.insert(*effect, self.ledger.epoch);
+        }
+        if let Some(kept) = self.by_id.get_mut(effect) {
+            kept.standing = match what {
+                Probing::Started { .. } => Standing::Running,
+                Probing::Said { .. } => Standing::Done,
+                Probing::Failed { again: Some(_), .. } => Standing::Wished,
+                Probing::Failed { again: None, .. } => Standing::Closed(How::Failed),
+            };
+        }
+    }
+
+    /// Marks an effect as done. If an equal effect was done before, this one is a repetition.
+    fn is_done(&mut self, effect: Id) {
+        let digest = self.ledger.effect(effect).and_then(|known| known.digest);
+        let Some(digest) = digest else { return };
+        let first = self
+            .done
+            .entry(digest)
+            .or_insert_with(|| effect.to_string());
+        if let Some(kept) = self.by_id.get_mut(&effect) {
+            kept.repeats = (*first != effect.to_string()).then(|| first.clone());
+        }
+    }
+
+    fn entry(&mut self, entry: &LedgerEntry, anew: &[Id]) {
+        match entry {
+            LedgerEntry::Recorded {
+                effect,
+                digest,
+                how: Recorded::Done,
+                ..
+            } => {
+                let name = format!("{effect} of the session that this one reruns");
+                self.done.entry(*digest).or_insert(name);
+            }
+            LedgerEntry::Released {
+                effect,
+                why,
+                how,
+                by,
+                ..
+            } => match (why, how) {
+                (Why::Doubt, Release::Outcome) => {
+                    if let Some(kept) = self.by_id.get_mut(effect) {
+                        kept.settled = Some(by.clone());
+                    }
+                    self.is_done(*effect);
+                }
+                (Why::Repeat, Release::Go) => {
+                    if let Some(kept) = self.by_id.get_mut(effect) {
+                        kept.word = Some(by.clone());
+                    }
+                }
+                _ => {}
+            },
+            LedgerEntry::Started { effect, .. } => {
+                let known = self.ledger.effect(*effect);
+                let doubtful = known.is_some_and(|known| {
+                    matches!(
+                        known.progress,
+                        Progress::Started { doubtful: true } | Progress::Unknown { doubtful: true }
+                    )
+                });
+                let again = doubtful || anew.contains(effect);
+                if let Some(kept) = self.by_id.get_mut(effect) {
+                    kept.attempts += 1;
+                    kept.repeated += u32::from(again);
+                    // That resolution was about the previous attempt; this attempt has an outcome of its own.
+                    kept.settled = None;
+                }
+            }
+            LedgerEntry::Done { effect, .. } => self.is_done(*effect),
+            _ => {}
+        }
+    }
+
+    /// Sets the status of running effects: only those begun by the current owner still run; the outcome of the others is
+    /// unknown.
+    pub fn driven(&mut self, by_somebody: bool) {
+        let epoch = self.ledger.epoch + u64::from(!by_somebody);
+        for (effect, kept) in &mut self.by_id {
+            let probed = self.probed_by.get(effect);
+            if kept.standing == Standing::Running
+                && (self.ledger.may_have_happened(*effect, epoch)
+                    || probed.is_some_and(|began| *began < epoch))
+            {
+                kept.standing = Standing::Unknown;
+            }
+        }
+    }
+
+    /// Marks an effect as held by a standing order, which the log does not list by effect.
+    pub fn held(&mut self, effect: Id) {
+        if let Some(kept) = self.by_id.get_mut(&effect)
+            && kept.standing == Standing::Wished
+        {
+            kept.standing = Standing::Barred;
+        }
+    }
+
+    /// Says for each repetition what allowed it, under this definition.
+    pub fn under(&mut self, network: Option<&Network>) {
+        for effect in self.by_id.values_mut() {
+            effect.allowed = effect.allowed(network);
+        }
+    }
+
+    /// Returns all effects, in the order in which they were wished.
+    pub fn all(&self) -> impl Iterator<Item = &Effect> {
+        self.by_id.values()
+    }
+
+    /// Returns the sums by tool, for tools that touch the world.
+    pub fn sums<'a>(effects: impl IntoIterator<Item = &'a Effect>) -> BTreeMap<Name, Sum> {
+        let mut sums: BTreeMap<Name, Sum> = BTreeMap::new();
+        let effects = effects.into_iter();
+        for effect in effects.filter(|e| e.counts() && e.attempts > 0) {
+            let sum = sums.entry(effect.tool.clone()).or_default();
+            sum.intended += 1;
+            sum.done += u32::from(effect.standing == Standing::Done);
+            sum.repeated += u32::from(effect.repeats.is_some());
+            // Another attempt of an idempotent effect uses the same key, so it is no repetition.
+            if effect.class == Class::Unsafe {
+                sum.repeated += effect.repeated;
+            }
+        }
+        sums
+    }
+}

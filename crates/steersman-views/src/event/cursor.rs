@@ -1,0 +1,79 @@
+//! Positions in the events of a session.
+
+use std::fmt;
+use std::str::FromStr;
+use steersman_machine::stored::ids::Line;
+
+/// Position of a reader in a session's events, after an event that is on disk. Displays as `12.3` (after the third event of
+/// line 12) and parses from that text, so that it can be the id of a server-sent event. A reader in any process that opens
+/// the store can continue from it.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cursor {
+    pub(super) line: Line,
+    /// Number of events of that line that were delivered.
+    pub(super) given: u32,
+}
+
+impl Cursor {
+    /// The position before all events.
+    pub const START: Self = Self {
+        line: Line::NONE,
+        given: 0,
+    };
+
+    /// The line whose events were delivered last.
+    pub fn line(self) -> Line {
+        self.line
+    }
+
+    /// Returns the line after which a reader continues. Its first line may hold events that were delivered before; their cursors
+    /// are not after this one.
+    pub fn resume(self) -> Line {
+        if self.given == u32::MAX || !self.line.is_some() {
+            self.line
+        } else {
+            Line(self.line.0 - 1)
+        }
+    }
+}
+
+/// The position after all events of this line.
+impl From<Line> for Cursor {
+    fn from(line: Line) -> Self {
+        Self {
+            line,
+            given: u32::MAX,
+        }
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.given {
+            u32::MAX => write!(f, "{}", self.line),
+            given => write!(f, "{}.{given}", self.line),
+        }
+    }
+}
+
+/// Error for a text that is no cursor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no cursor: they look like `12` or `12.3`")]
+pub struct CursorError(String);
+
+impl FromStr for Cursor {
+    type Err = CursorError;
+
+    fn from_str(text: &str) -> Result<Self, CursorError> {
+        let wrong = || CursorError(text.chars().take(40).collect());
+        let (line, given) = match text.split_once('.') {
+            Some((line, given)) => (line, given.parse().map_err(|_| wrong())?),
+            None => (text, u32::MAX),
+        };
+        let line = Line(line.parse().map_err(|_| wrong())?);
+        if line > Line::MAX {
+            return Err(wrong());
+        }
+        Ok(Self { line, given })
+    }
+}

@@ -1,0 +1,216 @@
+//! Rows of lists: sessions, and what they wait for.
+
+use crate::shown::{self, rfc3339};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value as Json};
+use std::sync::Arc;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::values::json::read;
+use steersman_runtime::pending::{self, Pending, PendingKind, ProbeState};
+use steersman_runtime::store::SessionInfo;
+
+/// A session in a list.
+#[derive(Clone, Debug, Serialize)]
+pub struct SessionRow {
+    /// Id of the session.
+    pub session: String,
+    /// Name of its network.
+    pub network: Name,
+    /// Short digest of its definition.
+    pub definition: Name,
+    /// Its [`status`].
+    pub status: String,
+    /// Time of creation.
+    #[serde(serialize_with = "shown::time")]
+    pub created: Time,
+    /// Time of the last commit.
+    #[serde(serialize_with = "shown::time")]
+    pub updated: Time,
+    /// The last line on disk.
+    #[serde(serialize_with = "shown::line")]
+    pub line: Line,
+    /// Number of model calls.
+    pub model_calls: u64,
+    /// Number of tokens spent.
+    pub tokens: u64,
+    /// Money spent.
+    pub cost: f64,
+    /// Names and values of its labels.
+    pub labels: Map<String, Json>,
+    /// The values of the definition's `outcome:`.
+    pub outcome: Json,
+    /// The process that owns it now.
+    pub owner: Option<String>,
+    /// Calls that wait for a place that does not answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<PlaceRow>,
+}
+
+/// A call that waits for a place that does not answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlaceRow {
+    /// The place.
+    pub place: Name,
+    /// Time since when the call waits.
+    #[serde(serialize_with = "shown::time")]
+    pub since: Time,
+}
+
+/// Returns the status of a session: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`. One that was at
+/// work and has no owner is `interrupted`; one that was never driven is `new`.
+pub fn status(info: &SessionInfo) -> &str {
+    match &*info.state.status {
+        "running" if info.owner.is_none() => "interrupted",
+        "" => "new",
+        status => status,
+    }
+}
+
+impl From<&SessionInfo> for SessionRow {
+    fn from(info: &SessionInfo) -> Self {
+        let labels = info.labels.iter();
+        Self {
+            session: info.id.to_string(),
+            network: info.network.clone(),
+            definition: info.state.definition.clone(),
+            status: status(info).to_owned(),
+            created: info.created,
+            updated: info.state.updated,
+            line: info.head,
+            model_calls: info.state.model_calls,
+            tokens: info.state.tokens,
+            cost: info.state.micros as f64 / 1e6,
+            labels: labels
+                .map(|(name, value)| (name.to_string(), Json::from(&**value)))
+                .collect(),
+            outcome: serde_json::from_str(&info.state.outcome).unwrap_or(Json::Null),
+            owner: info.owner.clone(),
+            places: places(info),
+        }
+    }
+}
+
+fn places(info: &SessionInfo) -> Vec<PlaceRow> {
+    let waits = match status(info) {
+        "waits" | "doubt" => pending::read(&info.state.waits).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let places = waits.into_iter().filter_map(|waits| {
+        Some(PlaceRow {
+            place: waits.place?,
+            since: waits.since,
+        })
+    });
+    places.collect()
+}
+
+/// Something that a session waits for.
+#[derive(Clone, Debug, Serialize)]
+pub struct PendingRow {
+    /// The address of an answer: the effect, and the line of the hold.
+    pub id: String,
+    /// The effect that waits.
+    #[serde(serialize_with = "shown::text")]
+    pub effect: Id,
+    /// The branch of the effect.
+    #[serde(serialize_with = "shown::text")]
+    pub branch: Id,
+    /// The name of the agent in the definition.
+    pub agent: Name,
+    /// The kind of the wait.
+    #[serde(serialize_with = "shown::kind")]
+    pub kind: PendingKind,
+    /// The roles that may end the wait.
+    #[serde(rename = "for")]
+    pub roles: Vec<Name>,
+    /// The people of whom any one may end the wait: `user`, people of the definition, `any`.
+    pub by: Vec<Name>,
+    /// The tool, if a tool was called.
+    pub tool: Option<Name>,
+    /// The arguments of the call, without secret ones.
+    pub args: Option<Json>,
+    /// Text of the question, or name of the event.
+    pub text: Arc<str>,
+    /// Answers that may be chosen.
+    pub options: Vec<String>,
+    /// Names of artifacts that are shown with it.
+    pub show: Vec<String>,
+    /// Arguments that an approver may change.
+    pub edit: Vec<Name>,
+    /// Reason for the question, for people.
+    pub because: Option<String>,
+    /// Time at which the wait ends by itself.
+    #[serde(serialize_with = "shown::optional_time")]
+    pub due: Option<Time>,
+    /// The person who is asked after `due`.
+    pub next: Option<Name>,
+    /// The equal effect that was done before, or may have been.
+    pub repeats: Option<Name>,
+    /// The place that does not answer.
+    pub place: Option<Name>,
+    /// Time since when the session waits for it.
+    #[serde(serialize_with = "shown::time")]
+    pub since: Time,
+    /// True if no branch waits for the effect any more.
+    pub left: bool,
+    /// For a doubt: the parts of the result that a person must give if the effect happened.
+    pub needs: Vec<String>,
+    /// For a doubt: the probe that asks whether the effect happened.
+    #[serde(serialize_with = "probe")]
+    pub probe: Option<ProbeState>,
+}
+
+impl From<&Pending> for PendingRow {
+    fn from(pending: &Pending) -> Self {
+        let args = pending.args.as_deref();
+        Self {
+            id: pending.id().to_string(),
+            effect: pending.effect,
+            branch: pending.branch,
+            agent: pending.agent.1.clone(),
+            kind: pending.kind,
+            roles: pending.roles.clone(),
+            by: pending.by.clone(),
+            tool: pending.tool.clone(),
+            args: args.map(|args| read::<Json>(args).unwrap_or_else(|_| args.into())),
+            text: pending.text.clone(),
+            options: pending.options.clone(),
+            show: pending.show.clone(),
+            edit: pending.edit.clone(),
+            because: pending.because.clone(),
+            due: pending.due,
+            next: pending.next.clone(),
+            repeats: pending.repeats.clone(),
+            place: pending.place.clone(),
+            since: pending.since,
+            left: pending.left,
+            needs: pending.needs.clone(),
+            probe: pending.probe.clone(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Probe<'a> {
+    effect: String,
+    tool: &'a Name,
+    attempts: u32,
+    said: &'a Option<Arc<str>>,
+    failed: bool,
+    again: Option<String>,
+    over: bool,
+}
+
+#[expect(clippy::ref_option, reason = "serde wants a reference")]
+fn probe<S: Serializer>(probe: &Option<ProbeState>, to: S) -> Result<S::Ok, S::Error> {
+    let probe = probe.as_ref().map(|probe| Probe {
+        effect: probe.effect.to_string(),
+        tool: &probe.tool,
+        attempts: probe.attempts,
+        said: &probe.said,
+        failed: probe.failed,
+        again: probe.again.and_then(rfc3339),
+        over: probe.over,
+    });
+    probe.serialize(to)
+}

@@ -1,0 +1,218 @@
+//! The whole log of a session in memory: its lines with their texts.
+
+use crate::reader::{PAGE, Reader};
+use crate::texts::Texts;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine};
+use steersman_machine::stored::ids::Bodies as _;
+use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::interaction::Interaction;
+use steersman_runtime::engine::{BranchView, EngineError};
+
+/// The fate of a message, as the log says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Became {
+    /// The session took it in this line.
+    Taken(Line),
+    /// The session refused it, for this reason.
+    Refused(Arc<str>),
+}
+
+/// Looks for the fate of a message in the lines after this one. `None` if no line tells it yet.
+///
+/// # Errors
+/// Errors of the store.
+pub async fn became(
+    reader: &dyn Reader,
+    mut after: Line,
+    message: &str,
+) -> Result<Option<Became>, EngineError> {
+    loop {
+        let lines = reader.lines(after, PAGE).await?;
+        let Some(last) = lines.last() else {
+            return Ok(None);
+        };
+        after = last.n;
+        for line in &lines {
+            let became = line.ledger.iter().find_map(|entry| match entry {
+                LedgerEntry::Accepted(id) if **id == *message => Some(Became::Taken(line.n)),
+                LedgerEntry::Refused { message: id, why } if **id == *message => {
+                    Some(Became::Refused(reader.text(*why)))
+                }
+                _ => None,
+            });
+            if became.is_some() {
+                return reader.fault().map_or(Ok(became), Err);
+            }
+        }
+    }
+}
+
+/// A log with its texts, as a reader shows them.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// The lines, oldest first.
+    pub lines: Vec<Arc<LogLine>>,
+    /// Their texts.
+    pub texts: Texts,
+}
+
+impl Log {
+    /// Reads the log of a session.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn read(reader: &dyn Reader) -> Result<Self, EngineError> {
+        let mut log = Self {
+            lines: Vec::new(),
+            texts: Texts::default(),
+        };
+        loop {
+            let last = log.lines.last().map_or(Line::NONE, |line| line.n);
+            let lines = reader.lines(last, PAGE).await?;
+            if lines.is_empty() {
+                return reader.fault().map_or(Ok(log), Err);
+            }
+            for line in lines {
+                log.texts.learn(&line, reader);
+                log.lines.push(line);
+            }
+        }
+    }
+
+    /// Returns the definitions that the session was bound to, by the line of the binding, as the store has them. A
+    /// definition that cannot be read is left out; the log is shown without its rules.
+    pub async fn bound(&self, reader: &dyn Reader) -> BTreeMap<Line, Arc<Network>> {
+        let mut bound = BTreeMap::new();
+        for line in &self.lines {
+            if let Some(network) = reader.bound(line).await {
+                bound.insert(line.n, network);
+            }
+        }
+        bound
+    }
+
+    fn at(&self, n: Line) -> Option<&Arc<LogLine>> {
+        let at = self.lines.binary_search_by_key(&n, |line| line.n).ok()?;
+        Some(&self.lines[at])
+    }
+
+    /// Returns the branch that a line opened, and the line at which it leaves its parent.
+    pub fn opened(&self, n: Line) -> Option<(Id, Line)> {
+        self.at(n)?.ledger.iter().find_map(|entry| match entry {
+            LedgerEntry::Opened { branch, at, .. } => Some((*branch, *at)),
+            _ => None,
+        })
+    }
+
+    /// Returns the effects in lines that were left behind, as the line that left them lists them.
+    pub fn listed(&self, n: Line) -> Vec<Id> {
+        let entries = self.at(n).map_or(&[][..], |line| &line.ledger);
+        let listed = entries.iter().filter_map(|entry| match entry {
+            LedgerEntry::Listed(effect) => Some(*effect),
+            _ => None,
+        });
+        listed.collect()
+    }
+
+    /// Returns the reasons for which a line refused messages.
+    pub fn refused(&self, n: Line) -> Vec<Arc<str>> {
+        let entries = self.at(n).map_or(&[][..], |line| &line.ledger);
+        let refused = entries.iter().filter_map(|entry| match entry {
+            LedgerEntry::Refused { why, .. } => Some(self.texts.text(*why)),
+            _ => None,
+        });
+        refused.collect()
+    }
+
+    /// Returns the first line that calls this tool or agent.
+    pub fn first_call(&self, name: &str) -> Option<Line> {
+        self.lines
+            .iter()
+            .find(|line| line.commit.as_ref().is_some_and(|c| calls(c, name)))
+            .map(|line| line.n)
+    }
+
+    /// Returns the first of these lines that calls this tool or agent.
+    pub fn first_call_of(lines: &[&Arc<LogLine>], name: &str) -> Option<Line> {
+        let mut lines = lines.iter();
+        let first = lines.find(|line| line.commit.as_ref().is_some_and(|c| calls(c, name)));
+        first.map(|line| line.n)
+    }
+
+    /// Returns everything that led to the head of a branch, oldest first: the lines on its path, and where a line adopted a
+    /// branch, the lines of that branch too.
+    pub fn history(&self, branch: &BranchView, all: &[BranchView]) -> Vec<&Arc<LogLine>> {
+        let mut found: BTreeMap<Line, &Arc<LogLine>> = BTreeMap::new();
+        let mut todo = self.path(branch, all);
+        while let Some(line) = todo.pop() {
+            let adopted = line.commit.as_ref().and_then(|c| c.adoption.as_ref());
+            if found.insert(line.n, line).is_none()
+                && let Some(adopted) = adopted
+            {
+                todo.extend(self.up_to(adopted.at));
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// Returns a line and all lines before it on its path, oldest first.
+    fn up_to(&self, line: Line) -> Vec<&Arc<LogLine>> {
+        let mut path = self.back_to(line, Line::NONE);
+        path.reverse();
+        path
+    }
+
+    /// Returns the snapshot after a line, on the branch of that line.
+    pub fn snapshot(&self, line: Line) -> Snapshot {
+        let path = self.up_to(line).into_iter();
+        path.fold(Snapshot::empty(), |snapshot, line| fold(snapshot, line))
+    }
+
+    /// Returns a line and the lines before it on its path, newest first, down to `until`, which is excluded.
+    pub(crate) fn back_to(&self, line: Line, until: Line) -> Vec<&Arc<LogLine>> {
+        let (mut need, mut path) = (line, Vec::new());
+        while need > until
+            && let Some(line) = self.at(need)
+        {
+            need = line.prev;
+            path.push(line);
+        }
+        path
+    }
+
+    /// Returns the lines on a branch's path, oldest first: its own lines, and those of its ancestors up to the forks.
+    pub fn path(&self, branch: &BranchView, all: &[BranchView]) -> Vec<&Arc<LogLine>> {
+        let mut until = Vec::new();
+        let (mut at, mut upto) = (Some(branch), branch.head);
+        while let Some(branch) = at {
+            until.push((branch.id, upto));
+            match branch.from {
+                Some((parent, line)) => {
+                    upto = line;
+                    at = all.iter().find(|b| b.id == parent);
+                }
+                None => at = None,
+            }
+        }
+        self.lines
+            .iter()
+            .filter(|line| {
+                until
+                    .iter()
+                    .any(|(branch, upto)| line.branch == *branch && line.n <= *upto)
+            })
+            .collect()
+    }
+}
+
+fn calls(commit: &Commit, name: &str) -> bool {
+    commit.pushes.iter().any(|push| {
+        matches!(&push.what, Interaction::Call(call)
+            if *call.name == *name || call.seen.as_deref() == Some(name))
+    })
+}

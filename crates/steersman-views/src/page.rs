@@ -1,0 +1,582 @@
+//! A session on one page: its branches, its state, its effects and agents, and what it waits for.
+
+use crate::effects::{Effect, Effects, Sum};
+use crate::essence::{essential, in_call_order};
+use crate::list::{PendingRow, SessionRow, status};
+use crate::log::Log;
+use crate::shown;
+use crate::story::{Row, Story, Tone};
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use steersman_machine::network::Network;
+use steersman_machine::snapshot::{Agent, Phase, Snapshot};
+use steersman_machine::stored::commit::Admitted;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::interaction::Cause;
+use steersman_machine::trace;
+use steersman_machine::view::artifact;
+use steersman_machine::view::rating;
+use steersman_machine::view::rating::is_rating;
+use steersman_runtime::branches::path;
+use steersman_runtime::engine::{BranchView, Inspection};
+use steersman_runtime::known::Known;
+use steersman_runtime::pending::{Pending, PendingKind};
+use steersman_runtime::session::Settled;
+
+/// The subject of a page.
+#[derive(Copy, Clone)]
+pub struct Subject<'a> {
+    /// The session, [veiled](Inspection::veiled).
+    pub seen: &'a Inspection,
+    /// Its log.
+    pub log: &'a Log,
+    /// The definitions that it was bound to, by the line of the binding.
+    pub bound: &'a BTreeMap<Line, Arc<Network>>,
+    /// The secrets that it knows.
+    pub known: &'a Known,
+    /// The branch.
+    pub branch: &'a BranchView,
+    /// True if the page is of this branch alone; false if it is of the session.
+    pub alone: bool,
+    /// The line up to which the page goes; `None` means the present.
+    pub line: Option<Line>,
+}
+
+/// A session on one page.
+#[derive(Clone, Debug, Serialize)]
+pub struct Page {
+    /// Its row in lists.
+    #[serde(flatten)]
+    pub row: SessionRow,
+    /// The result, if nothing goes on by itself.
+    #[serde(flatten)]
+    pub settled: Standing,
+    /// Usage by the model that answered, which may be a fallback.
+    pub models: Vec<ModelRow>,
+    /// Number of calls whose provider reported impossible numbers.
+    pub unbelievable: u64,
+    /// Tokens and money that went into answers that nobody got.
+    pub lost: Lost,
+    /// The branch of the page, by label or id.
+    pub branch: String,
+    /// The current branch, by label or id.
+    pub current: Option<String>,
+    /// The agents, from the root down.
+    pub agents: Vec<AgentRow>,
+    /// The state by name. Entries of agents below the root are prefixed with the agent's path.
+    pub state: Map<String, Json>,
+    /// The branches, in the order in which they were opened.
+    pub branches: Vec<BranchRow>,
+    /// Effects of tools.
+    pub effects: Vec<Effect>,
+    /// Sums of effects by tool.
+    pub sums: BTreeMap<Name, Sum>,
+    /// The newest rated versions of artifacts.
+    pub rated: Vec<Rated>,
+    /// Everything that it waits for.
+    pub holds: Vec<PendingRow>,
+    /// Standing orders of people.
+    pub orders: Vec<String>,
+    /// Number of messages in its inbox.
+    pub inbox: usize,
+    /// Messages in its inbox that this program cannot read, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
+}
+
+/// The result of a session.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Standing {
+    /// Texts that the user heard on the way to the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<Arc<str>>,
+    /// The answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Arc<str>>,
+    /// The code of a failure or limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<Arc<str>>,
+    /// The message of a failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<Arc<str>>,
+}
+
+/// Usage of one model.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelRow {
+    /// Provider and model.
+    pub model: String,
+    /// Number of calls.
+    pub calls: u64,
+    /// Number of tokens.
+    pub tokens: u64,
+    /// Money spent, as far as it is known.
+    pub cost: f64,
+    /// The same in millionths of the currency.
+    #[serde(skip)]
+    pub micros: u64,
+}
+
+/// Tokens and money that nobody got anything for.
+#[derive(Copy, Clone, Debug, Serialize)]
+pub struct Lost {
+    /// Number of tokens.
+    pub tokens: u64,
+    /// Money.
+    pub cost: f64,
+}
+
+/// An agent of a session.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgentRow {
+    /// Its id.
+    #[serde(serialize_with = "shown::text")]
+    pub id: Id,
+    /// Its name in the definition.
+    pub name: Name,
+    /// Its place, by names from the root down.
+    pub path: String,
+    /// Its phase: `resting`, `thinking`, `routing`, `calling`.
+    pub phase: String,
+    /// The state of its net, if it has one.
+    pub net_state: Option<Name>,
+    /// The letters of its stack.
+    pub letters: String,
+    /// Its stack as text, results in the order of their calls.
+    pub stack: Vec<String>,
+    /// Number of interactions on its stack.
+    pub height: u32,
+    /// Number of its model calls.
+    pub model_calls: u32,
+}
+
+/// A branch of a session.
+#[derive(Clone, Debug, Serialize)]
+pub struct BranchRow {
+    /// Its id.
+    #[serde(serialize_with = "shown::text")]
+    pub id: Id,
+    /// Its label.
+    pub label: Option<Name>,
+    /// The branch and line at which it began; `None` for `main`.
+    pub from: Option<From>,
+    /// Its last line.
+    #[serde(serialize_with = "shown::line")]
+    pub head: Line,
+    /// True if effects that touch the world are not run on it.
+    pub dry: bool,
+    /// True if its top agent rests.
+    pub ended: bool,
+    /// True if it has no more ticks.
+    pub superseded: bool,
+    /// The last line of it that counts, if it was left behind.
+    #[serde(serialize_with = "shown::maybe_line")]
+    pub left_after: Option<Line>,
+    /// True if a person cancelled it, or the agent that forked it no longer waits for it.
+    pub cancelled: bool,
+    /// True if it began with a rewind.
+    pub rewound: bool,
+    /// The line at which a call received its end.
+    #[serde(serialize_with = "shown::maybe_line")]
+    pub joined: Option<Line>,
+    /// The last line of it that was adopted.
+    #[serde(serialize_with = "shown::maybe_line")]
+    pub adopted: Option<Line>,
+    /// True for a branch that an agent forked.
+    pub of_agent: bool,
+    /// If the page is of one branch: the last line of this one on the way to it, if it is on the way.
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub upto: Option<Line>,
+}
+
+/// The beginning of a branch.
+#[derive(Copy, Clone, Debug, Serialize)]
+pub struct From {
+    /// The branch that it left.
+    #[serde(serialize_with = "shown::text")]
+    pub branch: Id,
+    /// The line at which it left that branch.
+    #[serde(serialize_with = "shown::line")]
+    pub line: Line,
+}
+
+/// A rated artifact.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rated {
+    /// Name of the artifact.
+    pub name: String,
+    /// The rating, from 1 to [`rating::BEST`].
+    pub rating: u8,
+    /// The one who rated it.
+    pub by: String,
+}
+
+impl BranchRow {
+    /// Returns its label, else its id.
+    pub fn name(&self) -> String {
+        self.label
+            .as_ref()
+            .map_or_else(|| self.id.to_string(), ToString::to_string)
+    }
+
+    /// Returns true if it can still end.
+    pub fn is_open(&self) -> bool {
+        !self.ended && !self.cancelled && self.from.is_some() && self.left_after.is_none()
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// Returns the page.
+    pub fn page(&self) -> Page {
+        let ledger = &self.seen.ledger;
+        let snapshot = self.snapshot();
+        let effects = self.effects();
+        let settled = self.settled();
+        let mut row = SessionRow::from(&self.seen.info);
+        self.standing(&settled).clone_into(&mut row.status);
+        row.line = self.line.unwrap_or(self.branch.head);
+        if self.alone {
+            row.outcome = self.seen.outcome_on(self.branch);
+        }
+        row.model_calls = ledger.calls;
+        row.tokens = ledger.spent.tokens;
+        row.cost = ledger.spent.micros as f64 / 1e6;
+        let orders = orders(self.seen);
+        Page {
+            row,
+            settled: Standing::of(&settled),
+            models: self.models(),
+            unbelievable: ledger.unbelievable,
+            lost: Lost {
+                tokens: ledger.lost.tokens,
+                cost: ledger.lost.micros as f64 / 1e6,
+            },
+            branch: name(self.branch),
+            current: self.seen.current_branch().map(name),
+            agents: self.agents(&snapshot),
+            state: state(&snapshot),
+            branches: self.branches(),
+            sums: Effects::sums(effects.all()),
+            effects: effects.all().cloned().collect(),
+            rated: rated(&snapshot),
+            holds: self.pending().map(PendingRow::from).collect(),
+            orders: orders.collect(),
+            inbox: self.seen.inbox.len(),
+            unread: self.seen.unread.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Returns the rows of the story by branch: those that the page shows. A branch that began has an entry, even without rows.
+    pub fn story(&self) -> BTreeMap<Id, Vec<Row>> {
+        let way = self.way();
+        let mut story = Story::default();
+        story.tells_all_of(way.iter().flat_map(BTreeMap::keys).copied());
+        let mut told: BTreeMap<Id, Vec<Row>> = BTreeMap::new();
+        for line in &self.log.lines {
+            if self.line.is_some_and(|at| line.n > at) {
+                break;
+            }
+            if let Some(network) = self.bound.get(&line.n) {
+                story.bound(network.clone());
+            }
+            for row in story.tell(line, &self.log.texts) {
+                if !self.shows(way.as_ref(), row.branch, line.n) {
+                    continue;
+                }
+                let rows = told.entry(row.branch).or_default();
+                // The branch's row says this already.
+                if row.tone != Tone::Begins {
+                    rows.push(row);
+                }
+            }
+        }
+        told
+    }
+
+    /// Returns the time of the last commit up to the line of the page.
+    pub fn made(&self) -> Option<Time> {
+        let lines = self.log.lines.iter();
+        let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
+        let mut commits = lines.filter_map(|line| line.commit.as_ref());
+        commits.next_back().map(|commit| commit.now)
+    }
+
+    /// Returns true if the cost of every call is known.
+    pub fn knows_cost(&self) -> bool {
+        let models = &self.seen.values.models;
+        let commits = self
+            .log
+            .lines
+            .iter()
+            .filter_map(|line| line.commit.as_ref());
+        let mut used = commits.flat_map(|commit| &commit.usage);
+        models.iter().all(|model| model.price().is_some()) || used.all(|u| u.micros.is_some())
+    }
+
+    /// Returns how the branch or session settled.
+    pub fn settled(&self) -> Settled {
+        if self.alone {
+            self.seen.settled_on(self.branch)
+        } else {
+            self.seen.settled.clone()
+        }
+    }
+
+    /// Returns everything that waits, for a page of the present.
+    pub fn pending(&self) -> impl Iterator<Item = &'a Pending> + use<'a> {
+        let (alone, branch, present) = (self.alone, self.branch.id, self.line.is_none());
+        let all = self.seen.pending.iter();
+        all.filter(move |p| present && (!alone || p.branch == branch))
+    }
+
+    /// Returns the status. While the session is at work, or was when its process died, an earlier result is not shown.
+    fn standing<'s>(&'s self, settled: &'s Settled) -> &'s str {
+        match status(&self.seen.info) {
+            at_work @ ("running" | "interrupted") => at_work,
+            _ => settled.word(),
+        }
+    }
+
+    /// If the page is of one branch, returns the branches on the way to it, each with the last line that belongs to the way.
+    fn way(&self) -> Option<BTreeMap<Id, Line>> {
+        self.alone.then(|| way(self.branch, self.seen))
+    }
+
+    /// Returns true if the page shows the line: it is not after the line of the page, and on the way to the branch.
+    fn shows(&self, way: Option<&BTreeMap<Id, Line>>, branch: Id, line: Line) -> bool {
+        let on_way = |way: &BTreeMap<Id, Line>| way.get(&branch).is_some_and(|upto| line <= *upto);
+        self.line.is_none_or(|at| line <= at) && way.is_none_or(on_way)
+    }
+
+    /// Returns the state of the branch at the line of the page.
+    fn snapshot(&self) -> Snapshot {
+        let Some(line) = self.line else {
+            return self.branch.snapshot.clone();
+        };
+        let mut snapshot = self.log.snapshot(line);
+        self.known.veil(&mut snapshot);
+        snapshot
+    }
+
+    fn models(&self) -> Vec<ModelRow> {
+        let mut models: BTreeMap<&str, ModelRow> = BTreeMap::new();
+        let lines = self.log.lines.iter();
+        let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
+        let commits = lines.filter_map(|line| line.commit.as_ref());
+        for usage in commits.flat_map(|commit| &commit.usage) {
+            let model = usage.model.as_deref().unwrap_or("unknown");
+            let row = models.entry(model).or_insert_with(|| ModelRow {
+                model: model.to_owned(),
+                calls: 0,
+                tokens: 0,
+                cost: 0.0,
+                micros: 0,
+            });
+            row.calls += 1;
+            row.tokens = row.tokens.saturating_add(usage.tokens());
+            row.micros = row.micros.saturating_add(usage.micros.unwrap_or(0));
+            row.cost = row.micros as f64 / 1e6;
+        }
+        models.into_values().collect()
+    }
+
+    fn effects(&self) -> Effects {
+        let way = self.way();
+        let lines = self.log.lines.iter();
+        let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
+        let shows = |branch, line| self.shows(way.as_ref(), branch, line);
+        let only = way.as_ref().map(|_| &shows as &dyn Fn(Id, Line) -> bool);
+        let mut effects = Effects::of(lines, &self.log.texts, only);
+        if self.line.is_none() {
+            effects.driven(self.seen.info.owner.is_some());
+        }
+        for held in self.pending().filter(|p| p.kind == PendingKind::Hold) {
+            effects.held(held.effect);
+        }
+        effects.under(self.seen.network.as_deref());
+        effects
+    }
+
+    fn agents(&self, snapshot: &Snapshot) -> Vec<AgentRow> {
+        let view = BranchView {
+            snapshot: snapshot.clone(),
+            ..self.branch.clone()
+        };
+        let mut agents: Vec<&Arc<Agent>> = snapshot.agents.values().collect();
+        agents.sort_by(|a, b| a.path.cmp(&b.path));
+        let rows = agents.into_iter().map(|agent| {
+            let stack = self.seen.stack(&view, agent.id);
+            let told = in_call_order(&stack, |(_, interaction)| interaction);
+            let told = told
+                .into_iter()
+                .map(|(_, interaction)| essential(interaction, &self.log.texts));
+            AgentRow {
+                id: agent.id,
+                name: agent.def.clone(),
+                path: path(snapshot, agent.id),
+                phase: format!("{:?}", agent.phase).to_ascii_lowercase(),
+                net_state: agent.state.clone(),
+                letters: trace::letters(stack.iter().map(|(_, interaction)| interaction)),
+                stack: told.collect(),
+                height: agent.height,
+                model_calls: agent.counters.model_calls_all,
+            }
+        });
+        rows.collect()
+    }
+
+    fn branches(&self) -> Vec<BranchRow> {
+        let (joined, rewound, way) = (joined(self.log), rewound(self.log), self.way());
+        let rows = self.seen.branches.iter().map(|branch| {
+            let known = self.seen.ledger.branch(branch.id);
+            BranchRow {
+                id: branch.id,
+                label: branch.label.clone(),
+                from: branch.from.map(|(branch, line)| From { branch, line }),
+                head: branch.head,
+                dry: branch.snapshot.dry,
+                ended: branch.ended,
+                superseded: branch.superseded,
+                left_after: known
+                    .and_then(|known| known.superseded)
+                    .filter(|_| branch.superseded),
+                cancelled: is_cancelled(branch),
+                rewound: rewound.contains(&branch.id),
+                joined: joined.get(&branch.id).copied(),
+                adopted: known.and_then(|known| Some(known.adopted?.upto)),
+                of_agent: branch.snapshot.scope.is_some(),
+                upto: way.as_ref().and_then(|way| way.get(&branch.id).copied()),
+            }
+        });
+        rows.collect()
+    }
+}
+
+impl Standing {
+    fn of(settled: &Settled) -> Self {
+        match settled {
+            Settled::Answered { before, text, .. } => Self {
+                before: before.clone(),
+                answer: Some(text.clone()),
+                ..Self::default()
+            },
+            Settled::Limit { code, text } => Self {
+                code: Some((&**code).into()),
+                answer: text.as_deref().map(Into::into),
+                ..Self::default()
+            },
+            Settled::Failed { code, message } => Self {
+                code: Some((&**code).into()),
+                message: Some((&**message).into()),
+                ..Self::default()
+            },
+            _ => Self::default(),
+        }
+    }
+}
+
+fn name(branch: &BranchView) -> String {
+    branch
+        .label
+        .as_ref()
+        .map_or_else(|| branch.id.to_string(), ToString::to_string)
+}
+
+/// Returns the standing orders of people: `paused`, `refund is held`.
+fn orders(seen: &Inspection) -> impl Iterator<Item = String> {
+    let paused = seen.ledger.paused.then(|| "paused".to_owned());
+    let held = seen.ledger.barred().map(|tool| {
+        let tool = tool.map_or("all that changes the world", |tool| tool);
+        format!("{tool} is held")
+    });
+    paused.into_iter().chain(held)
+}
+
+/// Returns the state by name.
+fn state(snapshot: &Snapshot) -> Map<String, Json> {
+    let state = snapshot.state.iter();
+    let sorted: BTreeMap<String, Json> = state
+        .filter(|((_, name), _)| !is_rating(name))
+        .map(|((scope, name), cell)| {
+            let name = if Some(*scope) == snapshot.root {
+                name.to_string()
+            } else {
+                format!("{}.{name}", path(snapshot, *scope))
+            };
+            let value = if cell.value.is_sealed() {
+                "(sealed)".into()
+            } else {
+                (*cell.value.0).clone()
+            };
+            (name, value)
+        })
+        .collect();
+    sorted.into_iter().collect()
+}
+
+fn rated(snapshot: &Snapshot) -> Vec<Rated> {
+    let seen = artifact::seen(snapshot, None).into_iter();
+    let rated = seen.filter_map(|seen| {
+        let rating = rating::of(snapshot, seen.versions.last()?)?;
+        Some(Rated {
+            name: seen.name,
+            rating: rating.rating,
+            by: rating.by,
+        })
+    });
+    rated.collect()
+}
+
+/// Returns the branches on the way to this one, each with the last line that belongs to the way.
+fn way(branch: &BranchView, inspection: &Inspection) -> BTreeMap<Id, Line> {
+    let mut way = BTreeMap::new();
+    let (mut at, mut upto) = (Some(branch), branch.head);
+    while let Some(branch) = at {
+        way.insert(branch.id, upto);
+        let from = branch.from;
+        at = from.and_then(|(id, _)| inspection.branches.iter().find(|b| b.id == id));
+        upto = from.map_or(Line::NONE, |(_, line)| line);
+    }
+    way
+}
+
+/// Returns the branches whose end a call received, with the line of the last of these.
+fn joined(log: &Log) -> BTreeMap<Id, Line> {
+    let mut joined = BTreeMap::new();
+    for line in &log.lines {
+        let commit = line.commit.iter();
+        for admitted in commit.flat_map(|commit| &commit.admitted) {
+            if let (Admitted::Ended, Some(branch)) = (admitted.kind, admitted.id) {
+                joined.insert(branch, line.n);
+            }
+        }
+    }
+    joined
+}
+
+/// Returns true if a person cancelled the branch, or the agent that forked it no longer waits for it.
+fn is_cancelled(branch: &BranchView) -> bool {
+    let top = branch.snapshot.top().map(|top| branch.snapshot.agent(top));
+    let rests = top.filter(|top| top.phase == Phase::Resting);
+    match rests {
+        Some(top) => top
+            .ended
+            .is_some_and(|(_, cause)| cause == Cause::Cancelled),
+        None => branch.superseded && branch.snapshot.scope.is_some(),
+    }
+}
+
+fn rewound(log: &Log) -> BTreeSet<Id> {
+    let commits = log.lines.iter();
+    let commits = commits.filter_map(|line| Some((line.branch, line.commit.as_ref()?)));
+    let rewound = commits.filter(|(_, commit)| {
+        let mut admitted = commit.admitted.iter();
+        admitted.any(|a| a.kind == Admitted::Rewound)
+    });
+    rewound.map(|(branch, _)| branch).collect()
+}

@@ -1,0 +1,319 @@
+//! Reading one session for its views.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use steersman_machine::context::History;
+use steersman_machine::network::Network;
+use steersman_machine::stored::commit::{Binding, LogLine, Text};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Body, Id, Line};
+use steersman_machine::stored::interaction::Interaction;
+use steersman_runtime::Boxed;
+use steersman_runtime::engine::{Engine, EngineError};
+use steersman_runtime::known::Known;
+use steersman_runtime::past::{DEFAULT_BOUND, ERASED, Past};
+use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery, StoreError};
+
+/// Reads one session, as far as it may be shown.
+///
+/// Texts and stacks are read through [`History`]: synchronously, from a bounded cache or the store. A text that cannot be read is shown as
+/// `[unreadable]` and reported by [`Reader::fault`].
+pub trait Reader: History + Send + Sync {
+    /// Returns the lines on disk after this one, oldest first, at most `most`. Empty at the end of the log.
+    fn lines(&self, after: Line, most: usize) -> Boxed<'_, Result<Vec<Arc<LogLine>>, EngineError>>;
+
+    /// Returns one line.
+    fn line(&self, n: Line) -> Boxed<'_, Result<Arc<LogLine>, EngineError>>;
+
+    /// Returns the texts that a line brought, in order.
+    fn texts(&self, line: &LogLine) -> Vec<Arc<str>>;
+
+    /// Takes in a line that a follower received from a live feed, and returns it as it may be shown.
+    fn arrived(&self, line: Arc<LogLine>) -> Boxed<'_, Result<Arc<LogLine>, EngineError>>;
+
+    /// Returns the definition of a binding that the session has or had.
+    fn network<'a>(&'a self, binding: &'a Binding) -> Boxed<'a, Result<Arc<Network>, EngineError>>;
+
+    /// Returns the definition that a line binds the session to. `None` if it binds none, or if the store does not have it: then the
+    /// log is shown without its rules.
+    fn bound<'a>(&'a self, line: &'a LogLine) -> Boxed<'a, Option<Arc<Network>>> {
+        Box::pin(async move {
+            let binding = line.commit.as_ref()?.binding.as_ref()?;
+            self.network(binding).await.ok()
+        })
+    }
+
+    /// Returns true if the reader masks secrets. What streams between the lines cannot be masked, because a secret may come in
+    /// several pieces: views leave it out.
+    fn is_masked(&self) -> bool;
+
+    /// Returns and clears the first error of reading a text since the last call.
+    fn fault(&self) -> Option<EngineError>;
+}
+
+/// Shown in place of a text that is not in the store.
+const MISSING: &str = "[missing]";
+/// Shown in place of a text that cannot be read.
+const UNREADABLE: &str = "[unreadable]";
+/// Size of the older lines that a plain reader keeps in memory for their texts and names, in bytes. A masked reader has read all
+/// lines before it shows the first, so it keeps more of them.
+const KEPT: usize = 256 << 10;
+/// Number of lines that are read at a time.
+pub const PAGE: usize = 256;
+
+/// A session in a store, whichever process drives it. Only lines on disk are read.
+pub struct Stored {
+    engine: Engine,
+    session: SessionId,
+    masks: bool,
+    opened: OnceLock<Opened>,
+    fault: Mutex<Option<EngineError>>,
+}
+
+/// A session whose entry in lists was read.
+struct Opened {
+    past: Past,
+    /// The secrets that are masked; `None` if nothing is.
+    secrets: Option<Mutex<Secrets>>,
+}
+
+/// The secrets that a session knows, as far as its lines were read.
+struct Secrets {
+    known: Arc<Known>,
+    upto: Line,
+}
+
+impl Stored {
+    /// Creates a reader that masks the values of all secrets that the session knows.
+    pub fn masked(engine: &Engine, session: &str) -> Self {
+        Self::of(engine, session, true)
+    }
+
+    /// Creates a reader that shows texts as they are stored, for the people who drive the session. Secrets that were given as
+    /// secrets are sealed in it.
+    pub fn plain(engine: &Engine, session: &str) -> Self {
+        Self::of(engine, session, false)
+    }
+
+    fn of(engine: &Engine, session: &str, masks: bool) -> Self {
+        Self {
+            engine: engine.clone(),
+            session: session.into(),
+            masks,
+            opened: OnceLock::new(),
+            fault: Mutex::new(None),
+        }
+    }
+
+    async fn opened(&self) -> Result<&Opened, EngineError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let info = self.info().await?;
+        let (store, session) = (self.engine.store().clone(), self.session.clone());
+        let bound = if self.masks { DEFAULT_BOUND } else { KEPT };
+        let past = Past::new(store, session, info.salt, Line::MAX, bound);
+        let secrets = if self.masks {
+            Some(Mutex::new(self.secrets(&past).await?))
+        } else {
+            None
+        };
+        // If another call opened it meanwhile, that result is used.
+        Ok(self.opened.get_or_init(|| Opened { past, secrets }))
+    }
+
+    async fn info(&self) -> Result<SessionInfo, EngineError> {
+        let query = SessionQuery {
+            prefix: Some(self.session.to_string()),
+            ..SessionQuery::default()
+        };
+        let found = self.engine.store().sessions(&query).await?;
+        let info = found.into_iter().find(|info| info.id == self.session);
+        Ok(info.ok_or_else(|| StoreError::NoSession(self.session.clone()))?)
+    }
+
+    /// Collects the secrets of all lines on disk. A secret may be sealed in a later line than the one that says it in clear.
+    async fn secrets(&self, past: &Past) -> Result<Secrets, EngineError> {
+        let seen = self.engine.inspect(&self.session).await?;
+        let mut known = self.engine.secrets_in(&seen, &[]).await?;
+        let mut upto = Line::NONE;
+        loop {
+            let lines = self.page(past, upto, PAGE).await?;
+            let Some(last) = lines.last() else { break };
+            upto = last.n;
+            for line in &lines {
+                known.learn_line(line, &self.engine).await?;
+            }
+        }
+        let known = Arc::new(known);
+        Ok(Secrets { known, upto })
+    }
+
+    async fn page(
+        &self,
+        past: &Past,
+        after: Line,
+        most: usize,
+    ) -> Result<Vec<Arc<LogLine>>, EngineError> {
+        let store = self.engine.store();
+        // Rows above the head may be visible while they are written. They do not count yet.
+        let head = store.head(&self.session).await?;
+        if head <= after {
+            return Ok(Vec::new());
+        }
+        let rows = store.rows(&self.session, after.next(), head, most).await?;
+        let mut lines = Vec::with_capacity(rows.len());
+        for row in &rows {
+            lines.push(past.check(row).await?);
+        }
+        Ok(lines)
+    }
+
+    /// Returns the secrets that are masked, as far as the lines on disk say. Reads the session if it was not read.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn masks(&self) -> Result<Arc<Known>, EngineError> {
+        match &self.opened().await?.secrets {
+            Some(secrets) => Ok(lock(secrets).known.clone()),
+            None => Ok(Arc::new(self.engine.secrets_of(&self.session).await?)),
+        }
+    }
+
+    /// Returns the secrets that are masked. `None` if nothing is masked, or nothing was read yet.
+    fn known(&self) -> Option<Arc<Known>> {
+        let secrets = self.opened.get()?.secrets.as_ref()?;
+        Some(lock(secrets).known.clone())
+    }
+
+    /// Learns the secrets of a line, and returns the line as it may be shown.
+    async fn shown(&self, mut line: Arc<LogLine>) -> Result<Arc<LogLine>, EngineError> {
+        let Some(secrets) = &self.opened().await?.secrets else {
+            return Ok(line);
+        };
+        let (mut known, upto) = {
+            let secrets = lock(secrets);
+            (secrets.known.clone(), secrets.upto)
+        };
+        if line.n > upto {
+            let mut more = (*known).clone();
+            more.learn_line(&line, &self.engine).await?;
+            known = Arc::new(more);
+            let mut secrets = lock(secrets);
+            if line.n > secrets.upto {
+                secrets.known = known.clone();
+                secrets.upto = line.n;
+            }
+        }
+        known.veil_line(&mut line);
+        Ok(line)
+    }
+
+    fn raw(&self, opened: &Opened, body: Body) -> Result<Arc<str>, EngineError> {
+        let line = opened.past.line(body.line())?;
+        let text = line.bodies.get(body.k() as usize);
+        text.map_or_else(|| Ok(MISSING.into()), |text| self.of_store(text))
+    }
+
+    fn of_store(&self, text: &Text) -> Result<Arc<str>, EngineError> {
+        Ok(match text {
+            Text::Here(text) => text.clone(),
+            Text::Erased { .. } => ERASED.into(),
+            Text::Blob { hash, .. } => match self.engine.store().blob_now(hash)? {
+                Some(bytes) => String::from_utf8_lossy(&bytes).into(),
+                None => MISSING.into(),
+            },
+        })
+    }
+
+    /// Returns a text as it may be shown.
+    fn veiled(&self, text: Result<Arc<str>, EngineError>) -> Arc<str> {
+        let text = match text {
+            Ok(text) => text,
+            Err(error) => {
+                lock(&self.fault).get_or_insert(error);
+                return UNREADABLE.into();
+            }
+        };
+        match self.known() {
+            Some(known) if known.occurs_in(&text) => known.masked(&text).into(),
+            _ => text,
+        }
+    }
+}
+
+impl Bodies for Stored {
+    fn text(&self, body: Body) -> Arc<str> {
+        let Some(opened) = self.opened.get() else {
+            return UNREADABLE.into();
+        };
+        self.veiled(self.raw(opened, body))
+    }
+}
+
+impl History for Stored {
+    fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
+        let Some(opened) = self.opened.get() else {
+            return (Arc::default(), Line::NONE);
+        };
+        let pushes = opened.past.pushes(agent, line);
+        if let Some(error) = opened.past.fault() {
+            lock(&self.fault).get_or_insert(error.into());
+        }
+        pushes
+    }
+}
+
+impl Reader for Stored {
+    fn lines(&self, after: Line, most: usize) -> Boxed<'_, Result<Vec<Arc<LogLine>>, EngineError>> {
+        Box::pin(async move {
+            let past = &self.opened().await?.past;
+            let mut shown = Vec::new();
+            for line in self.page(past, after, most).await? {
+                shown.push(self.shown(line).await?);
+            }
+            Ok(shown)
+        })
+    }
+
+    fn line(&self, n: Line) -> Boxed<'_, Result<Arc<LogLine>, EngineError>> {
+        Box::pin(async move {
+            let line = self.opened().await?.past.read(n).await?;
+            self.shown(line).await
+        })
+    }
+
+    fn texts(&self, line: &LogLine) -> Vec<Arc<str>> {
+        let texts = line.bodies.iter();
+        texts.map(|text| self.veiled(self.of_store(text))).collect()
+    }
+
+    fn arrived(&self, line: Arc<LogLine>) -> Boxed<'_, Result<Arc<LogLine>, EngineError>> {
+        Box::pin(async move {
+            self.opened().await?.past.add(line.clone());
+            self.shown(line).await
+        })
+    }
+
+    fn network<'a>(&'a self, binding: &'a Binding) -> Boxed<'a, Result<Arc<Network>, EngineError>> {
+        Box::pin(async move {
+            // Values of the binding may be secrets too, so the stored text is used.
+            let opened = self.opened().await?;
+            opened.past.read(binding.values.line()).await?;
+            let values = self.raw(opened, binding.values)?;
+            let network = self.engine.network_of(&self.session, binding, &values);
+            network.await
+        })
+    }
+
+    fn is_masked(&self) -> bool {
+        self.masks
+    }
+
+    fn fault(&self) -> Option<EngineError> {
+        lock(&self.fault).take()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

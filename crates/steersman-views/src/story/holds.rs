@@ -1,0 +1,145 @@
+//! Describes holds and other ledger entries.
+
+use super::{Told, Tone};
+use crate::words::{digits, span};
+use steersman_machine::stored::commit::{
+    Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why,
+};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Id, Time};
+use steersman_machine::stored::words::why_word;
+
+/// Returns the effects that happened, by the ledger entries of a line.
+pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {
+    line.ledger.iter().filter_map(|entry| match entry {
+        LedgerEntry::Done { effect, .. }
+        | LedgerEntry::Released {
+            effect,
+            why: Why::Doubt,
+            how: Release::Outcome,
+            ..
+        } => Some(*effect),
+        _ => None,
+    })
+}
+
+/// Describes an effect on lines that were left behind, for the person who left them.
+pub(super) fn listed(tool: &str, is_done: bool) -> Told {
+    let (how, note) = if is_done {
+        ("done", "stays done")
+    } else {
+        ("started", "outcome not known")
+    };
+    let text = format!("{tool} was {how} in what is left behind");
+    ("!".into(), text, note.into(), Tone::Doubt)
+}
+
+pub(super) fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> (String, Tone) {
+    let said = said.map_or_else(String::new, |said| format!(": {said}"));
+    match (why, how) {
+        (Why::Doubt, Release::Outcome) if by == "probe" => {
+            ("was done, found by the probe".into(), Tone::Decided)
+        }
+        (Why::Doubt, Release::Outcome) => (format!("was done, says {by}"), Tone::Decided),
+        (Why::Doubt, Release::Go) => (format!("did not happen, says {by}"), Tone::Decided),
+        (Why::Doubt, Release::GivenUp) => (format!("stays unknown, says {by}"), Tone::Doubt),
+        (Why::Input, Release::Go) => (format!("given by {by}"), Tone::Decided),
+        (_, Release::Go) => (format!("approved by {by}"), Tone::Decided),
+        (_, Release::Edited) => (
+            format!("approved by {by} with other arguments"),
+            Tone::Decided,
+        ),
+        (_, Release::Refused) => (format!("rejected by {by}{said}"), Tone::Wrong),
+        (_, Release::Cancelled) => ("cancelled".into(), Tone::Wrong),
+        (_, Release::Expired) => ("ran out of time".into(), Tone::Wrong),
+        (_, Release::Outcome | Release::GivenUp) => (format!("settled by {by}"), Tone::Decided),
+    }
+}
+
+/// Describes a new hold: somebody is asked, or a place does not answer.
+pub(super) fn held(hold: &Hold, ask: String) -> Told {
+    let word = why_word(hold.why);
+    match hold.why {
+        Why::Outage => ("!".into(), ask, word.into(), Tone::Wrong),
+        _ => (
+            "?".into(),
+            ask,
+            format!("{word} by {}", hold.askers()),
+            Tone::Asked,
+        ),
+    }
+}
+
+/// Describes the end of an outage.
+pub(super) fn outage(place: Option<&str>, how: Release) -> Told {
+    let place = place.unwrap_or("its place");
+    let (mark, text, tone) = match how {
+        Release::Go => ("", format!("{place} answers again"), Tone::Came),
+        Release::Expired => (
+            "!",
+            format!("{place} did not answer for as long as that is waited for"),
+            Tone::Wrong,
+        ),
+        _ => ("", format!("{place} is waited for no longer"), Tone::Engine),
+    };
+    (mark.into(), text, why_word(Why::Outage).into(), tone)
+}
+
+/// Describes a notification of a person about something that waits.
+pub(super) fn reached(by: &str, what: &Reaching, texts: &dyn Bodies) -> Told {
+    let (mark, text, note, tone) = match what {
+        Reaching::Started { tool, attempt } => {
+            let note = format!("attempt {attempt}");
+            ("", format!("{tool} tells {by}"), note, Tone::Engine)
+        }
+        Reaching::Done => ("", format!("{by} was told"), "done".into(), Tone::Came),
+        Reaching::Failed(why) => {
+            let text = format!("{by} was not told: {}", texts.text(*why));
+            ("!", text, "it waits all the same".into(), Tone::Wrong)
+        }
+    };
+    (mark.to_owned(), text, note, tone)
+}
+
+/// Describes a probe, which asks whether an effect happened.
+pub(super) fn probed(probe: &str, of: &str, what: &Probing, now: Time, texts: &dyn Bodies) -> Told {
+    let (mark, text, note, tone) = match what {
+        Probing::Started { attempt, .. } => {
+            let note = format!("attempt {attempt}");
+            (
+                "",
+                format!("{probe} is asked whether {of} happened"),
+                note,
+                Tone::Engine,
+            )
+        }
+        Probing::Said { happened, said, .. } => {
+            let found = match happened {
+                Some(true) => "it happened",
+                Some(false) => "no trace of it",
+                None => "undecided",
+            };
+            let text = format!("{probe} answered {}", texts.text(*said));
+            ("", text, found.to_owned(), Tone::Came)
+        }
+        Probing::Failed { why, again, .. } => {
+            let note = again.map_or_else(
+                || "has decided nothing".to_owned(),
+                |at| format!("again in {}", span(at.0.saturating_sub(now.0))),
+            );
+            let text = format!("{probe} could not say: {}", texts.text(*why));
+            ("!", text, note, Tone::Wrong)
+        }
+    };
+    (mark.to_owned(), text, note, tone)
+}
+
+/// Describes token counts of a provider that cannot be true.
+pub(super) fn unbelievable(input: u64, output: u64) -> Told {
+    let text = format!(
+        "the provider claims {} tokens in and {} out: that cannot be, and the most that the call could take counts",
+        digits(input),
+        digits(output)
+    );
+    (String::new(), text, "unbelievable".into(), Tone::Engine)
+}

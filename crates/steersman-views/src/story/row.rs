@@ -1,0 +1,70 @@
+//! A row of a story.
+
+use crate::shown;
+use serde::Serialize;
+use steersman_machine::stored::ids::{Id, Line, Time};
+
+/// One row of a story.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// The line of the log that the row is about.
+    #[serde(serialize_with = "shown::line")]
+    pub line: Line,
+    /// The branch of that line.
+    #[serde(serialize_with = "shown::text")]
+    pub branch: Id,
+    /// The time of the line's commit; `None` if it has none.
+    #[serde(
+        serialize_with = "shown::optional_time",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub at: Option<Time>,
+    /// The agent that the row belongs to.
+    #[serde(
+        serialize_with = "shown::optional_id",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub agent: Option<Id>,
+    /// The line of the call that the row is about, for rows about a result, an attempt or a question.
+    #[serde(
+        serialize_with = "shown::maybe_line",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub of: Option<Line>,
+    /// The actor: an agent, `you`, a role; empty for the result of a call.
+    pub who: String,
+    /// The text of the row.
+    pub text: String,
+    /// A note next to the text: a class, a duration, an end.
+    pub note: String,
+    /// The kind of row.
+    pub tone: Tone,
+}
+
+/// The kind of a row. It carries no information that the text lacks.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tone {
+    /// A message of a person or an agent.
+    Said,
+    /// A call of a tool or an agent.
+    Called,
+    /// A choice of a router, with its reason.
+    Chose,
+    /// A result of a call.
+    Came,
+    /// An error or a failure.
+    Wrong,
+    /// A question to somebody.
+    Asked,
+    /// A decision.
+    Decided,
+    /// An effect that may have happened.
+    Doubt,
+    /// An act of the engine.
+    Engine,
+    /// The result of a search; may take two rows.
+    Found,
+    /// The beginning of a branch.
+    Begins,
+}

@@ -1,0 +1,31 @@
+//! The texts of a log, as far as it was read.
+
+use crate::reader::Reader;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::stored::commit::LogLine;
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::Body;
+
+/// Texts by the line that brought them, as a reader shows them.
+#[derive(Clone, Debug, Default)]
+pub struct Texts(BTreeMap<Body, Arc<str>>);
+
+impl Texts {
+    /// Adds the texts of a line.
+    pub(crate) fn learn(&mut self, line: &LogLine, reader: &dyn Reader) {
+        for (k, text) in reader.texts(line).into_iter().enumerate() {
+            let k = u32::try_from(k).expect("a line holds fewer than 2^20 texts");
+            self.0.insert(Body::new(line.n, k), text);
+        }
+    }
+}
+
+impl Bodies for Texts {
+    fn text(&self, body: Body) -> Arc<str> {
+        self.0
+            .get(&body)
+            .cloned()
+            .unwrap_or_else(|| "[not read]".into())
+    }
+}

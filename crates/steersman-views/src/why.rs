@@ -1,0 +1,526 @@
+//! Explains an act: the chain of what led to it, from the log alone. Each step names its line; no model is asked and no
+//! expression is evaluated again. Texts of rules and guards are read from the definition that was bound at that line.
+
+mod facts;
+mod past;
+mod walk;
+
+pub use past::Past;
+
+use crate::shown;
+use crate::words::{arguments, line as one_line};
+use past::Place;
+use serde::Serialize;
+use steersman_machine::stored::codes::ROUNDS;
+use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
+use steersman_machine::stored::ids::Bodies;
+use steersman_machine::stored::ids::{Id, Line, Time};
+use steersman_machine::stored::interaction::{
+    Call, Cause, Choice, End, How, Interaction, Origin, Target,
+};
+
+/// Maximum number of characters of a text; `show` and `log` have all of it.
+const TEXT: usize = 400;
+
+/// One step of the chain.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// The line of the step.
+    pub line: u64,
+    /// The time of that line. A line without a commit has that of the next one.
+    #[serde(serialize_with = "shown::time")]
+    pub at: Time,
+    /// The kind of step: `call`, `answer`, `asked`, `route`, `result`, `message`, `end`, `summary`, and `earlier` for
+    /// decisions that are left out.
+    pub kind: &'static str,
+    /// The actor: an agent, `you`, a role, `engine`.
+    pub who: String,
+    /// The step in words.
+    pub text: String,
+    /// The id of the call or effect.
+    pub id: Option<String>,
+    /// Facts that were recorded about it.
+    pub facts: Vec<Fact>,
+}
+
+/// A further fact that was recorded about a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// The kind of fact: `model`, `held`, `attempt`, `rule`.
+    pub word: &'static str,
+    /// The fact in words.
+    pub text: String,
+}
+
+impl Fact {
+    fn new(word: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            word,
+            text: text.into(),
+        }
+    }
+}
+
+/// The act to explain.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// An interaction on a stack.
+    Push(Place),
+    /// A model call without an answer so far.
+    Asked(Id),
+}
+
+impl Past<'_> {
+    /// Returns the acts of a line, the most important last: models that it asked, then what it pushed. For a line with only
+    /// ledger entries, the acts that these are about.
+    pub fn acts(&self, line: &LogLine) -> Vec<Act> {
+        let mut acts: Vec<Act> = Vec::new();
+        if let Some(commit) = &line.commit {
+            let pushed = commit.pushes.iter().enumerate();
+            let did = pushed.filter(|(_, push)| {
+                !matches!(
+                    push.what,
+                    Interaction::UserMessage { .. } | Interaction::Result(_)
+                )
+            });
+            let did = did
+                .map(|(k, _)| Place { line: line.n, k })
+                .filter(|place| !self.is_told(*place));
+            acts.extend(did.map(Act::Push));
+            if acts.is_empty() && commit.wished.is_empty() && !commit.pushes.is_empty() {
+                acts.push(Act::Push(Place {
+                    line: line.n,
+                    k: commit.pushes.len() - 1,
+                }));
+            }
+            // A model that was asked is the least important act of a line, so it comes first.
+            let steps = commit
+                .wished
+                .iter()
+                .filter(|wished| wished.what == Want::Step);
+            acts.splice(0..0, steps.map(|wished| Act::Asked(wished.id)));
+        } else {
+            let effects = line.ledger.iter().filter_map(effect_of);
+            acts.extend(effects.filter_map(|effect| self.of_effect(effect)));
+        }
+        acts
+    }
+
+    /// Returns true if an end only repeats the model's answer before it.
+    fn is_told(&self, place: Place) -> bool {
+        let what = |place: Place| self.push(place).map(|push| &push.what);
+        let Some(Interaction::Finished {
+            end: End::Turn | End::Task,
+            cause: Cause::Answer,
+            body,
+            ..
+        }) = what(place)
+        else {
+            return false;
+        };
+        let below = self.before(place).filter(|below| below.line == place.line);
+        // An agent that judges its own draft may end with another text than its last message.
+        matches!(
+            below.and_then(what),
+            Some(Interaction::AssistantMessage { text: Some(text), .. }) if Some(*text) == *body
+        )
+    }
+
+    /// Returns the act that an effect belongs to.
+    pub fn of_effect(&self, effect: Id) -> Option<Act> {
+        match self.wished(effect)?.what {
+            Want::Call(call) => self.call(call).map(Act::Push),
+            Want::Step => Some(self.answered(effect).map_or(Act::Asked(effect), Act::Push)),
+        }
+    }
+
+    /// Describes an act in a few words, for a list of acts; also returns its id.
+    pub fn short(&self, act: Act) -> (Option<Id>, String) {
+        let step = self.step(act);
+        let id = match act {
+            Act::Push(place) => match self.push(place).map(|push| &push.what) {
+                Some(Interaction::Call(call)) => Some(call.id),
+                _ => None,
+            },
+            Act::Asked(effect) => Some(effect),
+        };
+        // For a model that was asked, the actor is the agent it was asked for.
+        let colon = if matches!(act, Act::Asked(_)) {
+            ":"
+        } else {
+            ""
+        };
+        (
+            id,
+            format!("{}{colon} {}", step.who, one_line(&step.text, 60)),
+        )
+    }
+
+    // ---- one step --------------------------------------------------------------------------------------------
+
+    fn step(&self, act: Act) -> Step {
+        let place = match act {
+            Act::Push(place) => place,
+            Act::Asked(effect) => return self.asked(effect),
+        };
+        let Some(push) = self.push(place) else {
+            return self.blank(place.line, "message", "?", "not in the log".to_owned());
+        };
+        let who = self.agent(push.agent);
+        match &push.what {
+            Interaction::UserMessage { from, body } => {
+                let text = self.texts().text(*body);
+                let (who, text) = self.message(push.agent, from, &text);
+                let mut step = self.blank(place.line, "message", &who, text);
+                if *from == Origin::Continuation {
+                    step.facts.extend(self.since(place));
+                }
+                step
+            }
+            Interaction::AssistantMessage {
+                effect,
+                text,
+                partial,
+                ..
+            } => {
+                let said = text.map_or_else(
+                    || "its model answered with calls".to_owned(),
+                    |body| {
+                        let cut = if *partial { ", cut off" } else { "" };
+                        format!(
+                            "its model answered{cut}: {}",
+                            quoted(&self.texts().text(body))
+                        )
+                    },
+                );
+                let mut step = self.blank(place.line, "answer", &who, said);
+                step.id = Some(effect.to_string());
+                step.facts = self.of_model(*effect);
+                step
+            }
+            Interaction::Call(call) => self.called(place, push.agent, call),
+            Interaction::Result(result) => {
+                let mut step = self.blank(place.line, "result", &who, self.came(result));
+                step.id = Some(result.call.to_string());
+                if let Some(by) = &result.by {
+                    step.facts.push(Fact::new("by", by.to_string()));
+                }
+                step
+            }
+            Interaction::Route(route) => {
+                let mut step = self.blank(
+                    place.line,
+                    "route",
+                    &who,
+                    self.chose(&route.chosen, route.refused),
+                );
+                step.id = route.effect.map(|effect| effect.to_string());
+                step.facts = self.of_route(place, push.agent, route);
+                step
+            }
+            Interaction::Summary(summary) => {
+                let text = quoted(&self.texts().text(summary.body));
+                self.blank(
+                    place.line,
+                    "summary",
+                    &who,
+                    format!("was summed up: {text}"),
+                )
+            }
+            Interaction::Finished {
+                end: End::Draft,
+                body,
+                ..
+            } => {
+                let said = body.map_or_else(String::new, |body| {
+                    format!(": {}", quoted(&self.texts().text(body)))
+                });
+                self.blank(place.line, "draft", &who, format!("gave a draft{said}"))
+            }
+            Interaction::Finished {
+                cause, body, code, ..
+            } => {
+                let said = body.map_or_else(String::new, |body| {
+                    format!(": {}", quoted(&self.texts().text(body)))
+                });
+                let how = match cause {
+                    Cause::Rounds => stands(code.as_deref()),
+                    cause => ended(*cause).to_owned(),
+                };
+                let mut step = self.blank(place.line, "end", &who, format!("{how}{said}"));
+                if let Some(code) = code {
+                    let word = if matches!(cause, Cause::Limit | Cause::Rounds) {
+                        "limit"
+                    } else {
+                        "code"
+                    };
+                    step.facts.push(Fact::new(word, code.to_string()));
+                }
+                step
+            }
+        }
+    }
+
+    fn blank(&self, line: Line, kind: &'static str, who: &str, text: String) -> Step {
+        Step {
+            line: line.0,
+            at: Time(self.time(line)),
+            kind,
+            who: who.to_owned(),
+            text,
+            id: None,
+            facts: Vec::new(),
+        }
+    }
+
+    /// Returns the step of a model call, of an agent or a router.
+    fn asked(&self, effect: Id) -> Step {
+        let (line, who) = self
+            .wished(effect)
+            .map_or((Line::NONE, "?".to_owned()), |wished| {
+                (wished.line, self.agent(wished.agent))
+            });
+        let text = match self.answered(effect) {
+            Some(answer) => format!("its model was asked, and answered @{}", answer.line),
+            None => "its model is asked, and has not answered".to_owned(),
+        };
+        let mut step = self.blank(line, "asked", &who, text);
+        step.id = Some(effect.to_string());
+        step.facts = self.of_model(effect);
+        step
+    }
+
+    fn called(&self, place: Place, agent: Id, call: &Call) -> Step {
+        let args = self.texts().text(call.args);
+        let judged = call.judged().map(|judged| judged.words());
+        if let Some(what) = judged {
+            let text = match call.target {
+                Target::Tool(_) => format!("judged {what}"),
+                _ => format!("asked {} to judge {what}", call.name),
+            };
+            let mut step = self.blank(place.line, "call", &self.agent(agent), text);
+            step.id = Some(call.id.to_string());
+            return step;
+        }
+        let name = call.called();
+        let what = format!("{name}({})", one_line(&arguments(&args), TEXT));
+        let text = match &call.target {
+            Target::Agent(child) => {
+                let child = self.agent(*child);
+                let named = if *child == *name {
+                    String::new()
+                } else {
+                    format!(" as {child}")
+                };
+                format!("called agent {what}{named}")
+            }
+            Target::Person(person) => format!("asked {person}: {what}"),
+            Target::Wait => format!("waited: {what}"),
+            Target::Branches(_) => format!("forked: {what}"),
+            Target::Tool(class) => format!("called {what}, {}", class.word()),
+            Target::Unknown => format!("wanted {what}"),
+        };
+        let mut step = self.blank(place.line, "call", &self.agent(agent), text);
+        step.id = Some(call.id.to_string());
+        step.facts = self.of_call(place, agent, call);
+        step
+    }
+
+    fn message(&self, agent: Id, from: &Origin, text: &str) -> (String, String) {
+        let said = quoted(text);
+        let to = self.agent(agent);
+        match from {
+            Origin::Outside(None) => ("you".to_owned(), format!("said to {to}: {said}")),
+            Origin::Outside(Some(role)) => (role.to_string(), format!("said to {to}: {said}")),
+            Origin::Call(_) => (
+                to,
+                format!("was called with {}", one_line(&arguments(text), TEXT)),
+            ),
+            Origin::Agent(sender) => (self.agent(*sender), format!("told {to}: {said}")),
+            Origin::Released(child) => (
+                to,
+                format!("got back from {}, unanswered: {said}", self.agent(*child)),
+            ),
+            Origin::Route => (
+                "engine".to_owned(),
+                format!("told {to} what its router says: {said}"),
+            ),
+            Origin::Continuation => (to, format!("took up again what was asked for: {said}")),
+            Origin::Correction => (
+                "engine".to_owned(),
+                format!("had {to} correct its answer: {said}"),
+            ),
+            Origin::Limit => (
+                "engine".to_owned(),
+                format!("told {to} that a limit is reached: {said}"),
+            ),
+            Origin::Review => (
+                "engine".to_owned(),
+                format!("had {to} look at its draft again: {said}"),
+            ),
+            Origin::Reflect { of, tool } => {
+                let what = match tool {
+                    Some(tool) => format!("what {tool} gave (call {of})"),
+                    None => format!("the draft of model call {of}"),
+                };
+                (
+                    "engine".to_owned(),
+                    format!("told {to} to judge {what}: {said}"),
+                )
+            }
+            Origin::Conclude => (
+                "engine".to_owned(),
+                format!("wanted an answer of {to} now: {said}"),
+            ),
+            Origin::Net => ("net".to_owned(), format!("went on with {to}: {said}")),
+        }
+    }
+
+    /// Returns the earlier decision of a model that left open the task that is resumed here.
+    fn since(&self, place: Place) -> Option<Fact> {
+        let mut at = self.before(place);
+        while let Some(before) = at {
+            match &self.push(before)?.what {
+                Interaction::Route(route)
+                    if route.effect.is_some()
+                        && matches!(route.chosen, Choice::Task { goal: Some(_), .. }) =>
+                {
+                    let line = before.line;
+                    let chose = self.chose(&route.chosen, route.refused);
+                    return Some(Fact::new("since", format!("@{line}, it {chose}")));
+                }
+                _ => at = self.before(before),
+            }
+        }
+        None
+    }
+
+    fn chose(
+        &self,
+        choice: &Choice,
+        refused: Option<steersman_machine::stored::ids::Body>,
+    ) -> String {
+        if refused.is_some() {
+            return "was given an answer that it could not use".to_owned();
+        }
+        match choice {
+            Choice::Agents(names) => format!("chose {}", names.join(", then ")),
+            Choice::Finish => "chose to end".to_owned(),
+            Choice::Stay => "chose to stay as it is".to_owned(),
+            Choice::Enter { state, .. } => format!("went on to state {state}"),
+            Choice::Speak { role, member } if role == member => format!("gave {member} the word"),
+            Choice::Speak { role, member } => format!("gave {member} the word, as {role}"),
+            Choice::Say { member, body, .. } => {
+                format!("opened for {member}: {}", quoted(&self.texts().text(*body)))
+            }
+            Choice::Task { task, agent, goal } => {
+                let by = if task == agent {
+                    String::new()
+                } else {
+                    format!(", done by {agent}")
+                };
+                match goal.as_ref().filter(|goal| *goal != task) {
+                    Some(goal) => format!("chose task {task}{by}, on the way to {goal}"),
+                    None => format!("chose task {task}{by}"),
+                }
+            }
+            Choice::Restate(None) => "found that nothing is left to be done".to_owned(),
+            Choice::Restate(Some(body)) => {
+                format!("found what is left: {}", quoted(&self.texts().text(*body)))
+            }
+            Choice::Answer(body) => {
+                format!("answered itself: {}", quoted(&self.texts().text(*body)))
+            }
+        }
+    }
+
+    fn came(&self, result: &steersman_machine::stored::interaction::CallResult) -> String {
+        let call = self.call(result.call).and_then(|place| self.push(place));
+        let (name, is_agent) = match call.map(|push| &push.what) {
+            Some(Interaction::Call(call)) => (
+                call.called().to_string(),
+                matches!(call.target, Target::Agent(_)),
+            ),
+            _ => ("a call".to_owned(), false),
+        };
+        let said = result.body.map_or_else(String::new, |body| {
+            format!(": {}", quoted(&self.texts().text(body)))
+        });
+        let code = match &result.code {
+            Some(code) => format!(" ({code})"),
+            None => String::new(),
+        };
+        if let Some(Interaction::Call(call)) = call.map(|push| &push.what)
+            && let Some(judged) = call.judged()
+        {
+            let by = match call.target {
+                Target::Tool(_) => "its own judgement".to_owned(),
+                _ => format!("the judgement of {}", call.name),
+            };
+            return format!("got {by} on {}{code}{said}", judged.words());
+        }
+        match result.how {
+            How::Done if is_agent => format!("got from {name}{said}"),
+            How::Done => format!("saw the result of {name}{said}"),
+            How::Finished => format!("saw that {name} ended{said}"),
+            How::Released => format!("got the floor back from {name}{said}"),
+            how => {
+                let word = steersman_machine::stored::words::how_word(how).replace('_', " ");
+                let code = if code == format!(" ({word})") {
+                    ""
+                } else {
+                    &code
+                };
+                format!("saw that {name} came to {word}{code}{said}")
+            }
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", one_line(text, TEXT))
+}
+
+/// Returns the effect that a ledger entry is about.
+pub(crate) fn effect_of(entry: &LedgerEntry) -> Option<Id> {
+    match entry {
+        LedgerEntry::Hold(hold) => Some(hold.effect),
+        LedgerEntry::Released { effect, .. }
+        | LedgerEntry::Started { effect, .. }
+        | LedgerEntry::Done { effect, .. }
+        | LedgerEntry::NotPerformed { effect, .. }
+        | LedgerEntry::Unknown { effect, .. }
+        | LedgerEntry::Late { effect, .. }
+        | LedgerEntry::Again { effect, .. }
+        | LedgerEntry::Spend { effect, .. }
+        | LedgerEntry::Listed(effect)
+        | LedgerEntry::WouldAsk(effect) => Some(*effect),
+        LedgerEntry::Reach { of, .. } | LedgerEntry::Probe { of, .. } => Some(*of),
+        _ => None,
+    }
+}
+
+fn ended(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Answer => "answered",
+        Cause::Tool => "finished by a tool",
+        Cause::Released => "gave the floor back",
+        Cause::Routed => "ended, by its router",
+        Cause::Leaf => "could go no further in dry mode",
+        Cause::Limit => "ended at a limit",
+        Cause::Failed => "failed",
+        Cause::Cancelled => "was cancelled",
+        Cause::Deadlock => "had nothing left to wait for",
+        Cause::NoRule => "ended: no rule held",
+        Cause::Rounds => "answered with its last draft",
+    }
+}
+
+/// Describes why a draft became the answer although a reviewer had not accepted it.
+fn stands(code: Option<&str>) -> String {
+    let how = ended(Cause::Rounds);
+    match code {
+        Some(ROUNDS) | None => format!("{how}, not judged again: its rounds were used up"),
+        Some(limit) => format!("{how}: the limit `{limit}` was reached"),
+    }
+}

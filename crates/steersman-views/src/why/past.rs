@@ -1,0 +1,345 @@
+//! An index of a log: pushes, the calls of effects, and results.
+
+use crate::log::Log;
+use crate::texts::Texts;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::network::Network;
+use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine, Push, Want};
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::interaction::{Call, CallResult, Interaction, Origin};
+
+/// The position of a push: its line, and its index in the line.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub(super) line: Line,
+    pub(super) k: usize,
+}
+
+/// An effect that was wished.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Wish {
+    pub(super) line: Line,
+    pub(super) agent: Id,
+    pub(super) what: Want,
+}
+
+/// An indexed log.
+pub struct Past<'a> {
+    log: &'a Log,
+    lines: BTreeMap<Line, &'a Arc<LogLine>>,
+    agents: BTreeMap<Id, (Name, Option<Name>, Option<Id>)>,
+    calls: BTreeMap<Id, Place>,
+    results: BTreeMap<Id, Place>,
+    wishes: BTreeMap<Id, Wish>,
+    /// The effects of a call, in the order in which they were wished.
+    of_call: BTreeMap<Id, Vec<Id>>,
+    answers: BTreeMap<Id, Place>,
+    ledger: BTreeMap<Id, Vec<(Line, &'a LedgerEntry)>>,
+    /// Definitions by the line that bound them.
+    bound: BTreeMap<Line, Arc<Network>>,
+}
+
+impl<'a> Past<'a> {
+    /// Indexes a log. `bound` holds the definitions that its lines ran under.
+    pub fn new(log: &'a Log, bound: BTreeMap<Line, Arc<Network>>) -> Self {
+        let mut past = Self {
+            log,
+            lines: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            results: BTreeMap::new(),
+            wishes: BTreeMap::new(),
+            of_call: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            ledger: BTreeMap::new(),
+            bound,
+        };
+        for line in &log.lines {
+            past.learn(line);
+        }
+        past
+    }
+
+    fn learn(&mut self, line: &'a Arc<LogLine>) {
+        self.lines.insert(line.n, line);
+        for entry in &line.ledger {
+            if let Some(effect) = super::effect_of(entry) {
+                self.ledger.entry(effect).or_default().push((line.n, entry));
+            }
+        }
+        let Some(commit) = &line.commit else { return };
+        for made in &commit.made {
+            let known = (made.def.clone(), made.named.clone(), made.parent);
+            self.agents.insert(made.agent, known);
+        }
+        for wished in &commit.wished {
+            if let Some(call) = wished.what.call() {
+                self.of_call.entry(call).or_default().push(wished.id);
+            }
+            self.wishes.insert(
+                wished.id,
+                Wish {
+                    line: line.n,
+                    agent: wished.agent,
+                    what: wished.what,
+                },
+            );
+        }
+        let outcomes = commit.admitted.iter();
+        let outcomes = outcomes
+            .filter(|a| a.kind == Admitted::Outcome)
+            .filter_map(|a| a.id);
+        let outcomes: Vec<Id> = outcomes.collect();
+        for (k, push) in commit.pushes.iter().enumerate() {
+            let place = Place { line: line.n, k };
+            match &push.what {
+                Interaction::Call(call) => {
+                    self.calls.insert(call.id, place);
+                }
+                Interaction::Result(result) => {
+                    self.results.insert(result.call, place);
+                }
+                Interaction::AssistantMessage { effect, .. } => {
+                    self.answers.insert(*effect, place);
+                }
+                Interaction::Route(route) => {
+                    if let Some(effect) = route.effect {
+                        self.answers.insert(effect, place);
+                    }
+                }
+                // A failed model call ended its agent.
+                Interaction::Finished { .. } => {
+                    let own = |effect: &&Id| {
+                        self.wishes
+                            .get(effect)
+                            .is_some_and(|w| w.agent == push.agent && w.what == Want::Step)
+                    };
+                    if let Some(effect) = outcomes.iter().find(own) {
+                        self.answers.entry(*effect).or_insert(place);
+                    }
+                }
+                Interaction::UserMessage { .. } | Interaction::Summary(_) => {}
+            }
+        }
+    }
+
+    pub(super) fn texts(&self) -> &Texts {
+        &self.log.texts
+    }
+
+    pub(super) fn push(&self, place: Place) -> Option<&'a Push> {
+        self.lines
+            .get(&place.line)?
+            .commit
+            .as_ref()?
+            .pushes
+            .get(place.k)
+    }
+
+    /// Returns the previous push on the same stack. The chain of pushes is the stack, on every branch.
+    pub(super) fn before(&self, place: Place) -> Option<Place> {
+        let push = self.push(place)?;
+        let pushes = &self.lines.get(&place.line)?.commit.as_ref()?.pushes;
+        let own = |p: &Push| p.agent == push.agent;
+        if let Some(k) = pushes[..place.k].iter().rposition(own) {
+            return Some(Place {
+                line: place.line,
+                k,
+            });
+        }
+        self.top(push.agent, push.prev)
+    }
+
+    fn top(&self, agent: Id, line: Line) -> Option<Place> {
+        let pushes = &self.lines.get(&line)?.commit.as_ref()?.pushes;
+        let k = pushes.iter().rposition(|p| p.agent == agent)?;
+        Some(Place { line, k })
+    }
+
+    /// Returns the newest act of an agent among these lines.
+    pub fn newest(&self, agent: Id, path: &[&Arc<LogLine>]) -> Option<super::Act> {
+        let own = |act: &super::Act| match act {
+            super::Act::Push(place) => self.push(*place).is_some_and(|push| push.agent == agent),
+            super::Act::Asked(effect) => self
+                .wishes
+                .get(effect)
+                .is_some_and(|wish| wish.agent == agent),
+        };
+        path.iter()
+            .rev()
+            .find_map(|line| self.acts(line).into_iter().rev().find(own))
+    }
+
+    /// Returns the top of an agent's stack when a model was asked for it.
+    pub(super) fn last_before(&self, effect: Id) -> Option<Place> {
+        let wish = self.wishes.get(&effect)?;
+        let mut line = self.lines.get(&wish.line)?;
+        loop {
+            if let Some(place) = self.top(wish.agent, line.n) {
+                return Some(place);
+            }
+            let before = line
+                .commit
+                .as_ref()
+                .map_or(line.prev, |commit| commit.parent);
+            line = self.lines.get(&before)?;
+        }
+    }
+
+    /// Returns the call by which an agent sent a message to another, at this line or before.
+    pub(super) fn sent(&self, sender: Id, upto: Line) -> Option<Place> {
+        let sends = |place: &&Place| self.push(**place).is_some_and(|push| push.agent == sender);
+        self.calls
+            .values()
+            .filter(|place| place.line <= upto)
+            .filter(sends)
+            .max()
+            .copied()
+    }
+
+    /// Returns the newest message from outside, between two places, to this agent or to one that it started. Lines are
+    /// followed back along their branch.
+    pub(super) fn words(&self, agent: Id, behind: Place, upto: Place) -> Option<Place> {
+        let mut n = upto.line;
+        while n > behind.line {
+            let line = self.lines.get(&n)?;
+            let pushes = line.commit.as_ref().map_or(&[][..], |c| &c.pushes);
+            let said = |push: &Push| {
+                matches!(
+                    push.what,
+                    Interaction::UserMessage {
+                        from: Origin::Outside(_),
+                        ..
+                    }
+                ) && self.is_below(push.agent, agent)
+            };
+            if let Some(k) = pushes.iter().rposition(said) {
+                return Some(Place { line: n, k });
+            }
+            n = line
+                .commit
+                .as_ref()
+                .map_or(line.prev, |commit| commit.parent);
+        }
+        None
+    }
+
+    /// Returns true if an agent is this one, or was started by it, directly or indirectly.
+    fn is_below(&self, agent: Id, above: Id) -> bool {
+        let mut at = Some(agent);
+        while let Some(agent) = at {
+            if agent == above {
+                return true;
+            }
+            at = self.agents.get(&agent).and_then(|(_, _, parent)| *parent);
+        }
+        false
+    }
+
+    pub(super) fn call_at(&self, place: Place) -> Option<&'a Call> {
+        match &self.push(place)?.what {
+            Interaction::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Returns true if a router made this call.
+    pub(super) fn is_routed(&self, call: Place) -> bool {
+        let mut at = self.before(call);
+        while let Some(place) = at {
+            match self.push(place).map(|push| &push.what) {
+                Some(Interaction::Route(_)) => return true,
+                Some(Interaction::AssistantMessage { .. }) | None => return false,
+                Some(_) => at = self.before(place),
+            }
+        }
+        false
+    }
+
+    /// Returns true if an act is a call of this tool or agent.
+    pub fn calls_for(&self, act: super::Act, name: &str) -> bool {
+        let super::Act::Push(place) = act else {
+            return false;
+        };
+        matches!(self.push(place).map(|push| &push.what), Some(Interaction::Call(call))
+            if *call.name == *name || call.seen.as_deref() == Some(name))
+    }
+
+    /// Returns true if the log made an agent with this id.
+    pub fn knows_agent(&self, id: Id) -> bool {
+        self.agents.contains_key(&id)
+    }
+
+    pub(super) fn agent(&self, id: Id) -> String {
+        match self.agents.get(&id) {
+            Some((def, named, _)) => named.as_ref().unwrap_or(def).to_string(),
+            None => id.to_string(),
+        }
+    }
+
+    pub(super) fn def(&self, id: Id) -> Option<&Name> {
+        self.agents.get(&id).map(|(def, ..)| def)
+    }
+
+    pub(super) fn is_root(&self, id: Id) -> bool {
+        self.agents
+            .get(&id)
+            .is_none_or(|(_, _, parent)| parent.is_none())
+    }
+
+    /// Returns the push of a call.
+    pub fn call(&self, id: Id) -> Option<Place> {
+        self.calls.get(&id).copied()
+    }
+
+    pub(super) fn wished(&self, effect: Id) -> Option<Wish> {
+        self.wishes.get(&effect).copied()
+    }
+
+    pub(super) fn answered(&self, effect: Id) -> Option<Place> {
+        self.answers.get(&effect).copied()
+    }
+
+    pub(super) fn effects_of(&self, call: &Call) -> &[Id] {
+        self.of_call.get(&call.id).map_or(&[], |effects| effects)
+    }
+
+    pub(super) fn result_of(&self, call: &Call) -> Option<(Line, &'a CallResult)> {
+        let place = *self.results.get(&call.id)?;
+        match &self.push(place)?.what {
+            Interaction::Result(result) => Some((place.line, result)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn ledger(&self, effect: Id) -> &[(Line, &'a LedgerEntry)] {
+        self.ledger.get(&effect).map_or(&[], |entries| entries)
+    }
+
+    /// Returns the time of a line. A line without a commit gets the time of the next commit, because its entries are not
+    /// later.
+    pub(super) fn time(&self, line: Line) -> i64 {
+        let now =
+            |(_, line): (&Line, &&Arc<LogLine>)| line.commit.as_ref().map(|commit| commit.now.0);
+        let next = self.lines.range(line..).find_map(now);
+        next.or_else(|| self.lines.range(..line).rev().find_map(now))
+            .unwrap_or(0)
+    }
+
+    pub(super) fn line(&self, line: Line) -> Option<&'a Arc<LogLine>> {
+        self.lines.get(&line).copied()
+    }
+
+    /// Returns the definition that a line ran under, by following its branch back to the newest binding.
+    pub(super) fn network(&self, line: Line) -> Option<&Network> {
+        let mut at = self.lines.get(&line)?;
+        loop {
+            if let Some(network) = self.bound.get(&at.n) {
+                return Some(network);
+            }
+            let before = at.commit.as_ref().map_or(at.prev, |commit| commit.parent);
+            at = self.lines.get(&before)?;
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Rows, lines, effects and contexts of one session.
+
+use crate::world::{SECRET, engine, last, paid};
+use steersman_machine::stored::ids::Line;
+use steersman_runtime::engine::Engine;
+use steersman_views::context::Contexts;
+use steersman_views::diff::{Side, compare};
+use steersman_views::effects::Effects;
+use steersman_views::lanes::Lanes;
+use steersman_views::log::Log;
+use steersman_views::reader::{Reader as _, Stored};
+use steersman_views::story::Story;
+
+async fn rows(engine: &Engine, id: &str) -> String {
+    let reader = Stored::masked(engine, id);
+    let (mut story, mut rows, mut after) = (Story::told(true), Vec::new(), Line::NONE);
+    loop {
+        let lines = reader.lines(after, 2).await.unwrap();
+        let Some(end) = lines.last() else { break };
+        after = end.n;
+        for line in &lines {
+            let told = story.line(line, &reader).await.unwrap().into_iter();
+            rows.extend(told.map(|row| {
+                let took = row.note.starts_with("done, ");
+                let note = if took { "done" } else { &row.note };
+                let of = row.of.map_or_else(String::new, |of| format!(" of @{of}"));
+                format!(
+                    "@{:<3} {:9} {:?}: {} [{note}]{of}",
+                    row.line, row.who, row.tone, row.text
+                )
+            }));
+        }
+    }
+    rows.join("\n")
+}
+
+#[tokio::test]
+async fn a_session_is_a_story_from_pages_of_lines() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let rows = rows(&engine, session.id()).await;
+    assert!(!rows.contains(SECRET), "{rows}");
+    insta::assert_snapshot!("rows", rows);
+}
+
+#[tokio::test]
+async fn every_line_is_read_once_and_effects_and_contexts_follow_from_the_log() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let reader = Stored::masked(&engine, session.id());
+    let log = Log::read(&reader).await.unwrap();
+    assert_eq!(
+        log.lines.last().unwrap().n,
+        last(&engine, session.id()).await
+    );
+    let effects = Effects::of(&log.lines, &log.texts, None);
+    let told: Vec<String> = effects
+        .all()
+        .map(|effect| format!("{} {} {}", effect.tool, effect.args, effect.word()))
+        .collect();
+    insta::assert_snapshot!("effects", told.join("\n"));
+
+    let seen = session.inspect().await.unwrap();
+    let branch = seen.current_branch().unwrap();
+    let path = log.history(branch, &seen.branches);
+    let plain = Stored::plain(&engine, session.id());
+    let contexts = Contexts::of(&plain, &log, &path).await.unwrap();
+    for call in contexts.calls().iter().filter(|c| c.answered.is_some()) {
+        let context = contexts.context(call).await.unwrap();
+        assert_eq!(context.as_sent, Some(true), "{context:?}");
+    }
+    let caches = contexts.caches(None).await.unwrap();
+    assert!(
+        caches.prefix > 0 && caches.prefix < caches.bytes,
+        "{caches:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_branch_differs_from_another_and_not_from_itself() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let seen = session.inspect().await.unwrap();
+    let ids: Vec<_> = seen.branches.iter().map(|branch| branch.id).collect();
+    let side = async |branch| {
+        let side = Side::read(&engine, session.id(), Some(branch)).await;
+        side.unwrap().unwrap()
+    };
+    let (a, b) = (side(ids[0]).await, side(ids[0]).await);
+    assert!(compare(&a, &b).is_empty());
+    let diff = compare(&a, &side(ids[1]).await);
+    assert!(diff.outcome_differs() && diff.to_json()["differs"] == true);
+    assert_eq!(diff.answer.b.as_deref(), Some("Paid a little more."));
+    assert_eq!(diff.tools.b.len(), 3, "{diff:?}");
+    let elsewhere = "999.1".parse().unwrap();
+    assert!(
+        Side::read(&engine, session.id(), Some(elsewhere))
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn lanes_grow_with_each_line_and_hold_one_entry_an_interaction() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let reader = Stored::masked(&engine, session.id());
+    let log = Log::read(&reader).await.unwrap();
+    let mut lanes = Lanes::default();
+    let mut pushes = 0;
+    for line in &log.lines {
+        lanes.line(line);
+        pushes += line.commit.as_ref().map_or(0, |c| c.pushes.len());
+        let columns = [
+            lanes.lines.len(),
+            lanes.k.len(),
+            lanes.at.len(),
+            lanes.branch.len(),
+            lanes.agent.len(),
+            lanes.kind.len(),
+            lanes.flags.len(),
+        ];
+        assert!(columns.iter().all(|len| *len == columns[0]), "{columns:?}");
+        assert_eq!(lanes.k.iter().filter(|k| **k > 0).count(), pushes);
+        assert_eq!(lanes.lines.iter().sum::<u64>(), lanes.head);
+    }
+    let mut json = serde_json::to_value(&lanes).unwrap();
+    for random in ["base_ms", "at"] {
+        json[random] = "..".into();
+    }
+    insta::assert_snapshot!("lanes", format!("{json:#}"));
+}
