@@ -78,6 +78,17 @@ const BANNED: &[(&str, &[&str], &str)] = &[
         "who embeds the library does not pay for the program",
     ),
     (
+        "steersman-examples",
+        &[
+            "clap",
+            "rusqlite",
+            "reqwest",
+            "steersman",
+            "steersman-adapters",
+        ],
+        "a service of an example knows no engine, no vendor and no program",
+    ),
+    (
         "steersman-cli",
         &[
             "steersman-testkit",
@@ -151,15 +162,21 @@ pub(crate) fn tracked(root: &Path) -> Vec<String> {
 }
 
 /// A doc comment says what an item is or does. One that begins with a question word leaves the reader to find that out. The help of
-/// the program's arguments is exempt: a value may be a question.
+/// the program's arguments is exempt: a value may be a question. It is in types with a derive of clap, up to their closing brace.
 fn first_words(path: &str, text: &str, faults: &mut Vec<String>) {
-    if !path.contains("/src/") || path.starts_with("crates/steersman-cli/src/cli") {
+    if !path.contains("/src/") {
         return;
     }
     let is_doc = |line: &str| line.starts_with("///") || line.starts_with("//!");
-    let mut before = "";
-    for (i, line) in text.lines().map(str::trim_start).enumerate() {
-        let first = line.get(3..).filter(|_| is_doc(line) && !is_doc(before));
+    let clap = ["Args", "Parser", "Subcommand", "ValueEnum"];
+    let (mut before, mut is_help) = ("", false);
+    for (i, whole) in text.lines().enumerate() {
+        let line = whole.trim_start();
+        is_help |= line.starts_with("#[derive(") && clap.iter().any(|name| line.contains(name));
+        is_help &= whole != "}";
+        let first = line
+            .get(3..)
+            .filter(|_| is_doc(line) && !is_doc(before) && !is_help);
         let first = first.and_then(|rest| rest.split_whitespace().next());
         if let Some(word) = first
             && QUESTIONS.contains(&word.trim_end_matches([',', ':']))

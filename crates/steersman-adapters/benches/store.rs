@@ -72,7 +72,6 @@ fn line(n: u64) -> LogLine {
     };
     let commit = Commit {
         parent: Line(n - 1),
-        now: Time(1_790_000_000_000 + n.cast_signed()),
         made: if n == 1 { vec![made] } else { Vec::new() },
         pushes: vec![Push {
             agent: root,
@@ -83,6 +82,7 @@ fn line(n: u64) -> LogLine {
     };
     LogLine {
         n: Line(n),
+        at: Time(0),
         prev: Line(n - 1),
         branch: Id::MAIN,
         commit: Some(commit),

@@ -1,48 +1,162 @@
-//! The commands, one file each: from parsed arguments to an exit code.
+//! The commands, one file each: the arguments of a command with their help, its line in `steersman --help` (`LISTED`), and
+//! `run`, from parsed arguments to an exit code. The other files of the folder are shared by several commands.
 
-pub(crate) mod act;
-pub(crate) mod adopt;
-pub(crate) mod answer;
-pub(crate) mod approve;
-pub(crate) mod artifacts;
-pub(crate) mod backup;
-pub(crate) mod branching;
-pub(crate) mod cancel;
-pub(crate) mod changed;
-pub(crate) mod check;
-pub(crate) mod completions;
-pub(crate) mod context;
-pub(crate) mod demo;
-pub(crate) mod diff;
-pub(crate) mod doctor;
-pub(crate) mod effects;
-pub(crate) mod erase;
-pub(crate) mod example_service;
-pub(crate) mod explain;
-pub(crate) mod export;
-pub(crate) mod fork;
-pub(crate) mod fsck;
-pub(crate) mod gc;
-pub(crate) mod graph;
-pub(crate) mod import;
-pub(crate) mod join;
-pub(crate) mod log;
-pub(crate) mod memory;
-pub(crate) mod migrate;
-pub(crate) mod new;
-pub(crate) mod orders;
-pub(crate) mod pending;
-pub(crate) mod reject;
-pub(crate) mod rerun;
-pub(crate) mod resolve;
-pub(crate) mod rewind;
-pub(crate) mod run;
-pub(crate) mod run_all;
-pub(crate) mod schema;
-pub(crate) mod search;
-pub(crate) mod send;
+#![expect(
+    clippy::unused_async,
+    reason = "all commands are called in the same way; some have nothing to wait for"
+)]
+
+mod act;
+mod adopt;
+mod answer;
+mod approve;
+mod artifacts;
+mod backup;
+mod branching;
+mod cancel;
+mod changed;
+mod check;
+mod completions;
+mod context;
+mod demo;
+mod diff;
+mod doctor;
+mod effects;
+mod erase;
+mod example_service;
+mod explain;
+mod export;
+mod fork;
+mod fsck;
+mod gc;
+mod graph;
+mod hold;
+mod import;
+mod join;
+mod log;
+mod memory;
+mod migrate;
+mod new;
+mod orders;
+mod pause;
+mod pending;
+mod reject;
+mod release;
+mod rerun;
+mod resolve;
+mod resume;
+mod retry;
+mod rewind;
+mod run;
+mod run_all;
+mod schema;
+mod search;
+mod send;
 mod servers;
-pub(crate) mod sessions;
-pub(crate) mod show;
-pub(crate) mod test;
-pub(crate) mod why;
+mod sessions;
+mod show;
+mod test;
+mod why;
+
+use crate::cli::Global;
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+
+/// Declares the commands in the groups and in the order of the help. A row names a variant, the module of the command, which is
+/// named like the command, and its arguments.
+macro_rules! commands {
+    (
+        $($group:literal { $($name:ident($module:ident::$args:ident),)+ })+
+        hidden { $($hidden:ident($hidden_module:ident::$hidden_args:ident),)+ }
+    ) => {
+        /// The commands.
+        #[derive(Debug, clap::Subcommand)]
+        pub(crate) enum Command {
+            $($($name(Box<$module::$args>),)+)+
+            $($hidden(Box<$hidden_module::$hidden_args>),)+
+        }
+
+        /// The groups of the help: the names of their commands, with a line about each.
+        pub(crate) const GROUPS: &[(&str, &[(&str, &str)])] = &[
+            $(($group, &[$((stringify!($module), $module::LISTED),)+]),)+
+        ];
+
+        impl Command {
+            /// Runs the command.
+            pub(crate) async fn run(
+                self,
+                global: &Global,
+                printer: &Printer,
+            ) -> Result<Exit, CommandError> {
+                match self {
+                    $($(Self::$name(args) => Box::pin($module::run(*args, global, printer)).await,)+)+
+                    $(Self::$hidden(args) => {
+                        Box::pin($hidden_module::run(*args, global, printer)).await
+                    })+
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    "Begin" {
+        Demo(demo::DemoArgs),
+        New(new::NewArgs),
+        Check(check::CheckArgs),
+        Run(run::RunArgs),
+    }
+    "Look" {
+        Sessions(sessions::SessionsArgs),
+        Show(show::ShowArgs),
+        Log(log::LogArgs),
+        Context(context::ContextArgs),
+        Effects(effects::EffectsArgs),
+        Graph(graph::GraphArgs),
+        Why(why::WhyArgs),
+        Artifacts(artifacts::ArtifactsArgs),
+        Memory(memory::MemoryArgs),
+        Diff(diff::DiffArgs),
+        Pending(pending::PendingArgs),
+    }
+    "Act" {
+        Send(send::SendArgs),
+        Answer(answer::AnswerArgs),
+        Approve(approve::ApproveArgs),
+        Reject(reject::RejectArgs),
+        Resolve(resolve::ResolveArgs),
+        Cancel(cancel::CancelArgs),
+        Pause(pause::PauseArgs),
+        Resume(resume::ResumeArgs),
+        Hold(hold::HoldArgs),
+        Release(release::ReleaseArgs),
+        Retry(retry::RetryArgs),
+    }
+    "Time" {
+        Fork(fork::ForkArgs),
+        Join(join::JoinArgs),
+        Adopt(adopt::AdoptArgs),
+        Rewind(rewind::RewindArgs),
+        Rerun(rerun::RerunArgs),
+        Search(search::SearchArgs),
+    }
+    "Ship" {
+        Test(test::TestArgs),
+        Import(import::ImportArgs),
+        Export(export::ExportArgs),
+        Migrate(migrate::MigrateArgs),
+    }
+    "Keep" {
+        Gc(gc::GcArgs),
+        Fsck(fsck::FsckArgs),
+        Backup(backup::BackupArgs),
+        Erase(erase::EraseArgs),
+        Doctor(doctor::DoctorArgs),
+        Schema(schema::SchemaArgs),
+        Explain(explain::ExplainArgs),
+        Completions(completions::CompletionsArgs),
+    }
+    hidden {
+        ExampleService(example_service::ExampleServiceArgs),
+    }
+}

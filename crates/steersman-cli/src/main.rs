@@ -13,15 +13,14 @@ mod place;
 mod play;
 mod printer;
 mod prompt;
-mod service;
 mod step;
 mod store;
 mod tell;
 mod words;
 
 use clap::FromArgMatches;
-use cli::{Cli, Command};
-use error::{CommandError, Exit};
+use cli::Cli;
+use error::CommandError;
 use printer::{Printer, bold, here, red};
 use std::process::ExitCode;
 
@@ -42,7 +41,7 @@ fn main() -> ExitCode {
     let ended = runtime().and_then(|runtime| {
         let driven = cli.global.driven.clone();
         let ended = runtime.block_on(async {
-            let ended = dispatch(cli, &printer).await;
+            let ended = cli.command.run(&cli.global, &printer).await;
             let let_go = driven.let_go(&printer).await;
             // If both fail, the command's own error is reported, because that is the work that did not happen.
             ended.and_then(|exit| let_go.map(|()| exit))
@@ -84,57 +83,5 @@ fn complain(printer: &Printer, error: &CommandError) {
     printer.complain(format!("{} {}", red("error:"), error.message));
     for hint in &error.hints {
         printer.complain(format!("{} {}", bold("hint:"), here(hint)));
-    }
-}
-
-async fn dispatch(cli: Cli, printer: &Printer) -> Result<Exit, CommandError> {
-    let Cli { global, command } = cli;
-    let global = &global;
-    match command {
-        Command::Demo => commands::demo::run(global, printer),
-        Command::New(args) => commands::new::run(args, printer),
-        Command::Check(args) => Box::pin(commands::check::run(args, printer)).await,
-        Command::Run(args) => Box::pin(commands::run::run(args, global, printer)).await,
-        Command::Sessions(args) => commands::sessions::run(args, global, printer).await,
-        Command::Show(args) => commands::show::run(args, global, printer).await,
-        Command::Log(args) => commands::log::run(args, global, printer).await,
-        Command::Context(args) => commands::context::run(args, global, printer).await,
-        Command::Effects(args) => commands::effects::run(args, global, printer).await,
-        Command::Graph(args) => Box::pin(commands::graph::run(args, global, printer)).await,
-        Command::Why(args) => Box::pin(commands::why::run(args, global, printer)).await,
-        Command::Artifacts(args) => Box::pin(commands::artifacts::run(args, global, printer)).await,
-        Command::Memory(args) => Box::pin(commands::memory::run(args, global, printer)).await,
-        Command::Pending(args) => commands::pending::run(args, global, printer).await,
-        Command::Send(args) => Box::pin(commands::send::run(args, global, printer)).await,
-        Command::Answer(args) => Box::pin(commands::answer::run(args, global, printer)).await,
-        Command::Approve(args) => Box::pin(commands::approve::run(args, global, printer)).await,
-        Command::Reject(args) => Box::pin(commands::reject::run(args, global, printer)).await,
-        Command::Resolve(args) => Box::pin(commands::resolve::run(args, global, printer)).await,
-        Command::Cancel(args) => Box::pin(commands::cancel::run(args, global, printer)).await,
-        Command::Pause(args) => Box::pin(commands::orders::pause(args, global, printer)).await,
-        Command::Resume(args) => Box::pin(commands::orders::resume(args, global, printer)).await,
-        Command::Hold(args) => Box::pin(commands::orders::hold(args, global, printer)).await,
-        Command::Release(args) => Box::pin(commands::orders::release(args, global, printer)).await,
-        Command::Retry(args) => Box::pin(commands::orders::retry(args, global, printer)).await,
-        Command::Rerun(args) => Box::pin(commands::rerun::run(args, global, printer)).await,
-        Command::Export(args) => commands::export::run(args, global, printer).await,
-        Command::Diff(args) => commands::diff::run(args, global, printer).await,
-        Command::Fork(args) => Box::pin(commands::fork::run(args, global, printer)).await,
-        Command::Join(args) => Box::pin(commands::join::run(args, global, printer)).await,
-        Command::Adopt(args) => Box::pin(commands::adopt::run(args, global, printer)).await,
-        Command::Rewind(args) => Box::pin(commands::rewind::run(args, global, printer)).await,
-        Command::Search(args) => Box::pin(commands::search::run(*args, global, printer)).await,
-        Command::Import(args) => commands::import::run(args, printer),
-        Command::Migrate(args) => Box::pin(commands::migrate::run(args, global, printer)).await,
-        Command::Gc(args) => commands::gc::run(args, global, printer).await,
-        Command::Fsck(args) => Box::pin(commands::fsck::run(args, global, printer)).await,
-        Command::Backup(args) => commands::backup::run(args, global, printer).await,
-        Command::Erase(args) => Box::pin(commands::erase::run(args, global, printer)).await,
-        Command::Doctor(args) => Box::pin(commands::doctor::run(args, global, printer)).await,
-        Command::Completions(args) => commands::completions::run(args, printer),
-        Command::Test(args) => Box::pin(commands::test::run(args, global, printer)).await,
-        Command::Schema => commands::schema::run(printer),
-        Command::Explain(args) => commands::explain::run(args, printer),
-        Command::ExampleService(args) => commands::example_service::run(args, printer).await,
     }
 }

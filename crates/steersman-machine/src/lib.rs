@@ -81,6 +81,7 @@
 //!     let step = tick(&cx, snapshot.clone(), n, Time(1_767_614_400_000), &[offered]);
 //!     let line = LogLine {
 //!         n,
+//!         at: Time(1_767_614_400_000),
 //!         prev,
 //!         branch: Id::MAIN,
 //!         commit: step.commit.clone(),

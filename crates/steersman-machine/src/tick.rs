@@ -207,7 +207,6 @@ impl<'a> Tick<'a> {
             },
             commit: Commit {
                 parent: snapshot.line,
-                now,
                 ..Commit::default()
             },
             snapshot,
@@ -615,7 +614,7 @@ impl<'a> Tick<'a> {
         self.commit.wished.retain(|w| effects.contains_key(&w.id));
         let calls = &self.snapshot.calls;
         self.commit
-            .branching
+            .calls
             .retain(|b| calls.contains_key(&(b.agent, b.call)));
         self.stop.retain(|id| id.line() != self.line);
         if self.names_branch {

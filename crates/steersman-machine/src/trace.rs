@@ -10,7 +10,7 @@ mod searching;
 mod words;
 
 use crate::stored::commit::{
-    Admission, Admitted, AdoptedCell, Adoption, AgentFact, Branched, CellFact, Change, Commit,
+    Admission, Admitted, AdoptedCell, Adoption, AgentFact, CallChanged, CellFact, Change, Commit,
     Hold, Kind, LedgerEntry, LogLine, Opening, Push, Want, Wished,
 };
 use crate::stored::ids::{Bodies, Body, Id, Line, Name};
@@ -262,41 +262,41 @@ impl Trace {
             out.push('\n');
         }
         self.pushes(out, line, commit, bodies);
-        for branching in &commit.branching {
-            let of = match &branching.what {
-                Branched::Began(_) | Branched::Ended(_) | Branched::Chose(..) => "branch",
-                Branched::Met(..) | Branched::Awaits(..) => "wait",
-                Branched::Edited(_) => "edited",
+        for changed in &commit.calls {
+            let of = match &changed.what {
+                CallChanged::Began(_) | CallChanged::Ended(_) | CallChanged::Chose(..) => "branch",
+                CallChanged::Met(..) | CallChanged::Awaits(..) => "wait",
+                CallChanged::Edited(_) => "edited",
             };
             let _ = write!(
                 out,
                 "  {of:<7} {} of {}",
-                branching.call,
-                self.agent(branching.agent)
+                changed.call,
+                self.agent(changed.agent)
             );
-            match &branching.what {
-                Branched::Began(branches) => {
+            match &changed.what {
+                CallChanged::Began(branches) => {
                     out.push_str(" begins");
                     for branch in branches {
                         let _ = write!(out, " {branch}");
                     }
                 }
-                Branched::Ended(ends) => {
+                CallChanged::Ended(ends) => {
                     let _ = write!(out, " ended {}", plain(bodies, *ends));
                 }
-                Branched::Chose(branch, at) => {
+                CallChanged::Chose(branch, at) => {
                     let _ = write!(out, " chose {branch} at {at}");
                 }
-                Branched::Met(part, Some(gave)) => {
+                CallChanged::Met(part, Some(gave)) => {
                     let _ = write!(out, " part {part} is over {}", plain(bodies, *gave));
                 }
-                Branched::Met(part, None) => {
+                CallChanged::Met(part, None) => {
                     let _ = write!(out, " part {part} cannot be met");
                 }
-                Branched::Edited(by) => {
+                CallChanged::Edited(by) => {
                     let _ = write!(out, " approved by {by}");
                 }
-                Branched::Awaits(part, key) => {
+                CallChanged::Awaits(part, key) => {
                     let _ = write!(out, " part {part} is for {}", plain(bodies, *key));
                 }
             }
@@ -314,9 +314,8 @@ impl Trace {
                 let _ = writeln!(out, "  asks    {} {mode}, by {call}", self.agent(*agent));
             }
         }
-        for (agent, mode, why) in commit.turns() {
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            let _ = writeln!(out, "  mode    {} {mode}{why}", self.agent(agent));
+        for (agent, mode, why) in commit.modes() {
+            let _ = writeln!(out, "  mode    {} {mode}: {why}", self.agent(agent));
         }
         for (agent, state) in commit.states() {
             let _ = writeln!(out, "  state   {} {state}", self.agent(agent));
@@ -713,7 +712,6 @@ fn origin(from: &Origin) -> String {
         Origin::Correction => "correction ".to_owned(),
         Origin::Limit => "limit ".to_owned(),
         Origin::Conclude => "conclude ".to_owned(),
-        Origin::Review => "review ".to_owned(),
         Origin::Net => "net ".to_owned(),
         Origin::Reflect { of, tool: None } => format!("reflect {of} "),
         Origin::Reflect {

@@ -83,7 +83,6 @@ impl Log {
             n,
             commit: Commit {
                 parent: self.snapshot.line,
-                now: self.now,
                 ..Commit::default()
             },
             bodies: Vec::new(),
@@ -98,6 +97,7 @@ impl Log {
         let given = write(&mut draft);
         let line = LogLine {
             n,
+            at: self.now,
             prev: self.snapshot.line,
             branch: Id::MAIN,
             commit: Some(draft.commit),

@@ -378,6 +378,7 @@ impl World {
         let branch = snapshot.branch;
         let mut line = LogLine {
             n,
+            at: self.now,
             prev,
             branch,
             commit,
@@ -451,6 +452,7 @@ impl World {
         let (prev, snapshot) = (at.head, at.snapshot.clone());
         let line = LogLine {
             n,
+            at: self.now,
             prev,
             branch,
             commit: None,
@@ -581,11 +583,10 @@ impl World {
         let mut at = self.branch(on).head;
         while at.is_some() {
             let line = self.line(at);
-            let began = line.commit.as_ref().is_some_and(|c| {
-                c.branching
-                    .iter()
-                    .any(|b| (b.agent, b.call) == (owner, call))
-            });
+            let began = line
+                .commit
+                .as_ref()
+                .is_some_and(|c| c.calls.iter().any(|b| (b.agent, b.call) == (owner, call)));
             if began {
                 return Some(at);
             }

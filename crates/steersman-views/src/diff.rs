@@ -1,7 +1,6 @@
 //! The differences between two branches or two sessions; what they have in common is left out.
 
 use crate::essence::{essential, in_call_order};
-use crate::reader::{Reader as _, Stored};
 use serde::Serialize;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -199,19 +198,22 @@ impl Side {
         let Some(at) = seen.branches.iter().position(|b| b.id == branch) else {
             return Ok(None);
         };
-        let reader = Stored::masked(engine, id);
+        let lines = engine.feed(id, Line::NONE).lines().await?;
+        let known = Arc::new(engine.secrets_in(&seen, &lines).await?);
+        let line = |n: Line| {
+            let at = lines.binary_search_by_key(&n, |line| line.n).ok()?;
+            Some(lines[at].clone())
+        };
         let (mut found, mut todo) = (BTreeMap::new(), vec![seen.branches[at].snapshot.line]);
         while let Some(n) = todo.pop() {
-            if !n.is_some() || found.contains_key(&n) {
+            let Some(line) = line(n).filter(|line| !found.contains_key(&line.n)) else {
                 continue;
-            }
-            let line = reader.line(n).await?;
+            };
             todo.push(line.prev);
             let commit = line.commit.as_ref();
             todo.extend(commit.and_then(|c| Some(c.adoption.as_ref()?.at)));
             found.insert(n, line);
         }
-        let known = reader.masks().await?;
         Ok(Some(Self {
             seen,
             at,
@@ -302,7 +304,7 @@ impl Side {
             for (agent, state) in commit.states() {
                 chosen.push(format!("{} in {state}", name(agent)));
             }
-            for (agent, mode) in commit.modes() {
+            for (agent, mode, _) in commit.modes() {
                 chosen.push(format!("{} in mode {mode}", name(agent)));
             }
         }

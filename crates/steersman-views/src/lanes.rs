@@ -36,14 +36,13 @@ pub const CANCELLED: u16 = 128;
 pub struct Lanes {
     /// The last line.
     pub head: u64,
-    /// Time of the first commit, in milliseconds since 1970.
+    /// Time of the first line, in milliseconds since 1970.
     pub base_ms: i64,
     /// The line of each entry, less the line of the entry before it.
     pub lines: Vec<u64>,
     /// The number of the interaction in its line, from 1; 0 for other entries.
     pub k: Vec<u32>,
-    /// The time of each entry in milliseconds, less the time of the entry before it. A line without a commit has the time of the
-    /// commit before it.
+    /// The time of each entry in milliseconds, less the time of the entry before it.
     pub at: Vec<i64>,
     /// The branch of each entry, as an index.
     pub branch: Vec<usize>,
@@ -201,11 +200,11 @@ impl Lanes {
         self.head = line.n.0;
         let branch = self.branch_of(line);
         self.branches[branch].head = line.n.0;
+        if self.lines.is_empty() {
+            self.base_ms = line.at.0;
+            self.last.1 = line.at.0;
+        }
         if let Some(commit) = &line.commit {
-            if self.lines.is_empty() && self.base_ms == 0 {
-                self.base_ms = commit.now.0;
-                self.last.1 = commit.now.0;
-            }
             self.commit(line, branch, commit);
         }
         for entry in &line.ledger {
@@ -253,7 +252,7 @@ impl Lanes {
         agent: Option<usize>,
         what: (Kind, u16),
     ) {
-        let at = line.commit.as_ref().map_or(self.last.1, |c| c.now.0);
+        let at = line.at.0;
         self.lines.push(line.n.0 - self.last.0);
         self.k.push(k);
         self.at.push(at.saturating_sub(self.last.1));

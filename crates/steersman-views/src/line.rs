@@ -16,9 +16,9 @@ pub struct LineView {
     /// Its branch.
     #[serde(serialize_with = "shown::text")]
     pub branch: Id,
-    /// The time of its commit; `None` if it has none.
-    #[serde(serialize_with = "shown::optional_time")]
-    pub at: Option<Time>,
+    /// Its time.
+    #[serde(serialize_with = "shown::time")]
+    pub at: Time,
     /// Tokens of the model calls whose outcome it took.
     pub tokens: u64,
     /// Its number, its branch and the offers that it took.
@@ -50,7 +50,7 @@ impl Lines {
         LineView {
             line: line.n,
             branch: line.branch,
-            at: line.commit.as_ref().map(|commit| commit.now),
+            at: line.at,
             tokens: usage.fold(0, |sum, used| used.tokens().saturating_add(sum)),
             head,
             rows,

@@ -67,21 +67,12 @@ impl Log {
     /// # Errors
     /// Errors of the store.
     pub async fn read(reader: &dyn Reader) -> Result<Self, EngineError> {
-        let mut log = Self {
-            lines: Vec::new(),
-            texts: Texts::default(),
-        };
-        loop {
-            let last = log.lines.last().map_or(Line::NONE, |line| line.n);
-            let lines = reader.lines(last, PAGE).await?;
-            if lines.is_empty() {
-                return reader.fault().map_or(Ok(log), Err);
-            }
-            for line in lines {
-                log.texts.learn(&line, reader);
-                log.lines.push(line);
-            }
+        let mut texts = Texts::default();
+        let lines = reader.all().await?;
+        for line in &lines {
+            texts.learn(line, reader);
         }
+        reader.fault().map_or(Ok(Self { lines, texts }), Err)
     }
 
     /// Returns the definitions that the session was bound to, by the line of the binding, as the store has them. A

@@ -302,8 +302,8 @@ impl<'a> Subject<'a> {
     pub fn made(&self) -> Option<Time> {
         let lines = self.log.lines.iter();
         let lines = lines.filter(|line| self.line.is_none_or(|at| line.n <= at));
-        let mut commits = lines.filter_map(|line| line.commit.as_ref());
-        commits.next_back().map(|commit| commit.now)
+        let mut commits = lines.filter(|line| line.commit.is_some());
+        commits.next_back().map(|line| line.at)
     }
 
     /// Returns true if the cost of every call is known.

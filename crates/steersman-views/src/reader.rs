@@ -21,6 +21,11 @@ pub trait Reader: History + Send + Sync {
     /// Returns the lines on disk after this one, oldest first, at most `most`. Empty at the end of the log.
     fn lines(&self, after: Line, most: usize) -> Boxed<'_, Result<Vec<Arc<LogLine>>, EngineError>>;
 
+    /// Returns all lines on disk, oldest first.
+    fn all(&self) -> Boxed<'_, Result<Vec<Arc<LogLine>>, EngineError>> {
+        Box::pin(rest(self, Vec::new()))
+    }
+
     /// Returns one line.
     fn line(&self, n: Line) -> Boxed<'_, Result<Arc<LogLine>, EngineError>>;
 
@@ -105,15 +110,20 @@ impl Stored {
     }
 
     async fn opened(&self) -> Result<&Opened, EngineError> {
-        if let Some(opened) = self.opened.get() {
-            return Ok(opened);
+        match self.opened.get() {
+            Some(opened) => Ok(opened),
+            None => self.open(None).await,
         }
+    }
+
+    /// Opens the session. A masked reader reads all lines for it, which are added to `kept`.
+    async fn open(&self, kept: Option<&mut Vec<Arc<LogLine>>>) -> Result<&Opened, EngineError> {
         let info = self.info().await?;
         let (store, session) = (self.engine.store().clone(), self.session.clone());
         let bound = if self.masks { DEFAULT_BOUND } else { KEPT };
         let past = Past::new(store, session, info.salt, Line::MAX, bound);
         let secrets = if self.masks {
-            Some(Mutex::new(self.secrets(&past).await?))
+            Some(Mutex::new(self.secrets(&past, kept).await?))
         } else {
             None
         };
@@ -132,7 +142,11 @@ impl Stored {
     }
 
     /// Collects the secrets of all lines on disk. A secret may be sealed in a later line than the one that says it in clear.
-    async fn secrets(&self, past: &Past) -> Result<Secrets, EngineError> {
+    async fn secrets(
+        &self,
+        past: &Past,
+        mut kept: Option<&mut Vec<Arc<LogLine>>>,
+    ) -> Result<Secrets, EngineError> {
         let seen = self.engine.inspect(&self.session).await?;
         let mut known = self.engine.secrets_in(&seen, &[]).await?;
         let mut upto = Line::NONE;
@@ -142,6 +156,9 @@ impl Stored {
             upto = last.n;
             for line in &lines {
                 known.learn_line(line, &self.engine).await?;
+            }
+            if let Some(kept) = &mut kept {
+                kept.extend(lines);
             }
         }
         let known = Arc::new(known);
@@ -275,6 +292,22 @@ impl Reader for Stored {
         })
     }
 
+    fn all(&self) -> Boxed<'_, Result<Vec<Arc<LogLine>>, EngineError>> {
+        Box::pin(async move {
+            let mut all = Vec::new();
+            if self.masks && self.opened.get().is_none() {
+                // The lines are read for their secrets anyway.
+                self.open(Some(&mut all)).await?;
+                if let Some(known) = self.known() {
+                    for line in &mut all {
+                        known.veil_line(line);
+                    }
+                }
+            }
+            rest(self, all).await
+        })
+    }
+
     fn line(&self, n: Line) -> Boxed<'_, Result<Arc<LogLine>, EngineError>> {
         Box::pin(async move {
             let line = self.opened().await?.past.read(n).await?;
@@ -311,6 +344,21 @@ impl Reader for Stored {
 
     fn fault(&self) -> Option<EngineError> {
         lock(&self.fault).take()
+    }
+}
+
+/// Adds the lines on disk after these.
+async fn rest<R: Reader + ?Sized>(
+    reader: &R,
+    mut all: Vec<Arc<LogLine>>,
+) -> Result<Vec<Arc<LogLine>>, EngineError> {
+    loop {
+        let last = all.last().map_or(Line::NONE, |line| line.n);
+        let lines = reader.lines(last, PAGE).await?;
+        if lines.is_empty() {
+            return Ok(all);
+        }
+        all.extend(lines);
     }
 }
 

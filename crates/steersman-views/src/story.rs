@@ -131,7 +131,7 @@ impl Story {
             self.entry(line, entry, texts, &mut rows);
         }
         if let Some(commit) = &line.commit {
-            self.now = commit.now;
+            self.now = line.at;
             self.commit(line, commit, texts, &mut rows);
             self.chosen(line, commit, &mut rows);
         }
@@ -395,7 +395,6 @@ impl Story {
             Origin::Correction => ("engine".into(), "corrected".into(), Tone::Engine),
             Origin::Conclude => ("engine".into(), "answers now".into(), Tone::Engine),
             Origin::Limit => ("engine".into(), "limit".into(), Tone::Engine),
-            Origin::Review => ("engine".into(), "review".into(), Tone::Engine),
             Origin::Reflect { .. } => ("engine".into(), "reflects".into(), Tone::Engine),
             Origin::Net => {
                 let state = self.entered.get(&agent);
@@ -596,7 +595,7 @@ fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row
     Row {
         line: line.n,
         branch: line.branch,
-        at: line.commit.as_ref().map(|commit| commit.now),
+        at: line.at,
         agent: None,
         of: None,
         who: who.to_owned(),

@@ -13,6 +13,7 @@ use past::Place;
 use serde::Serialize;
 use steersman_machine::stored::codes::ROUNDS;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine, Want};
+use steersman_machine::stored::engine::Judged;
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_machine::stored::interaction::{
@@ -292,7 +293,7 @@ impl Past<'_> {
 
     fn called(&self, place: Place, agent: Id, call: &Call) -> Step {
         let args = self.texts().text(call.args);
-        let judged = call.judged().map(|judged| judged.words());
+        let judged = call.judged().map(Judged::words);
         if let Some(what) = judged {
             let text = match call.target {
                 Target::Tool(_) => format!("judged {what}"),
@@ -353,10 +354,6 @@ impl Past<'_> {
             Origin::Limit => (
                 "engine".to_owned(),
                 format!("told {to} that a limit is reached: {said}"),
-            ),
-            Origin::Review => (
-                "engine".to_owned(),
-                format!("had {to} look at its draft again: {said}"),
             ),
             Origin::Reflect { of, tool } => {
                 let what = match tool {

@@ -74,6 +74,7 @@
 
 #![warn(missing_docs)]
 
+mod act;
 mod error;
 mod event;
 mod files;
@@ -89,6 +90,7 @@ mod steersman;
 pub mod testing;
 mod tool;
 
+pub use act::Act;
 pub use error::{DefinitionError, Error, ErrorKind};
 pub use event::{EventMessage, Sent, event_message};
 pub use files::media as media_of_file;
@@ -115,7 +117,7 @@ pub use steersman_runtime::limiter::Limiters;
 pub use steersman_runtime::load::{Damage, Report as Verified};
 pub use steersman_runtime::pending::{PendingId, PendingKind};
 pub use steersman_runtime::rerun::{Diverged, People, Rerunned};
-pub use steersman_runtime::session::{Fork, Search};
+pub use steersman_runtime::session::{Fate, Fork, Receipt, Search};
 pub use steersman_runtime::step::{Go, Step, Steps, Stood};
 pub use steersman_runtime::store::{SessionInfo, SessionQuery};
 pub use steersman_views::diff::{Both, Deed, Diff, First};

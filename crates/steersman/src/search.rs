@@ -1,6 +1,6 @@
 //! Searches over branches: starting them and reading their results.
 
-use crate::{Error, Session};
+use crate::{Act, Error, Session};
 use std::sync::Arc;
 use steersman_machine::search::Tree;
 use steersman_machine::stored::ids::{Id, Line, Name};
@@ -65,8 +65,7 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] with the reason: the plan is not valid, or no model call is due at the line.
     pub async fn search(&self, search: Search) -> Result<Id, Error> {
-        let receipt = self.driven().search(search).await?;
-        let line = self.act(receipt).await?;
+        let line = self.give(Act::search(search)).await?;
         self.opened(line).await
     }
 
@@ -101,8 +100,7 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] if nothing is being searched.
     pub async fn stop_search(&self, search: Option<Id>) -> Result<(), Error> {
-        let receipt = self.driven().stop_search(search).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::stop_search(search)).await
     }
 
     /// Continues the session with the winner of a search.
@@ -115,7 +113,6 @@ impl Session {
             let why = format!("search {search} found nothing that could be adopted");
             return Err(Error::Refused(why));
         };
-        let receipt = self.driven().adopt(branch, Some(at)).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::adopt(branch, Some(at))).await
     }
 }

@@ -1,18 +1,17 @@
 //! Sessions as callers use them: send a message, and read the resulting state.
 
-use crate::{Cursor, Events};
-use crate::{Error, Turn};
+use crate::{Act, Cursor, Error, Events, Turn};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::stored::commit::LedgerEntry;
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::view::artifact::Content;
 use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::feed::Feed;
-use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::inbox::{CancelWhat, Resolution};
 use steersman_runtime::pending::PendingId;
 use steersman_runtime::session::{Fate, Fork, Receipt, Session as Driven};
 use steersman_runtime::step::{Go, Stood};
@@ -52,6 +51,10 @@ impl By {
     pub fn role(role: &str) -> Self {
         Self(role.to_owned())
     }
+
+    pub(crate) fn name(self) -> Name {
+        self.0.into()
+    }
 }
 
 impl Session {
@@ -86,16 +89,14 @@ impl Session {
     pub async fn ask_streaming(&self, text: &str) -> Result<Events, Error> {
         let head = self.engine.store().head(&self.id).await?;
         let mut events = self.events(head).until_settled().look_later();
-        let receipt = self.driven().say(text).await?;
-        let line = self.act(receipt).await?;
+        let line = self.give(Act::say(text, None, None)).await?;
         events.said_in(line.unwrap_or(head));
         Ok(events)
     }
 
     /// Sends a message. It is on disk when this returns.
     pub async fn say(&self, text: &str) -> Result<(), Error> {
-        let receipt = self.driven().say(text).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::say(text, None, None)).await
     }
 
     /// Sends a message as somebody other than the user. The agent sees the role.
@@ -117,14 +118,8 @@ impl Session {
     }
 
     async fn said(&self, text: &str, branch: Option<Id>, by: Option<By>) -> Result<(), Error> {
-        let message = Message::Say {
-            text: text.to_owned(),
-            to: None,
-            by: by.filter(|by| *by != By::user()).map(|by| by.0.into()),
-            branch,
-        };
-        let receipt = self.driven().send(message).await?;
-        self.act(receipt).await.map(drop)
+        let by = by.filter(|by| *by != By::user());
+        self.act(Act::say(text, by, branch)).await
     }
 
     /// Returns the state of a branch, as far as it is on disk.
@@ -140,8 +135,7 @@ impl Session {
 
     /// Cancels everything that is open and sends this message instead.
     pub async fn interrupt(&self, text: &str) -> Result<(), Error> {
-        let receipt = self.driven().interrupt(text).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::interrupt(text, None, None)).await
     }
 
     /// Waits until nothing goes on by itself.
@@ -198,9 +192,24 @@ impl Session {
         *self.driven.lock().unwrap_or_else(PoisonError::into_inner) = driven;
     }
 
+    /// Gives an act to the session and waits until it is taken or visibly waits. The methods below make the acts.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with the reason if the session refuses the act; errors of the store.
+    pub async fn act(&self, act: Act) -> Result<(), Error> {
+        self.give(act).await.map(drop)
+    }
+
+    /// Gives an act to the session; returns the line that took it, if one did.
+    pub(crate) async fn give(&self, act: Act) -> Result<Option<Line>, Error> {
+        let (id, message) = act.message(&self.engine).await?;
+        let receipt = self.driven().send_as(id, message).await?;
+        self.took(receipt).await
+    }
+
     /// Returns the line that took a message, if one did. If no process drives the session any more, takes it up again, so
     /// that the result is known.
-    pub(crate) async fn act(&self, receipt: Receipt) -> Result<Option<Line>, Error> {
+    async fn took(&self, receipt: Receipt) -> Result<Option<Line>, Error> {
         let mut fate = receipt.fate;
         if fate == Fate::Lies && !self.is_stopping() {
             fate = match self.engine.open_for(&self.id, &receipt.id).await {
@@ -220,10 +229,10 @@ impl Session {
         }
     }
 
-    /// Checks a message and returns its refusal before anything is written.
-    async fn may(&self, wanted: &Message) -> Result<(), Error> {
+    /// Checks a request about branches and returns its refusal before anything is written.
+    async fn may(&self, act: &Act) -> Result<(), Error> {
         let seen = self.driven().inspect().await?;
-        match steersman_runtime::branches::refusal(&seen, wanted) {
+        match act.refusal(&seen) {
             Some(why) => Err(Error::Refused(why)),
             None => Ok(()),
         }
@@ -254,8 +263,7 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] if the question no longer waits for a decision, or `by` may not decide it.
     pub async fn approve(&self, question: impl Into<PendingId>, by: By) -> Result<(), Error> {
-        let receipt = self.driven().approve(question.into(), &by.0).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::approve(question, by)).await
     }
 
     /// Like [`Session::approve`] with changed arguments, as far as the definition allows. The new arguments are checked
@@ -266,11 +274,7 @@ impl Session {
         arguments: &serde_json::Value,
         by: By,
     ) -> Result<(), Error> {
-        let receipt = self
-            .driven()
-            .approve_edited(question.into(), arguments, &by.0)
-            .await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::approve_edited(question, arguments, by)).await
     }
 
     /// Rejects the effect in question. The model receives the reason.
@@ -280,11 +284,7 @@ impl Session {
         reason: &str,
         by: By,
     ) -> Result<(), Error> {
-        let receipt = self
-            .driven()
-            .reject(question.into(), Some(reason), &by.0)
-            .await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::reject(question, Some(reason), by)).await
     }
 
     /// Answers a question, or gives a secret that was asked for.
@@ -294,8 +294,7 @@ impl Session {
         text: &str,
         by: By,
     ) -> Result<(), Error> {
-        let receipt = self.driven().answer(question.into(), text, &by.0).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::answer(question, text, by)).await
     }
 
     /// Resolves an effect in doubt.
@@ -305,55 +304,44 @@ impl Session {
         how: Resolution,
         by: By,
     ) -> Result<(), Error> {
-        let receipt = self.driven().resolve(question.into(), how, &by.0).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::resolve(question, how, by)).await
     }
 
     /// Cancels an effect, an agent, a branch or the whole session.
     pub async fn cancel(&self, what: CancelWhat, by: By) -> Result<(), Error> {
-        let receipt = self.driven().cancel(what, &by.0).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::cancel(what, by, None)).await
     }
 
     /// Pauses the session: nothing new begins until [`Session::resume`], whichever process drives it.
     pub async fn pause(&self) -> Result<(), Error> {
-        let receipt = self.driven().pause().await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::pause()).await
     }
 
     /// Ends a pause, so that the session continues.
     pub async fn resume(&self) -> Result<(), Error> {
-        let receipt = self.driven().resume().await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::resume()).await
     }
 
     /// Prevents effects of a tool from beginning until [`Session::release`]; `None` means all effects that may change the
     /// world.
     pub async fn hold(&self, tool: Option<&str>, by: By) -> Result<(), Error> {
-        let receipt = self.driven().hold(tool, &by.0).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::hold(tool, by)).await
     }
 
     /// Takes a hold back. The effects that it kept begin.
     pub async fn release(&self, tool: Option<&str>, by: By) -> Result<(), Error> {
-        let receipt = self.driven().release(tool, &by.0).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::release(tool, by)).await
     }
 
     /// Retries what failed: attempts that wait for their next time, else the model call whose failure ended the session.
     pub async fn retry(&self, by: By) -> Result<(), Error> {
-        let receipt = self.driven().retry(None, &by.0).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::retry(None, by)).await
     }
 
     /// Binds new values of `config`. Nothing of the session may be open.
     pub async fn rebind(&self, config: &[(&str, serde_json::Value)], by: By) -> Result<(), Error> {
-        let config = config.iter();
-        let config: Vec<_> = config
-            .map(|(name, value)| (Arc::from(*name), value.clone()))
-            .collect();
-        let receipt = self.driven().rebind(&config, &by.0).await?;
-        self.act(receipt).await.map(drop)
+        let config = config.iter().map(|(name, value)| (*name, value));
+        self.act(Act::rebind(config, by)).await
     }
 
     /// Opens a branch next to the session, at its last line or an earlier one; it is dry unless the fork says otherwise.
@@ -362,20 +350,12 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] with the reason: the line does not exist, or something is open there.
     pub async fn fork(&self, fork: Fork) -> Result<Id, Error> {
-        if fork.label.is_some() {
-            let label = fork.label.clone();
-            let (branch, at, say, live) = (None, None, None, false);
-            let wanted = Message::Fork {
-                branch,
-                at,
-                label,
-                say,
-                live,
-            };
-            self.may(&wanted).await?;
+        let has_label = fork.label.is_some();
+        let act = Act::fork(fork);
+        if has_label {
+            self.may(&act).await?;
         }
-        let receipt = self.driven().fork(fork).await?;
-        let line = self.act(receipt).await?;
+        let line = self.give(act).await?;
         self.opened(line).await
     }
 
@@ -385,8 +365,7 @@ impl Session {
     /// # Errors
     /// As [`Session::fork`].
     pub async fn rewind(&self, at: Line, say: Option<&str>) -> Result<Id, Error> {
-        let receipt = self.driven().rewind(at, say).await?;
-        let line = self.act(receipt).await?;
+        let line = self.give(Act::rewind(None, at, None, say)).await?;
         self.opened(line).await
     }
 
@@ -405,8 +384,7 @@ impl Session {
     /// # Errors
     /// As [`Session::join`]; also if the condition counts more branches than are named.
     pub async fn join_on(&self, branches: &[Id], on: &JoinOn) -> Result<(), Error> {
-        let receipt = self.driven().join(branches.to_vec(), on, None).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::join(branches.to_vec(), on, None)).await
     }
 
     /// Cancels everything that is open on a branch. A call that waits for the branch is closed with that end.
@@ -414,13 +392,8 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] if nothing is open on the branch.
     pub async fn cancel_branch(&self, branch: Id, by: By) -> Result<(), Error> {
-        let message = Message::Cancel {
-            what: CancelWhat::Branch,
-            by: by.0.into(),
-            branch: Some(branch),
-        };
-        let receipt = self.driven().send(message).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::cancel(CancelWhat::Branch, by, Some(branch)))
+            .await
     }
 
     /// Adopts a branch: the session continues with its lines, up to its first simulated effect.
@@ -428,9 +401,9 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] with the conflicting paths, if the session has moved on since the fork.
     pub async fn adopt(&self, branch: Id) -> Result<(), Error> {
-        self.may(&Message::Adopt { branch, at: None }).await?;
-        let receipt = self.driven().adopt(branch, None).await?;
-        self.act(receipt).await.map(drop)
+        let act = Act::adopt(branch, None);
+        self.may(&act).await?;
+        self.act(act).await
     }
 
     /// Sends an event to the session. A field that is declared as an artifact is an object of `name`, `media_type`, and
@@ -439,26 +412,16 @@ impl Session {
     /// # Errors
     /// [`Error::Refused`] if the definition declares no such event, or the fields do not fit.
     pub async fn event(&self, name: &str, fields: &serde_json::Value) -> Result<(), Error> {
-        let driven = self.driven();
-        let seen = driven.inspect().await?;
+        let seen = self.driven().inspect().await?;
         let network = seen.network.as_ref();
         let network = network.ok_or_else(|| Error::Refused("the session has not begun".into()))?;
-        let event = crate::event_message(network, name, fields)?;
-        driven.keep(&event.contents).await?;
-        let receipt = driven.send_as(event.id, event.message).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::event(crate::event_message(network, name, fields)?))
+            .await
     }
 
     /// Sends a message with files. They become artifacts under their names when the message is taken.
     pub async fn say_with(&self, text: &str, files: &[Content]) -> Result<(), Error> {
-        let message = Message::Say {
-            text: text.to_owned(),
-            to: None,
-            by: None,
-            branch: None,
-        };
-        let receipt = self.driven().send_with(message, files).await?;
-        self.act(receipt).await.map(drop)
+        self.act(Act::say(text, None, None).with_files(files)).await
     }
 
     /// Rates a version of an artifact from 1 to 5; `None` means the newest version. A person's rating outranks those of
@@ -475,11 +438,9 @@ impl Session {
         by: By,
     ) -> Result<(), Error> {
         let artifacts = self.artifacts().await?;
-        let write = artifacts.rated(name, version, rating, reason, &by.0);
-        let write = write.map_err(|error| Error::Refused(error.to_string()))?;
-        let message = Message::rating(&write, by.0.into());
-        let receipt = self.driven().send(message).await?;
-        self.act(receipt).await.map(drop)
+        let act = Act::rate_artifact(&artifacts, (name, version), rating, reason, by);
+        self.act(act.map_err(|error| Error::Refused(error.to_string()))?)
+            .await
     }
 
     /// Returns the artifacts that the session made, as of the newest line on disk.

@@ -38,7 +38,6 @@ pub(crate) fn report(headers: &HeaderMap, now: jiff::Timestamp) -> Report {
         requests: openai("requests").or_else(|| anthropic("requests")),
         // The limit that is nearest to its end.
         tokens: openai("tokens").or_else(|| tokens.min_by_key(|left| left.left)),
-        ..Report::default()
     }
 }
 

@@ -1,30 +1,33 @@
-//! Shared by the acting commands: put a message into the inbox, and drive the session if no process owns it.
+//! Shared by the acting commands: give an act to a session, and drive the session if no process owns it.
 
 use crate::address::{Address, SessionName};
-use crate::cli::{Act, Drive, Global, Own};
+use crate::cli::{Acting, Drive, Global, Own};
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, typed_as};
 use crate::play::{Ended, Leaving, Play};
 use crate::printer::{Printer, dim};
 use serde_json::json;
 use std::time::Duration;
-use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::{BranchView, EngineError, Inspection};
-use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::{Pending, PendingId, PendingKind};
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::StoreError;
 use steersman::views::log::{self, Became};
 use steersman::views::reader::Stored;
+use steersman::{Act, By};
 use steersman_machine::stored::ids::{Line, Name};
 
 /// Interval at which another owner is checked, and the total time to wait for it.
 const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the role in which the person acts; the default is `user`.
-pub(crate) fn role(act: &Act) -> Name {
-    act.role.as_deref().unwrap_or("user").into()
+/// Returns the person who acts: somebody in a role; the default is the user.
+pub(crate) fn by(act: &Acting) -> By {
+    By::role(role(act))
+}
+
+fn role(act: &Acting) -> &str {
+    act.role.as_deref().unwrap_or("user")
 }
 
 /// The session that a command acts on, with what it waits for.
@@ -104,7 +107,7 @@ impl Target {
     }
 
     /// Returns the name as people type it: the session, with the branch if the address names one.
-    async fn name(&self) -> Result<String, CommandError> {
+    pub(crate) async fn name(&self) -> Result<String, CommandError> {
         let short = self.place.short(&self.inspection.info.id).await?;
         Ok(typed_as(&short, self.branch()))
     }
@@ -116,11 +119,11 @@ impl Target {
         effect: Option<&str>,
         kinds: &[PendingKind],
         what: &str,
-        act: &Act,
+        act: &Acting,
     ) -> Result<&Pending, CommandError> {
         let pending = self.found(effect, kinds, what)?;
         if let Some(network) = &self.inspection.network {
-            let may = pending.may(network, &role(act));
+            let may = pending.may(network, role(act));
             may.map_err(CommandError::usage)?;
         }
         Ok(pending)
@@ -185,28 +188,24 @@ impl Target {
         }
     }
 
-    /// Puts a message into the inbox, and drives the session until it rests or waits, unless another process does.
+    /// Gives an act to the session through its inbox, and drives the session until it rests or waits, unless another process does.
     ///
     /// # Errors
     /// Also if the session refused the message, with its reason, whichever process drives it.
     pub(crate) async fn reach<'a>(
         &'a self,
-        message: Message,
-        id: Option<Name>,
+        act: Act,
         own: &Own,
         printer: &'a Printer,
     ) -> Result<Reached<'a>, CommandError> {
         let place = &self.place;
         let session = self.inspection.info.id.clone();
         let told = self.inspection.info.head;
-        if let Some(why) = refusal(&self.inspection, &message) {
+        if let Some(why) = act.refusal(&self.inspection) {
             return Err(CommandError::usage(why));
         }
-        let id = id.unwrap_or_else(steersman::runtime::inbox::random_id);
-        let receipt = place
-            .engine()
-            .deliver_as(&session, id.clone(), message)
-            .await?;
+        let receipt = place.steersman.deliver(&session, act).await?;
+        let id = receipt.id;
         if receipt.fate == Fate::Known {
             return Ok(Reached::Known);
         }
@@ -247,29 +246,27 @@ impl Target {
 
     /// Like [`Self::reach`]; then reports the status of the session.
     pub(crate) async fn deliver(
-        self,
-        message: Message,
-        id: Option<Name>,
+        &self,
+        act: Act,
         own: &Own,
         printer: &Printer,
     ) -> Result<Exit, CommandError> {
-        let is_said = matches!(message, Message::Say { .. });
-        match self.reach(message, id, own, printer).await? {
+        let reached = self.reach(act, own, printer).await?;
+        self.report(reached, printer).await
+    }
+
+    /// Reports the status of the session after an act.
+    pub(crate) async fn report(
+        &self,
+        reached: Reached<'_>,
+        printer: &Printer,
+    ) -> Result<Exit, CommandError> {
+        match reached {
             Reached::Driven(mut play, ended, _) => {
                 play.branch = self.branch().map(|branch| branch.id);
                 play.report(ended).await
             }
-            other => {
-                let exit = self.noted(&other, printer).await?;
-                if is_said && matches!(other, Reached::Waits(_)) {
-                    let name = self.name().await?;
-                    printer.next(
-                        format!("steersman send {name} --interrupt \"...\""),
-                        "is heard at once, and cancels what is open",
-                    );
-                }
-                Ok(exit)
-            }
+            other => self.noted(&other, printer).await,
         }
     }
 

@@ -1,18 +1,28 @@
 //! `adopt`: continues the session with a branch.
 
-use crate::cli::{Adopt, Global};
+use crate::cli::{Global, Own};
 use crate::commands::act::Reached;
 use crate::commands::branching::Spot;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, yellow};
 use crate::words::line as one_line;
-use steersman::runtime::branches::refusal;
+use steersman::Act;
 use steersman::runtime::engine::Inspection;
-use steersman::runtime::inbox::Message;
 use steersman_machine::stored::interaction::Cause;
 
+pub(crate) const LISTED: &str = "Go on with what a branch came to";
+
+/// Go on with what a branch came to. Refused where something would be lost.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AdoptArgs {
+    /// SESSION:BRANCH[@LINE]: the branch, and up to which of its lines [default: all that was not simulated].
+    address: String,
+    #[command(flatten)]
+    own: Own,
+}
+
 pub(crate) async fn run(
-    args: Adopt,
+    args: AdoptArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -26,16 +36,9 @@ pub(crate) async fn run(
             error.hint(format!("SESSION:BRANCH; it has: {}", names.join(", ")))
         });
     }
-    let message = Message::Adopt {
-        branch: spot.branch,
-        at: spot.line,
-    };
+    let act = Act::adopt(spot.branch, spot.line);
     let (target, name) = (&spot.target, &spot.name);
-    let reached = match refusal(&target.inspection, &message) {
-        None => target.reach(message, None, &args.own, printer).await,
-        Some(why) => Err(CommandError::usage(why)),
-    };
-    match reached {
+    match target.reach(act, &args.own, printer).await {
         Ok(Reached::Driven(play, ended, _)) => {
             printer.talk("");
             let done = again(&spot);

@@ -1,15 +1,29 @@
 //! `answer`: answers a question, or gives a secret that was asked for.
 
-use crate::cli::{Answer, Global};
-use crate::commands::act::{Target, role};
+use crate::cli::{Acting, Global};
+use crate::commands::act::{Target, by};
 use crate::commands::run::standard_input;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
-use steersman::runtime::inbox::Message;
+use steersman::Act;
 use steersman::runtime::pending::PendingKind;
 
+pub(crate) const LISTED: &str = "Answer a question";
+
+/// Answer a question.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AnswerArgs {
+    /// The session.
+    session: String,
+    /// The question, if several are open, and the answer.
+    #[arg(required = true, num_args = 1..=2, value_name = "[QUESTION] TEXT")]
+    rest: Vec<String>,
+    #[command(flatten)]
+    act: Acting,
+}
+
 pub(crate) async fn run(
-    args: Answer,
+    args: AnswerArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -27,10 +41,6 @@ pub(crate) async fn run(
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let kinds = &[PendingKind::Question, PendingKind::Input];
     let pending = target.pending(question, kinds, "question", &args.act)?;
-    let message = Message::Answer {
-        of: pending.id(),
-        sealed: target.place.engine().sealer().seal_text(&text),
-        by: role(&args.act),
-    };
-    target.deliver(message, None, &args.act.own, printer).await
+    let act = Act::answer(pending.id(), &text, by(&args.act));
+    target.deliver(act, &args.act.own, printer).await
 }

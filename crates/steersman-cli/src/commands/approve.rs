@@ -1,13 +1,32 @@
 //! `approve`: lets a held call run once, with exactly its arguments or with edited ones.
 
 use crate::asked;
-use crate::cli::{Approve, Global};
-use crate::commands::act::{Target, role};
+use crate::cli::{Acting, Global};
+use crate::commands::act::{Target, by};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use crate::words;
-use steersman::runtime::inbox::Message;
+use steersman::Act;
 use steersman::runtime::pending::PendingKind;
+
+pub(crate) const LISTED: &str = "Let a held call run, with exactly its arguments";
+
+/// Let a held call run, once, with exactly its arguments.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ApproveArgs {
+    /// The session.
+    session: String,
+    /// The held effect, if several are open: by its id, or by its tool. `12.1@13` is exactly what `pending` listed.
+    effect: Option<String>,
+    /// Do again what was done before, or may have been: what would do that begins by this word alone.
+    #[arg(long, conflicts_with = "edit")]
+    repeat: bool,
+    /// Run it with another argument: `--edit cents=1200`. Only those that the definition lets be changed.
+    #[arg(long, value_name = "NAME=VALUE")]
+    edit: Vec<String>,
+    #[command(flatten)]
+    act: Acting,
+}
 
 /// Kinds of holds that `approve` ends.
 const GRANTED: &[PendingKind] = &[
@@ -17,7 +36,7 @@ const GRANTED: &[PendingKind] = &[
 ];
 
 pub(crate) async fn run(
-    args: Approve,
+    args: ApproveArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -42,13 +61,12 @@ pub(crate) async fn run(
             asked::approval(&args.session, pending)
         )));
     }
-    let edited = edited(&args.edit, &pending.edit)?;
-    let message = Message::Approve {
-        of: pending.id(),
-        by: role(&args.act),
-        args: edited.map(|e| e.to_string()),
+    let (of, by) = (pending.id(), by(&args.act));
+    let act = match edited(&args.edit, &pending.edit)? {
+        Some(edited) => Act::approve_edited(of, &edited, by),
+        None => Act::approve(of, by),
     };
-    target.deliver(message, None, &args.act.own, printer).await
+    target.deliver(act, &args.act.own, printer).await
 }
 
 fn edited(

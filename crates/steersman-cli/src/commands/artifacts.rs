@@ -1,7 +1,7 @@
 //! `artifacts`: lists, shows and saves the artifacts of a session.
 
-use crate::cli::{Artifacts as Args, Global};
-use crate::commands::act::{Reached, Target, role};
+use crate::cli::{Acting, Global};
+use crate::commands::act::{Reached, Target, by};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::{Printer, bold, dim, red};
@@ -10,15 +10,42 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use steersman::Act;
 use steersman::runtime::artifact::{ArtifactError, Artifacts, Version};
-use steersman::runtime::inbox::Message;
 use steersman::runtime::load::Load;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::view::artifact::is_from_outside;
 use steersman_machine::view::rating::{BEST, Rater, Rating};
 
+pub(crate) const LISTED: &str = "List, show, save and rate what a session made";
+
+/// List, show, save and rate what a session made.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ArtifactsArgs {
+    /// SESSION[:BRANCH][@LINE]; with a line those that there were then.
+    #[arg(default_value = "last")]
+    address: String,
+    /// Print this one.
+    name: Option<String>,
+    /// This version of it, from 1 [default: the newest].
+    #[arg(long, value_name = "N")]
+    version: Option<usize>,
+    /// Write it into this file or folder; without a name all of them into this folder. Overwrites nothing.
+    #[arg(long, value_name = "PATH")]
+    save: Option<PathBuf>,
+    /// Rate it, from 1 to 5. What a person says outranks what agents say.
+    #[arg(long, value_name = "1-5", requires = "name", conflicts_with = "save",
+          value_parser = clap::value_parser!(u8).range(1..=5))]
+    rate: Option<u8>,
+    /// Why.
+    #[arg(long, value_name = "TEXT", requires = "rate")]
+    reason: Option<String>,
+    #[command(flatten)]
+    act: Acting,
+}
+
 pub(crate) async fn run(
-    args: Args,
+    args: ArtifactsArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -47,7 +74,7 @@ pub(crate) async fn run(
 
 /// Rates a version as a person. This edits the session, which is driven for it if no process drives it.
 async fn rate(
-    args: &Args,
+    args: &ArtifactsArgs,
     name: &str,
     rating: u8,
     global: &Global,
@@ -58,10 +85,11 @@ async fn rate(
     let snapshot = snapshot.map_or_else(Snapshot::empty, |branch| branch.snapshot.clone());
     let artifacts = Artifacts::new(target.place.store().clone(), snapshot, None);
     let version = artifacts.find(name, args.version).map_err(refused)?;
-    let (by, reason) = (role(&args.act), args.reason.as_deref());
-    let write = artifacts.rated(name, args.version, rating, reason, &by);
-    let message = Message::rating(&write.map_err(refused)?, by);
-    match target.reach(message, None, &args.act.own, printer).await? {
+    let (by, reason) = (by(&args.act), args.reason.as_deref());
+    let meant = (name, args.version);
+    let act = Act::rate_artifact(&artifacts, meant, rating, reason, by);
+    let act = act.map_err(refused)?;
+    match target.reach(act, &args.act.own, printer).await? {
         Reached::Driven(mut play, ..) => {
             play.let_go().await?;
         }
@@ -81,7 +109,7 @@ async fn rate(
 
 async fn all(
     artifacts: &Artifacts,
-    args: &Args,
+    args: &ArtifactsArgs,
     short: &str,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -163,7 +191,7 @@ pub(crate) fn not_saved(failed: &[CommandError], all: usize, what: &str) -> Opti
 async fn one(
     artifacts: &Artifacts,
     name: &str,
-    args: &Args,
+    args: &ArtifactsArgs,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let version = artifacts.find(name, args.version).map_err(refused)?;

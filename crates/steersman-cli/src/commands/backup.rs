@@ -1,15 +1,25 @@
 //! `backup`: copies the store while it is in use.
 
-use crate::cli::{Backup, Global};
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, typed};
 use crate::store;
 use crate::words::digits;
 use serde_json::json;
+use std::path::PathBuf;
+
+pub(crate) const LISTED: &str = "Copy the store while it is in use";
+
+/// Copy the store while it is in use. The copy holds no key.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BackupArgs {
+    /// The file to be made. One that exists is left as it is.
+    to: PathBuf,
+}
 
 pub(crate) async fn run(
-    args: Backup,
+    args: BackupArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -10,10 +10,10 @@ use crate::play::{self, Ended};
 use crate::printer::{Printer, typed};
 use crate::words::{self, WIDTH};
 use serde_json::json;
-use steersman::runtime::branches::refusal;
+use steersman::Act;
 use steersman::runtime::engine::{BranchView, Inspection};
-use steersman::runtime::inbox::Message;
 use steersman::runtime::session::Settled;
+use steersman::runtime::store::bounds;
 use steersman::views::effects::Effects;
 use steersman::views::log::Log;
 use steersman_machine::stored::ids::{Id, Line};
@@ -78,6 +78,11 @@ impl Spot {
     }
 }
 
+/// Parses a branch label. It must be distinct from ids and numbers, and fit between `:` and `@` of an address.
+pub(crate) fn branch_label(text: &str) -> Result<String, String> {
+    bounds::unfit_label(text).map_or_else(|| Ok(text.to_owned()), Err)
+}
+
 /// Refuses a label that is already given, before anything is asked or written to the log.
 pub(crate) fn free(inspection: &Inspection, label: Option<&str>) -> Result<(), CommandError> {
     match label.filter(|label| inspection.ledger.find_branch(label).is_some()) {
@@ -90,7 +95,7 @@ pub(crate) fn free(inspection: &Inspection, label: Option<&str>) -> Result<(), C
 
 /// Returns the reason why a branch cannot be adopted, as far as the log shows it now.
 pub(crate) fn not_adoptable(inspection: &Inspection, branch: Id) -> Option<String> {
-    refusal(inspection, &Message::Adopt { branch, at: None })
+    Act::adopt(branch, None).refusal(inspection)
 }
 
 /// The process that continues a new branch.
@@ -123,13 +128,13 @@ impl Begun {
     /// Opens the branch. `None` means that it is not driven here, and that everything was reported.
     pub(crate) async fn reach(
         spot: &Spot,
-        message: Message,
+        act: Act,
         own: &Own,
         printer: &Printer,
     ) -> Result<Option<Self>, CommandError> {
         let target = &spot.target;
         let id = target.inspection.info.id.clone();
-        let (line, goes_on) = match target.reach(message, None, own, printer).await? {
+        let (line, goes_on) = match target.reach(act, own, printer).await? {
             Reached::Driven(mut play, ended, Some(line)) => {
                 let is_over = play.let_go().await?;
                 let interrupted = !is_over || matches!(ended, Ended::Interrupted);

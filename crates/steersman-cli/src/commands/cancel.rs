@@ -1,8 +1,8 @@
 //! `cancel`: cancels a call, an agent, or everything in one session or in all that match.
 
 use crate::address::Address;
-use crate::cli::{Cancel, Global, Own};
-use crate::commands::act::{Reached, Target, role};
+use crate::cli::{Acting, Global, Own, Which};
+use crate::commands::act::{Reached, Target, by};
 use crate::commands::orders::Wanted;
 use crate::error::{CommandError, Exit};
 use crate::place::{branch_name, typed_as};
@@ -10,16 +10,31 @@ use crate::play::{self, Ended, Play, Told};
 use crate::printer::Printer;
 use crate::words::count;
 use serde_json::json;
-use steersman::runtime::inbox::{CancelWhat, Message};
 use steersman::runtime::session::Settled;
-use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman::{Act, By, CancelWhat};
+use steersman_machine::stored::ids::{Id, Line};
+
+pub(crate) const LISTED: &str =
+    "Cancel a call, an agent, or all of a session, or of all that match";
+
+/// Cancel a call, an agent, a branch (SESSION:BRANCH), or all that is open in a session, or in all that match.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CancelArgs {
+    #[command(flatten)]
+    which: Which,
+    /// A call or an agent by its id (`21.1`) or name [default: all that is open].
+    #[arg(conflicts_with = "filter")]
+    what: Option<String>,
+    #[command(flatten)]
+    act: Acting,
+}
 
 pub(crate) async fn run(
-    args: Cancel,
+    args: CancelArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let by = role(&args.act);
+    let by = by(&args.act);
     let named = args.what.as_deref().filter(|what| *what != "session");
     if let Some(session) = &args.which.session
         && Address::parse(session)?.branch.is_some()
@@ -37,19 +52,11 @@ pub(crate) async fn run(
     if let (Some(session), Some(name)) = (&args.which.session, named) {
         // Only part of the session is cancelled: the caller receives the result and goes on.
         let target = Target::find(session, global, &args.act.own.drive).await?;
-        let message = Message::Cancel {
-            what: find(&target, name)?,
-            by,
-            branch: None,
-        };
-        return in_part(&target, message, &args.act.own, printer).await;
+        let act = Act::cancel(find(&target, name)?, by, None);
+        return in_part(&target, act, &args.act.own, printer).await;
     }
-    let message = Message::Cancel {
-        what: CancelWhat::Session,
-        by,
-        branch: None,
-    };
-    let order = Wanted::order(message, "cancelled", None);
+    let act = Act::cancel(CancelWhat::Session, by, None);
+    let order = Wanted::order(act, "cancelled", None);
     match &args.which.session {
         Some(session) => {
             let target = Target::find(session, global, &args.act.own.drive).await?;
@@ -68,7 +75,7 @@ pub(crate) async fn run(
 async fn on_branch(
     session: &str,
     what: Option<&str>,
-    by: Name,
+    by: By,
     own: &Own,
     global: &Global,
     printer: &Printer,
@@ -98,15 +105,11 @@ async fn on_branch(
         None => CancelWhat::Branch,
     };
     let whole = what == CancelWhat::Branch;
-    let message = Message::Cancel {
-        what,
-        by,
-        branch: Some(id),
-    };
+    let act = Act::cancel(what, by, Some(id));
     if !whole {
-        return in_part(&target, message, own, printer).await;
+        return in_part(&target, act, own, printer).await;
     }
-    match target.reach(message, None, own, printer).await? {
+    match target.reach(act, own, printer).await? {
         Reached::Driven(play, ended, Some(line)) => {
             whole_branch(&target, (id, &name), (*play, ended, line), printer).await
         }
@@ -117,11 +120,11 @@ async fn on_branch(
 /// Cancels part of a session and reports its status afterwards: the caller goes on.
 async fn in_part(
     target: &Target,
-    message: Message,
+    act: Act,
     own: &Own,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
-    let reached = target.reach(message, None, own, printer).await?;
+    let reached = target.reach(act, own, printer).await?;
     reported(target, reached, printer).await
 }
 

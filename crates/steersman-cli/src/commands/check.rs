@@ -1,13 +1,13 @@
 //! `check`: reports errors in a definition, or what it can do.
 
-use crate::cli::Check;
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim};
 use crate::words::{count, digits, span};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use steersman::Network;
 use steersman::runtime::bind::{self, Values};
 use steersman::runtime::process_env;
@@ -23,7 +23,24 @@ use steersman_machine::stored::ids::Digest;
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::view::memory::told_scope;
 
-pub(crate) async fn run(args: Check, printer: &Printer) -> Result<Exit, CommandError> {
+pub(crate) const LISTED: &str = "Check a definition and say what it can do";
+
+/// Check a definition and say what it can do. Exit code 3 if it has errors.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// A definition, or a folder with a steersman.yaml.
+    #[arg(default_value = ".")]
+    definition: PathBuf,
+    /// Ask its MCP servers what they offer, and check the names of their tools.
+    #[arg(long)]
+    servers: bool,
+}
+
+pub(crate) async fn run(
+    args: CheckArgs,
+    _global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
     let network = match load(&args.definition) {
         Ok(network) => network,
         Err(Refused::Unreadable(error)) => return Err(error),

@@ -1,10 +1,23 @@
 //! `completions`: prints the completion script of a shell.
 
-use crate::cli::{self, Completions};
+use crate::cli::{self, Global};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 
-pub(crate) fn run(args: Completions, printer: &Printer) -> Result<Exit, CommandError> {
+pub(crate) const LISTED: &str = "Print completions for a shell";
+
+/// Print completions for a shell.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    shell: clap_complete::Shell,
+}
+
+pub(crate) async fn run(
+    args: CompletionsArgs,
+    _global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
     let mut out = Vec::new();
     clap_complete::generate(args.shell, &mut cli::command(), "steersman", &mut out);
     let text = String::from_utf8_lossy(&out);

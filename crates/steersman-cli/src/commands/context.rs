@@ -1,7 +1,7 @@
 //! `context`: shows what the model saw and compares it with what was sent; shows where each part comes from, what changed
 //! since the previous call, and how much stayed the same.
 
-use crate::cli::{Context as Args, Global};
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::{Printer, bold, cyan, dim, typed, yellow};
@@ -13,11 +13,34 @@ use steersman::views::context::{
 use steersman::views::reader::Stored;
 use steersman_machine::context::Content;
 
+pub(crate) const LISTED: &str = "Show what the model saw at a line";
+
+/// Show what the model saw at a line.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ContextArgs {
+    /// SESSION[:BRANCH][@LINE]: as in `show`; with a line the model call there, else the newest that was answered.
+    #[arg(default_value = "last")]
+    address: String,
+    /// Of the model calls this one, by its id `21.1`, or those of this agent, by its name; `AGENT#compact` and the like: what was
+    /// asked beside its own answers.
+    #[arg(value_name = "CALL|AGENT", conflicts_with = "cache")]
+    whose: Option<String>,
+    /// Say of each part where it comes from, and what is not there and why.
+    #[arg(long, conflicts_with_all = ["diff", "cache"])]
+    why: bool,
+    /// Say what changed since this agent's call before, how much stayed the same, and what broke that.
+    #[arg(long, conflicts_with = "cache")]
+    diff: bool,
+    /// Say of each model call how much of it was as in the call before, what its provider had cached, and what broke it.
+    #[arg(long)]
+    cache: bool,
+}
+
 /// Number of characters of a segment that are shown next to its origin.
 const EXCERPT: usize = 44;
 
 pub(crate) async fn run(
-    args: Args,
+    args: ContextArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -2,6 +2,7 @@
 //! and the session are separate processes, and the session is killed with SIGKILL.
 
 use crate::cli::Global;
+use crate::commands::example_service::left_out;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, bold, dim, green, red, typed};
@@ -11,6 +12,13 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+pub(crate) const LISTED: &str =
+    "Watch a session die in the middle of a payment and go on. No key, no network";
+
+/// Watch a session die in the middle of a payment and go on. No key, no network.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {}
 
 const SAID: &str = "My kettle (order 4711) arrived broken. I want my money back.";
 
@@ -41,7 +49,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Time between the payment and the kill, so that the last row on the screen can be read.
 const READABLE: Duration = Duration::from_millis(400);
 
-pub(crate) fn run(global: &Global, printer: &Printer) -> Result<Exit, CommandError> {
+pub(crate) async fn run(
+    _args: DemoArgs,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    if !cfg!(feature = "examples") {
+        return Err(left_out());
+    }
     let stage = Stage::set(global, printer)?;
     let outcome = stage.play();
     // The folder held a definition, a script and the shop's book; the session stays in the store.

@@ -1,7 +1,7 @@
 //! `diff`: shows the differences between two branches or two sessions.
 
 use crate::address::Address;
-use crate::cli::{Diff as Args, Global};
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, branch_name};
 use crate::printer::{Printer, bold, dim, green, red};
@@ -11,6 +11,17 @@ use steersman::{Both, Deed, Diff, First};
 use steersman_machine::stored::ids::Id;
 use steersman_machine::view::rating;
 
+pub(crate) const LISTED: &str = "Say how two sessions or branches differ";
+
+/// Say how two sessions or branches differ: what they came to first. Exit code 8 if the outcome differs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DiffArgs {
+    /// SESSION[:BRANCH].
+    a: String,
+    /// Another one, or another branch of it: SESSION[:BRANCH].
+    b: String,
+}
+
 /// Maximum width of a quoted text.
 const WIDTH: usize = 100;
 
@@ -18,7 +29,7 @@ const WIDTH: usize = 100;
 const ARGUMENTS: usize = 60;
 
 pub(crate) async fn run(
-    args: Args,
+    args: DiffArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -3,7 +3,7 @@
 //! Each kind of thing has a section; each check is a [`Finding`]. A new kind of check gets a new section, which [`run`]
 //! calls.
 
-use crate::cli::{Doctor, Global};
+use crate::cli::Global;
 use crate::commands::servers::renamed;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, bold, dim, green, red, yellow};
@@ -22,6 +22,18 @@ use steersman_adapters::reach::reach;
 use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE};
 use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::{Network as CheckedNetwork, Source};
+
+pub(crate) const LISTED: &str = "Say what is there: keys, models, the store, versions";
+
+/// Say what is there: keys, models, the store, versions. Exit code 1 if something is missing.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// A definition, or a folder with a steersman.yaml: also what its models mean here.
+    definition: Option<PathBuf>,
+    /// Drive a store again that opens for reading only: a copy, one that was moved or restored, one that lost lines.
+    #[arg(long)]
+    accept_store: bool,
+}
 
 /// Variables that hold keys of models, in the order in which `auto` tries them.
 const KEYS: [&str; 2] = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
@@ -69,7 +81,7 @@ impl Findings {
 }
 
 pub(crate) async fn run(
-    args: Doctor,
+    args: DoctorArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -10,13 +10,22 @@ use steersman::runtime::pending::PendingKind;
 use steersman::views::effects::{Effect, Effects, Sum};
 use steersman_machine::stored::ids::Id;
 
+pub(crate) const LISTED: &str = "Show what a session did to the world, or may have done";
+
+/// Show what a session did to the world, or may have done.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EffectsArgs {
+    #[command(flatten)]
+    look: Look,
+}
+
 pub(crate) async fn run(
-    args: Look,
+    args: EffectsArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
-    let sight = place.look(&args.address).await?;
+    let sight = place.look(&args.look.address).await?;
     let only = sight.named().map(|branch| branch.id);
     let mut effects = Effects::of(&sight.log.lines, &sight.log.texts, None);
     effects.driven(sight.inspection.info.owner.is_some());

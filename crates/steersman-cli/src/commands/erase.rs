@@ -1,7 +1,7 @@
 //! `erase`: replaces texts by tombstones.
 
 use crate::address::{Address, LineName};
-use crate::cli::{Drive, Erase, Global};
+use crate::cli::{Drive, Global};
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::place::Place;
@@ -14,8 +14,26 @@ use steersman::runtime::erase::{Erased, What, erased_artifacts};
 use steersman::runtime::store::{Memory, MemoryQuery, SessionQuery, StoreError};
 use steersman_machine::stored::ids::{Id, Line};
 
+pub(crate) const LISTED: &str = "Erase what was said; all else still verifies";
+
+/// Erase what was said in a session, at a line or by an effect. All else still verifies.
+#[derive(Debug, clap::Args)]
+pub(crate) struct EraseArgs {
+    /// SESSION[@LINE]: all that was said in it, or at one line.
+    address: String,
+    /// Only arguments and result of this effect: `--effect 21.1`.
+    #[arg(long, value_name = "ID")]
+    effect: Option<String>,
+    /// Also forget what it saved to memory, which is kept otherwise.
+    #[arg(long, conflicts_with = "effect")]
+    memory: bool,
+    /// Do it. It cannot be undone.
+    #[arg(long)]
+    yes: bool,
+}
+
 pub(crate) async fn run(
-    args: Erase,
+    args: EraseArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -107,7 +125,7 @@ async fn saved(place: &Place, session: &str) -> Result<Vec<Memory>, CommandError
     Ok(place.engine().memories(query).await?)
 }
 
-fn remembered(args: &Erase, saved: &[Memory], short: &str, printer: &Printer) {
+fn remembered(args: &EraseArgs, saved: &[Memory], short: &str, printer: &Printer) {
     if saved.is_empty() {
         return;
     }
@@ -230,7 +248,7 @@ fn what(address: &Address, effect: Option<&str>) -> Result<What, CommandError> {
     })
 }
 
-fn typed_again(args: &Erase) -> String {
+fn typed_again(args: &EraseArgs) -> String {
     let effect = args.effect.as_ref();
     let effect = effect.map_or_else(String::new, |effect| format!(" --effect {effect}"));
     let memory = if args.memory { " --memory" } else { "" };

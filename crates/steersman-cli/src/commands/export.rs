@@ -1,7 +1,7 @@
 //! `export`: writes sessions as documents or as trajectories, or the artifacts that they made.
 
 use crate::address::Address;
-use crate::cli::{Export as Args, Global};
+use crate::cli::Global;
 use crate::commands::test::write_new;
 use crate::commands::{artifacts, log, sessions, show};
 use crate::error::{CommandError, Exit};
@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use steersman::runtime::artifact::{Artifacts, Version};
 use steersman::runtime::engine::{BranchView, Inspection};
 use steersman::runtime::known::Known;
@@ -22,8 +22,37 @@ use steersman::runtime::store::SessionInfo;
 use steersman_machine::search::reward::Reward;
 use steersman_machine::snapshot::Snapshot;
 
+pub(crate) const LISTED: &str =
+    "Print sessions as documents or as trajectories, or write their artifacts";
+
+/// Print sessions as documents, or as trajectories to train on, or write their artifacts.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("exported").required(true))]
+pub(crate) struct ExportArgs {
+    /// The session.
+    #[arg(group = "exported")]
+    session: Option<String>,
+    /// All sessions that match.
+    #[arg(long = "where", value_name = "FILTER", group = "exported")]
+    filter: Option<String>,
+    /// Messages, calls, answers and rewards of each model call, one JSON object a line. Without it a session is one
+    /// document: all that `show` and `log` tell.
+    #[arg(long)]
+    trajectories: bool,
+    /// What a branch is worth: a value of its `outcome:` by name, or an expression over those names, `outcome`, `answer`,
+    /// `state` and `calls`; a number or true or false [default: what a search judged it to be worth].
+    #[arg(long, value_name = "EXPR", requires = "trajectories")]
+    reward: Option<String>,
+    /// Write the artifacts into this folder instead, every version, and `index.json`, which lists them with their ratings.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["trajectories", "out"])]
+    artifacts: Option<PathBuf>,
+    /// Write into this file. Overwrites nothing.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
 pub(crate) async fn run(
-    args: Args,
+    args: ExportArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -93,7 +122,7 @@ pub(crate) async fn run(
 
 /// Parses `--reward`, if it is given, and checks it against the session's definition.
 async fn reward(
-    args: &Args,
+    args: &ExportArgs,
     place: &Place,
     info: &SessionInfo,
 ) -> Result<Option<Reward>, CommandError> {
@@ -126,7 +155,7 @@ impl Worthless {
         }
     }
 
-    fn complain(&self, args: &Args, printer: &Printer) {
+    fn complain(&self, args: &ExportArgs, printer: &Printer) {
         if let (Some(why), Some(reward)) = (&*self.1.borrow(), &args.reward) {
             let branches = match self.0.get() {
                 1 => "1 branch has".to_owned(),

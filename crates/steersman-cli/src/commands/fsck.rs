@@ -1,7 +1,7 @@
 //! `fsck`: verifies every line of every session, and reports what is damaged, where, and what to do.
 
 use crate::address::Address;
-use crate::cli::{Fsck, Global};
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::place::shortest;
@@ -28,6 +28,15 @@ use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
 use steersman_machine::stored::interaction::Doubtful;
 use steersman_machine::view::artifact::is_from_outside;
 
+pub(crate) const LISTED: &str = "Verify every line of every session";
+
+/// Verify every line of every session, and say what is damaged. Exit code 4 if something is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FsckArgs {
+    /// Only this session.
+    session: Option<String>,
+}
+
 /// The faults of a session.
 #[derive(Default)]
 struct Found {
@@ -45,7 +54,7 @@ struct Found {
 }
 
 pub(crate) async fn run(
-    args: Fsck,
+    args: FsckArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -178,7 +187,7 @@ fn unread(error: CommandError) -> Found {
 }
 
 /// Reports memories whose content is missing or does not fit its hash. Returns their number.
-async fn memories(store: &Kept, printer: &Printer, args: &Fsck) -> Result<usize, CommandError> {
+async fn memories(store: &Kept, printer: &Printer, args: &FsckArgs) -> Result<usize, CommandError> {
     if args.session.is_some() {
         return Ok(0);
     }
@@ -199,7 +208,7 @@ async fn memories(store: &Kept, printer: &Printer, args: &Fsck) -> Result<usize,
     Ok(bad)
 }
 
-fn wanted(args: &Fsck, all: &[SessionInfo]) -> Result<Vec<SessionInfo>, CommandError> {
+fn wanted(args: &FsckArgs, all: &[SessionInfo]) -> Result<Vec<SessionInfo>, CommandError> {
     let Some(name) = &args.session else {
         return Ok(all.to_vec());
     };

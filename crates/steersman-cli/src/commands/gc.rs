@@ -1,6 +1,6 @@
 //! `gc`: deletes large texts and definitions that are no longer referenced.
 
-use crate::cli::{Gc, Global};
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::printer::{Printer, typed};
@@ -9,8 +9,18 @@ use crate::words::{count, digits};
 use serde_json::json;
 use steersman::runtime::store::StoreError;
 
+pub(crate) const LISTED: &str = "Delete large texts and definitions that nothing names any more";
+
+/// Delete large texts and definitions that nothing names any more. Tells what it would do unless --yes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GcArgs {
+    /// Do it.
+    #[arg(long)]
+    yes: bool,
+}
+
 pub(crate) async fn run(
-    args: Gc,
+    args: GcArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -1,7 +1,7 @@
 //! `graph`: draws a definition, or the state of a session in it.
 
 use crate::address::{Address, SessionName};
-use crate::cli::{Format, Global, Graph as Args};
+use crate::cli::Global;
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
 use crate::locate;
@@ -21,11 +21,38 @@ use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::files;
 
+pub(crate) const LISTED: &str = "Draw a definition, or where a session stands in it";
+
+/// Draw a definition, or where a session stands in it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GraphArgs {
+    /// A definition (a file, or a folder with a steersman.yaml), or SESSION[:BRANCH][@LINE] [default: the definition here].
+    #[arg(value_name = "DEFINITION|SESSION")]
+    target: Option<String>,
+    /// As what.
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Write it into this file; its ending says as what: .svg, .mmd, or .md with the diagram in it.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// As what something is drawn.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// For a terminal.
+    Terminal,
+    /// For pages that draw Mermaid: GitHub, GitLab, most wikis.
+    Mermaid,
+    /// A picture of its own.
+    Svg,
+}
+
 /// Number of bytes that are read to recognise a file that this command drew.
 const HEAD: usize = 256;
 
 pub(crate) async fn run(
-    args: Args,
+    args: GraphArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

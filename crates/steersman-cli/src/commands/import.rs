@@ -1,6 +1,6 @@
 //! `import`: converts a definition of another program.
 
-use crate::cli::{Import, ImportFrom};
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, yellow};
 use crate::words::count;
@@ -11,10 +11,39 @@ use std::path::{Path, PathBuf};
 use steersman_definition::import::{Imported, aiwaves};
 use steersman_runtime::files;
 
+pub(crate) const LISTED: &str = "Make a definition of what another program reads";
+
+/// Make a definition of what another program reads.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    #[command(subcommand)]
+    from: ImportFrom,
+}
+
+/// The program whose definition is imported.
+#[derive(Debug, clap::Subcommand)]
+enum ImportFrom {
+    /// Make a definition of a configuration of aiwaves agents, version 1. What is not carried over is told on stderr.
+    Aiwaves {
+        /// Its JSON file.
+        file: PathBuf,
+        /// Name of the network [default: the file's; of a `config.json` its folder's].
+        #[arg(long)]
+        name: Option<String>,
+        /// Write the definition into this file instead of stdout. Overwrites nothing.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
 /// Maximum size of a file in bytes; definitions are limited to less.
 const LARGEST: usize = 16 << 20;
 
-pub(crate) fn run(args: Import, printer: &Printer) -> Result<Exit, CommandError> {
+pub(crate) async fn run(
+    args: ImportArgs,
+    _global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
     match args.from {
         ImportFrom::Aiwaves { file, name, out } => {
             let text = read(&file)?;

@@ -1,14 +1,37 @@
 //! `join`: reports the results of branches to the session.
 
-use crate::cli::{Global, Join};
+use crate::cli::{Global, Own};
 use crate::commands::act::Target;
 use crate::error::{CommandError, Exit};
 use crate::place::branch_at;
 use crate::printer::Printer;
-use steersman::runtime::inbox::Message;
+use steersman::Act;
+
+pub(crate) const LISTED: &str = "Let a session hear what its branches came to";
+
+/// Let a session hear what its branches came to.
+#[derive(Debug, clap::Args)]
+pub(crate) struct JoinArgs {
+    /// The session.
+    session: String,
+    /// The branches, by label or id.
+    #[arg(required = true, num_args = 1..)]
+    branches: Vec<String>,
+    /// When it is over: `all`, `any`, how many must end, or an expression over `done`, `failed`, `open` and `answers`.
+    #[arg(long, value_name = "WHEN", default_value = "all")]
+    on: steersman::JoinOn,
+    /// A tool that runs on what they came to.
+    #[arg(long, value_name = "TOOL")]
+    then: Option<String>,
+    /// Its arguments: a JSON object whose texts are templates over `result` [default: what it reads of it by name].
+    #[arg(long, value_name = "JSON", requires = "then")]
+    args: Option<String>,
+    #[command(flatten)]
+    own: Own,
+}
 
 pub(crate) async fn run(
-    args: Join,
+    args: JoinArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -31,7 +54,8 @@ pub(crate) async fn run(
             branches.push(id);
         }
     }
-    let then = args.then.as_deref().map(Into::into);
-    let message = Message::join(branches, &args.on, then, args.args.clone());
-    target.deliver(message, None, &args.own, printer).await
+    let then = args.then.as_deref();
+    let then = then.map(|tool| (tool, args.args.as_deref()));
+    let act = Act::join(branches, &args.on, then);
+    target.deliver(act, &args.own, printer).await
 }

@@ -1,6 +1,6 @@
 //! `log`: prints a session line by line, or with `--json` its events; `-f` follows new lines.
 
-use crate::cli::{Global, Log};
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, dim};
@@ -13,8 +13,21 @@ use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::Line;
 
+pub(crate) const LISTED: &str = "Show a session line by line; -f follows it";
+
+/// Show a session line by line.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogArgs {
+    /// SESSION[:BRANCH][@LINE]; with a line it begins there.
+    #[arg(default_value = "last")]
+    address: String,
+    /// Go on as lines come in, until Ctrl-C.
+    #[arg(long, short)]
+    follow: bool,
+}
+
 pub(crate) async fn run(
-    args: Log,
+    args: LogArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

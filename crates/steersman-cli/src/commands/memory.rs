@@ -1,7 +1,7 @@
 //! `memory`: lists, searches, shows, rates and forgets memories that agents keep across sessions.
 
 use crate::address::Address;
-use crate::cli::{Drive, Global, Memory as Args, MemoryAct};
+use crate::cli::{Drive, Global};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
 use crate::printer::{Printer, bold, dim, typed, yellow};
@@ -12,11 +12,75 @@ use steersman::runtime::memory::MemoryError;
 use steersman::runtime::store::{Memory, MemoryQuery, Rated};
 use steersman_machine::view::rating::BEST;
 
+pub(crate) const LISTED: &str = "Show what agents remember over sessions; rate it, forget it";
+
+/// Show what agents remember over sessions; rate it, forget it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MemoryArgs {
+    #[command(subcommand)]
+    act: Option<MemoryAct>,
+    /// Only of this scope.
+    #[arg(long, value_name = "SCOPE", global = true)]
+    scope: Option<String>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum MemoryAct {
+    /// List what is remembered, newest first.
+    List {
+        /// Only what this session saved.
+        #[arg(long, value_name = "SESSION")]
+        session: Option<String>,
+        /// All of it, not the first twenty.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Find what fits these words, as agents of the scope would.
+    Search {
+        /// The words.
+        #[arg(required = true)]
+        query: Vec<String>,
+        /// At most so many.
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        most: usize,
+    },
+    /// Print one.
+    Show {
+        /// Its number.
+        id: u64,
+    },
+    /// Rate one, from 1 to 5. What a person says outranks what agents say.
+    Rate {
+        /// Its number.
+        id: u64,
+        /// The rating.
+        #[arg(value_parser = clap::value_parser!(u8).range(1..=5))]
+        rating: u8,
+        /// Why.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        /// The role in which you act.
+        #[arg(long = "as", value_name = "ROLE")]
+        role: Option<String>,
+    },
+    /// Forget some: by number, of a session, or all of a scope. Tells what it would do unless --yes.
+    Forget {
+        /// Their numbers.
+        ids: Vec<u64>,
+        /// All that this session saved.
+        #[arg(long, value_name = "SESSION")]
+        session: Option<String>,
+        /// Do it. It cannot be undone.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
 /// Maximum number of rows of a list without `--all`.
 const FEW: usize = 20;
 
 pub(crate) async fn run(
-    args: Args,
+    args: MemoryArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -1,6 +1,6 @@
 //! `migrate`: binds new values of `config`.
 
-use crate::cli::{Global, Migrate, Own};
+use crate::cli::{Global, Own, Which};
 use crate::commands::orders::Wanted;
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
@@ -8,15 +8,31 @@ use crate::filter::Filter;
 use crate::place::Place;
 use crate::printer::Printer;
 use crate::words;
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use steersman::runtime::bind;
-use steersman::runtime::inbox::Message;
 use steersman::runtime::store::SessionInfo;
+use steersman::{Act, By};
 use steersman_machine::stored::ids::Name;
 
+pub(crate) const LISTED: &str = "Bind values of `config` anew, in sessions that match";
+
+/// Bind values of `config` anew, where nothing of a session is open.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MigrateArgs {
+    #[command(flatten)]
+    which: Which,
+    /// A value of `config`, as JSON or text. May be given more than once.
+    #[arg(long, required = true, value_name = "KEY=VALUE")]
+    config: Vec<String>,
+    /// The role in which you act.
+    #[arg(long = "as", value_name = "ROLE", value_parser = NonEmptyStringValueParser::new())]
+    role: Option<String>,
+}
+
 pub(crate) async fn run(
-    args: Migrate,
+    args: MigrateArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -35,13 +51,10 @@ pub(crate) async fn run(
     }
     place.close();
     let wanted = Wanted::order(
-        Message::Rebind {
-            config: config
-                .into_iter()
-                .map(|(name, value)| (name, value.to_string()))
-                .collect(),
-            by: args.role.as_deref().unwrap_or("user").into(),
-        },
+        Act::rebind(
+            config.iter().map(|(name, value)| (&**name, value)),
+            args.role.as_deref().map_or_else(By::user, By::role),
+        ),
         "rebound",
         None,
     );

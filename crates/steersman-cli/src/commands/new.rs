@@ -1,10 +1,19 @@
 //! `new NAME`: writes a small definition to start from.
 
-use crate::cli::New;
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, bold, dim};
 use serde_json::json;
 use std::path::Path;
+
+pub(crate) const LISTED: &str = "Write a small definition to start from";
+
+/// Write a small definition to start from: one tool, a guard, an approval and a test.
+#[derive(Debug, clap::Args)]
+pub(crate) struct NewArgs {
+    /// Name of the folder and of the network: small letters, digits, hyphens.
+    name: String,
+}
 
 const FILES: &[(&str, &str, &str)] = &[
     (
@@ -35,7 +44,11 @@ const FILES: &[(&str, &str, &str)] = &[
     (".gitignore", ".steersman/\n", ""),
 ];
 
-pub(crate) fn run(args: New, printer: &Printer) -> Result<Exit, CommandError> {
+pub(crate) async fn run(
+    args: NewArgs,
+    _global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
     let name = args.name;
     if !is_name(&name) {
         return Err(

@@ -1,7 +1,8 @@
-//! `cancel`, `pause`, `resume`, `hold`, `release`, `retry`, `migrate`: orders for one session, or for all that match.
+//! Shared by `cancel`, `pause`, `resume`, `hold`, `release`, `retry` and `migrate`: orders for one session, or for all that
+//! match.
 
-use crate::cli::{Drive, Global, Hold, Order, Own, Retry, Which};
-use crate::commands::act::{Reached, Target, elsewhere, role};
+use crate::cli::{Acting, Drive, Global, Own, Which};
+use crate::commands::act::{Reached, Target, by, elsewhere};
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
@@ -10,93 +11,42 @@ use crate::play;
 use crate::printer::{Printer, dim, red, typed};
 use crate::prompt::{Prompt, Typed};
 use crate::words::{count, filter};
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 use std::sync::Arc;
+use steersman::Act;
 use steersman::runtime::engine::EngineError;
-use steersman::runtime::inbox::Message;
 use steersman::runtime::session::{Fate, Settled};
 use steersman::runtime::store::{SessionInfo, StoreError};
-use steersman_machine::stored::ids::Id;
 
 /// Number of sessions that are driven concurrently for an order to many.
 const AT_ONCE: usize = 8;
 
-pub(crate) async fn pause(
-    args: Order,
-    global: &Global,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let begins = Wanted::order(Message::Pause(true), "paused", Some("resume"));
-    let (which, own) = (&args.which, &args.own);
-    begins.carry_out(which, own, global, printer).await
+/// The arguments of `hold` and `release`: sessions, and the tool whose effects are meant.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Held {
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Only of this tool, whatever its class [default: all tools that are `idempotent` or `unsafe`].
+    #[arg(long, value_name = "TOOL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) tool: Option<String>,
+    #[command(flatten)]
+    pub(crate) act: Acting,
 }
 
-pub(crate) async fn resume(
-    args: Order,
-    global: &Global,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let goes_on = Wanted::drives(Message::Pause(false), "goes on");
-    let (which, own) = (&args.which, &args.own);
-    goes_on.carry_out(which, own, global, printer).await
-}
-
-pub(crate) async fn hold(
-    args: Hold,
-    global: &Global,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let end = match &args.tool {
-        Some(tool) => format!("release --tool {tool}"),
-        None => "release".to_owned(),
-    };
-    let wanted = Wanted::order(holding(&args, true), "held", Some(&end));
-    let (which, own) = (&args.which, &args.act.own);
-    wanted.carry_out(which, own, global, printer).await
-}
-
-pub(crate) async fn release(
-    args: Hold,
-    global: &Global,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let wanted = Wanted::drives(holding(&args, false), "released");
-    let (which, own) = (&args.which, &args.act.own);
-    wanted.carry_out(which, own, global, printer).await
-}
-
-/// Returns the message that holds a tool or releases it.
-fn holding(args: &Hold, held: bool) -> Message {
-    Message::Hold {
-        tool: args.tool.as_deref().map(Into::into),
-        held,
-        by: role(&args.act),
+impl Held {
+    pub(crate) fn hold(&self) -> Act {
+        Act::hold(self.tool.as_deref(), by(&self.act))
     }
-}
 
-pub(crate) async fn retry(
-    args: Retry,
-    global: &Global,
-    printer: &Printer,
-) -> Result<Exit, CommandError> {
-    let effect = args.effect.as_deref().map(|text| {
-        text.parse::<Id>().map_err(|()| {
-            CommandError::usage(format!("`{text}` is no effect"))
-                .hint("an effect is named as `steersman effects` shows it: 21.1")
-        })
-    });
-    let message = Message::Retry {
-        effect: effect.transpose()?,
-        by: "user".into(),
-    };
-    let wanted = Wanted::drives(message, "tried again");
-    let (which, own) = (&args.which, &args.own);
-    wanted.carry_out(which, own, global, printer).await
+    pub(crate) fn release(&self) -> Act {
+        Act::release(self.tool.as_deref(), by(&self.act))
+    }
 }
 
 /// An order for sessions.
 pub(crate) struct Wanted {
-    message: Message,
+    act: Act,
     /// The word for a session that took the order, for lists.
     word: &'static str,
     /// True if the session is driven afterwards.
@@ -152,9 +102,9 @@ impl Outcome {
 
 impl Wanted {
     /// Creates an order that takes effect immediately and begins nothing.
-    pub(crate) fn order(message: Message, word: &'static str, end: Option<&str>) -> Self {
+    pub(crate) fn order(act: Act, word: &'static str, end: Option<&str>) -> Self {
         Self {
-            message,
+            act,
             word,
             goes_on: false,
             end: end.map(str::to_owned),
@@ -162,9 +112,9 @@ impl Wanted {
     }
 
     /// Creates an order after which the session is driven.
-    pub(crate) fn drives(message: Message, word: &'static str) -> Self {
+    pub(crate) fn drives(act: Act, word: &'static str) -> Self {
         Self {
-            message,
+            act,
             word,
             goes_on: true,
             end: None,
@@ -192,9 +142,7 @@ impl Wanted {
         printer: &Printer,
     ) -> Result<Exit, CommandError> {
         if self.goes_on {
-            return target
-                .deliver(self.message.clone(), None, own, printer)
-                .await;
+            return target.deliver(self.act.clone(), own, printer).await;
         }
         let (place, info) = (&target.place, &target.inspection.info);
         let outcome = self.ordered(place, info, own).await?;
@@ -221,12 +169,12 @@ impl Wanted {
         info: &SessionInfo,
         own: &Own,
     ) -> Result<Outcome, CommandError> {
-        let message = self.message.clone();
+        let act = self.act.clone();
         if own.no_run {
-            place.engine().deliver(&info.id, message).await?;
+            place.steersman.deliver(&info.id, act).await?;
             return Ok(Outcome::in_inbox());
         }
-        let receipt = place.engine().order(&info.id, message).await?;
+        let receipt = place.steersman.order(&info.id, act).await?;
         Ok(match receipt.fate {
             Fate::Taken(_) | Fate::Known => Outcome::new("taken", self.word),
             Fate::Refused(why) => Outcome::refused(why),
@@ -330,8 +278,8 @@ impl Wanted {
         info: &SessionInfo,
         own: &Own,
     ) -> Result<Outcome, CommandError> {
-        let message = self.message.clone();
-        let receipt = place.engine().deliver(&info.id, message).await?;
+        let act = self.act.clone();
+        let receipt = place.steersman.deliver(&info.id, act).await?;
         if own.no_run {
             return Ok(Outcome::in_inbox());
         }

@@ -1,7 +1,7 @@
 //! `pending`: lists what waits for a person, an event or a time, in all sessions.
 
 use crate::asked;
-use crate::cli::{Global, Pending};
+use crate::cli::Global;
 use crate::commands::sessions;
 use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
@@ -15,6 +15,19 @@ use steersman::runtime::pending::{self, Pending as Waits, PendingKind};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
 use steersman_machine::stored::ids::Name;
 
+pub(crate) const LISTED: &str = "Show what waits for a person, an event or time, in all sessions";
+
+/// Show what waits for a person, an event or time, in all sessions.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PendingArgs {
+    /// Only those that match, as in `sessions`; also `for = ROLE` and `kind = approval`.
+    #[arg(long = "where", value_name = "FILTER")]
+    filter: Option<String>,
+    /// All of them, not the first twenty.
+    #[arg(long)]
+    all: bool,
+}
+
 /// Describes what `run --all` does.
 pub(crate) const DRIVES: &str = "drives all that have something to do, until Ctrl-C";
 
@@ -22,7 +35,7 @@ pub(crate) const DRIVES: &str = "drives all that have something to do, until Ctr
 const SHOWN: usize = 20;
 
 pub(crate) async fn run(
-    args: Pending,
+    args: PendingArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -3,15 +3,17 @@
 mod many;
 
 use crate::address::Address;
-use crate::cli::{Global, Rerun as Args};
+use crate::cli::{Drive, Global};
 use crate::commands::{check, diff};
 use crate::error::{CommandError, Exit};
 use crate::place::{self, Place, branch_name};
 use crate::printer::{Printer, typed, yellow};
 use crate::step;
 use crate::words::{self, count, digits, money};
+use clap::builder::{NonEmptyStringValueParser, RangedU64ValueParser};
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use steersman::runtime::session::Settled;
 use steersman::views::log::Log;
@@ -19,8 +21,67 @@ use steersman::views::rerun::{Reran, differs};
 use steersman::{Diff, Network, People, Rerun, Rerunned};
 use steersman_machine::stored::ids::{Id, Line};
 
+pub(crate) const LISTED: &str =
+    "Run sessions again with something changed, dry, and say what differs";
+
+/// Run a session again from its recording, with another definition, model or message; dry unless --live. Exit code 8
+/// if the outcome differs.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("sessions").required(true))]
+pub(crate) struct RerunArgs {
+    /// SESSION[:BRANCH][@LINE]: what came up to the line stays [default: everything again].
+    #[arg(group = "sessions")]
+    address: Option<String>,
+    /// All sessions that match: `definition = invoice and updated > -7d`. Reruns are left out.
+    #[arg(long = "where", value_name = "FILTER", group = "sessions", conflicts_with_all = ["say", "name"])]
+    filter: Option<String>,
+    /// Set a value of the definition: `models.default.model=gpt-5-nano`. May be given more than once.
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Ask this model: short for `--set models.default.model=NAME`.
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Another definition: a file, or a folder with a steersman.yaml.
+    #[arg(long, value_name = "FILE")]
+    definition: Option<PathBuf>,
+    /// Say this at the line, before anything else happens there, in place of the next recorded message.
+    #[arg(long, value_name = "TEXT")]
+    say: Option<String>,
+    /// So many times.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: u32,
+    /// Let effects touch the world that are not on record.
+    #[arg(long, conflicts_with = "filter")]
+    live: bool,
+    /// Who answers for people: `recorded`, `stop`, or an agent of the definition for questions without a recorded answer.
+    #[arg(long, value_name = "WHO", default_value = "recorded", value_parser = NonEmptyStringValueParser::new())]
+    people: String,
+    /// Stop after each line: Enter goes to the next one, `c` goes on without stops, `q` leaves it paused, any other text is
+    /// said there. Reads standard input, a terminal or not; its end is a `q`.
+    #[arg(long, conflicts_with = "filter")]
+    step: bool,
+    /// A name for it: its label `rerun`.
+    #[arg(long = "as", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    name: Option<String>,
+    /// At most so many sessions, newest first.
+    #[arg(long, value_name = "N", requires = "filter", value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
+    limit: Option<usize>,
+    /// Begin no more once this much was paid.
+    #[arg(long, value_name = "AMOUNT", requires = "filter")]
+    cost: Option<f64>,
+    /// Write a report into this folder: a page for each session and a summary, as Markdown and JSON.
+    /// Overwrites nothing.
+    #[arg(long, value_name = "DIR", requires = "filter")]
+    report: Option<PathBuf>,
+    /// So many at once.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    parallel: u16,
+    #[command(flatten)]
+    drive: Drive,
+}
+
 pub(crate) async fn run(
-    args: Args,
+    args: RerunArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -130,7 +191,7 @@ struct Changes {
 }
 
 impl Changes {
-    fn of(args: &Args, printer: &Printer) -> Result<Self, CommandError> {
+    fn of(args: &RerunArgs, printer: &Printer) -> Result<Self, CommandError> {
         let definition = match &args.definition {
             Some(path) => Some(check::required(path, printer)?),
             None => None,
@@ -216,7 +277,7 @@ impl Changes {
     /// Returns the changes for one session.
     async fn rerun(
         &self,
-        args: &Args,
+        args: &RerunArgs,
         spot: &Spot,
         place: &Place,
         printer: &Printer,
@@ -262,7 +323,7 @@ async fn tell(
     found: &Diff,
     spot: &Spot,
     place: &Place,
-    args: &Args,
+    args: &RerunArgs,
     printer: &Printer,
 ) -> Result<(), CommandError> {
     if printer.is_json() {

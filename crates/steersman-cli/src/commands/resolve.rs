@@ -1,17 +1,40 @@
 //! `resolve`: reports the outcome of an effect in doubt.
 
-use crate::cli::{Global, Resolve};
-use crate::commands::act::{Target, role};
+use crate::cli::{Acting, Global};
+use crate::commands::act::{Target, by};
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 use crate::words;
-use steersman::runtime::inbox::{Message, Resolution};
 use steersman::runtime::ledger::Record;
 use steersman::runtime::pending::{PendingId, PendingKind};
+use steersman::{Act, Resolution};
 use steersman_machine::stored::ids::Id;
 
+pub(crate) const LISTED: &str = "Say what became of an effect that is in doubt";
+
+/// Say what became of an effect that is in doubt.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+pub(crate) struct ResolveArgs {
+    /// The session.
+    session: String,
+    /// The effect in doubt, if several are.
+    effect: Option<String>,
+    /// It happened; the tool's result as JSON or text, if it is known.
+    #[arg(long, group = "what", value_name = "RESULT", num_args = 0..=1, default_missing_value = "null", require_equals = true)]
+    done: Option<String>,
+    /// It did not happen; it may run again.
+    #[arg(long, group = "what")]
+    not_performed: bool,
+    /// Nobody will know; the model is told that it may have happened.
+    #[arg(long, group = "what")]
+    fail: bool,
+    #[command(flatten)]
+    act: Acting,
+}
+
 pub(crate) async fn run(
-    args: Resolve,
+    args: ResolveArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -47,19 +70,9 @@ pub(crate) async fn run(
     };
     let as_role = args.act.role.as_deref();
     let as_role = as_role.map_or_else(String::new, |role| format!(" --as {}", words::quoted(role)));
-    let message = Message::Resolve {
-        of: meant,
-        by: role(&args.act),
-        how,
-    };
-    let said = matches!(
-        message,
-        Message::Resolve {
-            how: Resolution::Done { .. },
-            ..
-        }
-    );
-    let delivered = target.deliver(message, None, &args.act.own, printer).await;
+    let said = matches!(how, Resolution::Done { .. });
+    let act = Act::resolve(meant, how, by(&args.act));
+    let delivered = target.deliver(act, &args.act.own, printer).await;
     delivered.map_err(|error| match error.exit {
         Exit::Usage if said => error.hint(format!(
             "say what the tool would have answered, as JSON: steersman resolve {} {meant}{as_role} --done='{{\"id\": \"4711\"}}'",

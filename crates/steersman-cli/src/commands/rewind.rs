@@ -1,13 +1,30 @@
 //! `rewind`: goes back to a line and leaves the lines after it behind.
 
-use crate::cli::{Global, Rewind};
-use crate::commands::branching::{Begun, Spot};
+use crate::cli::{Global, Own};
+use crate::commands::branching::{Begun, Spot, branch_label};
 use crate::error::{CommandError, Exit};
 use crate::printer::{Printer, typed, yellow};
-use steersman::runtime::inbox::Message;
+use steersman::Act;
+
+pub(crate) const LISTED: &str = "Go back to a line; what came after stays readable";
+
+/// Go back to a line. What came after is left behind, and stays readable.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RewindArgs {
+    /// SESSION[:BRANCH]@LINE: where to go back to.
+    address: String,
+    /// Say this there first.
+    #[arg(long, value_name = "TEXT")]
+    say: Option<String>,
+    /// A name for the branch that begins there.
+    #[arg(long, value_name = "NAME", value_parser = branch_label)]
+    label: Option<String>,
+    #[command(flatten)]
+    own: Own,
+}
 
 pub(crate) async fn run(
-    args: Rewind,
+    args: RewindArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -20,13 +37,9 @@ pub(crate) async fn run(
             )),
         );
     };
-    let message = Message::Rewind {
-        branch: Some(spot.branch),
-        at: line,
-        label: args.label.as_deref().map(Into::into),
-        say: args.say.clone(),
-    };
-    let Some(begun) = Begun::reach(&spot, message, &args.own, printer).await? else {
+    let (label, say) = (args.label.as_deref(), args.say.as_deref());
+    let act = Act::rewind(Some(spot.branch), line, label, say);
+    let Some(begun) = Begun::reach(&spot, act, &args.own, printer).await? else {
         return Ok(Exit::Answered);
     };
     let (name, short) = (begun.name(), begun.short());

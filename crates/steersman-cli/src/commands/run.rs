@@ -1,7 +1,7 @@
 //! `run`: talks to a definition, or continues a session.
 
 use crate::address::Address;
-use crate::cli::{Global, Run};
+use crate::cli::{Drive, Global};
 use crate::commands::{changed, check};
 use crate::error::{CommandError, Exit};
 use crate::place::Place;
@@ -12,16 +12,55 @@ use crate::step::Keys;
 use crate::{asked, attach, words};
 use serde_json::Value as Json;
 use std::io::Read;
+use std::path::PathBuf;
 use std::time::Instant;
-use steersman::StartOptions;
-use steersman::runtime::inbox::{Message, Resolution};
 use steersman::runtime::pending::{Pending, PendingKind};
-use steersman::runtime::session::{Fate, Receipt, Session, Settled};
+use steersman::runtime::session::Settled;
 use steersman::runtime::store::MAX_VALUE;
+use steersman::{Act, By, Error, Resolution, Session, StartOptions};
 use steersman_machine::stored::ids::Line;
 
+pub(crate) const LISTED: &str = "Talk to a definition, or go on with a session";
+
+/// Talk to a definition, or go on with a session.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// A definition, or a folder with a steersman.yaml [default: here].
+    definition: Option<PathBuf>,
+    /// Say this, drive the session until it rests or waits, and end. `-` reads it from standard input.
+    #[arg(long, short, value_name = "TEXT")]
+    input: Option<String>,
+    /// Attach a file to what is said with --input, under a name or under its own.
+    #[arg(long, value_name = "[NAME=]PATH", requires = "input")]
+    file: Vec<String>,
+    /// Go on with a session after a stop or a crash. With a definition beside it: only if it is bound to that one.
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["entry", "seed"])]
+    resume: Option<String>,
+    /// Go on under the definition as it is now, if that knows all that the session has and nothing of it is open.
+    #[arg(long, requires = "resume")]
+    rebind: bool,
+    /// Drive every session of the store, until Ctrl-C: messages, events, timers, and what a dead process left.
+    #[arg(long, conflicts_with_all = ["definition", "resume", "rebind", "input", "entry", "seed"])]
+    all: bool,
+    /// The agent to talk to, if the definition has several entries.
+    #[arg(long, value_name = "AGENT")]
+    entry: Option<String>,
+    /// Seed of what is drawn at random in the session.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Stop after each line: Enter goes to the next one, `c` goes on without stops, `q` leaves it paused, any other text is
+    /// said there. Reads standard input, a terminal or not; its end is a `q`.
+    #[arg(long, conflicts_with = "all")]
+    step: bool,
+    /// Tell all that routers read for each decision, too.
+    #[arg(long, short, conflicts_with = "quiet")]
+    verbose: bool,
+    #[command(flatten)]
+    pub(crate) drive: Drive,
+}
+
 pub(crate) async fn run(
-    args: Run,
+    args: RunArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -75,11 +114,10 @@ pub(crate) async fn run(
     } else {
         place.steersman.start_with(&network, options).await?
     };
-    let session = session.driven().clone();
     let mut play = Play::new(
         &place,
         printer,
-        session,
+        session.driven(),
         leaving,
         Line::NONE,
         None,
@@ -90,7 +128,7 @@ pub(crate) async fn run(
     converse(
         &place,
         printer,
-        &mut play,
+        (&mut play, &session),
         input.is_some() || !printer.can_ask(),
     )
     .await?
@@ -101,7 +139,7 @@ pub(crate) async fn run(
 async fn resume(
     name: &str,
     input: Option<String>,
-    args: &Run,
+    args: &RunArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -127,11 +165,10 @@ async fn resume(
     } else {
         place.steersman.session(&info.id).await?
     };
-    let session = session.driven().clone();
     let mut play = Play::new(
         &place,
         printer,
-        session,
+        session.driven(),
         leaving,
         info.head,
         Some(began),
@@ -142,22 +179,16 @@ async fn resume(
         play.keys = Some(Keys::new(printer));
         // A person who steps through the lines sees everything that begins, so the pause can end.
         if is_paused {
-            taken(play.session.resume().await?)?;
+            session.resume().await?;
         }
     }
     if let Some(input) = &input {
-        let said = Message::Say {
-            text: input.clone(),
-            to: None,
-            by: None,
-            branch: None,
-        };
-        taken(play.session.send_with(said, &contents).await?)?;
+        session.say_with(input, &contents).await?;
     }
     converse(
         &place,
         printer,
-        &mut play,
+        (&mut play, &session),
         input.is_some() || !printer.can_ask(),
     )
     .await?
@@ -204,7 +235,7 @@ impl Over {
 async fn converse(
     place: &Place,
     printer: &Printer,
-    play: &mut Play<'_>,
+    (play, session): (&mut Play<'_>, &Session),
     once: bool,
 ) -> Result<Over, CommandError> {
     let mut prompt = Prompt::default();
@@ -229,7 +260,7 @@ async fn converse(
                 };
                 match typed {
                     Typed::Line(text) if text.trim().is_empty() => {}
-                    Typed::Line(text) => taken(play.session.say(&text).await?)?,
+                    Typed::Line(text) => session.say(&text).await?,
                     Typed::Left => return Ok(Over::Left),
                 }
             }
@@ -243,14 +274,13 @@ async fn converse(
                     for row in asked::frame(pending, place.now()) {
                         printer.talk(row);
                     }
-                    let session = play.session.clone();
                     acted |= tokio::select! {
                         biased;
                         () = play.told_to_leave() => {
                             prompt.give_back(printer);
                             return Ok(Over::Left);
                         }
-                        acted = ask(&mut prompt, printer, &session, pending) => acted?,
+                        acted = ask(&mut prompt, printer, session, pending) => acted?,
                     };
                 }
                 if !acted {
@@ -276,8 +306,7 @@ async fn ask(
     session: &Session,
     pending: &Pending,
 ) -> Result<bool, CommandError> {
-    let by = "user";
-    let of = pending.id();
+    let (of, by) = (pending.id(), By::user());
     let question = match pending.kind {
         PendingKind::Approval if !pending.edit.is_empty() => {
             "  [a]pprove  [r]eject  [e]dit  [l]ater > "
@@ -299,7 +328,7 @@ async fn ask(
     if pending.kind == PendingKind::Input {
         return match prompt.hidden(question).await? {
             Typed::Line(text) if !text.is_empty() => {
-                taken(session.answer(of, &text, by).await?)?;
+                session.answer(of, &text, by).await?;
                 Ok(true)
             }
             Typed::Line(_) | Typed::Left => Ok(false),
@@ -310,45 +339,45 @@ async fn ask(
             return Ok(false);
         };
         let typed = typed.trim();
-        let receipt = match (pending.kind, typed) {
+        let by = by.clone();
+        let acted = match (pending.kind, typed) {
             (PendingKind::Question, "") => return Ok(false),
-            (PendingKind::Question, text) => session.answer(of, text, by).await?,
+            (PendingKind::Question, text) => session.answer(of, text, by).await,
             (_, "l" | "later" | "") => return Ok(false),
             (PendingKind::Doubt, "d") => {
                 let Some(result) = gave(prompt, pending).await? else {
                     return Ok(false);
                 };
-                session.resolve(of, Resolution::Done { result }, by).await?
+                session.resolve(of, Resolution::Done { result }, by).await
             }
-            (PendingKind::Doubt, "n") => session.resolve(of, Resolution::NotPerformed, by).await?,
-            (PendingKind::Doubt, "k") => session.resolve(of, Resolution::Fail, by).await?,
+            (PendingKind::Doubt, "n") => session.resolve(of, Resolution::NotPerformed, by).await,
+            (PendingKind::Doubt, "k") => session.resolve(of, Resolution::Fail, by).await,
             (
                 PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget,
                 "a" | "approve",
-            ) => session.approve(of, by).await?,
+            ) => session.approve(of, by).await,
             (PendingKind::Approval | PendingKind::Repeat | PendingKind::Budget, "r" | "reject") => {
                 let Typed::Line(reason) = prompt.line("  why > ").await? else {
                     return Ok(false);
                 };
                 let reason = Some(reason.trim()).filter(|r| !r.is_empty());
-                session.reject(of, reason, by).await?
+                session.act(Act::reject(of, reason, by)).await
             }
             (PendingKind::Approval, "e" | "edit") if !pending.edit.is_empty() => {
                 let Some(args) = edited(prompt, pending).await? else {
                     return Ok(false);
                 };
-                session.approve_edited(of, &args, by).await?
+                session.approve_edited(of, &args, by).await
             }
             _ => {
                 printer.talk(yellow("  one of the letters, please"));
                 continue;
             }
         };
-        if let Fate::Refused(why) = &receipt.fate {
-            printer.talk(yellow(&format!("  refused: {why}")));
-            continue;
+        match acted {
+            Err(Error::Refused(why)) => printer.talk(yellow(&format!("  refused: {why}"))),
+            acted => return Ok(acted.map(|()| true)?),
         }
-        return Ok(true);
     }
 }
 
@@ -387,14 +416,6 @@ async fn edited(prompt: &mut Prompt, pending: &Pending) -> Result<Option<Json>, 
         }
     }
     Ok(Some(Json::Object(new)))
-}
-
-/// Converts a refusal into an error.
-pub(crate) fn taken(receipt: Receipt) -> Result<(), CommandError> {
-    match receipt.fate {
-        Fate::Refused(why) => Err(CommandError::usage(why)),
-        Fate::Taken(_) | Fate::Waits(_) | Fate::Known | Fate::Lies => Ok(()),
-    }
 }
 
 impl Play<'_> {

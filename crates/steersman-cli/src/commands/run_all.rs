@@ -1,6 +1,7 @@
 //! `run --all`: drives every session of the store, and reports what happens.
 
-use crate::cli::{Global, Run};
+use crate::cli::Global;
+use crate::commands::run::RunArgs;
 use crate::error::{CommandError, Exit};
 use crate::place::{Place, shortest};
 use crate::play::{self, Leaving, lets_go};
@@ -25,7 +26,7 @@ const ROOM: usize = 90;
 const UNTOLD: usize = 4_096;
 
 pub(crate) async fn run(
-    args: Run,
+    args: RunArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -1,6 +1,6 @@
 //! `search`: tries branches from a line on, shows the results, and may adopt the best.
 
-use crate::cli::{Global, Search};
+use crate::cli::{Global, Own};
 use crate::commands::act::{Reached, Target};
 use crate::commands::branching::Spot;
 use crate::error::{CommandError, Exit};
@@ -8,12 +8,11 @@ use crate::play::Ended;
 use crate::printer::{Printer, bold, dim, green, yellow};
 use crate::words::{self, count};
 use serde_json::{Map, Value as Json, json};
-use steersman::machine::network::search::{Method, Plan, Scorer};
+use steersman::machine::network::search::{MOST, Method, Plan, Scorer};
 use steersman::machine::search::{Node, Score, Seen, Tree, seen};
-use steersman::runtime::branches::refusal;
 use steersman::runtime::engine::Inspection;
-use steersman::runtime::inbox::Message;
 use steersman::runtime::ledger;
+use steersman::{Act, Search};
 use steersman_machine::network::Network;
 use steersman_machine::stored::commit::Want;
 use steersman_machine::stored::ids::{Id, Line};
@@ -22,6 +21,66 @@ use steersman_machine::tick::effect::{Offered, Opened, Said};
 use steersman_machine::tick::tick;
 use steersman_machine::view::Cx;
 
+pub(crate) const LISTED: &str =
+    "Try branches from a line on, judge them, and show the tree; dry unless --live";
+
+/// Try branches from a line on, beside the session, and judge them. Dry unless --live; Ctrl-C leaves it resumable.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SearchArgs {
+    /// SESSION[:BRANCH][@LINE]: where it begins: a line at which a model is owed a call, or any with --say [default: the last].
+    address: String,
+    /// Say this there first.
+    #[arg(long, value_name = "TEXT")]
+    say: Option<String>,
+    /// How: best_of, beam, rollouts or mcts [default: best_of].
+    #[arg(long, value_name = "METHOD", value_parser = ["best_of", "beam", "rollouts", "mcts"], hide_possible_values = true)]
+    method: Option<String>,
+    /// Branches in all; of `beam` those of a level [default: 4].
+    #[arg(long, value_name = "N", value_parser = few)]
+    n: Option<u64>,
+    /// Blocks of a branch at most [default: 32].
+    #[arg(long, value_name = "D", value_parser = few)]
+    depth: Option<u64>,
+    /// `beam`: how many of a level go on. `rollouts`: first blocks. `mcts`: branches at one place.
+    #[arg(long, value_name = "W", value_parser = few)]
+    width: Option<u64>,
+    /// What a branch is worth: an expression over `answer`, `state`, `calls` [default: what the agent's `search:` says].
+    #[arg(long, value_name = "EXPR", conflicts_with = "by")]
+    score: Option<String>,
+    /// Who says so: a tool that only looks, or an agent.
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    /// End it with a branch that is worth as much.
+    #[arg(long, value_name = "NUMBER", value_parser = number, allow_negative_numbers = true)]
+    enough: Option<f64>,
+    /// Model calls at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    budget_calls: Option<u64>,
+    /// Tokens at most.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    budget_tokens: Option<u64>,
+    /// Money at most.
+    #[arg(long, value_name = "X", value_parser = micros, allow_negative_numbers = true)]
+    cost: Option<u64>,
+    /// What sampling begins from [default: the session's].
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Let effects touch the world on all branches.
+    #[arg(long)]
+    live: bool,
+    /// Go on with the branch that won.
+    #[arg(long)]
+    adopt: bool,
+    /// Show what was searched in this session, and search nothing.
+    #[arg(long, conflicts_with_all = ["adopt", "stop", "say"])]
+    show: bool,
+    /// End the search that goes on, with the best so far.
+    #[arg(long, conflicts_with_all = ["adopt", "say"])]
+    stop: bool,
+    #[command(flatten)]
+    own: Own,
+}
+
 /// Maximum number of characters of the reason why a value cannot be used; the log stores no more.
 const WHY: usize = 1_000;
 /// Maximum number of children that are drawn of one node, and of rows in all.
@@ -29,7 +88,7 @@ const CHILDREN: usize = 6;
 const ROWS: usize = 60;
 
 pub(crate) async fn run(
-    args: Search,
+    args: SearchArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -43,8 +102,8 @@ pub(crate) async fn run(
         if searches.all(|(_, search)| search.over.is_some()) {
             return Err(CommandError::usage("nothing is being searched"));
         }
-        let message = Message::StopSearch(None);
-        return match target.reach(message, None, &args.own, printer).await? {
+        let act = Act::stop_search(None);
+        return match target.reach(act, &args.own, printer).await? {
             Reached::Driven(mut play, _, _) => {
                 play.let_go().await?;
                 let id = &target.inspection.info.id;
@@ -56,13 +115,13 @@ pub(crate) async fn run(
     let network = target.inspection.network.as_ref();
     let network = network.ok_or_else(|| CommandError::usage("this session has not begun"))?;
     let plan = plan(&args, network, &spot).await?;
-    let message = Message::Search {
+    let act = Act::search(Search {
         branch: Some(spot.branch),
         at: spot.line,
         say: args.say.clone(),
-        plan: plan.to_json().to_string(),
-    };
-    let (line, interrupted) = match target.reach(message, None, &args.own, printer).await? {
+        plan,
+    });
+    let (line, interrupted) = match target.reach(act, &args.own, printer).await? {
         Reached::Driven(mut play, ended, Some(line)) => {
             let is_over = play.let_go().await?;
             (line, !is_over || matches!(ended, Ended::Interrupted))
@@ -140,22 +199,15 @@ fn nothing(
 }
 
 async fn adopt(
-    args: &Search,
+    args: &SearchArgs,
     global: &Global,
     short: &str,
     (branch, at): (Id, Line),
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let target = Target::find(short, global, &args.own.drive).await?;
-    let message = Message::Adopt {
-        branch,
-        at: Some(at),
-    };
-    let reached = match refusal(&target.inspection, &message) {
-        None => target.reach(message, None, &args.own, printer).await,
-        Some(why) => Err(CommandError::usage(why)),
-    };
-    match reached {
+    let act = Act::adopt(branch, Some(at));
+    match target.reach(act, &args.own, printer).await {
         Ok(Reached::Driven(play, ended, _)) => play.report(ended).await,
         Ok(other) => target.noted(&other, printer).await,
         Err(error) if error.exit == Exit::Usage => Err(error.hint(format!(
@@ -167,7 +219,7 @@ async fn adopt(
 
 /// Returns the plan from the command's arguments. Without `--score` or `--by`, the scorer declared for the agent at that
 /// line is used.
-async fn plan(args: &Search, network: &Network, spot: &Spot) -> Result<Plan, CommandError> {
+async fn plan(args: &SearchArgs, network: &Network, spot: &Spot) -> Result<Plan, CommandError> {
     let mut json = Map::new();
     let mut put = |key: &str, value: Option<Json>| {
         if let Some(value) = value {
@@ -208,7 +260,7 @@ async fn plan(args: &Search, network: &Network, spot: &Spot) -> Result<Plan, Com
 /// Returns the scorer declared for the agent whose model call is due first, by opening the branch in memory only. `None`
 /// means that no model call is due.
 async fn declared(
-    args: &Search,
+    args: &SearchArgs,
     network: &Network,
     spot: &Spot,
 ) -> Result<Option<Option<Scorer>>, CommandError> {
@@ -550,4 +602,26 @@ impl<'a> Drawing<'a> {
         }
         self.children(end, &format!("{margin}  "));
     }
+}
+
+/// Parses a number of branches or blocks.
+fn few(text: &str) -> Result<u64, String> {
+    let some = text
+        .parse()
+        .ok()
+        .filter(|n| (1..=u64::from(MOST)).contains(n));
+    some.ok_or_else(|| format!("a number from 1 to {MOST} is wanted"))
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|n: &f64| n.is_finite());
+    number.ok_or_else(|| "a number is wanted, as 1 or -0.5".to_owned())
+}
+
+/// Parses an amount of money; returns millionths.
+fn micros(text: &str) -> Result<u64, String> {
+    let micros = number(text).map(|n| (n * 1e6).round());
+    let some = micros.ok().filter(|m| (1.0..=1e15).contains(m));
+    let some = some.map(|m| m as u64);
+    some.ok_or_else(|| "an amount above 0 is wanted, as 0.50".to_owned())
 }

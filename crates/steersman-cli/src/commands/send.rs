@@ -1,8 +1,8 @@
 //! `send`: sends a message to a session, or an event to a session or a network.
 
 use crate::attach;
-use crate::cli::{Global, Send};
-use crate::commands::act::{Target, is_plain};
+use crate::cli::{Acting, Global};
+use crate::commands::act::{Reached, Target, is_plain};
 use crate::commands::run::standard_input;
 use crate::commands::{changed, check, pending};
 use crate::error::{CommandError, Exit};
@@ -10,13 +10,37 @@ use crate::place::Place;
 use crate::printer::{Printer, here};
 use serde_json::{Value as Json, json};
 use std::path::Path;
-use steersman::Sent;
-use steersman::runtime::inbox::Message;
 use steersman::runtime::pending::PendingKind;
-use steersman::runtime::store::SessionQuery;
+use steersman::runtime::store::{SessionQuery, bounds};
+use steersman::{Act, By, Sent};
+
+pub(crate) const LISTED: &str = "Send a message to a session, or an event to a network";
+
+/// Send a message to a session, or an event to a network.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SendArgs {
+    /// The session, or one of its branches: SESSION:BRANCH; with --event a session, or a definition: a folder or a file.
+    to: String,
+    /// The message; `-` reads it from standard input. With --event the payload, a JSON object.
+    text: Option<String>,
+    /// Send an event of this name.
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
+    /// Cancel what is open and say this instead.
+    #[arg(long, conflicts_with = "event")]
+    interrupt: bool,
+    /// Attach a file under a name, or under its own; with --event it is the content of a field that is an artifact.
+    #[arg(long, value_name = "[NAME=]PATH")]
+    file: Vec<String>,
+    /// An id; the same id is accepted once [default: a random one, of an event the one that its definition says].
+    #[arg(long, value_parser = message_id)]
+    id: Option<String>,
+    #[command(flatten)]
+    act: Acting,
+}
 
 pub(crate) async fn run(
-    args: Send,
+    args: SendArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -45,27 +69,33 @@ pub(crate) async fn run(
     let rebind = format!("`steersman run --resume {short} --rebind`");
     changed::tell(&target.place, &target.inspection, &here(&rebind), printer);
     let branch = target.branch().map(|branch| branch.id);
-    let by = args.act.role.as_deref().map(Into::into);
-    let message = if args.interrupt {
-        Message::Interrupt { text, by, branch }
+    let by = args.act.role.as_deref().map(By::role);
+    let mut act = if args.interrupt {
+        Act::interrupt(&text, by, branch)
     } else {
-        Message::Say {
-            text,
-            to: None,
-            by,
-            branch,
-        }
+        Act::say(&text, by, branch)
     };
-    let id = args.id.as_deref().map(Into::into);
-    target.place.engine().keep(&contents).await?;
-    let message = message.with(&contents);
-    target.deliver(message, id, &args.act.own, printer).await
+    if let Some(id) = &args.id {
+        act = act.with_id(id);
+    }
+    let act = act.with_files(&contents);
+    let reached = target.reach(act, &args.act.own, printer).await?;
+    let waits = matches!(reached, Reached::Waits(_));
+    let exit = target.report(reached, printer).await?;
+    if waits && !args.interrupt && contents.is_empty() {
+        let name = target.name().await?;
+        printer.next(
+            format!("steersman send {name} --interrupt \"...\""),
+            "is heard at once, and cancels what is open",
+        );
+    }
+    Ok(exit)
 }
 
 async fn send_event(
     event: &str,
     payload: &str,
-    args: &Send,
+    args: &SendArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
@@ -103,11 +133,11 @@ async fn send_event(
         CommandError::usage("this session was never begun: no definition says what its events are")
     })?;
     let event = steersman::event_message(network, event, &fields)?;
-    let id = args.id.as_deref().map_or(event.id, Into::into);
-    target.place.engine().keep(&event.contents).await?;
-    target
-        .deliver(event.message, Some(id), &args.act.own, printer)
-        .await
+    let mut act = Act::event(event);
+    if let Some(id) = &args.id {
+        act = act.with_id(id);
+    }
+    target.deliver(act, &args.act.own, printer).await
 }
 
 async fn to_network(
@@ -176,4 +206,15 @@ async fn waiting(place: &Place, network: &str, event: &str) -> Result<Vec<String
         pending.any(|p| p.kind == PendingKind::Event && p.text.split(" or ").any(|e| e == event))
     });
     Ok(waits.map(|info| info.id.to_string()).collect())
+}
+
+/// Parses a message id. It is stored as long as the session and printed, so control characters are refused.
+fn message_id(text: &str) -> Result<String, String> {
+    if text.chars().any(char::is_control) {
+        return Err("an id has no control characters".into());
+    }
+    match bounds::id("message id", text) {
+        Ok(()) => Ok(text.to_owned()),
+        Err(why) => Err(why.to_string()),
+    }
 }

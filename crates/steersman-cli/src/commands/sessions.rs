@@ -1,6 +1,6 @@
 //! `sessions`: lists sessions, newest first.
 
-use crate::cli::{Global, Sessions};
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::filter::{Field, Filter};
 use crate::locate;
@@ -12,8 +12,24 @@ use steersman::runtime::store::{SessionInfo, SessionQuery};
 use steersman::views::list::SessionRow;
 pub(crate) use steersman::views::list::status;
 
+pub(crate) const LISTED: &str = "List sessions";
+
+/// List sessions, newest first.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionsArgs {
+    /// Only those that match: `status = waits and updated > -7d and vendor = Acme`.
+    #[arg(long = "where", value_name = "FILTER")]
+    filter: Option<String>,
+    /// At most so many.
+    #[arg(long, default_value_t = 20)]
+    limit: usize,
+    /// All of them.
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+}
+
 pub(crate) async fn run(
-    args: Sessions,
+    args: SessionsArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -18,17 +18,26 @@ use steersman::views::story::Row;
 use steersman_machine::network::Network;
 use steersman_machine::stored::ids::{Id, Line};
 
+pub(crate) const LISTED: &str = "Show a session: its branches, state, effects and agents";
+
+/// Show a session: its branches, state, effects and agents.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    look: Look,
+}
+
 /// Number of rows that are shown from the beginning and the end of a branch; rows between are only counted.
 const HEAD: usize = 20;
 const TAIL: usize = 60;
 
 pub(crate) async fn run(
-    args: Look,
+    args: ShowArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {
     let place = Place::to_look(global).await?;
-    let seen = Seen::of(&place, &args.address).await?;
+    let seen = Seen::of(&place, &args.look.address).await?;
     if printer.is_json() {
         printer.json(&seen.document())?;
         return Ok(Exit::Answered);

@@ -1,6 +1,6 @@
 //! `test`: runs the tests of a definition, offline.
 
-use crate::cli::{Global, Test};
+use crate::cli::Global;
 use crate::commands::check;
 use crate::error::{CommandError, Exit};
 use crate::locate;
@@ -8,11 +8,40 @@ use crate::place::Place;
 use crate::printer::{Printer, bold, dim, green, red};
 use crate::words::{count, span};
 use serde_json::json;
+use std::path::PathBuf;
 use std::time::Instant;
 use steersman::testing;
 
+pub(crate) const LISTED: &str = "Run the tests of a definition, offline";
+
+/// Run the tests of a definition, offline. Exit code 8 if one fails.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TestArgs {
+    /// A definition, or a folder with a steersman.yaml.
+    #[arg(default_value = ".")]
+    definition: PathBuf,
+    /// Only tests whose name contains this.
+    #[arg(long, short)]
+    name: Option<String>,
+    /// Run each test twice: what comes out otherwise the second time is a failure.
+    #[arg(long)]
+    replay: bool,
+    /// Run commands and requests of class `pure` and `read` for real where a test gives no outcomes for them.
+    #[arg(long)]
+    real: bool,
+    /// Write the results into this file, as JUnit XML.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Make a test of this session instead, which holds; print it.
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["name", "replay", "real", "junit"])]
+    record: Option<String>,
+    /// Write the recorded test into this file: tests/NAME.yaml. Overwrites nothing.
+    #[arg(long, value_name = "FILE", requires = "record")]
+    out: Option<PathBuf>,
+}
+
 pub(crate) async fn run(
-    args: Test,
+    args: TestArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

@@ -1,7 +1,7 @@
 //! `why`: explains from the log why an agent acted.
 
 use crate::address::{Address, LineName};
-use crate::cli::{Global, Why};
+use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::place::{self, Place, branch_name, typed_as};
 use crate::printer::{Printer, bold, cyan, dim, typed};
@@ -13,6 +13,18 @@ use steersman::views::why::{Act, Past, Step};
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::{Id, Line};
 
+pub(crate) const LISTED: &str = "Say why an agent acted, from what was recorded";
+
+/// Say why an agent acted, from what was recorded. No model is asked, and nothing is evaluated again.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WhyArgs {
+    /// SESSION[:BRANCH][@LINE]: as in `show`; with a line the last that was done there, else the newest act.
+    #[arg(default_value = "last")]
+    address: String,
+    /// A call, an effect or an agent (of an agent its newest act), by its id `21.1`.
+    id: Option<String>,
+}
+
 /// Widths of the columns for the line, the actor, and the word before a fact.
 const NUMBER: usize = 6;
 const WHO: usize = 13;
@@ -21,7 +33,7 @@ const WORD: usize = 10;
 const OTHERS: usize = 5;
 
 pub(crate) async fn run(
-    args: Why,
+    args: WhyArgs,
     global: &Global,
     printer: &Printer,
 ) -> Result<Exit, CommandError> {

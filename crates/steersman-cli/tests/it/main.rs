@@ -23,6 +23,7 @@ mod docs;
 mod doubts;
 mod examples;
 mod files;
+mod help;
 mod hostile;
 mod import;
 mod joins;

@@ -1,5 +1,7 @@
 //! Definitions of the engine's built-in tools.
 
+use super::super::keys::Section as _;
+use super::super::keys::tool::Tool;
 use super::Lower;
 use super::values::{of_kind, plain_text};
 use serde_json::json;
@@ -172,6 +174,7 @@ fn simulated(built_in: BuiltIn) -> Option<Data> {
 
 /// Returns the definition of a built-in tool.
 fn tool(built_in: BuiltIn) -> ToolDef {
+    let usual = Tool::empty();
     let parameters = parameters(built_in).into_iter();
     let parameters = parameters.map(|(name, ty)| (name.into(), ty)).collect();
     ToolDef {
@@ -199,9 +202,9 @@ fn tool(built_in: BuiltIn) -> ToolDef {
             },
             ..Render::default()
         },
-        timeout: 60_000,
-        retry: 4,
-        parallel: 8,
+        timeout: usual.timeout().value,
+        retry: usual.retry().value,
+        parallel: usual.parallel().value,
     }
 }
 

@@ -132,7 +132,8 @@ impl Lower<'_> {
         };
         let json = default.filter(|node| !node.is_null()).map(Node::to_json);
         let (minimum, maximum) = (None, None);
-        let by_word = config.ty().map(|ty| match ty.value() {
+        let written = config.ty().filter(|ty| ty.0.scalar().is_some());
+        let by_word = written.map(|ty| match ty.value() {
             Some(Plain::Integer) => TypeKind::Integer { minimum, maximum },
             Some(Plain::Number) => TypeKind::Number { minimum, maximum },
             Some(Plain::Boolean) => TypeKind::Boolean,

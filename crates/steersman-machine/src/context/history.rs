@@ -224,7 +224,7 @@ impl At<'_> {
         let mut retold = false;
         // A judgement of arguments is part of the result of their call.
         let shown = unit.aged(calls);
-        for (chain, age) in shown.filter(|(chain, _)| !chain.first.judged().is_some()) {
+        for (chain, age) in shown.filter(|(chain, _)| chain.first.judged().is_none()) {
             let call = &chain.first;
             let aged = self.aged(chain, age, reads);
             retold |= matches!(aged, Aged::Gone) || self.elides(chain, age);
@@ -476,7 +476,6 @@ impl At<'_> {
             | Origin::Continuation
             | Origin::Correction
             | Origin::Limit
-            | Origin::Review
             | Origin::Net
             | Origin::Reflect { .. }
             | Origin::Conclude => text.to_string(),
@@ -495,7 +494,7 @@ impl At<'_> {
                 if let Some(text) = text {
                     line("assistant", &self.text(*text));
                 }
-                for chain in calls.iter().filter(|chain| !chain.first.judged().is_some()) {
+                for chain in calls.iter().filter(|chain| chain.first.judged().is_none()) {
                     line(
                         "assistant called",
                         &format!(
@@ -512,7 +511,7 @@ impl At<'_> {
             What::Engine(calls) => {
                 for chain in calls
                     .iter()
-                    .filter(|chain| !fills(chain) && !chain.first.judged().is_some())
+                    .filter(|chain| !fills(chain) && chain.first.judged().is_none())
                 {
                     if let Some(result) = &chain.result {
                         line(&last(chain).called(), &self.plain_result(result));

@@ -282,7 +282,6 @@ impl Own {
                 | Origin::Route
                 | Origin::Correction
                 | Origin::Limit
-                | Origin::Review
                 | Origin::Conclude
                 | Origin::Net => {}
                 Origin::Reflect { tool, .. } => self.judges = tool.is_none(),

@@ -119,7 +119,6 @@ impl Talk {
                 | Origin::Route
                 | Origin::Correction
                 | Origin::Limit
-                | Origin::Review
                 | Origin::Conclude
                 | Origin::Reflect { .. }
                 | Origin::Net => {}

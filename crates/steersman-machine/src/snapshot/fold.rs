@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// Applies one line to a snapshot. A line without a commit changes nothing.
 pub fn fold(mut snapshot: Snapshot, line: &LogLine) -> Snapshot {
     if let Some(commit) = &line.commit {
-        snapshot.apply(line.n, line.branch, commit, &line.bodies);
+        snapshot.apply(line, commit);
     }
     snapshot
 }
@@ -75,38 +75,40 @@ fn owes(kind: Kind) -> Phase {
 }
 
 impl Snapshot {
-    fn apply(&mut self, line: Line, branch: Id, commit: &Commit, bodies: &[Text]) {
+    fn apply(&mut self, line: &LogLine, commit: &Commit) {
+        let (at, branch, bodies) = (line.at, line.branch, &line.bodies[..]);
+        let line = line.n;
         if let Some(opening) = &commit.opening {
-            self.open(branch, commit.parent, commit.now, opening);
+            self.open(branch, commit.parent, at, opening);
         }
         if let Some(adoption) = &commit.adoption {
-            self.adopt(line, commit.now, adoption, bodies);
+            self.adopt(line, at, adoption, bodies);
         }
         if let Some(binding) = &commit.binding {
             self.binding = Some(Arc::new(binding.clone()));
         }
         for edit in &commit.edits {
-            self.edit(line, commit.now, edit, bodies);
+            self.edit(line, at, edit, bodies);
         }
         for usage in &commit.usage {
             self.spend(usage);
         }
         for made in &commit.made {
-            self.make(line, commit.now, made, bodies);
+            self.make(line, at, made, bodies);
         }
         for push in &commit.pushes {
-            self.push(line, commit.now, push, bodies);
+            self.push(line, at, push, bodies);
         }
-        for branching in &commit.branching {
-            self.branching(commit.now, branching);
+        for changed in &commit.calls {
+            self.call_changed(at, changed);
         }
         for wished in &commit.wished {
-            self.wish(commit.now, wished);
+            self.wish(at, wished);
         }
         for change in &commit.changes {
             self.change(change);
         }
-        self.seal(line, commit.now);
+        self.seal(line, at);
     }
 
     /// Begins a branch. No effect is out on it: its first commit wishes those again that may be repeated. Its waits did not run
@@ -590,7 +592,8 @@ impl Snapshot {
     /// Applies a change other than one of stacks, calls or state.
     pub(crate) fn change(&mut self, change: &Change) {
         match change {
-            Change::Mode(agent, mode) => {
+            // Only people read the reason.
+            Change::Mode(agent, mode, _) => {
                 let agent = self.agent_mut(*agent);
                 agent.mode = Some(mode.clone());
                 agent.counters.mode_calls = 0;
@@ -598,8 +601,6 @@ impl Snapshot {
             Change::State(agent, state) => {
                 self.agent_mut(*agent).state = Some(state.clone());
             }
-            // Only people read the reason; the `Change::Mode` before it holds the change.
-            Change::Turned(..) => {}
             // The call is absent if its exchange closed in the same commit.
             Change::Asked(agent, call, mode) => {
                 if let Some(open) = self.calls.get_mut(&(*agent, *call)) {
@@ -685,7 +686,7 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
         }
         Origin::Conclude => agent.counters.last_call = true,
         Origin::Correction => agent.counters.corrections += 1,
-        Origin::Review | Origin::Reflect { tool: None, .. } => agent.counters.rounds += 1,
+        Origin::Reflect { tool: None, .. } => agent.counters.rounds += 1,
         Origin::Reflect {
             tool: Some(tool), ..
         } => beside::sent_back(agent, tool),
@@ -701,7 +702,6 @@ fn hear(agent: &mut Agent, now: Time, from: &Origin, body: Body) {
         from,
         Origin::Correction
             | Origin::Limit
-            | Origin::Review
             | Origin::Conclude
             | Origin::Net
             | Origin::Reflect { .. }

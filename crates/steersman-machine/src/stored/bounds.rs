@@ -56,7 +56,7 @@ pub(crate) const GOALS: usize = 16;
 pub const HEARD: usize = 30;
 
 /// Most bytes of a summary. A longer one is cut, and the text says so. Every request of an agent that sees it contains it.
-pub const SUMMARY: usize = 8 << 10;
+pub(crate) const SUMMARY: usize = 8 << 10;
 
 /// Most bytes of a name from outside (a tool that a model made up, a code, a role). A longer name is cut.
 pub const NAME: usize = 128;

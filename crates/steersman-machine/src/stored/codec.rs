@@ -1,7 +1,7 @@
 //! Encodes lines and checkpoints as bytes. **Stored**: every form that was ever written must stay readable.
 //!
 //! ```text
-//! line  = version | n | length of head | head | number of texts | texts | hash
+//! line  = version | n | time | length of head | head | number of texts | texts | hash
 //! head  = previous line, branch, commit, ledger entries: everything but texts; positional, ids as distances from n
 //! text  = length and kind | the text, or the hash of a blob and its length, or the hash of what was erased
 //! hash  = keyed by salt and n, over: hash of the previous line | everything before the texts | the hash of each text
@@ -19,7 +19,7 @@ pub use kept::{keep_outcome, kept_outcome};
 
 use crate::stored::bounds::{INLINE_TEXT, MAX_LINE, SHORT_TEXT};
 use crate::stored::commit::{CallFact, CellFact, Commit, LedgerEntry, LogLine, Text};
-use crate::stored::ids::{Body, Id, Line};
+use crate::stored::ids::{Body, Id, Line, Time};
 use crate::stored::interaction::{Interaction, Write};
 use form::Form;
 use serde::Serialize;
@@ -127,6 +127,7 @@ fn framed(
     let mut out = Vec::with_capacity(head.len() + texts + 48);
     out.push(version);
     put(&mut out, line.n.0);
+    put(&mut out, zigzag(line.at.0));
     put(&mut out, head.len() as u64);
     out.extend_from_slice(head);
     put(&mut out, line.bodies.len() as u64);
@@ -164,6 +165,7 @@ impl Parts<'_> {
             .collect::<Result<_, _>>()?;
         let line = LogLine {
             n: self.n,
+            at: self.at,
             prev: head.prev,
             branch: head.branch,
             commit: head.commit,
@@ -346,7 +348,7 @@ pub(crate) fn size<T: Serialize>(value: &T, line: Line) -> usize {
 }
 
 /// Most bytes of version, number, lengths and hash of a line.
-const FRAME: usize = 1 + 6 + 4 + 4 + 32;
+const FRAME: usize = 1 + 6 + 10 + 4 + 4 + 32;
 /// Bytes of the reference to a blob in its line.
 const BLOB: usize = 40;
 
@@ -498,6 +500,15 @@ fn put(out: &mut Vec<u8>, mut v: u64) {
     out.push(v as u8);
 }
 
+/// Returns a number that is small where the amount is small, whatever its sign.
+fn zigzag(v: i64) -> u64 {
+    (v << 1 ^ v >> 63) as u64
+}
+
+fn unzigzag(v: u64) -> i64 {
+    (v >> 1) as i64 ^ -((v & 1) as i64)
+}
+
 fn malformed(part: &'static str, why: &dyn fmt::Display) -> CodecError {
     CodecError::Malformed(part, why.to_string())
 }
@@ -505,6 +516,7 @@ fn malformed(part: &'static str, why: &dyn fmt::Display) -> CodecError {
 /// A line split into its parts; its head and texts are not parsed yet.
 struct Parts<'a> {
     n: Line,
+    at: Time,
     head: &'a [u8],
     before_texts: &'a [u8],
     texts: Vec<Slot<'a>>,
@@ -530,6 +542,7 @@ impl<'a> Parts<'a> {
         if !n.is_some() {
             return Err(malformed("number", &"0"));
         }
+        let at = Time(unzigzag(input.number()?));
         let len = input.len()?;
         let head = input.take(len)?;
         let count = input.len()?;
@@ -548,6 +561,7 @@ impl<'a> Parts<'a> {
         }
         Ok(Self {
             n,
+            at,
             head,
             before_texts,
             texts,

@@ -13,7 +13,7 @@ pub const ACCEPT: &str = "accept";
 pub const REVISE: &str = "revise";
 
 /// A judgement or a decision of a model could not be used. A draft or result is then accepted.
-pub const UNUSABLE: &str = "unusable";
+pub(crate) const UNUSABLE: &str = "unusable";
 
 /// The subject was sent back as often as allowed.
 pub const ROUNDS: &str = "rounds";

@@ -27,6 +27,8 @@ use std::sync::Arc;
 pub struct LogLine {
     /// Number of the line in the log.
     pub n: Line,
+    /// Time of the tick; for a line without a commit, the time at which it was made.
+    pub at: Time,
     /// The line before on its branch, which its hash covers. For the first line of a branch, the line that was forked.
     pub prev: Line,
     /// The branch that the line belongs to. For a line without a commit, the branch that it is about, else the current one.
@@ -67,8 +69,6 @@ pub struct Commit {
     pub opening: Option<Opening>,
     /// The second parent and what came from it; only in an adopting commit.
     pub adoption: Option<Adoption>,
-    /// The recorded time of this tick.
-    pub now: Time,
     /// The offers that were taken, in order.
     pub admitted: Vec<Admission>,
     /// State edits by a person, and entries that expired. They take effect before the pushes.
@@ -78,7 +78,7 @@ pub struct Commit {
     /// Interactions that were pushed, in the order in which they were made.
     pub pushes: Vec<Push>,
     /// Changes of calls that stay open: forks that began, branches that were chosen, parts of waits that are over.
-    pub branching: Vec<Branching>,
+    pub calls: Vec<CallChange>,
     /// Effects that are wanted from the outside.
     pub wished: Vec<Wished>,
     /// Other changes, in this order.
@@ -90,21 +90,10 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Returns the modes that changed: agent and mode.
-    pub fn modes(&self) -> impl Iterator<Item = (Id, &Name)> {
-        self.changes.iter().filter_map(|change| match change {
-            Change::Mode(agent, mode) => Some((*agent, mode)),
-            _ => None,
-        })
-    }
     /// Returns the modes that changed, in order: agent, mode and reason.
-    pub fn turns(&self) -> impl Iterator<Item = (Id, &Name, Option<&Turned>)> {
-        let changes = self.changes.iter().enumerate();
-        changes.filter_map(|(at, change)| match (change, self.changes.get(at + 1)) {
-            (Change::Mode(agent, mode), Some(Change::Turned(same, why))) if same == agent => {
-                Some((*agent, mode, Some(why)))
-            }
-            (Change::Mode(agent, mode), _) => Some((*agent, mode, None)),
+    pub fn modes(&self) -> impl Iterator<Item = (Id, &Name, &Turned)> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Mode(agent, mode, why) => Some((*agent, mode, why)),
             _ => None,
         })
     }
@@ -188,8 +177,8 @@ impl Commit {
 /// A change other than one of stacks, calls or state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
-    /// The agent is in this mode now.
-    Mode(Id, Name),
+    /// The agent is in this mode now, for this reason.
+    Mode(Id, Name, Turned),
     /// A boundary of pruning, compaction or spilling moved.
     Watermark(Watermark),
     /// A label as rendered. `None` removes it.
@@ -198,8 +187,6 @@ pub enum Change {
     Artifact(Artifact),
     /// The net of the agent is in this state now.
     State(Id, Name),
-    /// The reason for a mode change. Follows its [`Change::Mode`].
-    Turned(Id, Turned),
     /// A call (the second id) of an agent (the first) succeeded. It wants the agent in this mode when the exchange closes.
     Asked(Id, Id, Name),
     /// This many bytes were pushed onto the stack of an agent whose context may be compacted. The number is stored because the
@@ -267,18 +254,18 @@ pub struct Opening {
 
 /// A change of a call that stays open. For example, the branches of a fork are known only when the fork begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Branching {
+pub struct CallChange {
     /// The agent that made the call.
     pub agent: Id,
     /// The call that changed.
     pub call: Id,
     /// The change of the call.
-    pub what: Branched,
+    pub what: CallChanged,
 }
 
-/// The change that a [`Branching`] records.
+/// The change that a [`CallChange`] records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Branched {
+pub enum CallChanged {
     /// The fork begins: these branches are to be opened.
     Began(Vec<Id>),
     /// The branches ended, and the chooser is asked. The body is JSON: the end of each branch, with its last line.

@@ -141,7 +141,7 @@ impl Call {
     }
 
     /// Returns true if the engine made the call before a turn.
-    pub fn is_ahead(&self) -> bool {
+    pub(crate) fn is_ahead(&self) -> bool {
         matches!(self.by, Caller::Before(_))
     }
 
@@ -151,7 +151,7 @@ impl Call {
     }
 
     /// Returns true if the call asks a person for more of a limit.
-    pub fn is_for_more(&self) -> bool {
+    pub(crate) fn is_for_more(&self) -> bool {
         matches!(self.by, Caller::More(_))
     }
 

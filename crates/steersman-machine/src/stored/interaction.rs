@@ -119,13 +119,11 @@ pub enum Origin {
     Correction,
     /// The engine: a limit was reached, and an answer is wanted now.
     Limit,
-    /// The engine or a reviewer: the draft is to be judged or revised.
-    Review,
     /// The net: there was enough thinking, and an answer is wanted now, with tools off.
     Conclude,
     /// A net in Rust: its instruction to the model for the next state.
     Net,
-    /// The engine: the agent is to judge its own draft or result. Successor of [`Origin::Review`].
+    /// The engine: the agent is to judge its own draft or result.
     Reflect {
         /// The model call that gave the draft, or the call whose result is judged.
         of: Id,

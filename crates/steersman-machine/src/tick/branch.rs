@@ -16,7 +16,7 @@ use crate::network::{Chooser, Does, Offer, ToolUse, texts};
 use crate::snapshot::fold::facts;
 use crate::snapshot::{Agent, OpenCall, Snapshot};
 use crate::stored::commit::{
-    AdoptedCall, AdoptedCell, Adoption, Branched, Branching, CellFact, Want, Watermark, Wished,
+    AdoptedCall, AdoptedCell, Adoption, CallChange, CallChanged, CellFact, Want, Watermark, Wished,
 };
 use crate::stored::ids::{Id, Line, Name, Path, Time};
 use crate::stored::interaction::{Artifact, Call, Cause, End, How, Interaction, Origin, Target};
@@ -400,17 +400,17 @@ impl Tick<'_> {
             return self.close_call(owner, call, refused("misfit", text));
         }
         let branches: Vec<Id> = says.iter().map(|_| self.id()).collect();
-        self.branch(owner, call, Branched::Began(branches.clone()));
+        self.branch(owner, call, CallChanged::Began(branches.clone()));
         let cx = self.cx();
         let opened = openings(&cx, &self.snapshot, &open, &branches, &says);
         self.requests.extend(opened);
     }
 
     /// Applies a step of a call to branches to the snapshot and records it in the commit.
-    pub(crate) fn branch(&mut self, agent: Id, call: Id, what: Branched) {
-        let branching = Branching { agent, call, what };
-        self.snapshot.branching(self.now, &branching);
-        self.commit.branching.push(branching);
+    pub(crate) fn branch(&mut self, agent: Id, call: Id, what: CallChanged) {
+        let changed = CallChange { agent, call, what };
+        self.snapshot.call_changed(self.now, &changed);
+        self.commit.calls.push(changed);
     }
 
     fn fork_use(&self, owner: Id, open: &OpenCall) -> Option<&ToolUse> {
@@ -474,7 +474,7 @@ impl Tick<'_> {
         let chooser = self.fork_use(owner, open).and_then(|u| u.choose.clone());
         if chooser.is_some() {
             let body = self.body(results.to_string());
-            self.branch(owner, call, Branched::Ended(body));
+            self.branch(owner, call, CallChanged::Ended(body));
         }
         match chooser {
             None => self.joined(open, results),
@@ -567,7 +567,7 @@ impl Tick<'_> {
             .unwrap_or_default();
         if let Some((k, branch)) = choice(answer, branches, &ends) {
             let at = Line(ends["branches"][k]["at"].as_u64().unwrap_or_default());
-            self.branch(owner, call, Branched::Chose(branch, at));
+            self.branch(owner, call, CallChanged::Chose(branch, at));
             let call = (owner, call);
             self.requests.push(Request::Adopt { call, branch, at });
             return;

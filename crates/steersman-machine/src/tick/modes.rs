@@ -118,8 +118,7 @@ impl Tick<'_> {
 
     fn turn(&mut self, agent: Id, to: Name, why: Turned) {
         self.turned.insert(agent);
-        self.change(Change::Mode(agent, to));
-        self.change(Change::Turned(agent, why));
+        self.change(Change::Mode(agent, to, why));
     }
 
     /// Returns the first exit that fires: first the exits of all modes, then those of the mode in force.

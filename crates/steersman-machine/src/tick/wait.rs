@@ -11,7 +11,7 @@ pub use parts::{ForBranches, for_branches, is_met};
 
 use crate::network::{OnLimit, Source, ToolDef, WaitOn};
 use crate::snapshot::{Effect, OpenCall, Phase, Snapshot};
-use crate::stored::commit::{Branched, Want, Wished};
+use crate::stored::commit::{CallChanged, Want, Wished};
 use crate::stored::ids::{Id, Time};
 use crate::stored::interaction::Target;
 use crate::tick::Tick;
@@ -203,7 +203,7 @@ impl Tick<'_> {
         }
         for (part, key) in look.keys() {
             let body = self.body(key.to_string());
-            self.branch(open.owner, open.call.id, Branched::Awaits(part, body));
+            self.branch(open.owner, open.call.id, CallChanged::Awaits(part, body));
         }
         self.wish_call(open, due);
     }
@@ -285,7 +285,7 @@ impl Tick<'_> {
         let (owner, call) = (open.owner, open.call.id);
         if let Some(part) = part {
             let body = gave.map(|json| self.body(json.to_string()));
-            self.branch(owner, call, Branched::Met(part, body));
+            self.branch(owner, call, CallChanged::Met(part, body));
         }
         let Some(open) = self.snapshot.call(owner, call).cloned() else {
             return;

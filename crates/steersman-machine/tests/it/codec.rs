@@ -167,6 +167,7 @@ fn ids_come_back_from_any_distance() {
         let k = u.int_in_range(0..=(1 << 20) - 1)?;
         let line = LogLine {
             n,
+            at: Time(0),
             prev,
             branch: Id::new(far, k),
             commit: None,
@@ -232,6 +233,7 @@ fn tombstones_tell_nothing_of_each_other() {
     let text = |t: &str| Text::Here(t.into());
     let line = LogLine {
         n: Line(3),
+        at: Time(0),
         prev: Line(2),
         branch: Id::MAIN,
         commit: None,
@@ -256,6 +258,7 @@ fn long_texts_spill_and_values_stay() {
     };
     let mut line = LogLine {
         n: Line(5),
+        at: Time(0),
         prev: Line(4),
         branch: Id::MAIN,
         commit: Some(Commit {
@@ -469,6 +472,7 @@ fn orders() -> LogLine {
     };
     LogLine {
         n: Line(102),
+        at: Time(0),
         prev: Line(101),
         branch: Id::MAIN,
         commit: None,
@@ -482,6 +486,7 @@ fn accepted() -> LogLine {
     let accepted = |was| LedgerEntry::StoreAccepted { at: Time(7), was };
     LogLine {
         n: Line(200),
+        at: Time(0),
         prev: Line(102),
         branch: Id::MAIN,
         commit: None,
@@ -525,6 +530,7 @@ fn outage() -> LogLine {
     };
     LogLine {
         n: Line(105),
+        at: Time(0),
         prev: Line(104),
         branch: Id::MAIN,
         commit: None,
@@ -557,6 +563,7 @@ fn limits() -> LogLine {
     };
     LogLine {
         n: Line(105),
+        at: Time(0),
         prev: Line(104),
         branch: Id::MAIN,
         commit: None,
@@ -582,6 +589,7 @@ fn recorded() -> LogLine {
     });
     LogLine {
         n: Line(104),
+        at: Time(0),
         prev: Line(103),
         branch: Id::MAIN,
         commit: None,
@@ -596,12 +604,19 @@ fn modes() -> LogLine {
     let commit = line.commit.as_mut().expect("it has one");
     let agent = Id::new(Line(4), 0);
     commit.changes = vec![
-        Change::Mode(agent, Name::from("plan")),
-        Change::Turned(agent, Turned::Everywhere(2, Fired::Call(agent))),
-        Change::Turned(agent, Turned::Exit(1, Fired::Calls(300))),
-        Change::Turned(agent, Turned::Exit(3, Fired::Held)),
-        Change::Turned(agent, Turned::Said(agent)),
-        Change::Turned(agent, Turned::Anew),
+        Change::Mode(
+            agent,
+            Name::from("plan"),
+            Turned::Everywhere(2, Fired::Call(agent)),
+        ),
+        Change::Mode(
+            agent,
+            Name::from("plan"),
+            Turned::Exit(1, Fired::Calls(300)),
+        ),
+        Change::Mode(agent, Name::from("plan"), Turned::Exit(3, Fired::Held)),
+        Change::Mode(agent, Name::from("plan"), Turned::Said(agent)),
+        Change::Mode(agent, Name::from("plan"), Turned::Anew),
         Change::Asked(agent, agent, Name::from("plan")),
     ];
     let adoption = commit.adoption.as_mut().expect("it adopts");
@@ -651,6 +666,7 @@ fn outside() -> LogLine {
     };
     LogLine {
         n: Line(103),
+        at: Time(0),
         prev: Line(102),
         branch: Id::MAIN,
         commit: Some(Commit {

@@ -697,15 +697,16 @@ impl Driver {
         mut draft: Draft,
     ) -> Result<(), EngineError> {
         // Only these can make a wait for branches begin or end.
-        let branching = draft.commit.as_ref().is_some_and(|c| {
-            !c.branching.is_empty() || c.adoption.is_some() || c.opening.is_some()
-        });
+        let changes = draft
+            .commit
+            .as_ref()
+            .is_some_and(|c| !c.calls.is_empty() || c.adoption.is_some() || c.opening.is_some());
         let waits = draft.commit.as_ref().is_some_and(|c| {
             c.pushes
                 .iter()
                 .any(|p| matches!(&p.what, Interaction::Call(call) if call.target == Target::Wait))
         });
-        self.may_have_ended |= branching || step.ended.is_some() || waits;
+        self.may_have_ended |= changes || step.ended.is_some() || waits;
         for effect in step.stop {
             self.stop_effect(&mut draft, effect);
         }

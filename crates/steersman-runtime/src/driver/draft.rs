@@ -18,6 +18,8 @@ const REFUSAL: usize = 200;
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) n: Line,
+    /// Time of the tick. `None` means the time at which the line is written.
+    pub(crate) at: Option<Time>,
     pub(crate) branch: Option<Id>,
     pub(crate) commit: Option<Commit>,
     pub(crate) bodies: Vec<Text>,
@@ -64,6 +66,7 @@ impl Draft {
     /// Begins the line of a step with its commit and texts.
     pub(crate) fn of(n: Line, branch: Id, step: &mut Step) -> Self {
         Self {
+            at: Some(step.snapshot.now),
             commit: step.commit.take(),
             bodies: std::mem::take(&mut step.bodies),
             contents: std::mem::take(&mut step.contents),

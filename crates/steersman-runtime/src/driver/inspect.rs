@@ -154,7 +154,7 @@ impl Inspection {
 /// The time at which an effect was wished.
 pub(super) fn since(past: &Past, effect: Id) -> steersman_machine::stored::ids::Time {
     let line = past.line(effect.line()).ok();
-    let now = line.and_then(|line| line.commit.as_ref().map(|c| c.now));
+    let now = line.and_then(|line| line.commit.as_ref().map(|_| line.at));
     now.unwrap_or_default()
 }
 

@@ -198,7 +198,6 @@ impl Driver {
             let mut draft = Draft::new(n, branch);
             draft.commit = Some(Commit {
                 parent: self.branches[&branch].snapshot.line,
-                now: self.now(branch),
                 admitted: vec![Admission {
                     kind: Admitted::Rebound,
                     id: None,

@@ -374,6 +374,7 @@ impl Driver {
             .expect("a line is of a branch that has ticks");
         let mut line = LogLine {
             n: draft.n,
+            at: draft.at.unwrap_or(now),
             prev: branch.prev,
             branch: id,
             commit: draft.commit,
@@ -548,6 +549,7 @@ fn measured(line: Line, branch: Id, step: &mut Step, offers: usize) -> usize {
     }
     let made = LogLine {
         n: line,
+        at: Time(0),
         prev: Line::NONE,
         branch,
         commit: step.commit.take(),

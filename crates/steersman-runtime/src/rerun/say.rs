@@ -40,6 +40,7 @@ impl Walk<'_> {
         self.contents.extend(step.contents);
         let mut made = LogLine {
             n,
+            at: now,
             prev: self.prev.get(&branch).copied().unwrap_or(Line::NONE),
             branch,
             commit: Some(commit),

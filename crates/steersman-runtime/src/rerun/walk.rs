@@ -449,13 +449,13 @@ impl<'a> Walk<'a> {
             start.values = text_of(&self.changed.values).into();
             before.dry = !self.changed.live;
         }
-        let step = tick(&self.new.cx(), before, line.n, commit.now, &offered);
+        let step = tick(&self.new.cx(), before, line.n, line.at, &offered);
         fault(&self.new.past)?;
         let Some(made) = step.commit.filter(|_| step.left.is_empty()) else {
             let why = step.left.first().map(|(_, until)| until);
             return Ok(Err(not_taken(commit, why)));
         };
-        if made.branching != commit.branching {
+        if made.calls != commit.calls {
             return Ok(Err("branches begin otherwise".to_owned()));
         }
         self.contents.extend(step.contents);
@@ -481,7 +481,7 @@ impl<'a> Walk<'a> {
         };
         let mut in_other_words = None;
         for offered in offers(&self.old.past, &before, line, Some(&began))? {
-            let step = tick(&self.old.cx(), before.clone(), line.n, commit.now, &offered);
+            let step = tick(&self.old.cx(), before.clone(), line.n, line.at, &offered);
             fault(&self.old.past)?;
             let Some(made) = &step.commit else { continue };
             if *made == *commit {
@@ -672,5 +672,5 @@ fn alike(made: &Commit, was: &Commit) -> bool {
         && made.wished == was.wished
         && made.made == was.made
         && made.edits == was.edits
-        && made.branching == was.branching
+        && made.calls == was.calls
 }

@@ -85,7 +85,7 @@ impl<'a> Writing<'a> {
     ) -> Result<Time, EngineError> {
         self.write(lines).await?;
         let last = lines.last().expect("what cannot begin is refused before");
-        let now = last.commit.as_ref().map_or(Time(0), |commit| commit.now);
+        let now = last.at;
         let mut ledger = becomes;
         ledger.extend(paused.then_some(LedgerEntry::Paused(true)));
         let claim = self.claim().await?;
@@ -93,6 +93,7 @@ impl<'a> Writing<'a> {
         for entries in ledger.chunks(ENTRIES) {
             let line = LogLine {
                 n: prev.next(),
+                at: now,
                 prev,
                 branch: last.branch,
                 commit: None,

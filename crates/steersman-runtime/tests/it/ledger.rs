@@ -16,6 +16,7 @@ fn id(n: u64, k: u32) -> Id {
 fn line(n: u64, branch: Id, ledger: Vec<E>) -> LogLine {
     LogLine {
         n: Line(n),
+        at: Time(0),
         prev: Line(n - 1),
         branch,
         commit: None,

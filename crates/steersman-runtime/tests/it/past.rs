@@ -197,6 +197,7 @@ async fn erased_texts_and_blobs_read_as_what_they_are() {
     let long: Arc<str> = "long ".repeat(9_000).into();
     let mut line = LogLine {
         n: Line(101),
+        at: Time(0),
         prev: Line(100),
         branch: Id::MAIN,
         commit: None,

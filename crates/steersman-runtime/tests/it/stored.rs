@@ -360,6 +360,7 @@ fn what_a_newer_program_wrote_is_told_from_what_is_damaged() {
 fn newer_lines(n: Line, prev: Line, before: &codec::Hash) -> [Vec<u8>; 2] {
     let line = LogLine {
         n,
+        at: Time(0),
         prev,
         branch: Id::MAIN,
         commit: None,

@@ -23,7 +23,7 @@ pub struct Event {
         skip_serializing_if = "Option::is_none"
     )]
     pub line: Option<Line>,
-    /// The time of the line's commit; `None` if the line has no commit or the event is not in the log.
+    /// The time of the line; `None` if the event is not in the log.
     #[serde(
         serialize_with = "optional_time",
         skip_serializing_if = "Option::is_none"

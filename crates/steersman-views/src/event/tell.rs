@@ -56,7 +56,6 @@ impl Teller {
         if let Some(fault) = self.reader.fault() {
             return Err(fault);
         }
-        let at = line.commit.as_ref().map(|commit| commit.now);
         let events = told.into_iter().enumerate();
         let events = events.map(|(k, (agent, kind))| {
             let (agent_id, agent) = agent.unzip();
@@ -66,7 +65,7 @@ impl Teller {
                     given: k as u32 + 1,
                 },
                 line: Some(line.n),
-                at,
+                at: Some(line.at),
                 branch: line.branch,
                 agent,
                 agent_id,
@@ -334,12 +333,9 @@ impl Teller {
             let who = self.who(agent).await?;
             told.push((Some(who), state(entered)));
         }
-        for (agent, mode, why) in commit.turns() {
+        for (agent, mode, why) in commit.modes() {
             let who = self.who(agent).await?;
-            let why = match why {
-                Some(why) => self.why(why).await?,
-                None => String::new(),
-            };
+            let why = self.why(why).await?;
             let mode = mode.clone();
             told.push((Some(who), EventKind::Mode { mode, why }));
         }
@@ -365,7 +361,7 @@ impl Teller {
             | Turned::Said(call) => self.called(*call).await?.map(|(_, call)| call.name),
             _ => None,
         };
-        Ok(modes::why(Some(why), |_| name.clone(), |_| None))
+        Ok(modes::why(why, |_| name.clone(), |_| None))
     }
 
     async fn push(&mut self, push: &Push) -> Result<Vec<EventKind>, EngineError> {

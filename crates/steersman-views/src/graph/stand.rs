@@ -295,7 +295,7 @@ impl Standing<'_> {
                 }
             }
             // A tool that ran in this line may also have set the mode in it.
-            for (agent, to, why) in commit.turns() {
+            for (agent, to, why) in commit.modes() {
                 self.turned(drawn, &mut walk, agent, to, why);
             }
         }
@@ -307,7 +307,7 @@ impl Standing<'_> {
     }
 
     /// Counts a change of an agent's mode.
-    fn turned(&self, drawn: &Drawn, walk: &mut Walk, agent: Id, to: &Name, why: Option<&Turned>) {
+    fn turned(&self, drawn: &Drawn, walk: &mut Walk, agent: Id, to: &Name, why: &Turned) {
         let def = self.snapshot.agents.get(&agent);
         let def = def.and_then(|agent| self.network.agents.get(&agent.def));
         let first = def
@@ -319,14 +319,14 @@ impl Standing<'_> {
         };
         let number = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
         match why {
-            Some(Turned::Exit(n, _)) => walk.take(own, modes::exit_of(&before, number(*n))),
-            Some(Turned::Everywhere(n, _)) => walk.take(own, modes::exit_of("", number(*n))),
-            Some(Turned::Said(call)) => {
+            Turned::Exit(n, _) => walk.take(own, modes::exit_of(&before, number(*n))),
+            Turned::Everywhere(n, _) => walk.take(own, modes::exit_of("", number(*n))),
+            Turned::Said(call) => {
                 if let Some(tool) = walk.calls.get(call).cloned() {
                     walk.take(own, modes::said_by(&before, &tool));
                 }
             }
-            Some(Turned::Anew) | None => {}
+            Turned::Anew => {}
         }
     }
 

@@ -18,7 +18,7 @@ impl Story {
 
     /// Adds rows for the modes that were entered. An exit to the end enters none.
     pub(super) fn turned(&self, line: &LogLine, commit: &Commit, rows: &mut Vec<Row>) {
-        for (agent, mode, turned) in commit.turns() {
+        for (agent, mode, turned) in commit.modes() {
             let network = self.network.as_deref();
             let modes = network.and_then(|network| modes(network, self.defs.get(&agent)?));
             let why = why(
@@ -28,7 +28,7 @@ impl Story {
             );
             let (text, note) = match turned {
                 _ if &**mode == FINISH => ("is to end now".to_owned(), format!("exit, {why}")),
-                Some(Turned::Anew) => (format!("begins again in {mode}"), "mode".to_owned()),
+                Turned::Anew => (format!("begins again in {mode}"), "mode".to_owned()),
                 _ => (format!("is in {mode} now"), format!("mode, {why}")),
             };
             rows.push(row(line, self.agent(agent), text, note, Tone::Engine));
@@ -67,7 +67,7 @@ pub(crate) fn expression(modes: &Modes, to: &Name, turned: &Turned) -> Option<St
 
 /// Describes the cause of a mode change. `name` returns the name of a call, `held` the expression of an exit.
 pub(crate) fn why(
-    why: Option<&Turned>,
+    why: &Turned,
     name: impl Fn(Id) -> Option<Name>,
     held: impl Fn(&Turned) -> Option<String>,
 ) -> String {
@@ -82,10 +82,9 @@ pub(crate) fn why(
         },
     };
     match why {
-        Some(turned @ Turned::Exit(n, why)) => fired(turned, *n, why, ""),
-        Some(turned @ Turned::Everywhere(n, why)) => fired(turned, *n, why, " of all modes"),
-        Some(Turned::Said(call)) => format!("{} says so", called(*call)),
-        Some(Turned::Anew) => "anew".to_owned(),
-        None => String::new(),
+        Turned::Exit(n, fires) => fired(why, *n, fires, ""),
+        Turned::Everywhere(n, fires) => fired(why, *n, fires, " of all modes"),
+        Turned::Said(call) => format!("{} says so", called(*call)),
+        Turned::Anew => "anew".to_owned(),
     }
 }

@@ -13,12 +13,9 @@ pub struct Row {
     /// The branch of that line.
     #[serde(serialize_with = "shown::text")]
     pub branch: Id,
-    /// The time of the line's commit; `None` if it has none.
-    #[serde(
-        serialize_with = "shown::optional_time",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub at: Option<Time>,
+    /// The time of that line.
+    #[serde(serialize_with = "shown::time")]
+    pub at: Time,
     /// The agent that the row belongs to.
     #[serde(
         serialize_with = "shown::optional_id",

@@ -251,7 +251,7 @@ impl Past<'_> {
         let mut at = Some(wish.line);
         while let Some(line) = at.and_then(|at| self.line(at)) {
             if let Some(commit) = &line.commit {
-                let mut turns = commit.turns().filter(|(agent, ..)| *agent == wish.agent);
+                let mut turns = commit.modes().filter(|(agent, ..)| *agent == wish.agent);
                 if let Some((_, mode, why)) = turns.by_ref().last() {
                     let named = |call: Id| Some(self.call_at(self.call(call)?)?.name.clone());
                     let def = self.def(wish.agent);

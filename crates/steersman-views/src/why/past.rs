@@ -320,8 +320,7 @@ impl<'a> Past<'a> {
     /// Returns the time of a line. A line without a commit gets the time of the next commit, because its entries are not
     /// later.
     pub(super) fn time(&self, line: Line) -> i64 {
-        let now =
-            |(_, line): (&Line, &&Arc<LogLine>)| line.commit.as_ref().map(|commit| commit.now.0);
+        let now = |(_, line): (&Line, &&Arc<LogLine>)| line.commit.as_ref().map(|_| line.at.0);
         let next = self.lines.range(line..).find_map(now);
         next.or_else(|| self.lines.range(..line).rev().find_map(now))
             .unwrap_or(0)

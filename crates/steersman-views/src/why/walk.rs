@@ -287,7 +287,6 @@ impl Way<'_, '_> {
             | Origin::Continuation
             | Origin::Correction
             | Origin::Limit
-            | Origin::Review
             | Origin::Conclude
             | Origin::Reflect { .. }
             | Origin::Net => {

@@ -142,6 +142,7 @@ impl Desk {
         self.snapshot = step.snapshot;
         let line = LogLine {
             n,
+            at: Time(0),
             prev: self.prev,
             branch: self.snapshot.branch,
             commit: step.commit,

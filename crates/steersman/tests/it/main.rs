@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test says where it failed")]
 
+mod acts;
 mod approvals;
 mod artifacts;
 mod branches;

@@ -1,7 +1,6 @@
 //! `rerun --where`: reruns many sessions, with a table of the changes and a report.
 
-use super::{Changes, Spot, not_repeated, sentence};
-use crate::cli::Rerun as Args;
+use super::{Changes, RerunArgs, Spot, not_repeated, sentence};
 use crate::commands::{diff, sessions};
 use crate::error::{CommandError, Exit};
 use crate::filter::Filter;
@@ -119,7 +118,7 @@ enum Stopped {
 }
 
 pub(super) async fn run(
-    args: &Args,
+    args: &RerunArgs,
     filter: &str,
     changes: &Changes,
     place: &Place,
@@ -232,7 +231,7 @@ async fn all_can_be_set(
 }
 
 async fn rerun_all(
-    args: &Args,
+    args: &RerunArgs,
     changes: &Changes,
     place: &Place,
     found: &[SessionInfo],
@@ -295,7 +294,7 @@ async fn rerun_all(
 }
 
 async fn rerun(
-    args: &Args,
+    args: &RerunArgs,
     changes: &Changes,
     (place, printer): (&Place, &Printer),
     id: &str,
@@ -384,7 +383,12 @@ fn print(came: &[Came], printer: &Printer) -> Result<(), CommandError> {
     printer.data(format!("{told}, {}, {tokens} tokens", bold(&money(micros))))
 }
 
-fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result<(), CommandError> {
+fn report(
+    folder: &Path,
+    came: &[Came],
+    stopped: Stopped,
+    args: &RerunArgs,
+) -> Result<(), CommandError> {
     let write = |name: String, text: String| {
         let path = folder.join(name);
         std::fs::write(&path, text).map_err(|e| {
@@ -437,7 +441,12 @@ fn report(folder: &Path, came: &[Came], stopped: Stopped, args: &Args) -> Result
 }
 
 /// Renders the beginning of the summary: the changes and the totals.
-fn heading(args: &Args, totals: &BTreeMap<&str, u64>, spent: &str, stopped: Stopped) -> String {
+fn heading(
+    args: &RerunArgs,
+    totals: &BTreeMap<&str, u64>,
+    spent: &str,
+    stopped: Stopped,
+) -> String {
     let mut summary = String::from("# What would change\n\n");
     for set in &args.set {
         let _ = writeln!(summary, "- set `{set}`");

@@ -3,7 +3,7 @@
 use super::facts;
 use super::values::text_of;
 use crate::snapshot::{Agent, Cell, Phase, Snapshot};
-use crate::stored::commit::{AdoptedCell, Adoption, Branched, Branching, CellFact, Text};
+use crate::stored::commit::{AdoptedCell, Adoption, CallChange, CallChanged, CellFact, Text};
 use crate::stored::ids::{Id, Line, Time};
 use crate::stored::interaction::Target;
 use std::collections::BTreeMap;
@@ -128,38 +128,38 @@ impl Snapshot {
 
     /// Applies a change to a call that stays open: a fork begins, its branches ended, one of them was chosen, a part of a wait is
     /// over or has its key, arguments were changed.
-    pub(crate) fn branching(&mut self, now: Time, branching: &Branching) {
-        let key = (branching.agent, branching.call);
-        match &branching.what {
-            Branched::Met(part, gave) => {
-                let open = self.open_call(branching.agent, branching.call);
+    pub(crate) fn call_changed(&mut self, now: Time, changed: &CallChange) {
+        let key = (changed.agent, changed.call);
+        match &changed.what {
+            CallChanged::Met(part, gave) => {
+                let open = self.open_call(changed.agent, changed.call);
                 open.met.push((*part, *gave));
                 return;
             }
-            Branched::Edited(by) => {
-                let open = self.open_call(branching.agent, branching.call);
+            CallChanged::Edited(by) => {
+                let open = self.open_call(changed.agent, changed.call);
                 open.approver = Some(by.clone());
                 return;
             }
-            Branched::Awaits(part, event) => {
-                let open = self.open_call(branching.agent, branching.call);
+            CallChanged::Awaits(part, event) => {
+                let open = self.open_call(changed.agent, changed.call);
                 open.keys.push((*part, *event));
                 return;
             }
-            Branched::Began(_) | Branched::Ended(_) | Branched::Chose(..) => {}
+            CallChanged::Began(_) | CallChanged::Ended(_) | CallChanged::Chose(..) => {}
         }
-        self.begin(branching.agent, branching.call);
+        self.begin(changed.agent, changed.call);
         // The person or agent that was asked to choose has answered.
-        let open = self.open_call(branching.agent, branching.call);
+        let open = self.open_call(changed.agent, changed.call);
         if let Some(effect) = open.effect.take() {
             self.drop_effect(now, effect);
         }
-        let open = self.open_call(branching.agent, branching.call);
-        match &branching.what {
-            Branched::Met(..) | Branched::Edited(_) | Branched::Awaits(..) => {}
-            Branched::Began(branches) => open.call.target = Target::Branches(branches.clone()),
-            Branched::Ended(ends) => open.ends = Some(*ends),
-            Branched::Chose(branch, at) => open.chosen = Some((*branch, *at)),
+        let open = self.open_call(changed.agent, changed.call);
+        match &changed.what {
+            CallChanged::Met(..) | CallChanged::Edited(_) | CallChanged::Awaits(..) => {}
+            CallChanged::Began(branches) => open.call.target = Target::Branches(branches.clone()),
+            CallChanged::Ended(ends) => open.ends = Some(*ends),
+            CallChanged::Chose(branch, at) => open.chosen = Some((*branch, *at)),
         }
         if open.closed.is_none() {
             self.forks.insert(key);

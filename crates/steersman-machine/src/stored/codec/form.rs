@@ -38,7 +38,7 @@ mod tests {
     use super::*;
     use crate::stored::codec::{self, CodecError, framed, verify_by};
     use crate::stored::commit::{LogLine, Text};
-    use crate::stored::ids::Name;
+    use crate::stored::ids::{Name, Time};
     use serde::Serialize;
 
     const SALT: [u8; 16] = [5; 16];
@@ -79,6 +79,7 @@ mod tests {
     fn line(n: u64) -> LogLine {
         LogLine {
             n: Line(n),
+            at: Time(0),
             prev: Line(n - 1),
             branch: Id::MAIN,
             commit: Some(Commit::default()),

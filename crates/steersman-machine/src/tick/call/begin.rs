@@ -63,7 +63,7 @@ impl Tick<'_> {
         if used.parallel > self.agent(owner).running {
             return true;
         }
-        let seen = |c: &OpenCall| &c.call.called() == &used.seen;
+        let seen = |c: &OpenCall| c.call.called() == used.seen;
         let running = self.snapshot.exchange(owner);
         let running = running
             .filter(|c| c.closed.is_none() && c.begun && seen(c))

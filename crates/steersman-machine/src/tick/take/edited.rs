@@ -1,7 +1,7 @@
 //! Approval of a call with other arguments.
 
 use crate::stored::codes::MISFIT;
-use crate::stored::commit::{Admission, Admitted, Branched, Want, Wished};
+use crate::stored::commit::{Admission, Admitted, CallChanged, Want, Wished};
 use crate::stored::ids::{Digest, Id, Name};
 use crate::tick::Tick;
 use crate::tick::call::{refusal, refuse};
@@ -61,7 +61,7 @@ impl Tick<'_> {
             return Ok(());
         }
         self.stop(effect);
-        self.branch(owner, call, Branched::Edited(approver.clone()));
+        self.branch(owner, call, CallChanged::Edited(approver.clone()));
         let id = self.id();
         let args = self.body(args);
         self.wish(Wished {

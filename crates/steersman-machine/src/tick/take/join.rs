@@ -2,7 +2,7 @@
 
 use crate::network::Then;
 use crate::network::join::JoinOn;
-use crate::stored::commit::{Admitted, Branched};
+use crate::stored::commit::{Admitted, CallChanged};
 use crate::stored::engine::Caller;
 use crate::stored::ids::Id;
 use crate::stored::interaction::{Call, Interaction, Target};
@@ -67,7 +67,7 @@ impl Tick<'_> {
                 number,
             }),
         );
-        self.branch(root, id, Branched::Began(branches.to_vec()));
+        self.branch(root, id, CallChanged::Began(branches.to_vec()));
         Ok(())
     }
 }

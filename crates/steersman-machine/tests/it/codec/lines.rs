@@ -2,8 +2,9 @@
 
 use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
-    Branched, Branching, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
-    LogLine, Made, Opening, Period, Push, Release, Text, Usage, Want, Watermark, Why, Wished,
+    CallChange, CallChanged, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
+    LogLine, Made, Opening, Period, Push, Release, Text, Turned, Usage, Want, Watermark, Why,
+    Wished,
 };
 use steersman_machine::stored::engine::{Asked, Caller, Extracted, Judged};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
@@ -33,6 +34,7 @@ pub(super) fn digest(text: &str) -> Digest {
 fn line(n: u64, commit: Commit) -> LogLine {
     LogLine {
         n: Line(n),
+        at: Time(1_790_000_000_000),
         prev: Line(n - 1),
         branch: Id::MAIN,
         commit: Some(commit),
@@ -82,7 +84,6 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
         };
         let commit = Commit {
             parent: Line(at - 1),
-            now: Time(1_790_000_000_000),
             admitted: vec![Admission {
                 kind: Admitted::Outcome,
                 id: Some(id(at - 1, 0)),
@@ -151,7 +152,6 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
         at,
         Commit {
             parent: Line(at - 1),
-            now: Time(1_790_000_000_000),
             admitted: vec![Admission {
                 kind: Admitted::Outcome,
                 id: Some(id(at - 1, 0)),
@@ -222,7 +222,6 @@ fn start() -> LogLine {
     let mut line = line(
         1,
         Commit {
-            now: Time(1_790_000_000_000),
             admitted: vec![Admission {
                 kind: Admitted::Start,
                 id: None,
@@ -313,7 +312,6 @@ fn interactions() -> LogLine {
         Origin::Continuation,
         Origin::Correction,
         Origin::Limit,
-        Origin::Review,
         Origin::Conclude,
     ];
     let said = origins.map(|from| Interaction::UserMessage { from, body });
@@ -375,7 +373,6 @@ fn interactions() -> LogLine {
         9,
         Commit {
             parent: Line(8),
-            now: Time(-1),
             pushes: all.map(|what| push(agent, 8, what)).collect(),
             edits: vec![
                 write(1, 9, Reduce::Append),
@@ -383,7 +380,7 @@ fn interactions() -> LogLine {
                 write(1, 9, Reduce::Max),
             ],
             changes: vec![
-                Change::Mode(agent, name("plan")),
+                Change::Mode(agent, name("plan"), Turned::Anew),
                 Change::Watermark(Watermark {
                     agent,
                     policy: name("keep_exchanges"),
@@ -393,6 +390,7 @@ fn interactions() -> LogLine {
             ..Commit::default()
         },
     );
+    line.at = Time(-1);
     line.bodies = vec![text("Grüße, 世界"), text("1"), text("{\"a\":1}")];
     line
 }
@@ -531,31 +529,31 @@ pub(super) fn branches() -> LogLine {
             }),
             adoption: Some(adoption()),
             admitted: admitted.to_vec(),
-            branching: vec![
-                Branching {
+            calls: vec![
+                CallChange {
                     agent: id(4, 0),
                     call: id(29, 0),
-                    what: Branched::Began(vec![id(30, 1), id(30, 2)]),
+                    what: CallChanged::Began(vec![id(30, 1), id(30, 2)]),
                 },
-                Branching {
+                CallChange {
                     agent: id(4, 0),
                     call: id(29, 0),
-                    what: Branched::Ended(Body::new(Line(50), 1)),
+                    what: CallChanged::Ended(Body::new(Line(50), 1)),
                 },
-                Branching {
+                CallChange {
                     agent: id(4, 0),
                     call: id(29, 0),
-                    what: Branched::Chose(id(30, 1), Line(31)),
+                    what: CallChanged::Chose(id(30, 1), Line(31)),
                 },
-                Branching {
+                CallChange {
                     agent: id(4, 0),
                     call: id(29, 1),
-                    what: Branched::Met(2, Some(Body::new(Line(50), 1))),
+                    what: CallChanged::Met(2, Some(Body::new(Line(50), 1))),
                 },
-                Branching {
+                CallChange {
                     agent: id(4, 0),
                     call: id(29, 2),
-                    what: Branched::Edited(name("boss")),
+                    what: CallChanged::Edited(name("boss")),
                 },
             ],
             made: vec![Made {
@@ -678,6 +676,7 @@ fn ledger() -> LogLine {
     let effect = id(20, 1);
     LogLine {
         n: Line(100),
+        at: Time(0),
         prev: Line(36),
         branch: id(20, 7),
         commit: None,
@@ -764,6 +763,7 @@ fn holds() -> LogLine {
     });
     LogLine {
         n: Line(61),
+        at: Time(0),
         prev: Line(60),
         branch: Id::MAIN,
         commit: None,
@@ -775,6 +775,7 @@ fn holds() -> LogLine {
 fn texts() -> LogLine {
     LogLine {
         n: Line::MAX,
+        at: Time(0),
         prev: Line(1),
         branch: Id::MAIN,
         commit: Some(Commit::default()),

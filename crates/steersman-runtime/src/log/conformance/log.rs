@@ -236,8 +236,8 @@ pub(super) async fn damage_is_found_and_named(place: &impl Place) {
     {
         told(&open(place), &story).await;
     }
-    // Flips a bit in each part of the row: version, number, length, head, text, hash.
-    for byte in [0, 1, 2, 6, 20, bytes.len() - 40, bytes.len() - 1] {
+    // Flips a bit in each part of the row: version, number, time, length, head, text, hash.
+    for byte in [0, 1, 2, 4, 8, 22, bytes.len() - 40, bytes.len() - 1] {
         assert!(place.damage("a", broken, byte), "it can be damaged");
         let store = open(place);
         let load = load(&store);

@@ -88,7 +88,6 @@ impl Told {
         });
         let commit = Commit {
             parent: prev,
-            now: Time(1_000 + n.0 as i64),
             made: made.into_iter().collect(),
             pushes: vec![Push {
                 agent: root,
@@ -99,6 +98,7 @@ impl Told {
         };
         self.write(LogLine {
             n,
+            at: Time(1_000 + n.0 as i64),
             prev,
             branch,
             commit: Some(commit),
@@ -113,7 +113,6 @@ impl Told {
         self.forked = Some(branch);
         let commit = Commit {
             parent: at,
-            now: Time(1_000 + n.0 as i64),
             opening: Some(Opening {
                 scope: None,
                 dry: false,
@@ -126,6 +125,7 @@ impl Told {
         self.heads.insert(branch, (at, told as u64));
         self.write(LogLine {
             n,
+            at: Time(1_000 + n.0 as i64),
             prev: at,
             branch,
             commit: Some(commit),

@@ -2,7 +2,7 @@
 
 use super::RERUN_OF;
 use std::collections::BTreeMap;
-use steersman_machine::stored::commit::{Branched, Commit, LedgerEntry, LogLine, Searching};
+use steersman_machine::stored::commit::{CallChanged, Commit, LedgerEntry, LogLine, Searching};
 use steersman_machine::stored::ids::Line;
 
 /// References from lines to other lines, collected while the lines are read.
@@ -76,8 +76,8 @@ pub(crate) fn entry(entry: &LedgerEntry) -> Option<Line> {
 
 fn commit(commit: &Commit) -> impl Iterator<Item = Line> {
     let adopted = commit.adoption.as_ref().map(|adoption| adoption.at);
-    let chosen = commit.branching.iter().filter_map(|told| match &told.what {
-        Branched::Chose(_, at) => Some(*at),
+    let chosen = commit.calls.iter().filter_map(|told| match &told.what {
+        CallChanged::Chose(_, at) => Some(*at),
         _ => None,
     });
     let below = commit.pushes.iter().map(|push| push.prev);

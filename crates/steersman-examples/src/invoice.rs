@@ -5,7 +5,7 @@
 //! use keys. With `--faulty` the service breaks the connection on some postings: after booking if the number ends with 7, and
 //! once before booking if it ends with 8.
 
-use super::{append, read_book};
+use crate::{append, read_book};
 use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};

@@ -4,7 +4,7 @@
 //! A transfer is booked *before* the response is sent, once for each key. A repeated request with the same key gets the same
 //! response, and the book records the repetition (`again`), so that tests can count requests made in doubt.
 
-use super::{append, read_book};
+use crate::{append, read_book};
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};

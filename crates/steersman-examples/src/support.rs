@@ -3,7 +3,7 @@
 //! A refund is booked *before* the response is sent, as at any bank. A caller that dies in between cannot tell from the
 //! response if the refund was booked.
 
-use super::{append, read_book};
+use crate::{append, read_book};
 use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

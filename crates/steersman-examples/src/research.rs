@@ -1,8 +1,8 @@
 //! The library of `examples/research`: a folder of Markdown notes as an MCP server over standard input and output, with
 //! two tools.
 
-use super::LARGEST;
-use super::mcp::{Said, Tools, say};
+use crate::LARGEST;
+use crate::mcp::{Said, Tools, say};
 use serde_json::{Value as Json, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The MCP server of `examples/invoice`, with the only tool `read_text`, over standard input and output. It reads PDFs whose
 //! text is not compressed, which is enough for those of the example.
 
-use super::mcp::{Said, Tools};
+use crate::mcp::{Said, Tools};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};

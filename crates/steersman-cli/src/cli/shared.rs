@@ -1,0 +1,78 @@
+//! Arguments that several commands share.
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// A session to look at, with a branch and a line.
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    /// SESSION[:BRANCH][@LINE]: a unique prefix, `last`, or a label `vendor=Acme`; a line `12`, `-2`, or a tool's name.
+    #[arg(default_value = "last")]
+    pub(crate) address: String,
+}
+
+/// The sessions that are meant: one, or all that match.
+#[derive(Clone, Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").required(true))]
+pub(crate) struct Which {
+    /// The session.
+    #[arg(group = "which")]
+    pub(crate) session: Option<String>,
+    /// All that match: `status = waits and vendor = Acme and age > -7d`. Says first how many they are.
+    #[arg(long = "where", value_name = "FILTER", group = "which")]
+    pub(crate) filter: Option<String>,
+    /// Do not ask.
+    #[arg(long, conflicts_with = "session")]
+    pub(crate) yes: bool,
+}
+
+/// The person who acts on a session, and the way in which the session is driven.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Acting {
+    /// The role in which you act.
+    #[arg(long = "as", value_name = "ROLE", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) role: Option<String>,
+    #[command(flatten)]
+    pub(crate) own: Own,
+}
+
+/// Options for a session that no process owns: it is driven, unless `--no-run` is given.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Own {
+    /// Only put it into the inbox; whoever owns the session next takes it.
+    #[arg(long)]
+    pub(crate) no_run: bool,
+    #[command(flatten)]
+    pub(crate) drive: Drive,
+}
+
+/// Options for driving a session.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Drive {
+    /// Answers of models that the definition calls `scripted`, from a file. The session remembers it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Answers of all models from a file, whatever the definition says. The session remembers it.
+    #[arg(long, value_name = "FILE", conflicts_with = "script")]
+    pub(crate) script_all: Option<PathBuf>,
+    /// When a line must be on disk: before what depends on it leaves the process, or before anything goes on.
+    #[arg(long, value_name = "WHEN", default_value = "output")]
+    pub(crate) durability: Durability,
+    /// Take the time from this file (milliseconds since 1970, or RFC 3339), for tests.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) clock: Option<PathBuf>,
+    /// How long to stay while a model does not answer [default: 60s at a terminal, else 0s].
+    #[arg(long, value_name = "DURATION", value_parser = crate::words::duration)]
+    pub(crate) wait: Option<std::time::Duration>,
+}
+
+/// The moment at which a line must be on disk.
+#[derive(Copy, Clone, Debug, Default, ValueEnum)]
+pub(crate) enum Durability {
+    /// Before what depends on it leaves the process.
+    #[default]
+    Output,
+    /// Before anything goes on.
+    Step,
+}

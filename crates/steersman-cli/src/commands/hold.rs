@@ -1,0 +1,30 @@
+//! `hold`: prevents effects of a tool from beginning, until `release`.
+
+use crate::cli::Global;
+use crate::commands::orders::{Held, Wanted};
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+
+pub(crate) const LISTED: &str =
+    "Keep effects of a tool from beginning, in a session or in all that match";
+
+/// Keep effects from beginning, until `release`: of one tool, else of all that may change the world.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HoldArgs {
+    #[command(flatten)]
+    held: Held,
+}
+
+pub(crate) async fn run(
+    args: HoldArgs,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let end = match &args.held.tool {
+        Some(tool) => format!("release --tool {tool}"),
+        None => "release".to_owned(),
+    };
+    let wanted = Wanted::order(args.held.hold(), "held", Some(&end));
+    let (which, own) = (&args.held.which, &args.held.act.own);
+    wanted.carry_out(which, own, global, printer).await
+}

@@ -1,0 +1,28 @@
+//! `pause`: prevents anything new from beginning in a session, until `resume`.
+
+use crate::cli::{Global, Own, Which};
+use crate::commands::orders::Wanted;
+use crate::error::{CommandError, Exit};
+use crate::printer::Printer;
+use steersman::Act;
+
+pub(crate) const LISTED: &str = "Let nothing new begin in a session, or in all that match";
+
+/// Let nothing new begin, until `resume`. What runs ends; what comes in is taken.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PauseArgs {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    own: Own,
+}
+
+pub(crate) async fn run(
+    args: PauseArgs,
+    global: &Global,
+    printer: &Printer,
+) -> Result<Exit, CommandError> {
+    let begins = Wanted::order(Act::pause(), "paused", Some("resume"));
+    let (which, own) = (&args.which, &args.own);
+    begins.carry_out(which, own, global, printer).await
+}

@@ -1,0 +1,339 @@
+//! Acts on a session as values, for a session of the store that any process may drive.
+
+use crate::session::By;
+use crate::{Error, EventMessage, Steersman};
+use std::fmt;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::view::artifact::Content;
+use steersman_runtime::artifact::{ArtifactError, Artifacts};
+use steersman_runtime::engine::{Engine, Inspection};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution, random_id};
+use steersman_runtime::pending::PendingId;
+use steersman_runtime::session::{Fork, Receipt, Search};
+
+/// An act on a session: a message, a decision, an order or a request about branches.
+///
+/// [`Session`](crate::Session) has a method for each act; it acts on a session that this process drives. An `Act` is given to a
+/// session by its id, whichever process drives it: [`Steersman::deliver`] puts it into the inbox, [`Steersman::order`] also
+/// has it taken.
+#[derive(Clone, Debug)]
+#[must_use = "an act does nothing until it is given to a session"]
+pub struct Act {
+    id: Option<Name>,
+    what: What,
+    files: Vec<Content>,
+}
+
+#[derive(Clone)]
+enum What {
+    Message(Message),
+    /// The text is sealed when the act is given to a session.
+    Answer {
+        of: PendingId,
+        text: String,
+        by: Name,
+    },
+}
+
+impl fmt::Debug for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message(message) => message.fmt(f),
+            // The text may be a secret.
+            Self::Answer { of, by, .. } => {
+                let mut answer = f.debug_struct("Answer");
+                answer
+                    .field("of", of)
+                    .field("by", by)
+                    .finish_non_exhaustive()
+            }
+        }
+    }
+}
+
+impl From<Message> for Act {
+    fn from(message: Message) -> Self {
+        Self {
+            id: None,
+            what: What::Message(message),
+            files: Vec::new(),
+        }
+    }
+}
+
+/// Decisions of people.
+impl Act {
+    /// Allows a held effect to run once, with exactly its arguments.
+    pub fn approve(question: impl Into<PendingId>, by: By) -> Self {
+        let (of, by) = (question.into(), by.name());
+        Message::Approve { of, by, args: None }.into()
+    }
+
+    /// Like [`Act::approve`] with changed arguments, as far as the definition allows: an object whose values replace those of
+    /// the call.
+    pub fn approve_edited(
+        question: impl Into<PendingId>,
+        arguments: &serde_json::Value,
+        by: By,
+    ) -> Self {
+        let (of, by) = (question.into(), by.name());
+        let args = Some(arguments.to_string());
+        Message::Approve { of, by, args }.into()
+    }
+
+    /// Rejects a held effect. The model receives the reason.
+    pub fn reject(question: impl Into<PendingId>, reason: Option<&str>, by: By) -> Self {
+        let (of, by) = (question.into(), by.name());
+        let reason = reason.map(str::to_owned);
+        Message::Reject { of, by, reason }.into()
+    }
+
+    /// Answers a question, or gives a secret that was asked for.
+    pub fn answer(question: impl Into<PendingId>, text: &str, by: By) -> Self {
+        Self {
+            id: None,
+            what: What::Answer {
+                of: question.into(),
+                text: text.to_owned(),
+                by: by.name(),
+            },
+            files: Vec::new(),
+        }
+    }
+
+    /// Resolves an effect in doubt.
+    pub fn resolve(question: impl Into<PendingId>, how: Resolution, by: By) -> Self {
+        let (of, by) = (question.into(), by.name());
+        Message::Resolve { of, by, how }.into()
+    }
+
+    /// Rates a version of an artifact from 1 to 5; `None` means the newest version. The artifacts are those of the session.
+    ///
+    /// # Errors
+    /// If there is no such artifact or version, or the rating is out of range.
+    pub fn rate_artifact(
+        artifacts: &Artifacts,
+        (name, version): (&str, Option<usize>),
+        rating: u8,
+        reason: Option<&str>,
+        by: By,
+    ) -> Result<Self, ArtifactError> {
+        let by = by.name();
+        let write = artifacts.rated(name, version, rating, reason, &by)?;
+        Ok(Message::rating(&write, by).into())
+    }
+}
+
+/// Messages.
+impl Act {
+    /// Says something to the agent that has the floor. Without `by` the user says it; without a branch it is said on the
+    /// current one.
+    pub fn say(text: &str, by: Option<By>, branch: Option<Id>) -> Self {
+        let (text, by) = (text.to_owned(), by.map(By::name));
+        let to = None;
+        Message::Say {
+            text,
+            to,
+            by,
+            branch,
+        }
+        .into()
+    }
+
+    /// Cancels everything that is open, and says something instead, as [`Act::say`] does.
+    pub fn interrupt(text: &str, by: Option<By>, branch: Option<Id>) -> Self {
+        let (text, by) = (text.to_owned(), by.map(By::name));
+        Message::Interrupt { text, by, branch }.into()
+    }
+
+    /// Sends an event that was checked ([`event_message`](crate::event_message)), under the id that its definition says.
+    pub fn event(event: EventMessage) -> Self {
+        Self {
+            id: Some(event.id),
+            what: What::Message(event.message),
+            files: event.contents,
+        }
+    }
+
+    /// Sends files with a message. They become artifacts under their names when the message is taken. Other acts have no files.
+    pub fn with_files(mut self, files: &[Content]) -> Self {
+        if let What::Message(message) = self.what {
+            self.what = What::Message(message.with(files));
+            self.files.extend_from_slice(files);
+        }
+        self
+    }
+
+    /// Gives the act an id. A session accepts each id once in its life. Without one, the act has a random id.
+    pub fn with_id(self, id: &str) -> Self {
+        let id = Some(id.into());
+        Self { id, ..self }
+    }
+}
+
+/// Orders.
+impl Act {
+    /// Cancels an effect, an agent, a branch or the whole session. Without a branch, effects and agents are those of the
+    /// current one.
+    pub fn cancel(what: CancelWhat, by: By, branch: Option<Id>) -> Self {
+        let by = by.name();
+        Message::Cancel { what, by, branch }.into()
+    }
+
+    /// Pauses the session: nothing new begins until [`Act::resume`].
+    pub fn pause() -> Self {
+        Message::Pause(true).into()
+    }
+
+    /// Ends a pause.
+    pub fn resume() -> Self {
+        Message::Pause(false).into()
+    }
+
+    /// Prevents effects of a tool from beginning until [`Act::release`]; `None` means all effects that may change the world.
+    pub fn hold(tool: Option<&str>, by: By) -> Self {
+        let (tool, by) = (tool.map(Into::into), by.name());
+        let held = true;
+        Message::Hold { tool, held, by }.into()
+    }
+
+    /// Takes a hold back. The effects that it kept may begin.
+    pub fn release(tool: Option<&str>, by: By) -> Self {
+        let (tool, by) = (tool.map(Into::into), by.name());
+        let held = false;
+        Message::Hold { tool, held, by }.into()
+    }
+
+    /// Retries what failed: one effect, or all attempts that wait for their next time, else the model call whose failure ended
+    /// the session.
+    pub fn retry(effect: Option<Id>, by: By) -> Self {
+        let by = by.name();
+        Message::Retry { effect, by }.into()
+    }
+
+    /// Binds new values of `config`. Nothing of the session may be open.
+    pub fn rebind<'a>(
+        config: impl IntoIterator<Item = (&'a str, &'a serde_json::Value)>,
+        by: By,
+    ) -> Self {
+        let config = config.into_iter();
+        let config = config
+            .map(|(name, value)| (name.into(), value.to_string()))
+            .collect();
+        let by = by.name();
+        Message::Rebind { config, by }.into()
+    }
+}
+
+/// Branches.
+impl Act {
+    /// Opens a branch next to the session.
+    pub fn fork(fork: Fork) -> Self {
+        let Fork {
+            branch,
+            at,
+            label,
+            say,
+            live,
+        } = fork;
+        Message::Fork {
+            branch,
+            at,
+            label,
+            say,
+            live,
+        }
+        .into()
+    }
+
+    /// Rewinds a branch to a line, and sends a message there if one is given. Without a branch it is the current one.
+    pub fn rewind(branch: Option<Id>, at: Line, label: Option<&str>, say: Option<&str>) -> Self {
+        let (label, say) = (label.map(Into::into), say.map(str::to_owned));
+        Message::Rewind {
+            branch,
+            at,
+            label,
+            say,
+        }
+        .into()
+    }
+
+    /// Reports the results of branches to the session once a condition holds. `then` is a tool that is called next, with its
+    /// arguments: a JSON object whose texts are templates over `result`; `None` means what the tool reads from the result.
+    pub fn join(branches: Vec<Id>, on: &JoinOn, then: Option<(&str, Option<&str>)>) -> Self {
+        let (then, args) = then.unzip();
+        let args = args.flatten().map(str::to_owned);
+        Message::join(branches, on, then.map(Into::into), args).into()
+    }
+
+    /// Adopts a branch up to a line: the session continues with its lines. `None` means its last line, or the line before its
+    /// first simulated effect.
+    pub fn adopt(branch: Id, at: Option<Line>) -> Self {
+        Message::Adopt { branch, at }.into()
+    }
+
+    /// Starts a search over branches.
+    pub fn search(search: Search) -> Self {
+        Message::Search {
+            branch: search.branch,
+            at: search.at,
+            say: search.say,
+            plan: search.plan.to_json().to_string(),
+        }
+        .into()
+    }
+
+    /// Ends a search with the best result so far. `None` means all searches that run.
+    pub fn stop_search(search: Option<Id>) -> Self {
+        Message::StopSearch(search).into()
+    }
+}
+
+impl Act {
+    /// Returns the reason why the session would refuse a request about branches, as far as its log shows it now. The process
+    /// that takes the act checks it again.
+    pub fn refusal(&self, seen: &Inspection) -> Option<String> {
+        match &self.what {
+            What::Message(message) => steersman_runtime::branches::refusal(seen, message),
+            What::Answer { .. } => None,
+        }
+    }
+
+    /// Returns the message with its id, once its files are stored and its secret is sealed.
+    pub(crate) async fn message(self, engine: &Engine) -> Result<(Name, Message), Error> {
+        engine.keep(&self.files).await?;
+        let message = match self.what {
+            What::Message(message) => message,
+            What::Answer { of, text, by } => {
+                let sealed = engine.sealer().seal_text(&text);
+                Message::Answer { of, sealed, by }
+            }
+        };
+        Ok((self.id.unwrap_or_else(random_id), message))
+    }
+}
+
+impl Steersman {
+    /// Puts an act into the inbox of a session, where it is on disk. If this process drives the session, waits until the act is
+    /// taken, visibly waits or is refused; the receipt tells which. Otherwise the process that drives the session next takes it.
+    ///
+    /// # Errors
+    /// Errors of the store, such as a session that does not exist.
+    pub async fn deliver(&self, session: &str, act: Act) -> Result<Receipt, Error> {
+        let engine = self.engine();
+        let (id, message) = act.message(engine).await?;
+        Ok(engine.deliver_as(session, id, message).await?)
+    }
+
+    /// Gives an order to a session: like [`Steersman::deliver`], but takes the act here if no process drives the session.
+    /// Nothing else of the session runs.
+    ///
+    /// # Errors
+    /// As [`Steersman::deliver`].
+    pub async fn order(&self, session: &str, act: Act) -> Result<Receipt, Error> {
+        let engine = self.engine();
+        let (_, message) = act.message(engine).await?;
+        Ok(engine.order(session, message).await?)
+    }
+}
