@@ -12,6 +12,7 @@ use crate::{locate, store};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use steersman::runtime::model::Models;
 use steersman::runtime::process_env;
