@@ -1,5 +1,5 @@
-//! One attempt of a model or tool, in a task of its own: ended by a cancel or by time, its panics caught. It never repeats
-//! anything: retries are the driver's ([`crate::retry`]).
+//! One attempt of a model or tool: begun in the task of its session, and moved to a task of its own if it waits. It is ended by a
+//! cancel or by time, and its panics are caught. It never repeats anything: retries are the driver's ([`crate::retry`]).
 
 use crate::clock::Clock;
 use crate::engine::Timeouts;
@@ -215,7 +215,7 @@ fn as_its_place_sees(result: &Result<Answer, Failure>) -> Option<Ended> {
     })
 }
 
-/// Runs a tool once, for at most `timeout` milliseconds. A panic passes through to [`spawn`], whose task runs this.
+/// Runs a tool once, for at most `timeout` milliseconds. A panic passes through to [`spawn`], which runs this.
 pub(crate) async fn run_tool(
     toolset: Option<Arc<dyn Toolset>>,
     run: ToolRun,

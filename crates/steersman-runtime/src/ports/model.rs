@@ -29,6 +29,8 @@ pub trait Model: Send + Sync + 'static {
     /// [`Retry::After`] keeps all sessions from asking before that time. After these codes, and after problems that another model
     /// may not have (`unauthorized`, `insufficient_quota`, `model_not_found`, `not_supported`, `no_tools`, `bad_response`,
     /// `too_large`), the `fallback` is asked. After all other codes it is not.
+    ///
+    /// Up to its first wait it runs in the task of its session, which does nothing else meanwhile.
     fn call<'a>(
         &'a self,
         call: &'a ModelCall,

@@ -1,4 +1,4 @@
-//! Attempts that end without waiting follow each other in the task of their session, which hears time and stop all the same.
+//! Attempts that end without waiting follow each other in the task of their session, which hears time all the same.
 
 use crate::places::network;
 use crate::spy::Spy;
