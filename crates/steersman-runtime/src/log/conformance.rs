@@ -4,18 +4,19 @@
 
 mod begin;
 mod bounds;
+mod events;
 mod lists;
 mod log;
 mod memory;
 mod quotas;
 mod story;
 
+use events::event;
 pub use story::{SALT, story};
 
-use crate::Boxed;
 use crate::store::{
-    Batch, BoxedEvent, CheckpointOf, Claim, InboxMessage, MAX_VALUE, Needs, NewSession, NewWorker,
-    Row, Scope, SessionQuery, SessionState, Store, StoreError, WaitChange,
+    Batch, CheckpointOf, Claim, InboxMessage, MAX_VALUE, Needs, NewSession, NewWorker, Row, Scope,
+    SessionQuery, SessionState, Store, StoreError, WaitChange,
 };
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line, Time};
@@ -46,9 +47,9 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     two_writers_never_both_succeed(make()).await;
     all_of_it_is_there_after_reopening(&make()).await;
     messages_are_accepted_once(&make()).await;
-    events_find_their_waits(&make()).await;
-    no_clock_changes_what_is_kept(&make()).await;
-    lists_find_sessions(&make()).await;
+    events::events_find_their_waits(&make()).await;
+    events::no_clock_changes_what_is_kept(&make()).await;
+    lists::lists_find_sessions(&make()).await;
     lists::pages_follow_each_other(&make()).await;
     lists::tenants_are_apart(&make()).await;
     lists::what_is_wanted_is_taken(&make()).await;
@@ -477,227 +478,6 @@ async fn messages_are_accepted_once(place: &impl Place) {
         other.deliver("a", message("m3", 9)).await.expect("new"),
         "no line took it, and nothing of it is left"
     );
-}
-
-fn event(id: &str, fields: &str) -> BoxedEvent {
-    BoxedEvent {
-        id: id.into(),
-        network: "desk".into(),
-        event: "paid".into(),
-        message: id.as_bytes().into(),
-        fields: fields.into(),
-        at: Time(10),
-        until: Time(100),
-    }
-}
-
-/// Reads change nothing, for any clock of the reader. An event whose clock is far ahead makes no remembered id new again.
-async fn no_clock_changes_what_is_kept(place: &impl Place) {
-    let store = open(place);
-    let short = BoxedEvent {
-        until: Time(20),
-        ..event("e1", r#"{"order":1}"#)
-    };
-    let long = event("e2", r#"{"order":2}"#);
-    for event in [&short, &long] {
-        assert!(store.deliver_event(event.clone()).await.expect("new"));
-    }
-    for (now, listed) in [(i64::MAX, 0), (50, 1), (0, 2)] {
-        let seen = store.event_box(Time(now), 9).await.expect("read");
-        assert_eq!(seen.len(), listed, "at {now}");
-    }
-    let ahead = BoxedEvent {
-        at: Time(1 << 60),
-        until: Time(1 << 61),
-        ..event("e3", r#"{"order":3}"#)
-    };
-    assert!(store.deliver_event(ahead).await.expect("new"));
-    assert!(!store.deliver_event(long).await.expect("remembered"));
-}
-
-async fn events_find_their_waits(place: &impl Place) {
-    let store = open(place);
-    let effect = Id::new(Line(1), 0);
-    let mut claims = Vec::new();
-    for (id, key) in [
-        // 7 and 7.0 are the same value.
-        ("a", r#"{"order":7.0}"#),
-        ("b", r#"{"order":8}"#),
-        ("c", r#"{"from":"x","order":7}"#),
-        ("d", "{}"),
-    ] {
-        let claim = claimed(&store, id).await;
-        let open = vec![("paid".into(), key.into())];
-        let batch = Batch {
-            waits: vec![WaitChange { effect, open }],
-            ..rows(vec![row(1, b"x")])
-        };
-        store.append(&claim, batch).await.expect("written");
-        claims.push(claim);
-    }
-    let has = |id: &'static str, session: &'static str| -> Boxed<'_, bool> {
-        let store = &store;
-        Box::pin(async move {
-            let inbox = store.inbox(session).await.expect("read").1;
-            inbox.iter().any(|m| &*m.id == id)
-        })
-    };
-    let seven = event("e7", r#"{"order":7,"cents":500}"#);
-    assert!(store.deliver_event(seven.clone()).await.expect("new"));
-    assert!(!store.deliver_event(seven).await.expect("remembered"));
-    for (session, met) in [("a", true), ("b", false), ("c", false), ("d", true)] {
-        assert_eq!(has("e7", session).await, met, "{session}");
-    }
-    let full = event("e8", r#"{"order":7,"from":"x"}"#);
-    assert!(store.deliver_event(full).await.expect("new"));
-    for (session, met) in [("a", true), ("b", false), ("c", true), ("d", true)] {
-        assert_eq!(has("e8", session).await, met, "{session}");
-    }
-    // The waits of a, c and d close. Another event name, network or value meets no wait.
-    for claim in [&claims[0], &claims[2], &claims[3]] {
-        let closed = Batch {
-            waits: vec![WaitChange {
-                effect,
-                open: Vec::new(),
-            }],
-            ..rows(vec![row(2, b"x")])
-        };
-        store.append(claim, closed).await.expect("written");
-    }
-    let boxed = event("e9", r#"{"order":7,"cents":1}"#);
-    let elsewhere = BoxedEvent {
-        network: "other".into(),
-        ..event("e10", r#"{"order":8}"#)
-    };
-    let soon_over = BoxedEvent {
-        until: Time(20),
-        ..event("e11", r#"{"order":"8"}"#)
-    };
-    for event in [&boxed, &elsewhere, &soon_over] {
-        assert!(store.deliver_event(event.clone()).await.expect("new"));
-    }
-    assert!(!has("e10", "b").await && !has("e11", "b").await);
-    let found = store.boxed_events("desk", "paid", r#"{"order":7}"#).await;
-    assert_eq!(found.expect("read"), std::slice::from_ref(&boxed));
-    let found = store
-        .boxed_events("desk", "paid", "{}")
-        .await
-        .expect("read");
-    assert_eq!(found, [boxed.clone(), soon_over]);
-    let none = store
-        .boxed_events("desk", "sent", "{}")
-        .await
-        .expect("read");
-    assert_eq!(none, []);
-    let kept = store.event_box(Time(50), 9).await.expect("read");
-    assert_eq!(
-        kept,
-        [boxed.clone(), elsewhere.clone()],
-        "what is over is passed over"
-    );
-    let taken = Batch {
-        events_taken: vec!["e9".into()],
-        ..rows(vec![row(3, b"x")])
-    };
-    store.append(&claims[0], taken).await.expect("written");
-    assert_eq!(
-        store.event_box(Time(50), 9).await.expect("read"),
-        [elsewhere]
-    );
-}
-
-async fn lists_find_sessions(place: &impl Place) {
-    let store = open(place);
-    for (i, id) in ["ab1", "ab2", "cd"].into_iter().enumerate() {
-        let session = NewSession {
-            network: if id == "cd" { "bank" } else { "desk" }.into(),
-            key: (id == "ab1").then(|| "order-7".into()),
-            ..new(id)
-        };
-        store.create(session).await.expect("made");
-        let claim = own(&store, id).await.expect("free");
-        let batch = Batch {
-            labels: vec![("nr".into(), Some(i.to_string().into()))],
-            info: Some(SessionState {
-                status: if i == 1 { "waits" } else { "answered" }.into(),
-                updated: Time(100 - i as i64),
-                ..SessionState::default()
-            }),
-            ..rows(vec![row(1, b"x")])
-        };
-        store.append(&claim, batch).await.expect("written");
-    }
-    let found = |query: SessionQuery| -> Boxed<'_, Vec<String>> {
-        let store = &store;
-        Box::pin(async move {
-            let found = store.sessions(&query).await.expect("read");
-            found.iter().map(|s| s.id.to_string()).collect()
-        })
-    };
-    let any = SessionQuery::default;
-    assert_eq!(found(any()).await, ["ab1", "ab2", "cd"], "newest first");
-    let query = SessionQuery {
-        prefix: Some("ab".into()),
-        ..any()
-    };
-    assert_eq!(found(query).await, ["ab1", "ab2"]);
-    let query = SessionQuery {
-        prefix: Some("a%".into()),
-        ..any()
-    };
-    assert!(found(query).await.is_empty(), "a prefix is no pattern");
-    let query = SessionQuery {
-        network: Some("bank".into()),
-        ..any()
-    };
-    assert_eq!(found(query).await, ["cd"]);
-    let query = SessionQuery {
-        key: Some("order-7".into()),
-        ..any()
-    };
-    assert_eq!(found(query).await, ["ab1"]);
-    let query = SessionQuery {
-        label: Some(("nr".into(), "1".into())),
-        ..any()
-    };
-    assert_eq!(found(query).await, ["ab2"]);
-    let query = SessionQuery {
-        status: vec!["waits".into(), "doubt".into()],
-        ..any()
-    };
-    assert_eq!(found(query).await, ["ab2"]);
-    let lies = || SessionQuery {
-        inbox: true,
-        ..any()
-    };
-    assert!(found(lies()).await.is_empty());
-    let delivered = store.deliver("cd", message("m1", 0)).await;
-    assert!(delivered.expect("it is there"));
-    assert_eq!(found(lies()).await, ["cd"]);
-    let query = SessionQuery {
-        since: Some(Time(99)),
-        ..any()
-    };
-    assert_eq!(found(query).await, ["ab1", "ab2"]);
-    let query = SessionQuery {
-        limit: Some(1),
-        ..any()
-    };
-    assert_eq!(found(query).await, ["ab1"]);
-    let claim = own(&store, "ab1").await.expect("free");
-    let removed = Batch {
-        labels: vec![("nr".into(), None)],
-        ..rows(vec![])
-    };
-    store
-        .append(&claim, removed)
-        .await
-        .expect("a batch without rows is written");
-    let query = SessionQuery {
-        label: Some(("nr".into(), "0".into())),
-        ..any()
-    };
-    assert!(found(query).await.is_empty());
 }
 
 async fn large_values(place: &impl Place) {

@@ -1,6 +1,7 @@
-//! Workers: what they take, how they release it, and how they are told.
+//! Lists of sessions, and workers: what they take, how they release it, and how they are told.
 
 use super::{Place, claimed, message, new, open, own, row, rows};
+use crate::Boxed;
 use crate::store::{
     Batch, Claim, IMMEDIATELY, Left, Needs, NewSession, NewWorker, Room, Scope, SessionQuery,
     SessionState, Store, StoreError, Taken, Trouble, Wake, Worker,
@@ -64,6 +65,100 @@ fn nothing(claim: &Claim) -> Left {
         mail: claim.mail,
         ..Left::default()
     }
+}
+
+pub(super) async fn lists_find_sessions(place: &impl Place) {
+    let store = open(place);
+    for (i, id) in ["ab1", "ab2", "cd"].into_iter().enumerate() {
+        let session = NewSession {
+            network: if id == "cd" { "bank" } else { "desk" }.into(),
+            key: (id == "ab1").then(|| "order-7".into()),
+            ..new(id)
+        };
+        store.create(session).await.expect("made");
+        let claim = own(&store, id).await.expect("free");
+        let batch = Batch {
+            labels: vec![("nr".into(), Some(i.to_string().into()))],
+            info: Some(SessionState {
+                status: if i == 1 { "waits" } else { "answered" }.into(),
+                updated: Time(100 - i as i64),
+                ..SessionState::default()
+            }),
+            ..rows(vec![row(1, b"x")])
+        };
+        store.append(&claim, batch).await.expect("written");
+    }
+    let found = |query: SessionQuery| -> Boxed<'_, Vec<String>> {
+        let store = &store;
+        Box::pin(async move {
+            let found = store.sessions(&query).await.expect("read");
+            found.iter().map(|s| s.id.to_string()).collect()
+        })
+    };
+    let any = SessionQuery::default;
+    assert_eq!(found(any()).await, ["ab1", "ab2", "cd"], "newest first");
+    let query = SessionQuery {
+        prefix: Some("ab".into()),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab1", "ab2"]);
+    let query = SessionQuery {
+        prefix: Some("a%".into()),
+        ..any()
+    };
+    assert!(found(query).await.is_empty(), "a prefix is no pattern");
+    let query = SessionQuery {
+        network: Some("bank".into()),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["cd"]);
+    let query = SessionQuery {
+        key: Some("order-7".into()),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab1"]);
+    let query = SessionQuery {
+        label: Some(("nr".into(), "1".into())),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab2"]);
+    let query = SessionQuery {
+        status: vec!["waits".into(), "doubt".into()],
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab2"]);
+    let lies = || SessionQuery {
+        inbox: true,
+        ..any()
+    };
+    assert!(found(lies()).await.is_empty());
+    let delivered = store.deliver("cd", message("m1", 0)).await;
+    assert!(delivered.expect("it is there"));
+    assert_eq!(found(lies()).await, ["cd"]);
+    let query = SessionQuery {
+        since: Some(Time(99)),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab1", "ab2"]);
+    let query = SessionQuery {
+        limit: Some(1),
+        ..any()
+    };
+    assert_eq!(found(query).await, ["ab1"]);
+    let claim = own(&store, "ab1").await.expect("free");
+    let removed = Batch {
+        labels: vec![("nr".into(), None)],
+        ..rows(vec![])
+    };
+    store
+        .append(&claim, removed)
+        .await
+        .expect("a batch without rows is written");
+    let query = SessionQuery {
+        label: Some(("nr".into(), "0".into())),
+        ..any()
+    };
+    assert!(found(query).await.is_empty());
 }
 
 pub(super) async fn pages_follow_each_other(place: &impl Place) {
