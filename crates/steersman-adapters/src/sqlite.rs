@@ -6,6 +6,7 @@
 //! each session that is owned now; it may be deleted while no process has the store open. The file in `NAME.mark/` records a
 //! lower bound of the transactions in the store, once an effect of class `unsafe` began in it; it belongs to the store.
 
+mod accounts;
 mod append;
 mod enter;
 mod error;
@@ -20,6 +21,7 @@ mod owner;
 mod part;
 mod quota;
 mod read;
+mod registers;
 mod schema;
 mod seat;
 mod seen;
@@ -53,7 +55,7 @@ use steersman_runtime::Boxed;
 use steersman_runtime::store::{
     Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Inbox, InboxMessage, Left,
     Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Rated, Room, Row,
-    SessionId, SessionInfo, SessionQuery, StoreError, Taken, Wake, Worker, bounds, within,
+    Scope, SessionId, SessionInfo, SessionQuery, StoreError, Taken, Wake, Worker, bounds, within,
 };
 use tokio::sync::{Notify, oneshot};
 use writer::{Said, State, Writer};
@@ -363,8 +365,8 @@ impl Log for SqliteStore {
             let made = conn
                 .prepare_cached(
                     "INSERT INTO session (id, network, key, salt, created, status, updated, definition, micros, tokens,
-                     model_calls, waits, outcome, tenant, subject)
-                     VALUES (?1, ?2, ?3, ?4, ?5, '', ?5, '', 0, 0, 0, '', '', ?6, ?7)",
+                     model_calls, waits, outcome, last, tenant, subject)
+                     VALUES (?1, ?2, ?3, ?4, ?5, '', ?5, '', 0, 0, 0, '', '', '', ?6, ?7)",
                 )?
                 .insert(params![
                     &*session.id,
@@ -533,6 +535,9 @@ impl Inbox for SqliteStore {
             let Some((no, salt)) = find(conn, &id)? else {
                 return Ok(Err(StoreError::NoSession(id)));
             };
+            if let Some(moved) = seat::moved(conn, no, &id)? {
+                return Ok(Err(moved));
+            }
             lists::deliver(conn, &(no, salt, id), &message, None)
         })
     }
@@ -554,17 +559,24 @@ impl Inbox for SqliteStore {
 
     fn boxed_events<'a>(
         &'a self,
+        of: &'a Scope,
         network: &'a str,
         event: &'a str,
         key: &'a str,
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
         let [network, event, key] = [network, event, key].map(str::to_owned);
-        let trust = self.trust();
-        self.read(move |conn| lists::boxed_events(conn, [&network, &event], &key, trust))
+        let (of, trust) = (of.clone(), self.trust());
+        self.read(move |conn| lists::boxed_events(conn, &of, [&network, &event], &key, trust))
     }
 
-    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
-        self.read(move |conn| lists::event_box(conn, now, limit))
+    fn event_box<'a>(
+        &'a self,
+        of: Option<&'a Scope>,
+        now: Time,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
+        let of = of.cloned();
+        self.read(move |conn| lists::event_box(conn, of.as_ref(), now, limit))
     }
 }
 

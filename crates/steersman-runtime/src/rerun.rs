@@ -117,49 +117,6 @@ pub struct Rerunned {
     pub tokens: u64,
 }
 
-impl Inspection {
-    /// Returns the outcome of a branch, as `outcome:` of the definition declares it: a JSON object. Values that fail are left
-    /// out.
-    pub fn outcome_on(&self, branch: &crate::engine::BranchView) -> Json {
-        let Some(network) = &self.network else {
-            return Json::Null;
-        };
-        let cx = Cx {
-            network,
-            bodies: &Texts(self),
-        };
-        crate::driver::outcome(&cx, &branch.snapshot)
-    }
-
-    /// Returns the value of a branch by a [`Reward`].
-    ///
-    /// # Errors
-    /// The reason why it is not a number, in words for people.
-    pub fn reward_on(
-        &self,
-        branch: &crate::engine::BranchView,
-        reward: &Reward,
-    ) -> Result<f64, String> {
-        let Some(network) = &self.network else {
-            return Err("this session has not begun".to_owned());
-        };
-        let cx = Cx {
-            network,
-            bodies: &Texts(self),
-        };
-        reward.of(&cx, &branch.snapshot, &self.outcome_on(branch))
-    }
-}
-
-/// The texts of an inspected session.
-struct Texts<'a>(&'a Inspection);
-
-impl Bodies for Texts<'_> {
-    fn text(&self, body: steersman_machine::stored::ids::Body) -> Arc<str> {
-        self.0.history.text(body)
-    }
-}
-
 impl Engine {
     /// Reruns a session, as a new session of this store. The recorded session is only read, even if somebody drives it.
     ///

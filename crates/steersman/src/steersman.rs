@@ -282,7 +282,10 @@ impl Steersman {
         query: &str,
         most: usize,
     ) -> Result<Vec<Found>, Error> {
-        let found = self.engine.search_memories(scope, query, most).await;
+        let found = self
+            .engine
+            .search_memories(Some(&Scope::default()), scope, query, most);
+        let found = found.await;
         found.map_err(of_memory)
     }
 

@@ -80,7 +80,7 @@ pub(super) fn append(
     if batch.tells_accepted {
         conn.execute("DELETE FROM store_accepted WHERE no = ?1", [no])?;
     }
-    beside(conn, no, batch)?;
+    beside(conn, claim, batch)?;
     Ok(Ok(()))
 }
 
@@ -89,7 +89,8 @@ fn insert(conn: &Connection, no: i64, row: &Row) -> rusqlite::Result<usize> {
         .execute(params![key(no, row.n), &*row.bytes])
 }
 
-fn beside(conn: &Connection, no: i64, batch: &Batch) -> rusqlite::Result<()> {
+fn beside(conn: &Connection, claim: &Claim, batch: &Batch) -> rusqlite::Result<()> {
+    let no = claim.number as i64;
     for id in &batch.consumed {
         conn.prepare_cached(
             "INSERT INTO accepted (no, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
@@ -105,8 +106,8 @@ fn beside(conn: &Connection, no: i64, batch: &Batch) -> rusqlite::Result<()> {
             .execute(params![no, &**id])?;
     }
     for id in &batch.events_taken {
-        conn.prepare_cached("DELETE FROM event WHERE id = ?1")?
-            .execute(params![&**id])?;
+        conn.prepare_cached("DELETE FROM event WHERE tenant = ?1 AND id = ?2")?
+            .execute([&*claim.scope.tenant, &**id])?;
     }
     for change in &batch.waits {
         wait(conn, no, change)?;
@@ -183,7 +184,7 @@ fn wait(conn: &Connection, no: i64, change: &WaitChange) -> rusqlite::Result<()>
 fn info(conn: &Connection, no: i64, state: &SessionState) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "UPDATE session SET status = ?2, updated = ?3, definition = ?4, micros = ?5, tokens = ?6,
-         model_calls = ?7, waits = ?8, outcome = ?9 WHERE no = ?1",
+         model_calls = ?7, waits = ?8, outcome = ?9, last = ?10, moved = ?11 WHERE no = ?1",
     )?
     .execute(params![
         no,
@@ -195,6 +196,8 @@ fn info(conn: &Connection, no: i64, state: &SessionState) -> rusqlite::Result<()
         integer(state.model_calls),
         &*state.waits,
         &*state.outcome,
+        &*state.last,
+        state.moved.as_deref(),
     ])?;
     Ok(())
 }

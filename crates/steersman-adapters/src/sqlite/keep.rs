@@ -68,11 +68,17 @@ pub fn flush(path: &Path) -> Result<bool, StoreError> {
 }
 
 fn holds_sealed(conn: &Connection) -> rusqlite::Result<bool> {
-    for table in ["line", "inbox", "blob"] {
-        let mut statement = conn.prepare(&format!("SELECT bytes FROM {table}"))?;
+    for (column, table) in [
+        ("sealed", "credential"),
+        ("secrets", "webhook"),
+        ("bytes", "inbox"),
+        ("bytes", "line"),
+        ("bytes", "blob"),
+    ] {
+        let mut statement = conn.prepare(&format!("SELECT {column} FROM {table}"))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            if seal::occurs_in(row.get_ref(0)?.as_blob()?) {
+            if seal::occurs_in(row.get_ref(0)?.as_bytes()?) {
                 return Ok(true);
             }
         }
@@ -164,6 +170,7 @@ pub(super) fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
         ("a seat", "no", "seat"),
         ("waits", "no", "wait"),
         ("labels", "no", "label"),
+        ("positions of webhooks", "no", "delivered"),
     ] {
         let query = format!(
             "SELECT DISTINCT {no} FROM {table} WHERE {no} NOT IN (SELECT no FROM session) ORDER BY 1"

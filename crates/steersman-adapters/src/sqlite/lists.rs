@@ -55,7 +55,10 @@ pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
 /// An eight-byte checksum of an event in the box.
 fn sum_of_event(event: &BoxedEvent) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
+    let subject = event.scope.subject.as_deref();
     for part in [
+        event.scope.tenant.as_bytes(),
+        subject.unwrap_or_default().as_bytes(),
         event.id.as_bytes(),
         event.network.as_bytes(),
         event.event.as_bytes(),
@@ -229,6 +232,15 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
     let message = row.get_ref(4)?.as_blob().unwrap_or_default();
     let mut event = BoxedEvent {
         id: text(0)?,
+        scope: Scope {
+            tenant: text(9)?,
+            subject: row
+                .get_ref(10)?
+                .as_str_or_null()
+                .ok()
+                .flatten()
+                .map(Into::into),
+        },
         network: text(1)?,
         event: text(2)?,
         fields: text(3)?,
@@ -240,9 +252,7 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
     if sum.is_ok_and(|sum| sum == sum_of_event(&event)) {
         return Ok(event);
     }
-    {
-        event.message = Arc::default();
-    }
+    event.message = Arc::default();
     Ok(event)
 }
 
@@ -253,7 +263,8 @@ pub(super) fn deliver_event(
     event: &BoxedEvent,
 ) -> Said<bool> {
     let said = SaidHash::of(&event.message).0;
-    match seen::find(conn, &event.id)? {
+    let tenant = &event.scope.tenant;
+    match seen::find(conn, tenant, &event.id)? {
         Ok(None) => {}
         Ok(Some(before)) => return Ok(same(&event.id, &Before(before), said)),
         Err(damaged) => return Ok(Err(damaged)),
@@ -273,7 +284,7 @@ pub(super) fn deliver_event(
     if waiting.is_empty() && is_full_box(conn, event.at)? {
         return Ok(Err(bounds::full_box()));
     }
-    seen::remember(conn, &event.id, event.until, said)?;
+    seen::remember(conn, tenant, &event.id, event.until, said)?;
     if state.counts_events() {
         seen::forget(conn, event.at)?;
     }
@@ -283,8 +294,8 @@ pub(super) fn deliver_event(
     }
     if waiting.is_empty() {
         conn.prepare_cached(
-            "INSERT OR REPLACE INTO event (id, network, event, fields, message, at, until, sum)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT OR REPLACE INTO event (id, network, event, fields, message, at, until, sum, tenant, subject)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             &*event.id,
@@ -294,7 +305,9 @@ pub(super) fn deliver_event(
             &*event.message,
             event.at.0,
             event.until.0,
-            sum_of_event(event)
+            sum_of_event(event),
+            &**tenant,
+            event.scope.subject.as_deref()
         ])?;
     }
     Ok(Ok(true))
@@ -320,11 +333,19 @@ fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<Recipi
         let Some(part) = part else { continue };
         let mut statement = conn.prepare_cached(
             "SELECT DISTINCT no, salt, id FROM wait JOIN session USING (no)
-             WHERE wait.network = ?1 AND event = ?2 AND fields = ?3 AND wait.key = ?4",
+             WHERE wait.network = ?1 AND event = ?2 AND fields = ?3 AND wait.key = ?4
+                   AND tenant = ?5 AND (?6 IS NULL OR subject = ?6) AND moved IS NULL",
         )?;
         let key = canonical(&part.into()).to_string();
         let sessions = statement.query_map(
-            [&*event.network, &*event.event, list.as_str(), key.as_str()],
+            params![
+                &*event.network,
+                &*event.event,
+                list,
+                key,
+                &*event.scope.tenant,
+                event.scope.subject.as_deref()
+            ],
             |r| Ok((r.get(0)?, r.get(1)?, name(r, 2)?)),
         )?;
         found.extend(sessions.collect::<rusqlite::Result<Vec<_>>>()?);
@@ -334,11 +355,13 @@ fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<Recipi
     Ok(found)
 }
 
-const EVENT: &str = "SELECT id, network, event, fields, message, at, until, sum, seq FROM event";
+const EVENT: &str =
+    "SELECT id, network, event, fields, message, at, until, sum, seq, tenant, subject FROM event";
 
 pub(super) fn boxed_events(
     conn: &Connection,
-    of: [&str; 2],
+    of: &Scope,
+    [network, name]: [&str; 2],
     key: &str,
     trust: Trust,
 ) -> rusqlite::Result<Vec<BoxedEvent>> {
@@ -348,7 +371,7 @@ pub(super) fn boxed_events(
         let mut all = conn.prepare_cached(&format!(
             "{EVENT} {index} WHERE network = ?1 AND event = ?2 ORDER BY seq"
         ))?;
-        let mut rows = all.query(of)?;
+        let mut rows = all.query([network, name])?;
         while let Some(row) = rows.next()? {
             found.push(event(row)?);
         }
@@ -359,7 +382,9 @@ pub(super) fn boxed_events(
         (Ok(()), _) | (Err(_), Trust::Damaged) => {}
         (Err(error), Trust::Whole) => return Err(error),
     }
-    found.retain(|event| !event.message.is_empty() && meets(key, &event.fields));
+    found.retain(|event| {
+        !event.message.is_empty() && event.scope.includes(of) && meets(key, &event.fields)
+    });
     Ok(found)
 }
 
@@ -397,14 +422,17 @@ fn drop_past(conn: &Connection, now: Time) -> rusqlite::Result<()> {
 /// Returns the events that are not expired, and damaged events, whose time may be wrong.
 pub(super) fn event_box(
     conn: &Connection,
+    of: Option<&Scope>,
     now: Time,
     limit: usize,
 ) -> rusqlite::Result<Vec<BoxedEvent>> {
     let mut all = conn.prepare_cached(&format!("{EVENT} ORDER BY seq"))?;
     let events = all.query_map([], event)?;
     let is_shown = |event: &rusqlite::Result<BoxedEvent>| {
-        let there = event.as_ref();
-        there.map_or(true, |event| event.until >= now || event.message.is_empty())
+        event.as_ref().map_or(true, |event| {
+            let is_of = of.is_none_or(|of| of.includes(&event.scope));
+            is_of && (event.until >= now || event.message.is_empty())
+        })
     };
     events.filter(is_shown).take(limit).collect()
 }
@@ -476,7 +504,7 @@ pub(super) fn sessions(
     ));
     let mut statement = conn.prepare_cached(&format!(
         "SELECT no, id, network, key, created, status, updated, definition, micros, tokens, model_calls, waits, outcome,
-         salt, tenant, subject FROM session {index} WHERE {filter} ORDER BY updated DESC, no DESC LIMIT ?"
+         salt, tenant, subject, last, moved FROM session {index} WHERE {filter} ORDER BY updated DESC, no DESC LIMIT ?"
     ))?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut found = Vec::new();
@@ -495,10 +523,7 @@ fn info(conn: &Connection, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionI
     Ok(SessionInfo {
         id: name(row, 1)?,
         network: name(row, 2)?,
-        scope: Scope {
-            tenant: name(row, 14)?,
-            subject: row.get::<_, Option<String>>(15)?.map(Into::into),
-        },
+        scope: super::accounts::scope(row, 14)?,
         key: row.get::<_, Option<String>>(3)?.map(Into::into),
         salt: row.get(13)?,
         created: Time(row.get(4)?),
@@ -512,6 +537,8 @@ fn info(conn: &Connection, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionI
             model_calls: row.get::<_, i64>(10)? as u64,
             waits: name(row, 11)?,
             outcome: name(row, 12)?,
+            last: name(row, 16)?,
+            moved: row.get::<_, Option<Name>>(17)?,
         },
         labels: conn
             .prepare_cached("SELECT name, value FROM label WHERE no = ?1 ORDER BY name")?

@@ -29,10 +29,12 @@ const TABLES: &str = "
         tokens INTEGER NOT NULL,
         model_calls INTEGER NOT NULL,
         waits TEXT NOT NULL,
-        outcome TEXT NOT NULL
+        outcome TEXT NOT NULL,
+        last TEXT NOT NULL,
+        moved TEXT
     );
     CREATE INDEX session_updated ON session (tenant, updated);
-    CREATE INDEX session_network ON session (network, key);
+    CREATE UNIQUE INDEX session_key ON session (network, key, tenant);
     -- Owners of a session and what the last one left. first: the first line of the newest owner; 0 if there was none. mail: messages
     -- that were ever delivered; mail_seen: those that the last owner read. wants: from when on a worker is to own the session; 0:
     -- immediately. need: what a program needs to drive it.
@@ -70,13 +72,15 @@ const TABLES: &str = "
     CREATE INDEX wait_key ON wait (network, event, fields, key);
     -- sum: over all that an event says.
     CREATE TABLE event (
-        seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, network TEXT NOT NULL, event TEXT NOT NULL,
-        fields TEXT NOT NULL, message BLOB NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL, sum BLOB NOT NULL
+        seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, subject TEXT, id TEXT NOT NULL, network TEXT NOT NULL, event TEXT NOT NULL,
+        fields TEXT NOT NULL, message BLOB NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL, sum BLOB NOT NULL,
+        UNIQUE (tenant, id)
     );
     CREATE INDEX event_name ON event (network, event);
-    -- sum: over the row. hash: of the id, by which the row is found where the id itself is damaged.
+    -- sum: over the row. hash: of tenant and id, by which the row is found where these are damaged.
     CREATE TABLE event_seen (
-        id TEXT PRIMARY KEY, until INTEGER NOT NULL, said BLOB NOT NULL, sum BLOB NOT NULL, hash BLOB NOT NULL
+        tenant TEXT NOT NULL, id TEXT NOT NULL, until INTEGER NOT NULL, said BLOB NOT NULL, sum BLOB NOT NULL, hash BLOB NOT NULL,
+        PRIMARY KEY (tenant, id)
     ) WITHOUT ROWID;
     CREATE INDEX event_seen_hash ON event_seen (hash, until, said, sum);
     CREATE INDEX event_seen_until ON event_seen (until);
@@ -84,9 +88,9 @@ const TABLES: &str = "
     CREATE INDEX label_value ON label (name, value);
     -- Memory of agents over sessions. key: accepted once. Numbers are never used again.
     CREATE TABLE memory (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, scope TEXT NOT NULL, name TEXT NOT NULL,
-        tags TEXT NOT NULL, media TEXT NOT NULL, len INTEGER NOT NULL, hash BLOB NOT NULL, session TEXT, effect INTEGER,
-        network TEXT NOT NULL, by TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER
+        id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, subject TEXT, key TEXT NOT NULL, scope TEXT NOT NULL,
+        name TEXT NOT NULL, tags TEXT NOT NULL, media TEXT NOT NULL, len INTEGER NOT NULL, hash BLOB NOT NULL, session TEXT,
+        effect INTEGER, network TEXT NOT NULL, by TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER, UNIQUE (tenant, key)
     );
     CREATE INDEX memory_scope ON memory (scope, at);
     CREATE INDEX memory_session ON memory (session) WHERE session IS NOT NULL;
@@ -100,10 +104,40 @@ const TABLES: &str = "
     CREATE TABLE quota (
         place BLOB NOT NULL, rate TEXT NOT NULL, opens INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (place, rate)
     ) WITHOUT ROWID;
+    -- Who uses the store from outside. allows, roles, definitions, kinds, secrets: JSON lists. A secret of a webhook is sealed.
+    CREATE TABLE token (
+        name TEXT PRIMARY KEY, hash BLOB NOT NULL, tenant TEXT NOT NULL, subject TEXT, allows TEXT NOT NULL, roles TEXT NOT NULL,
+        definitions TEXT NOT NULL, made INTEGER NOT NULL, expires INTEGER, revoked INTEGER, used INTEGER, note TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX token_tenant ON token (tenant, name);
+    CREATE TABLE webhook (
+        no INTEGER PRIMARY KEY, tenant TEXT NOT NULL, name TEXT NOT NULL, url TEXT NOT NULL, kinds TEXT NOT NULL, only TEXT,
+        secrets TEXT NOT NULL, made INTEGER NOT NULL, failing TEXT, UNIQUE (tenant, name)
+    );
+    -- Events of a session that a webhook was sent: those of lines before `line`, and the first of that line.
+    CREATE TABLE delivered (
+        hook INTEGER NOT NULL, no INTEGER NOT NULL, line INTEGER NOT NULL, events INTEGER NOT NULL, PRIMARY KEY (hook, no)
+    ) WITHOUT ROWID;
+    -- Heads of conversations that clients name by a digest of their messages.
+    CREATE TABLE conversation (
+        tenant TEXT NOT NULL, digest BLOB NOT NULL, session TEXT NOT NULL, line INTEGER NOT NULL, at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, digest)
+    ) WITHOUT ROWID;
+    CREATE INDEX conversation_at ON conversation (at);
+    -- Sealed credentials for servers.
+    CREATE TABLE credential (
+        server TEXT NOT NULL, tenant TEXT NOT NULL, subject TEXT, version INTEGER NOT NULL, sealed TEXT NOT NULL, until INTEGER
+    );
+    CREATE INDEX credential_of ON credential (server, tenant, subject);
+    CREATE TABLE schedule (
+        tenant TEXT NOT NULL, network TEXT NOT NULL, name TEXT NOT NULL, digest BLOB NOT NULL, next INTEGER, last INTEGER,
+        missed INTEGER NOT NULL, PRIMARY KEY (tenant, network, name)
+    ) WITHOUT ROWID;
+    CREATE INDEX schedule_next ON schedule (next) WHERE next IS NOT NULL;
     -- Which store it is, whether an effect of class `unsafe` ever began in it, how many transactions were written to it, and which
-    -- one was the newest (stamp.rs).
-    CREATE TABLE store (id BLOB NOT NULL, begun INTEGER NOT NULL, written INTEGER NOT NULL, stamp BLOB NOT NULL);
-    INSERT INTO store VALUES (randomblob(16), 0, 0, x'');
+    -- one was the newest (stamp.rs). key: random, for digests.
+    CREATE TABLE store (id BLOB NOT NULL, begun INTEGER NOT NULL, written INTEGER NOT NULL, stamp BLOB NOT NULL, key BLOB NOT NULL);
+    INSERT INTO store VALUES (randomblob(16), 0, 0, x'', randomblob(32));
     -- Sessions whose next line says that a person accepted the store, and what was the matter (0: a copy, 1: it lost lines).
     CREATE TABLE store_accepted (no INTEGER PRIMARY KEY, at INTEGER NOT NULL, was INTEGER NOT NULL);
 ";

@@ -105,6 +105,9 @@ pub(super) fn claim(
             max: MAX_SESSIONS as u64,
         }));
     }
+    if let Some(moved) = moved(conn, no, &session)? {
+        return Ok(Err(moved));
+    }
     let corrupt = || StoreError::Corrupt {
         place: format!("session `{session}`"),
         what: "the record of its newest owner holds numbers that no owner has".to_owned(),
@@ -172,12 +175,22 @@ pub(super) fn claim(
 
 fn scope(conn: &Connection, no: i64) -> rusqlite::Result<Scope> {
     conn.prepare_cached("SELECT tenant, subject FROM session WHERE no = ?1")?
-        .query_row([no], |row| {
-            Ok(Scope {
-                tenant: row.get::<_, String>(0)?.into(),
-                subject: row.get::<_, Option<String>>(1)?.map(Into::into),
-            })
-        })
+        .query_row([no], |row| super::accounts::scope(row, 0))
+}
+
+/// Returns an error if the session was moved to another store.
+pub(super) fn moved(
+    conn: &Connection,
+    no: i64,
+    session: &SessionId,
+) -> rusqlite::Result<Option<StoreError>> {
+    let to: Option<String> = conn
+        .prepare_cached("SELECT moved FROM session WHERE no = ?1")?
+        .query_row([no], |row| row.get(0))?;
+    Ok(to.map(|to| StoreError::Moved {
+        session: session.clone(),
+        to: to.into(),
+    }))
 }
 
 /// Removes a worker that owns nothing any more.
@@ -314,7 +327,7 @@ fn candidates(
         .collect::<Vec<_>>()
         .join(", ");
     let seat = format!(
-        "SELECT seat.no, id, wants FROM seat {index} JOIN session USING (no) WHERE need IN ({can}) AND"
+        "SELECT seat.no, id, wants FROM seat {index} JOIN session USING (no) WHERE need IN ({can}) AND moved IS NULL AND"
     );
     let seats = |query: &str| conn.prepare_cached(&format!("{seat} {query}"));
     let owned =

@@ -58,7 +58,7 @@ impl<'a> Left<'a> {
         };
         let rows = store.rows("a", Line(1), Line::MAX, 999).await;
         let Ok(rows) = rows else { return None };
-        let events = store.event_box(Time(1), 99).await.unwrap();
+        let events = store.event_box(None, Time(1), 99).await.unwrap();
         Some((rows.len(), store.inbox("a").await.unwrap().0, events.len()))
     }
 }

@@ -54,13 +54,12 @@ async fn a_clock_that_is_far_ahead_makes_no_known_event_new() {
     drop(store);
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
     conn.execute_batch("BEGIN").unwrap();
-    let seen =
-        "INSERT INTO event_seen (id, until, said, sum, hash) VALUES (?1, 2, zeroblob(16), ?2, ?3)";
+    let seen = "INSERT INTO event_seen (tenant, id, until, said, sum, hash) VALUES ('', ?1, 2, zeroblob(16), ?2, ?3)";
     let mut seen = conn.prepare(seen).unwrap();
     for n in 1..bounds::SEEN {
         let id = format!("e{n}");
-        let sum = hash(&[id.as_bytes(), &2_i64.to_le_bytes(), &[0; 16]]);
-        seen.execute(rusqlite::params![id, sum, hash(&[id.as_bytes()])])
+        let sum = hash(&[b"", id.as_bytes(), &2_i64.to_le_bytes(), &[0; 16]]);
+        seen.execute(rusqlite::params![id, sum, hash(&[b"", id.as_bytes()])])
             .unwrap();
     }
     drop(seen);

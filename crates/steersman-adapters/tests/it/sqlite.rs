@@ -122,6 +122,7 @@ pub(crate) fn message(id: &str) -> InboxMessage {
 pub(crate) fn event(id: &str) -> BoxedEvent {
     BoxedEvent {
         id: id.into(),
+        scope: Scope::default(),
         network: "desk".into(),
         event: "mail".into(),
         message: id.as_bytes().into(),
@@ -635,12 +636,14 @@ async fn an_event_that_was_damaged_in_the_box_is_told_and_ends_no_wait() {
         let Ok(store) = SqliteStore::open(folder.file()) else {
             continue;
         };
-        let Ok(events) = store.event_box(Time(1), 9).await else {
+        let Ok(events) = store.event_box(None, Time(1), 9).await else {
             found += 1;
             continue;
         };
         let is_whole = events == [told.clone()];
-        let taken = store.boxed_events("desk", "mail", "{}").await;
+        let taken = store
+            .boxed_events(&Scope::default(), "desk", "mail", "{}")
+            .await;
         let taken = taken.unwrap_or_default();
         assert!(taken.iter().all(|e| *e == told), "{bit} {taken:?}");
         let structure = store.check_structure().await.unwrap();
@@ -668,11 +671,16 @@ async fn a_box_that_cannot_be_read_is_told_and_passed_over() {
         let Ok(store) = SqliteStore::open(folder.file()) else {
             continue;
         };
-        let boxed = store.boxed_events("desk", "mail", "{}").await;
+        let boxed = store
+            .boxed_events(&Scope::default(), "desk", "mail", "{}")
+            .await;
         broken += u32::from(boxed.is_err());
         let damaged = store.damaged_lists().await.unwrap();
         assert!(boxed.is_ok() || !damaged.is_empty(), "bit {bit}");
-        let boxed = store.boxed_events("desk", "mail", "{}").await.unwrap();
+        let boxed = store
+            .boxed_events(&Scope::default(), "desk", "mail", "{}")
+            .await
+            .unwrap();
         assert!(boxed.iter().all(|e| *e == event("mail")), "bit {bit}");
     }
     assert!(broken > 10, "{broken}");

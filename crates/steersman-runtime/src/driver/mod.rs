@@ -23,7 +23,6 @@ mod everything;
 mod explore;
 mod follow;
 mod guard;
-mod heard;
 mod inspect;
 mod left;
 mod open;
@@ -49,7 +48,6 @@ mod writer;
 
 use everything::run_all;
 use inspect::inspect;
-pub(crate) use standing::outcome;
 pub(crate) use wish::digest as tool_digest;
 
 use crate::bind::Values;

@@ -27,6 +27,7 @@ impl Driver {
             let out = &self.outs[&id];
             return Some(Arc::new(MemoryTools {
                 engine: self.engine.clone(),
+                part: self.claim.scope.clone(),
                 past: self.past.clone(),
                 snapshot: self.branches[&out.branch].snapshot.clone(),
                 agent: out.wish.agent,

@@ -353,25 +353,25 @@ impl History for Veiled {
     }
 }
 
-impl Inspection {
-    /// Returns the session as it may be shown to others: texts and state are masked. The requests that a model received cannot be
+impl Known {
+    /// Returns a session as it may be shown to others: texts and state are masked. The requests that a model received cannot be
     /// reconstructed from it.
     #[must_use]
-    pub fn veiled(mut self, known: &Arc<Known>) -> Self {
-        if known.texts.is_empty() {
-            return self;
+    pub fn veiled(self: &Arc<Self>, mut seen: Inspection) -> Inspection {
+        if self.texts.is_empty() {
+            return seen;
         }
-        for branch in &mut self.branches {
-            known.veil(&mut branch.snapshot);
+        for branch in &mut seen.branches {
+            self.veil(&mut branch.snapshot);
         }
-        self.history = Arc::new(Veiled {
-            under: self.history,
-            known: known.clone(),
+        seen.history = Arc::new(Veiled {
+            under: seen.history,
+            known: self.clone(),
         });
-        if let Some(branch) = self.current_branch() {
-            self.settled = self.settled_on(branch);
+        if let Some(branch) = seen.current_branch() {
+            seen.settled = seen.settled_on(branch);
         }
-        self
+        seen
     }
 }
 

@@ -13,7 +13,7 @@ use crate::engine::{Engine, EngineError};
 use crate::past::Past;
 use crate::retrieval::IndexError;
 use crate::secrets::{mask_text, readable};
-use crate::store::{Memory, MemoryQuery, NewMemory, Rated, StoreError};
+use crate::store::{Memory, MemoryQuery, NewMemory, Rated, Scope, StoreError};
 use crate::tools::artifact;
 use crate::tools::retrieval::remembered::{self, Sources};
 use crate::toolset::{ToolRun, Toolset};
@@ -92,27 +92,35 @@ impl Engine {
     }
 
     /// Returns the memories of a scope that match a query best, at most `most`: by full text, or by words if the engine has no
-    /// full text. Ratings raise or lower a memory's place.
+    /// full text. Ratings raise or lower a memory's place. `part` is the tenant, and the subject if one is given; `None` means
+    /// all tenants.
     ///
     /// # Errors
     /// Errors of the store and of the index.
     pub async fn search_memories(
         &self,
+        part: Option<&Scope>,
         scope: &str,
         query: &str,
         most: usize,
     ) -> Result<Vec<Found>, MemoryError> {
         let query_of = MemoryQuery {
+            part: part.cloned(),
             scope: Some(scope.into()),
             ..MemoryQuery::default()
         };
         let memories = self.memories(query_of).await?;
+        // Each part has an index of its own.
+        let index = match part {
+            Some(part) if *part != Scope::default() => format!("{part:?} {scope}"),
+            _ => scope.to_owned(),
+        };
         let from = Sources {
             store: &**self.store(),
             kept: &self.0.indexed,
             retrieval: self.0.options.retrieval.as_deref(),
         };
-        let found = remembered::search::<MemoryError>(&from, scope, memories, query, most).await?;
+        let found = remembered::search::<MemoryError>(&from, &index, memories, query, most).await?;
         let found = found.into_iter();
         Ok(found.map(|(memory, text)| Found { memory, text }).collect())
     }
@@ -161,6 +169,8 @@ fn unfit_content(content: &[u8]) -> Option<String> {
 /// Runs the built-in set `memory` for one call.
 pub(crate) struct MemoryTools {
     pub(crate) engine: Engine,
+    /// The tenant and the subject of the session.
+    pub(crate) part: Scope,
     pub(crate) past: Arc<Past>,
     /// Snapshot of the branch at the start of the call.
     pub(crate) snapshot: Snapshot,
@@ -239,6 +249,7 @@ impl MemoryTools {
             .map(&masked);
         let new = NewMemory {
             key: format!("{}/{:x}/{}", run.session, run.mark, run.effect).into(),
+            part: self.part.clone(),
             scope: scope.into(),
             name: masked(name.to_owned()).into(),
             tags: tags.map(Arc::from).collect(),
@@ -263,7 +274,10 @@ impl MemoryTools {
         }
         let most = args["most"].as_u64().unwrap_or(u64::from(FEW));
         let most = most.clamp(1, u64::from(MOST)) as usize;
-        let found = self.engine.search_memories(scope, query, most).await?;
+        let found = self
+            .engine
+            .search_memories(Some(&self.part), scope, query, most)
+            .await?;
         let passages = found.into_iter().map(|found| Passage {
             from: told(&found.memory, run),
             text: found.text,
@@ -313,6 +327,7 @@ impl MemoryTools {
     async fn one(&self, args: &Json, scope: &str) -> Result<Memory, MemoryError> {
         let id = args["id"].as_u64().unwrap_or_default();
         let query = MemoryQuery {
+            part: Some(self.part.clone()),
             scope: Some(scope.into()),
             id: Some(id),
             ..MemoryQuery::default()

@@ -25,14 +25,6 @@ pub struct Redefine {
     pub by: Name,
 }
 
-impl Inspection {
-    /// Returns the binding that all branches with ticks share. `None` before the session has begun.
-    pub fn binding(&self) -> Option<&Arc<Binding>> {
-        let mut live = self.branches.iter().filter(|branch| !branch.superseded);
-        live.find_map(|branch| branch.snapshot.binding.as_ref())
-    }
-}
-
 /// Returns the values of `config` that stay bound: those that the other definition binds too, and that fit its types.
 fn kept(network: &Network, values: &Values) -> BTreeMap<Name, Json> {
     let fits = |(name, value): &(&Name, &Json)| bind::fits_bound(network, name, value).is_ok();

@@ -5,6 +5,7 @@
 use crate::feed::Feed;
 use crate::log::error::EngineError;
 use crate::log::inspection::Inspection;
+use crate::log::last::last;
 use crate::pending::{Pending, PendingKind, is_misread};
 use crate::store::{Batch, IMMEDIATELY, SessionState, WaitChange};
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,6 +107,8 @@ impl Inspection {
             definition: binding.map(|b| b.digest.short().into()).unwrap_or_default(),
             waits: crate::pending::list(&self.pending).into(),
             outcome: self.outcome_on(branch).to_string().into(),
+            last: last(&branch.snapshot, &*self.history),
+            moved: None,
         }
     }
 }
@@ -233,7 +236,8 @@ fn listed(inspection: &Inspection, lines: &[Arc<LogLine>], found: &mut Vec<Strin
     }
     // Lists show `running` for a session whose process died, until another process takes the session over.
     let stands = inspection.settled.word();
-    let at_work = matches!(&*state.status, "" | "running");
+    // What a session does elsewhere is not in this log.
+    let at_work = matches!(&*state.status, "" | "running" | "moved");
     if !at_work && inspection.network.is_some() && *state.status != *stands {
         found.push(format!(
             "lists show it as `{}`, and it is `{stands}`",

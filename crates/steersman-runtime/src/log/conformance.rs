@@ -2,6 +2,7 @@
 //!
 //! Checks panic with a description of the error, as tests do. Each check gets its own place.
 
+mod accounts;
 mod begin;
 mod bounds;
 mod events;
@@ -9,6 +10,7 @@ mod lists;
 mod log;
 mod memory;
 mod quotas;
+mod registers;
 mod story;
 
 use events::event;
@@ -48,10 +50,12 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     all_of_it_is_there_after_reopening(&make()).await;
     messages_are_accepted_once(&make()).await;
     events::events_find_their_waits(&make()).await;
+    events::tenants_have_boxes_of_their_own(&make()).await;
     events::no_clock_changes_what_is_kept(&make()).await;
     lists::lists_find_sessions(&make()).await;
     lists::pages_follow_each_other(&make()).await;
     lists::tenants_are_apart(&make()).await;
+    lists::what_moved_is_left_alone(&make()).await;
     lists::what_is_wanted_is_taken(&make()).await;
     lists::two_workers_never_take_the_same(make()).await;
     lists::what_a_dead_owner_had_is_taken(&make()).await;
@@ -64,6 +68,13 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     lists::workers_are_woken(&make()).await;
     quotas::workers_share_a_limit(&make()).await;
     quotas::pauses_are_known_to_all(&make()).await;
+    accounts::tokens_are_kept(&make()).await;
+    accounts::the_digest_key_is_of_the_store(&make(), &make()).await;
+    accounts::webhooks_are_kept(&make()).await;
+    accounts::webhooks_find_what_is_new(&make()).await;
+    accounts::conversations_are_found(&make()).await;
+    registers::credentials_are_renewed_once(&make()).await;
+    registers::schedules_move_on_once(&make()).await;
     blobs_are_dropped(&make()).await;
     large_values(&make()).await;
     bounds::ids_have_bounds(&make()).await;
@@ -73,6 +84,7 @@ pub async fn suite<P: Place>(make: impl Fn() -> P) {
     newer_stores_are_refused(&make()).await;
     memory::memories_are_saved_once(&make()).await;
     memory::scopes_are_apart(&make()).await;
+    memory::tenants_are_apart(&make()).await;
     memory::memories_are_rated_and_forgotten(&make()).await;
     memory::memories_are_kept_for_their_time(&make()).await;
     log::checkpoints_are_a_cache(&make()).await;
@@ -376,6 +388,8 @@ fn everything() -> Batch {
             model_calls: 9,
             waits: "[]".into(),
             outcome: "{}".into(),
+            last: "It waits for a payment.".into(),
+            moved: None,
         }),
         // The flag has no effect on the other parts of the batch.
         begins_unsafe: true,

@@ -4,14 +4,19 @@ use crate::bind::Values;
 use crate::inbox::DecodeError;
 use crate::ledger::Ledger;
 use crate::log::settled::Settled;
+use crate::log::standing;
 use crate::pending::Pending;
 use crate::store::{InboxMessage, SessionInfo};
+use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::network::Network;
+use steersman_machine::search::reward::Reward;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::commit::Binding;
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::view::Cx;
 
 /// A session as it is on disk, read without owning it.
 pub struct Inspection {
@@ -79,5 +84,63 @@ impl Inspection {
         }
         stack.reverse();
         stack
+    }
+
+    /// Returns the state of one branch, as far as the log says. For the current branch see [`Inspection::settled`].
+    pub fn settled_on(&self, branch: &BranchView) -> Settled {
+        let Some(network) = &self.network else {
+            return Settled::Empty;
+        };
+        let here = self.pending.iter().filter(|p| p.branch == branch.id);
+        standing::settled(
+            network,
+            &self.ledger,
+            &branch.snapshot,
+            here.cloned().collect(),
+            &*self.history,
+        )
+    }
+
+    /// Returns the binding that all branches with ticks share. `None` before the session has begun.
+    pub fn binding(&self) -> Option<&Arc<Binding>> {
+        let mut live = self.branches.iter().filter(|branch| !branch.superseded);
+        live.find_map(|branch| branch.snapshot.binding.as_ref())
+    }
+
+    /// Returns the outcome of a branch, as `outcome:` of the definition declares it: a JSON object. Values that fail are left
+    /// out.
+    pub fn outcome_on(&self, branch: &BranchView) -> Json {
+        let Some(network) = &self.network else {
+            return Json::Null;
+        };
+        let cx = Cx {
+            network,
+            bodies: &Texts(self),
+        };
+        standing::outcome(&cx, &branch.snapshot)
+    }
+
+    /// Returns the value of a branch by a [`Reward`].
+    ///
+    /// # Errors
+    /// The reason why it is not a number, in words for people.
+    pub fn reward_on(&self, branch: &BranchView, reward: &Reward) -> Result<f64, String> {
+        let Some(network) = &self.network else {
+            return Err("this session has not begun".to_owned());
+        };
+        let cx = Cx {
+            network,
+            bodies: &Texts(self),
+        };
+        reward.of(&cx, &branch.snapshot, &self.outcome_on(branch))
+    }
+}
+
+/// The texts of an inspected session.
+struct Texts<'a>(&'a Inspection);
+
+impl Bodies for Texts<'_> {
+    fn text(&self, body: Body) -> Arc<str> {
+        self.0.history.text(body)
     }
 }

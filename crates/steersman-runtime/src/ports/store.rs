@@ -4,9 +4,11 @@
 //! Rows are opaque to a store: [`steersman_machine::stored::codec`] encodes and checks them. A session has one owner with one epoch.
 //! An append under any other epoch never succeeds.
 
+mod accounts;
 pub mod awkward;
 mod blobs;
 pub mod bounds;
+mod credentials;
 mod inbox;
 pub mod layer;
 mod lists;
@@ -15,15 +17,19 @@ pub mod memories;
 pub mod memory;
 pub mod queue;
 mod quotas;
+mod registers;
+mod schedules;
 mod tables;
 mod wakes;
 mod windows;
 
+pub use accounts::{Accounts, CONVERSATION, Conversation, Delivered, Token, Webhook, WebhookId};
 pub use blobs::Blobs;
+pub use credentials::{Credential, CredentialOf, Credentials};
 pub use inbox::{BoxedEvent, Inbox, InboxMessage, SaidHash, meets};
 pub use lists::{
-    IMMEDIATELY, Lease, Left, Lists, Needs, NewWorker, Room, Scope, SessionInfo, SessionQuery,
-    SessionState, Taken, Trouble, Unlimited, Wake, Worker,
+    IMMEDIATELY, LAST, Lease, Left, Lists, Needs, NewWorker, Room, Scope, SessionInfo,
+    SessionQuery, SessionState, Taken, Trouble, Unlimited, Wake, Worker,
 };
 pub use log::{
     AHEAD_BYTES, AHEAD_LINES, Batch, Checkpoint, CheckpointOf, Claim, Log, NewSession, Row,
@@ -31,6 +37,7 @@ pub use log::{
 };
 pub use memories::{Memories, Memory, MemoryQuery, NewMemory, Rated};
 pub use quotas::{Drawn, Limit, Pause, Quotas};
+pub use schedules::{Schedule, ScheduleId, Schedules};
 pub use wakes::Bell;
 
 use crate::Boxed;
@@ -53,9 +60,15 @@ pub type SessionId = Arc<str>;
 pub type Appended = Boxed<'static, Result<(), StoreError>>;
 
 /// A database of sessions: all ports of the store together.
-pub trait Store: Log + Inbox + Lists + Blobs + Memories + Quotas {}
+pub trait Store:
+    Log + Inbox + Lists + Blobs + Memories + Quotas + Accounts + Credentials + Schedules
+{
+}
 
-impl<S: Log + Inbox + Lists + Blobs + Memories + Quotas> Store for S {}
+impl<S> Store for S where
+    S: Log + Inbox + Lists + Blobs + Memories + Quotas + Accounts + Credentials + Schedules
+{
+}
 
 /// Refuses a value over [`MAX_VALUE`].
 pub fn within(what: impl FnOnce() -> String, size: usize) -> Result<(), StoreError> {
@@ -81,6 +94,14 @@ pub enum StoreError {
     /// An id was accepted before with another message or event. Nothing happened.
     #[error("`{0}` was accepted before, and said something else then; nothing was done")]
     Repeated(Name),
+    /// The session was moved to another store. Nothing happened.
+    #[error("session `{session}` was moved to {to}")]
+    Moved {
+        /// Id of the session.
+        session: SessionId,
+        /// Address of the store that has it now.
+        to: Name,
+    },
     /// A living process owns the session.
     #[error("session `{session}` is owned by process {process}")]
     Owned {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steersman_runtime::engine::{EngineError, StartOptions};
 use steersman_runtime::inbox::Message;
 use steersman_runtime::session::{Fate, Settled};
-use steersman_runtime::store::{BoxedEvent, StoreError, Worker};
+use steersman_runtime::store::{BoxedEvent, Scope, StoreError, Worker};
 use tokio_util::sync::CancellationToken;
 
 fn desk(otherwise: &str) -> String {
@@ -189,6 +189,7 @@ async fn a_message_that_comes_when_its_session_is_let_go_of_takes_it_again() {
     crate::effects::settle().await;
     let event = BoxedEvent {
         id: "1".into(),
+        scope: Scope::default(),
         network: "another".into(),
         event: "paid".into(),
         message: Arc::from(&b"{}"[..]),

@@ -1,7 +1,9 @@
 //! Creation of sessions.
 
 use super::{Place, all, claimed, event, message, new, open, own};
-use crate::store::{Batch, BoxedEvent, InboxMessage, MAX_VALUE, NewSession, SaidHash, StoreError};
+use crate::store::{
+    Batch, BoxedEvent, InboxMessage, MAX_VALUE, NewSession, SaidHash, Scope, StoreError,
+};
 use steersman_machine::stored::ids::Line;
 
 pub(super) async fn sessions_are_made_once(place: &impl Place) {
@@ -123,6 +125,8 @@ pub(super) async fn an_id_stands_for_what_came_with_it(place: &impl Place) {
     assert!(store.deliver_event(event("e1", "{}")).await.expect("new"));
     assert!(!store.deliver_event(event("e1", "{}")).await.expect("known"));
     refused(store.deliver_event(other).await, "e1");
-    let boxed = store.boxed_events("desk", "paid", "{}").await;
+    let boxed = store
+        .boxed_events(&Scope::default(), "desk", "paid", "{}")
+        .await;
     assert_eq!(boxed.expect("read"), [event("e1", "{}")]);
 }

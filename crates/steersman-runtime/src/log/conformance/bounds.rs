@@ -113,7 +113,13 @@ pub(super) async fn inboxes_have_bounds(place: &impl Place) {
     full(store.deliver("a", said(WAITING)).await, WAITING);
     assert!(!store.deliver("a", said(0)).await.expect("it is known"));
     full(store.deliver_event(event("e1", "{}")).await, WAITING);
-    assert!(store.event_box(Time(0), 9).await.expect("read").is_empty());
+    assert!(
+        store
+            .event_box(None, Time(0), 9)
+            .await
+            .expect("read")
+            .is_empty()
+    );
     assert!(store.deliver("b", said(0)).await.expect("another has room"));
     let sent: Vec<_> = (WAITING..WAITING_ORDERS)
         .map(|n| store.deliver("a", order(n)))
@@ -177,6 +183,6 @@ pub(super) async fn the_box_has_a_bound(place: &impl Place) {
         assert!(store.deliver_event(later(n)).await.expect("there is room"));
     }
     full(store.deliver_event(later(BOXED + 2)).await, BOXED);
-    let boxed = store.event_box(Time(30), usize::MAX >> 1).await;
+    let boxed = store.event_box(None, Time(30), usize::MAX >> 1).await;
     assert_eq!(boxed.expect("read").len() as u64, BOXED);
 }

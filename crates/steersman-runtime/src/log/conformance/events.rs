@@ -1,13 +1,14 @@
 //! Events that name no session: the waits that they find, and the box.
 
-use super::{Place, claimed, open, row, rows};
+use super::{Place, claimed, new, open, row, rows};
 use crate::Boxed;
-use crate::store::{Batch, BoxedEvent, WaitChange};
+use crate::store::{Batch, BoxedEvent, NewSession, Scope, WaitChange};
 use steersman_machine::stored::ids::{Id, Line, Time};
 
 pub(super) fn event(id: &str, fields: &str) -> BoxedEvent {
     BoxedEvent {
         id: id.into(),
+        scope: Scope::default(),
         network: "desk".into(),
         event: "paid".into(),
         message: id.as_bytes().into(),
@@ -15,6 +16,83 @@ pub(super) fn event(id: &str, fields: &str) -> BoxedEvent {
         at: Time(10),
         until: Time(100),
     }
+}
+
+/// An event reaches the sessions of its tenant and subject only, and its id is accepted once in each tenant.
+pub(super) async fn tenants_have_boxes_of_their_own(place: &impl Place) {
+    let store = open(place);
+    let scope = |tenant: &str, subject: Option<&str>| Scope {
+        tenant: tenant.into(),
+        subject: subject.map(Into::into),
+    };
+    let (one, ada, two) = (
+        scope("one", None),
+        scope("one", Some("ada")),
+        scope("two", None),
+    );
+    let of = |id: &str, scope: &Scope| BoxedEvent {
+        scope: scope.clone(),
+        ..event(id, r#"{"order":7}"#)
+    };
+    let mut claims = Vec::new();
+    for (id, scope) in [("a", &one), ("b", &ada), ("c", &two)] {
+        let session = NewSession {
+            scope: scope.clone(),
+            ..new(id)
+        };
+        store.create(session).await.expect("made");
+        let claim = claimed(&store, id).await;
+        let waits = vec![WaitChange {
+            effect: Id::new(Line(1), 0),
+            open: vec![("paid".into(), r#"{"order":7}"#.into())],
+        }];
+        let batch = Batch {
+            waits,
+            ..rows(vec![row(1, b"x")])
+        };
+        store.append(&claim, batch).await.expect("written");
+        claims.push(claim);
+    }
+    for scope in [&one, &two] {
+        assert!(store.deliver_event(of("e1", scope)).await.expect("new"));
+        assert!(!store.deliver_event(of("e1", scope)).await.expect("known"));
+    }
+    assert!(store.deliver_event(of("e2", &ada)).await.expect("new"));
+    let nobody = scope("one", Some("bob"));
+    for scope in [&nobody, &Scope::default()] {
+        assert!(store.deliver_event(of("e3", scope)).await.expect("new"));
+    }
+    for (session, ids) in [
+        ("a", vec!["e1"]),
+        ("b", vec!["e1", "e2"]),
+        ("c", vec!["e1"]),
+    ] {
+        let inbox = store.inbox(session).await.expect("read").1;
+        let there: Vec<&str> = inbox.iter().map(|message| &*message.id).collect();
+        assert_eq!(there, ids, "{session}");
+    }
+    let boxed = async |of: &Scope| {
+        let found = store.boxed_events(of, "desk", "paid", "{}").await;
+        found.expect("read").len()
+    };
+    assert_eq!(boxed(&Scope::default()).await, 1);
+    assert_eq!(boxed(&nobody).await, 1);
+    assert_eq!((boxed(&one).await, boxed(&ada).await), (0, 0));
+    let shown = async |of: Option<&Scope>| {
+        let found = store.event_box(of, Time(50), 9).await;
+        found.expect("read").len()
+    };
+    assert_eq!(shown(None).await, 2);
+    assert_eq!(shown(Some(&one)).await, 1, "of all its subjects");
+    assert_eq!(shown(Some(&ada)).await, 0);
+    // Only the tenant's own event is taken.
+    let taken = Batch {
+        events_taken: vec!["e3".into()],
+        ..Batch::default()
+    };
+    store.append(&claims[0], taken).await.expect("written");
+    let left = store.event_box(None, Time(50), 9).await.expect("read");
+    assert_eq!(left, [of("e3", &Scope::default())]);
 }
 
 /// Reads change nothing, for any clock of the reader. An event whose clock is far ahead makes no remembered id new again.
@@ -29,7 +107,7 @@ pub(super) async fn no_clock_changes_what_is_kept(place: &impl Place) {
         assert!(store.deliver_event(event.clone()).await.expect("new"));
     }
     for (now, listed) in [(i64::MAX, 0), (50, 1), (0, 2)] {
-        let seen = store.event_box(Time(now), 9).await.expect("read");
+        let seen = store.event_box(None, Time(now), 9).await.expect("read");
         assert_eq!(seen.len(), listed, "at {now}");
     }
     let ahead = BoxedEvent {
@@ -103,19 +181,21 @@ pub(super) async fn events_find_their_waits(place: &impl Place) {
         assert!(store.deliver_event(event.clone()).await.expect("new"));
     }
     assert!(!has("e10", "b").await && !has("e11", "b").await);
-    let found = store.boxed_events("desk", "paid", r#"{"order":7}"#).await;
+    let found = store
+        .boxed_events(&Scope::default(), "desk", "paid", r#"{"order":7}"#)
+        .await;
     assert_eq!(found.expect("read"), std::slice::from_ref(&boxed));
     let found = store
-        .boxed_events("desk", "paid", "{}")
+        .boxed_events(&Scope::default(), "desk", "paid", "{}")
         .await
         .expect("read");
     assert_eq!(found, [boxed.clone(), soon_over]);
     let none = store
-        .boxed_events("desk", "sent", "{}")
+        .boxed_events(&Scope::default(), "desk", "sent", "{}")
         .await
         .expect("read");
     assert_eq!(none, []);
-    let kept = store.event_box(Time(50), 9).await.expect("read");
+    let kept = store.event_box(None, Time(50), 9).await.expect("read");
     assert_eq!(
         kept,
         [boxed.clone(), elsewhere.clone()],
@@ -127,7 +207,7 @@ pub(super) async fn events_find_their_waits(place: &impl Place) {
     };
     store.append(&claims[0], taken).await.expect("written");
     assert_eq!(
-        store.event_box(Time(50), 9).await.expect("read"),
+        store.event_box(None, Time(50), 9).await.expect("read"),
         [elsewhere]
     );
 }

@@ -4,13 +4,13 @@ use super::{Place, claimed, message, new, open, own, row, rows};
 use crate::Boxed;
 use crate::store::{
     Batch, Claim, IMMEDIATELY, Left, Needs, NewSession, NewWorker, Room, Scope, SessionQuery,
-    SessionState, Store, StoreError, Taken, Trouble, Wake, Worker,
+    SessionState, Store, StoreError, Taken, Trouble, WaitChange, Wake, Worker,
 };
 use futures::StreamExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use steersman_machine::stored::ids::{Line, Time};
+use steersman_machine::stored::ids::{Id, Line, Time};
 
 /// Longest time to wait for a hint of a store.
 const SOON: Duration = Duration::from_secs(10);
@@ -236,6 +236,55 @@ pub(super) async fn tenants_are_apart(place: &impl Place) {
     assert_eq!(listed[2].scope, scope("one", Some("ada")));
     let claim = own(&store, "b").await.expect("free");
     assert_eq!(claim.scope, scope("one", Some("ada")));
+}
+
+/// A session that was moved stays in lists with its new address. Nobody owns it, and it takes no messages.
+pub(super) async fn what_moved_is_left_alone(place: &impl Place) {
+    let (store, other) = (open(place), open(place));
+    let begun = NewSession {
+        first: Some(message("m1", 0)),
+        ..new("a")
+    };
+    store.create(begun).await.expect("made");
+    let claim = own(&store, "a").await.expect("free");
+    let state = SessionState {
+        status: "moved".into(),
+        moved: Some("sqlite:/elsewhere.db".into()),
+        ..SessionState::default()
+    };
+    let wait = WaitChange {
+        effect: Id::new(Line(1), 0),
+        open: vec![("paid".into(), "{}".into())],
+    };
+    let batch = Batch {
+        info: Some(state.clone()),
+        waits: vec![wait],
+        ..rows(vec![row(1, b"x")])
+    };
+    store.append(&claim, batch).await.expect("written");
+    let left = Left {
+        wants: Some(IMMEDIATELY),
+        ..nothing(&claim)
+    };
+    store.release(claim, left).await.expect("released");
+    let is_moved = |refused: Result<(), StoreError>| {
+        let is = matches!(&refused, Err(StoreError::Moved { session, to })
+            if &**session == "a" && &**to == "sqlite:/elsewhere.db");
+        assert!(is, "{refused:?}");
+    };
+    is_moved(own(&other, "a").await.map(drop));
+    is_moved(other.deliver("a", message("m2", 9)).await.map(drop));
+    let by = worker(&other).await;
+    let taken = take(&other, &by, room(9)).await;
+    assert!(taken.claims.is_empty() && taken.refused.is_empty());
+    let event = super::event("e1", "{}");
+    assert!(other.deliver_event(event.clone()).await.expect("new"));
+    let boxed = other.event_box(None, Time(50), 9).await;
+    assert_eq!(boxed.expect("read"), [event], "no wait of it counts");
+    let listed = other.sessions(&SessionQuery::default()).await;
+    assert_eq!(listed.expect("read")[0].state, state);
+    let head = other.head("a").await;
+    assert_eq!(head.expect("its log is still read"), Line(1));
 }
 
 pub(super) async fn what_is_wanted_is_taken(place: &impl Place) {

@@ -1,13 +1,14 @@
 //! Memories of agents over sessions: saved once, found by scope, rated, forgotten, expired.
 
 use super::{Place, open};
-use crate::store::{MAX_VALUE, MemoryQuery, NewMemory, Rated, Store, StoreError};
+use crate::store::{MAX_VALUE, MemoryQuery, NewMemory, Rated, Scope, Store, StoreError};
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line, Time};
 
 fn new(key: &str, scope: &str, content: &[u8], at: i64) -> NewMemory {
     NewMemory {
         key: key.into(),
+        part: Scope::default(),
         scope: scope.into(),
         name: format!("name of {key}").into(),
         tags: vec!["a, \"b\"".into(), "ü".into()],
@@ -111,6 +112,44 @@ pub(super) async fn memories_are_saved_once(place: &impl Place) {
         matches!(refused, Err(StoreError::TooLarge { .. })),
         "{refused:?}"
     );
+}
+
+/// A key is accepted once in each tenant, and a query of a part finds nothing of another one.
+pub(super) async fn tenants_are_apart(place: &impl Place) {
+    let store = open(place);
+    let part = |tenant: &str, subject: Option<&str>| Scope {
+        tenant: tenant.into(),
+        subject: subject.map(Into::into),
+    };
+    let (one, ada, two) = (
+        part("one", None),
+        part("one", Some("ada")),
+        part("two", None),
+    );
+    let mut saved = Vec::new();
+    for (key, part) in [("k", &one), ("k", &two), ("j", &ada), ("k", &ada)] {
+        let new = NewMemory {
+            part: part.clone(),
+            ..new(key, "a", b"x", saved.len() as i64)
+        };
+        saved.push(store.remember(new).await.expect("saved"));
+    }
+    assert_eq!(saved[3], saved[0], "it is known in the tenant");
+    for (part, found) in [
+        (None, vec![saved[2], saved[1], saved[0]]),
+        (Some(&one), vec![saved[2], saved[0]]),
+        (Some(&ada), vec![saved[2]]),
+        (Some(&two), vec![saved[1]]),
+        (Some(&Scope::default()), vec![]),
+    ] {
+        let query = MemoryQuery {
+            part: part.cloned(),
+            ..of("a")
+        };
+        assert_eq!(ids(&store, query).await, found, "{part:?}");
+    }
+    let all = store.memories(of("a")).await.expect("read");
+    assert_eq!((&all[0].part, &all[2].part), (&ada, &one));
 }
 
 /// Scopes are compared byte by byte, regardless of their characters.

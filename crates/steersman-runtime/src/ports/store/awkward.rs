@@ -10,10 +10,11 @@
 
 use super::tables::Tables;
 use super::{
-    Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Drawn, Inbox,
-    InboxMessage, Left, Limit, Lists, Log, MAX_VALUE, Memories, Memory, MemoryQuery, NewMemory,
-    NewSession, NewWorker, Pause, Quotas, Rated, Room, Row, SessionId, SessionInfo, SessionQuery,
-    StoreError, Taken, Wake, Worker, check,
+    Accounts, Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Conversation,
+    Credential, CredentialOf, Credentials, Delivered, Drawn, Inbox, InboxMessage, Left, Limit,
+    Lists, Log, MAX_VALUE, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Pause,
+    Quotas, Rated, Room, Row, Schedule, ScheduleId, Schedules, Scope, SessionId, SessionInfo,
+    SessionQuery, StoreError, Taken, Token, Wake, Webhook, WebhookId, Worker, bounds, check,
 };
 use crate::Boxed;
 use futures::stream::BoxStream;
@@ -279,14 +280,20 @@ impl Inbox for AwkwardStore {
     }
     fn boxed_events<'a>(
         &'a self,
+        of: &'a Scope,
         network: &'a str,
         event: &'a str,
         key: &'a str,
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
-        self.look(|i| Ok(i.tables.boxed_events(network, event, key)))
+        self.look(|i| Ok(i.tables.boxed_events(of, network, event, key)))
     }
-    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
-        self.look(|i| Ok(i.tables.event_box(now, limit)))
+    fn event_box<'a>(
+        &'a self,
+        of: Option<&'a Scope>,
+        now: Time,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
+        self.look(|i| Ok(i.tables.event_box(of, now, limit)))
     }
 }
 
@@ -404,5 +411,133 @@ impl Quotas for AwkwardStore {
     }
     fn pauses(&self, now: Time) -> Boxed<'_, Result<Vec<Pause>, StoreError>> {
         self.look(|i| Ok(i.tables.quotas.pauses(now)))
+    }
+}
+
+impl Accounts for AwkwardStore {
+    fn digest_key(&self) -> Boxed<'_, Result<[u8; 32], StoreError>> {
+        self.look(|i| Ok(i.tables.registers.digest_key))
+    }
+    fn token<'a>(&'a self, name: &'a str) -> Boxed<'a, Result<Option<Token>, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.token(name)))
+    }
+    fn put_token(&self, token: Token) -> Boxed<'_, Result<bool, StoreError>> {
+        let fits = bounds::token(&token);
+        self.look(|i| fits.map(|()| i.tables.registers.put_token(token)))
+    }
+    fn tokens<'a>(
+        &'a self,
+        tenant: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Token>, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.tokens(tenant, after, limit)))
+    }
+    fn revoke<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+        at: Time,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.revoke(tenant, name, at)))
+    }
+    fn used<'a>(&'a self, name: &'a str, hour: Time) -> Boxed<'a, Result<(), StoreError>> {
+        self.look(|i| {
+            i.tables.registers.used(name, hour);
+            Ok(())
+        })
+    }
+    fn webhooks<'a>(&'a self, tenant: &'a str) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.webhooks(tenant)))
+    }
+    fn put_webhook(&self, webhook: Webhook) -> Boxed<'_, Result<bool, StoreError>> {
+        let fits = bounds::webhook(&webhook);
+        self.look(|i| fits.map(|()| i.tables.registers.put_webhook(webhook)))
+    }
+    fn drop_webhook<'a>(&'a self, hook: &'a WebhookId) -> Boxed<'a, Result<bool, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.drop_webhook(hook)))
+    }
+    fn delivered<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        session: &'a str,
+    ) -> Boxed<'a, Result<Delivered, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.delivered(hook, session)))
+    }
+    fn move_delivered<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        session: &'a str,
+        from: Delivered,
+        to: Delivered,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.look(|i| Ok(i.tables.move_delivered(hook, session, from, to)))
+    }
+    fn behind<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<SessionId>, StoreError>> {
+        self.look(|i| Ok(i.tables.behind(hook, limit)))
+    }
+    fn conversation<'a>(
+        &'a self,
+        tenant: &'a str,
+        digest: [u8; 32],
+    ) -> Boxed<'a, Result<Option<(SessionId, Line)>, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.conversation(tenant, digest)))
+    }
+    fn put_conversation(&self, head: Conversation) -> Boxed<'_, Result<(), StoreError>> {
+        self.look(|i| {
+            i.tables.registers.put_conversation(head);
+            Ok(())
+        })
+    }
+}
+
+impl Credentials for AwkwardStore {
+    fn credential<'a>(
+        &'a self,
+        of: &'a CredentialOf,
+    ) -> Boxed<'a, Result<Option<Credential>, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.credential(of)))
+    }
+    fn put_credential<'a>(
+        &'a self,
+        of: &'a CredentialOf,
+        before: u64,
+        new: Credential,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        let fits = bounds::credential(of, &new);
+        self.look(|i| fits.map(|()| i.tables.registers.put_credential(of, before, new)))
+    }
+    fn drop_credential<'a>(&'a self, of: &'a CredentialOf) -> Boxed<'a, Result<bool, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.drop_credential(of)))
+    }
+}
+
+impl Schedules for AwkwardStore {
+    fn put_schedule(&self, schedule: Schedule) -> Boxed<'_, Result<bool, StoreError>> {
+        let fits = bounds::schedule(&schedule.id);
+        self.look(|i| fits.map(|()| i.tables.registers.put_schedule(schedule)))
+    }
+    fn drop_schedule<'a>(&'a self, id: &'a ScheduleId) -> Boxed<'a, Result<bool, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.drop_schedule(id)))
+    }
+    fn schedules(
+        &self,
+        by: Option<Time>,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<Schedule>, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.schedules(by, limit)))
+    }
+    fn move_schedule<'a>(
+        &'a self,
+        id: &'a ScheduleId,
+        at: Time,
+        next: Option<Time>,
+        missed: u64,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.look(|i| Ok(i.tables.registers.move_schedule(id, at, next, missed)))
     }
 }

@@ -3,7 +3,10 @@
 //!
 //! Data that was stored before a bound existed is read unchanged.
 
-use super::{BoxedEvent, InboxMessage, NewMemory, NewSession, StoreError, within};
+use super::{
+    BoxedEvent, Credential, CredentialOf, InboxMessage, NewMemory, NewSession, ScheduleId, Scope,
+    StoreError, Token, Webhook, WebhookId, within,
+};
 use crate::inbox::Message;
 
 /// Most bytes of a session's id. A store with lock files uses the id as a file name.
@@ -90,6 +93,7 @@ fn bad(what: &'static str, id: &str, why: String) -> StoreError {
 /// [`StoreError::BadId`], [`StoreError::TooLarge`].
 pub fn session(new: &NewSession) -> Result<(), StoreError> {
     session_id(&new.id)?;
+    scope(&new.scope)?;
     if let Some(key) = &new.key {
         id("session key", key)?;
     }
@@ -111,6 +115,7 @@ pub fn message(message: &InboxMessage) -> Result<(), StoreError> {
 /// [`StoreError::BadId`], [`StoreError::TooLarge`].
 pub fn event(event: &BoxedEvent) -> Result<(), StoreError> {
     id("event id", &event.id)?;
+    scope(&event.scope)?;
     let what = || format!("event `{}`", event.id);
     within(what, event.fields.len()).and(within(what, event.message.len()))
 }
@@ -118,11 +123,79 @@ pub fn event(event: &BoxedEvent) -> Result<(), StoreError> {
 /// Refuses a memory that no store accepts.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`].
+/// [`StoreError::BadId`], [`StoreError::TooLarge`].
 pub fn memory(new: &NewMemory) -> Result<(), StoreError> {
-    let tags: usize = new.tags.iter().map(|tag| tag.len() + 4).sum();
-    let size = new.key.len() + new.scope.len() + new.name.len() + new.media.len() + tags;
+    scope(&new.part)?;
+    let size = new.key.len() + new.scope.len() + new.name.len() + new.media.len() + sum(&new.tags);
     within(|| format!("what is said of memory `{}`", new.key), size)
+}
+
+/// Refuses a tenant or a subject that no store accepts. The tenant of a store without tenants is empty; a subject never is.
+///
+/// # Errors
+/// [`StoreError::BadId`].
+pub fn scope(scope: &Scope) -> Result<(), StoreError> {
+    tenant(&scope.tenant)?;
+    let subject = scope.subject.as_ref();
+    subject.map_or(Ok(()), |subject| id("subject", subject))
+}
+
+fn tenant(tenant: &str) -> Result<(), StoreError> {
+    if tenant.is_empty() {
+        return Ok(());
+    }
+    id("tenant", tenant)
+}
+
+/// Refuses a token that no store accepts.
+///
+/// # Errors
+/// [`StoreError::BadId`], [`StoreError::TooLarge`].
+pub fn token(token: &Token) -> Result<(), StoreError> {
+    id("token name", &token.name)?;
+    scope(&token.scope)?;
+    let lists = [&token.allows, &token.roles, &token.definitions];
+    let size = sum(lists.into_iter().flatten()) + token.note.len();
+    within(|| format!("the token `{}`", token.name), size)
+}
+
+/// Refuses a webhook that no store accepts.
+///
+/// # Errors
+/// [`StoreError::BadId`], [`StoreError::TooLarge`].
+pub fn webhook(hook: &Webhook) -> Result<(), StoreError> {
+    let WebhookId { tenant: of, name } = &hook.id;
+    tenant(of)?;
+    id("webhook name", name)?;
+    let texts = hook.only.iter().chain(&hook.failing).chain([&hook.url]);
+    let size = sum(texts.chain(&hook.kinds).chain(&hook.secrets));
+    within(|| format!("the webhook `{name}`"), size)
+}
+
+/// Refuses a credential that no store accepts.
+///
+/// # Errors
+/// [`StoreError::BadId`], [`StoreError::TooLarge`].
+pub fn credential(of: &CredentialOf, new: &Credential) -> Result<(), StoreError> {
+    id("server name", &of.server)?;
+    scope(&of.scope)?;
+    let what = || format!("the credential for `{}`", of.server);
+    within(what, new.sealed.len())
+}
+
+/// Refuses a schedule that no store accepts.
+///
+/// # Errors
+/// [`StoreError::BadId`].
+pub fn schedule(of: &ScheduleId) -> Result<(), StoreError> {
+    tenant(&of.tenant)?;
+    id("network name", &of.network)?;
+    id("schedule name", &of.name)
+}
+
+/// Returns the size of texts in a list.
+fn sum<'a>(texts: impl IntoIterator<Item = &'a std::sync::Arc<str>>) -> usize {
+    texts.into_iter().map(|text| text.len() + 4).sum()
 }
 
 /// Returns how many messages may wait in an inbox if this one comes in, including this one.

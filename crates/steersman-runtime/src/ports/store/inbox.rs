@@ -1,6 +1,6 @@
 //! The inbox port: messages to sessions, and events that name no session.
 
-use super::StoreError;
+use super::{Scope, StoreError};
 use crate::Boxed;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Name, Time};
@@ -26,23 +26,30 @@ pub trait Inbox: Send + Sync + 'static {
         session: &'a str,
     ) -> Boxed<'a, Result<(u64, Vec<InboxMessage>), StoreError>>;
 
-    /// Offers an event that names no session to the waits of its network whose key it matches, or else puts it into the event
+    /// Offers an event that names no session to the waits of its scope and network whose key it matches, or else puts it into the event
     /// box. Returns false if its id was accepted before and is still remembered ([`bounds::SEEN`]). Fails with `Repeated` if the
     /// id was accepted with another event. Fails with `Full` if there is no room in the box or in any inbox that it is for; then
     /// it was not delivered, and may be sent again. An event beyond a bound ([`bounds::event`]) is refused.
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>>;
 
-    /// Returns the events in the box that match a wait which opens. A damaged event is left there.
+    /// Returns the events in the box that match a wait which a session of this scope opens. A damaged event is left there.
     fn boxed_events<'a>(
         &'a self,
+        of: &'a Scope,
         network: &'a str,
         event: &'a str,
         key: &'a str,
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>>;
 
-    /// Returns at most `limit` events in the box that are not past their time, oldest first. Changes nothing: an event past its
-    /// time is dropped when another event needs room. A damaged event comes without its message.
-    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>>;
+    /// Returns at most `limit` events in the box that are not past their time, oldest first: those of the sessions that `of`
+    /// includes, or all if it is `None`. Changes nothing: an event past its time is dropped when another event needs room. A
+    /// damaged event comes without its message.
+    fn event_box<'a>(
+        &'a self,
+        of: Option<&'a Scope>,
+        now: Time,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>>;
 }
 
 /// Hash of the bytes of the message that an id was accepted with. A store keeps the hash as long as the id.
@@ -74,6 +81,9 @@ pub struct InboxMessage {
 pub struct BoxedEvent {
     /// Id of the event, rendered from its fields.
     pub id: Name,
+    /// The tenant whose sessions it is for, and the subject if it is only for the sessions of one subject. Its id is unique in the
+    /// tenant.
+    pub scope: Scope,
     /// The network that the event is for.
     pub network: Name,
     /// Name of the event.

@@ -1,10 +1,11 @@
 //! A store on top of another store that intercepts only what is appended.
 
 use super::{
-    Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Drawn, Inbox,
-    InboxMessage, Left, Limit, Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession,
-    NewWorker, Pause, Quotas, Rated, Room, Row, SessionInfo, SessionQuery, Store, StoreError,
-    Taken, Wake, Worker,
+    Accounts, Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Conversation,
+    Credential, CredentialOf, Credentials, Delivered, Drawn, Inbox, InboxMessage, Left, Limit,
+    Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Pause, Quotas,
+    Rated, Room, Row, Schedule, ScheduleId, Schedules, Scope, SessionId, SessionInfo, SessionQuery,
+    Store, StoreError, Taken, Token, Wake, Webhook, WebhookId, Worker,
 };
 use crate::Boxed;
 use futures::stream::BoxStream;
@@ -88,14 +89,20 @@ impl<L: Layer> Inbox for L {
     }
     fn boxed_events<'a>(
         &'a self,
+        of: &'a Scope,
         network: &'a str,
         event: &'a str,
         key: &'a str,
     ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
-        self.below().boxed_events(network, event, key)
+        self.below().boxed_events(of, network, event, key)
     }
-    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
-        self.below().event_box(now, limit)
+    fn event_box<'a>(
+        &'a self,
+        of: Option<&'a Scope>,
+        now: Time,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
+        self.below().event_box(of, now, limit)
     }
 }
 
@@ -179,5 +186,123 @@ impl<L: Layer> Quotas for L {
     }
     fn pauses(&self, now: Time) -> Boxed<'_, Result<Vec<Pause>, StoreError>> {
         self.below().pauses(now)
+    }
+}
+
+impl<L: Layer> Accounts for L {
+    fn digest_key(&self) -> Boxed<'_, Result<[u8; 32], StoreError>> {
+        self.below().digest_key()
+    }
+    fn token<'a>(&'a self, name: &'a str) -> Boxed<'a, Result<Option<Token>, StoreError>> {
+        self.below().token(name)
+    }
+    fn put_token(&self, token: Token) -> Boxed<'_, Result<bool, StoreError>> {
+        self.below().put_token(token)
+    }
+    fn tokens<'a>(
+        &'a self,
+        tenant: &'a str,
+        after: Option<&'a str>,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<Token>, StoreError>> {
+        self.below().tokens(tenant, after, limit)
+    }
+    fn revoke<'a>(
+        &'a self,
+        tenant: &'a str,
+        name: &'a str,
+        at: Time,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.below().revoke(tenant, name, at)
+    }
+    fn used<'a>(&'a self, name: &'a str, hour: Time) -> Boxed<'a, Result<(), StoreError>> {
+        self.below().used(name, hour)
+    }
+    fn webhooks<'a>(&'a self, tenant: &'a str) -> Boxed<'a, Result<Vec<Webhook>, StoreError>> {
+        self.below().webhooks(tenant)
+    }
+    fn put_webhook(&self, webhook: Webhook) -> Boxed<'_, Result<bool, StoreError>> {
+        self.below().put_webhook(webhook)
+    }
+    fn drop_webhook<'a>(&'a self, hook: &'a WebhookId) -> Boxed<'a, Result<bool, StoreError>> {
+        self.below().drop_webhook(hook)
+    }
+    fn delivered<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        session: &'a str,
+    ) -> Boxed<'a, Result<Delivered, StoreError>> {
+        self.below().delivered(hook, session)
+    }
+    fn move_delivered<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        session: &'a str,
+        from: Delivered,
+        to: Delivered,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.below().move_delivered(hook, session, from, to)
+    }
+    fn behind<'a>(
+        &'a self,
+        hook: &'a WebhookId,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<SessionId>, StoreError>> {
+        self.below().behind(hook, limit)
+    }
+    fn conversation<'a>(
+        &'a self,
+        tenant: &'a str,
+        digest: [u8; 32],
+    ) -> Boxed<'a, Result<Option<(SessionId, Line)>, StoreError>> {
+        self.below().conversation(tenant, digest)
+    }
+    fn put_conversation(&self, head: Conversation) -> Boxed<'_, Result<(), StoreError>> {
+        self.below().put_conversation(head)
+    }
+}
+
+impl<L: Layer> Credentials for L {
+    fn credential<'a>(
+        &'a self,
+        of: &'a CredentialOf,
+    ) -> Boxed<'a, Result<Option<Credential>, StoreError>> {
+        self.below().credential(of)
+    }
+    fn put_credential<'a>(
+        &'a self,
+        of: &'a CredentialOf,
+        before: u64,
+        new: Credential,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.below().put_credential(of, before, new)
+    }
+    fn drop_credential<'a>(&'a self, of: &'a CredentialOf) -> Boxed<'a, Result<bool, StoreError>> {
+        self.below().drop_credential(of)
+    }
+}
+
+impl<L: Layer> Schedules for L {
+    fn put_schedule(&self, schedule: Schedule) -> Boxed<'_, Result<bool, StoreError>> {
+        self.below().put_schedule(schedule)
+    }
+    fn drop_schedule<'a>(&'a self, id: &'a ScheduleId) -> Boxed<'a, Result<bool, StoreError>> {
+        self.below().drop_schedule(id)
+    }
+    fn schedules(
+        &self,
+        by: Option<Time>,
+        limit: usize,
+    ) -> Boxed<'_, Result<Vec<Schedule>, StoreError>> {
+        self.below().schedules(by, limit)
+    }
+    fn move_schedule<'a>(
+        &'a self,
+        id: &'a ScheduleId,
+        at: Time,
+        next: Option<Time>,
+        missed: u64,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        self.below().move_schedule(id, at, next, missed)
     }
 }

@@ -174,10 +174,18 @@ pub struct Scope {
     pub subject: Option<Name>,
 }
 
+impl Scope {
+    /// Returns true if something of the scope `of` belongs to this scope too: it has the same tenant, and the same subject if this
+    /// scope has one.
+    pub fn includes(&self, of: &Self) -> bool {
+        self.tenant == of.tenant && (self.subject.is_none() || self.subject == of.subject)
+    }
+}
+
 /// The state of a session that lists show without loading it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionState {
-    /// One of `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`.
+    /// One of `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`, `moved`.
     pub status: Name,
     /// Time of the last commit.
     pub updated: Time,
@@ -193,7 +201,15 @@ pub struct SessionState {
     pub waits: Arc<str>,
     /// JSON object of the definition's `outcome:`.
     pub outcome: Arc<str>,
+    /// Text of what it did last, at most [`LAST`] characters, as of the last change of the status or of what it waits for.
+    pub last: Arc<str>,
+    /// Address of the store that has the session now, if its status is `moved`. Then nobody owns it any more, and it takes no
+    /// messages ([`StoreError::Moved`]).
+    pub moved: Option<Name>,
 }
+
+/// Most characters of [`SessionState::last`].
+pub const LAST: usize = 120;
 
 /// A session in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ pub trait Log: Send + Sync + 'static {
     /// ([`bounds::session`]) is refused.
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>>;
 
-    /// Makes the worker the owner. The claim has a new epoch and the first line number that the owner may use: the next hundred
+    /// Makes the worker the owner, unless the session was moved (`Moved`). The claim has a new epoch and the first line number that the owner may use: the next hundred
     /// above all numbers that may have been used. Refused (`Owned`) while another living owner holds the session. Granted
     /// immediately when that owner is gone, where the store can know it, else when the lease of its worker is over.
     fn claim<'a>(
@@ -148,7 +148,7 @@ pub struct Batch {
     pub labels: Vec<(Name, Option<Arc<str>>)>,
     /// The state that lists show, if it changed.
     pub info: Option<SessionState>,
-    /// What a program needs to drive the session, if this may have changed. An owner says it with its first line.
+    /// The needs of a program that drives the session, if they may have changed. An owner says it with its first line.
     pub needs: Option<Needs>,
     /// Checkpoints that are due.
     pub checkpoints: Vec<(CheckpointOf, Checkpoint)>,
@@ -238,7 +238,7 @@ pub fn check(session: &SessionId, last: Line, batch: &Batch) -> Result<(), Store
         within(|| format!("the match key of wait {}", wait.effect), len)?;
     }
     if let Some(info) = &batch.info {
-        let len = info.waits.len() + info.outcome.len();
+        let len = info.waits.len() + info.outcome.len() + info.last.len();
         within(|| format!("what lists show of session `{session}`"), len)?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The memories port: what a store keeps for agents: contents by scope, over all sessions.
 
-use super::{SessionId, StoreError};
+use super::{Scope, SessionId, StoreError};
 use crate::Boxed;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Name, Time};
@@ -30,8 +30,10 @@ pub trait Memories: Send + Sync + 'static {
 /// A memory that is to be stored.
 #[derive(Clone, Debug)]
 pub struct NewMemory {
-    /// Key of the memory, accepted once as long as the memory is kept. Storing a known key again changes nothing.
+    /// Key of the memory, accepted once in its tenant as long as the memory is kept. Storing a known key again changes nothing.
     pub key: Name,
+    /// The tenant and the subject of the session that saved it.
+    pub part: Scope,
     /// Owner of the memory, such as a person or a customer.
     pub scope: Arc<str>,
     /// Name of the memory. Several memories may have the same name.
@@ -61,6 +63,8 @@ pub struct NewMemory {
 pub struct Memory {
     /// Number of the memory in the store. Numbers are never reused.
     pub id: u64,
+    /// The tenant and the subject of the session that saved it.
+    pub part: Scope,
     /// Owner of the memory, such as a person or a customer.
     pub scope: Arc<str>,
     /// Name of the memory, not necessarily unique.
@@ -112,6 +116,8 @@ pub struct Rated {
 /// Conditions on memories. All of them must be met.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryQuery {
+    /// The tenant, and the subject if one is given. `None` means those of all tenants.
+    pub part: Option<Scope>,
     /// The exact scope. `None` means all scopes.
     pub scope: Option<Arc<str>>,
     /// Number of the memory.
@@ -125,9 +131,9 @@ pub struct MemoryQuery {
 impl MemoryQuery {
     /// Returns true if a memory meets all conditions.
     pub(super) fn wants(&self, memory: &Memory) -> bool {
-        self.scope
-            .as_ref()
-            .is_none_or(|scope| *scope == memory.scope)
+        let (part, scope) = (self.part.as_ref(), self.scope.as_ref());
+        part.is_none_or(|part| part.includes(&memory.part))
+            && scope.is_none_or(|scope| *scope == memory.scope)
             && self.id.is_none_or(|id| id == memory.id)
             && (self.session.is_none() || self.session == memory.session)
             && memory.until.is_none_or(|until| until >= self.now)

@@ -1,11 +1,12 @@
 //! The data of a store under one lock: the tables of both stores in memory.
 
+use super::registers::Registers;
 use super::windows::Windows;
 use super::{
-    Batch, Bell, BoxedEvent, Checkpoint, CheckpointOf, Claim, IMMEDIATELY, InboxMessage, Lease,
-    Left, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Rated, Room, Row, SessionInfo,
-    SessionQuery, SessionState, StoreError, Taken, Wake, Worker, bounds, check, first_line, meets,
-    within,
+    Batch, Bell, BoxedEvent, Checkpoint, CheckpointOf, Claim, Delivered, IMMEDIATELY, InboxMessage,
+    Lease, Left, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Rated, Room, Row, Scope,
+    SessionInfo, SessionQuery, SessionState, StoreError, Taken, Wake, WebhookId, Worker, bounds,
+    check, first_line, meets, within,
 };
 use crate::store::{SaidHash, SessionId};
 use futures::stream::{BoxStream, StreamExt, pending};
@@ -22,10 +23,12 @@ pub(super) struct Tables {
     pub(super) sessions: BTreeMap<SessionId, Session>,
     blobs: HashMap<[u8; 32], Arc<[u8]>>,
     events: Vec<BoxedEvent>,
-    seen: HashMap<Name, (Time, SaidHash)>,
+    /// Ids of events by tenant.
+    seen: HashMap<(Name, Name), (Time, SaidHash)>,
     memories: BTreeMap<u64, (Name, Memory)>,
     last_memory: u64,
     pub(super) quotas: Windows,
+    pub(super) registers: Registers,
     /// The workers, by number.
     workers: BTreeMap<u64, Enrolled>,
 }
@@ -92,6 +95,17 @@ pub(super) struct Lock;
 impl Session {
     fn is_owned(&self) -> bool {
         self.owner.strong_count() > 0
+    }
+
+    /// Returns an error if the session was moved to another store.
+    fn is_here(&self) -> Result<(), StoreError> {
+        let moved = self.state.moved.as_ref();
+        moved.map_or(Ok(()), |to| {
+            Err(StoreError::Moved {
+                session: self.new.id.clone(),
+                to: to.clone(),
+            })
+        })
     }
 
     /// Place of the session in lists; the last one comes first.
@@ -203,6 +217,7 @@ impl Tables {
 
     pub(super) fn claim(&mut self, id: &str, by: &Worker) -> Result<Claim, StoreError> {
         let session = self.session_mut(id)?;
+        session.is_here()?;
         if session.is_owned() {
             return Err(StoreError::Owned {
                 session: session.new.id.clone(),
@@ -238,7 +253,7 @@ impl Tables {
     }
 
     pub(super) fn take(&mut self, by: &Worker, room: &Room) -> Taken {
-        let free = |s: &&Session| !s.is_owned() && (room.can)(&s.new.needs);
+        let free = |s: &&Session| !s.is_owned() && s.is_here().is_ok() && (room.can)(&s.new.needs);
         let mut free: Vec<&Session> = self.sessions.values().filter(free).collect();
         free.sort_by_key(|s| (s.seat.left.wants.unwrap_or(Time(i64::MAX)), s.number));
         let mut waiting = room.waiting.clone();
@@ -317,7 +332,9 @@ impl Tables {
 
     /// Writes everything of a batch except its rows.
     pub(super) fn write_rest(&mut self, claim: &Claim, batch: Batch) {
-        self.events.retain(|e| !batch.events_taken.contains(&e.id));
+        let tenant = &claim.scope.tenant;
+        self.events
+            .retain(|e| e.scope.tenant != *tenant || !batch.events_taken.contains(&e.id));
         let Some(session) = self.sessions.get_mut(&claim.session) else {
             return;
         };
@@ -455,6 +472,7 @@ impl Tables {
     pub(super) fn deliver(&mut self, id: &str, message: InboxMessage) -> Result<bool, StoreError> {
         bounds::message(&message)?;
         let session = self.session_mut(id)?;
+        session.is_here()?;
         let said = SaidHash::of(&message.bytes);
         let most = bounds::most_waiting(&message);
         match session.known.entry(message.id.clone()) {
@@ -487,11 +505,14 @@ impl Tables {
     pub(super) fn deliver_event(&mut self, event: BoxedEvent) -> Result<bool, StoreError> {
         bounds::event(&event)?;
         let said = SaidHash::of(&event.message);
-        if let Some((_, before)) = self.seen.get(&event.id) {
+        let key = (event.scope.tenant.clone(), event.id.clone());
+        if let Some((_, before)) = self.seen.get(&key) {
             return same(&event.id, Some(*before), said);
         }
         let waits = |session: &Session| {
             session.new.network == event.network
+                && event.scope.includes(&session.new.scope)
+                && session.is_here().is_ok()
                 && session
                     .waits
                     .values()
@@ -520,7 +541,7 @@ impl Tables {
                 return Err(bounds::full_box());
             }
         }
-        self.seen.insert(event.id.clone(), (event.until, said));
+        self.seen.insert(key, (event.until, said));
         if self.seen.len() as u64 > bounds::SEEN {
             let past = self.seen.iter().filter(|(_, (until, _))| *until < event.at);
             let first = past.min_by_key(|(_, (until, _))| *until);
@@ -538,14 +559,26 @@ impl Tables {
         Ok(true)
     }
 
-    pub(super) fn boxed_events(&self, network: &str, event: &str, key: &str) -> Vec<BoxedEvent> {
-        let fits =
-            |e: &&BoxedEvent| *e.network == *network && *e.event == *event && meets(key, &e.fields);
+    pub(super) fn boxed_events(
+        &self,
+        of: &Scope,
+        network: &str,
+        event: &str,
+        key: &str,
+    ) -> Vec<BoxedEvent> {
+        let fits = |e: &&BoxedEvent| {
+            *e.network == *network
+                && *e.event == *event
+                && e.scope.includes(of)
+                && meets(key, &e.fields)
+        };
         self.events.iter().filter(fits).cloned().collect()
     }
 
-    pub(super) fn event_box(&self, now: Time, limit: usize) -> Vec<BoxedEvent> {
-        let there = self.events.iter().filter(|e| e.until >= now);
+    pub(super) fn event_box(&self, of: Option<&Scope>, now: Time, limit: usize) -> Vec<BoxedEvent> {
+        let is_shown =
+            |e: &&BoxedEvent| e.until >= now && of.is_none_or(|of| of.includes(&e.scope));
+        let there = self.events.iter().filter(is_shown);
         there.take(limit).cloned().collect()
     }
 
@@ -572,7 +605,10 @@ impl Tables {
 impl Tables {
     pub(super) fn remember(&mut self, new: NewMemory, hash: [u8; 32]) -> Result<u64, StoreError> {
         bounds::memory(&new)?;
-        let known = self.memories.iter().find(|(_, (key, _))| *key == new.key);
+        let is_known =
+            |key: &Name, memory: &Memory| *key == new.key && memory.part.tenant == new.part.tenant;
+        let mut memories = self.memories.iter();
+        let known = memories.find(|(_, (key, memory))| is_known(key, memory));
         if let Some((id, _)) = known {
             return Ok(*id);
         }
@@ -581,6 +617,7 @@ impl Tables {
         self.last_memory += 1;
         let memory = Memory {
             id: self.last_memory,
+            part: new.part,
             scope: new.scope,
             name: new.name,
             tags: new.tags,
@@ -625,16 +662,48 @@ impl Tables {
     }
 }
 
+impl Tables {
+    pub(super) fn move_delivered(
+        &mut self,
+        hook: &WebhookId,
+        session: &str,
+        from: Delivered,
+        to: Delivered,
+    ) -> bool {
+        let of_tenant = self.sessions.get(session);
+        self.registers.has_webhook(hook)
+            && of_tenant.is_some_and(|session| session.new.scope.tenant == hook.tenant)
+            && self.registers.move_delivered(hook, session, from, to)
+    }
+
+    pub(super) fn behind(&self, hook: &WebhookId, limit: usize) -> Vec<SessionId> {
+        if !self.registers.has_webhook(hook) {
+            return Vec::new();
+        }
+        let is_behind = |session: &&Session| {
+            let cursor = self.registers.delivered(hook, &session.new.id);
+            let (head, is_part) = (session.head(), cursor.events < u32::MAX);
+            head > cursor.line || head.is_some() && head == cursor.line && is_part
+        };
+        let sessions = self.sessions.values();
+        let sessions = sessions.filter(|session| session.new.scope.tenant == hook.tenant);
+        let mut behind: Vec<&Session> = sessions.filter(is_behind).collect();
+        behind.sort_by_key(|session| session.number);
+        let behind = behind.into_iter().take(limit);
+        behind.map(|session| session.new.id.clone()).collect()
+    }
+}
+
 /// Returns true if a session meets the conditions of a query. The beginning of the id is not checked here.
 fn matches(session: &Session, query: &SessionQuery) -> bool {
     let fits = |wanted: &Option<Name>, is: Option<&Name>| {
         wanted.as_ref().is_none_or(|wanted| Some(wanted) == is)
     };
     fits(&query.network, Some(&session.new.network))
-        && query.scope.as_ref().is_none_or(|scope| {
-            let own = &session.new.scope;
-            scope.tenant == own.tenant && (scope.subject.is_none() || scope.subject == own.subject)
-        })
+        && query
+            .scope
+            .as_ref()
+            .is_none_or(|scope| scope.includes(&session.new.scope))
         && query
             .worker
             .is_none_or(|no| session.is_owned() && session.seat.worker == no)

@@ -4,7 +4,7 @@ use super::{Drawn, Limit, Pause};
 use std::collections::BTreeMap;
 use steersman_machine::stored::ids::{Name, Time};
 
-/// What was drawn of each limit in its newest window, and the pauses.
+/// The units that were drawn of each limit in its newest window, and the pauses.
 #[derive(Default)]
 pub(super) struct Windows {
     /// By place and rate.

@@ -247,12 +247,13 @@ impl Told {
 
     /// Renders what the store holds apart from sessions: the event box, memories, and contents that were named.
     pub(super) async fn kept(&mut self, stage: &Stage) {
-        for event in stage.store.event_box(NEVER, 1_000).await.unwrap() {
+        for event in stage.store.event_box(None, NEVER, 1_000).await.unwrap() {
             let row = self.render.value(&event.fields);
             let (id, event, until) = (&event.id, &event.event, shown(event.until));
             writeln!(self.text, "event box: {id} {event} {row}, until {until}").unwrap();
         }
         let query = MemoryQuery {
+            part: None,
             scope: None,
             id: None,
             session: None,

@@ -21,7 +21,7 @@ use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::{Fate, Session};
 use steersman_runtime::store::Inbox as _;
-use steersman_runtime::store::{NewMemory, Rated, StoreError};
+use steersman_runtime::store::{NewMemory, Rated, Scope, StoreError};
 
 use crate::world::NOON;
 
@@ -110,6 +110,7 @@ impl<'a> Run<'a> {
             let name = &self.network.name;
             let new = NewMemory {
                 key: format!("test/{k}").into(),
+                part: Scope::default(),
                 scope: seed.scope.as_deref().unwrap_or(name).into(),
                 name: seed.name.as_str().into(),
                 tags: seed.tags.iter().map(|tag| tag.as_str().into()).collect(),
