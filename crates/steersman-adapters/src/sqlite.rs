@@ -39,7 +39,7 @@ pub(crate) use site::SqliteSite;
 use append::{fenced, find, guarded, head, key, of_no};
 use enter::{Guard, Journal};
 use error::sql;
-use file::Held;
+use file::{Held, Unlocked};
 use futures::stream::{BoxStream, StreamExt, unfold};
 use lists::Trust;
 use open::{For, Opened};
@@ -88,10 +88,28 @@ struct Inner {
     workers: Mutex<seat::Workers>,
     /// The seat of an owner from which on the next take looks for dead ones.
     owned_from: AtomicI64,
+    /// State of the file if it is read without locks.
+    unlocked: Option<Unlocked>,
     /// Set if the store is open for writing.
     guard: Option<Arc<Guard>>,
     /// Declared after all connections, so that it closes last.
     held: Arc<Held>,
+}
+
+impl Inner {
+    fn whole<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {
+        whole(&self.path, self.unlocked.as_ref(), result)
+    }
+}
+
+/// Returns what was read, unless the file was read without locks and changed meanwhile.
+fn whole<T>(
+    path: &Path,
+    unlocked: Option<&Unlocked>,
+    result: rusqlite::Result<T>,
+) -> Result<T, StoreError> {
+    unlocked.map_or(Ok(()), |unlocked| unlocked.is_still(path))?;
+    result.map_err(|e| sql(path, e))
 }
 
 /// Returns true if an operation failed because the disk is read-only.
@@ -134,12 +152,17 @@ impl SqliteStore {
             opened => opened?,
         };
         let reader = || open::reader(&opened.path, opened.reads).map_err(failed);
-        let pool = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
-        let readers = Readers::start(pool, reader()?).map_err(|e| error::io(path, e))?;
+        let mut pool = (0..=READERS).map(|_| reader());
+        let (here, mut unlocked) = pool.next().unwrap_or_else(reader)?;
+        unlocked = opened.unlocked.clone().or(unlocked);
+        let pool = pool.map(|made| made.map(|(conn, _)| conn));
+        let pool = pool.collect::<Result<_, _>>()?;
+        let readers = Readers::start(pool, here).map_err(|e| error::io(path, e))?;
         let Opened {
             conn,
             doubt,
             guard,
+            newest,
             held,
             journal,
             ..
@@ -149,9 +172,9 @@ impl SqliteStore {
                 "its journal was removed or replaced while it was being opened; open it again";
             return Err(error::io(path, std::io::Error::other(why)));
         }
-        let writer = match &guard {
+        let writer = match guard.as_ref().zip(newest) {
             None => None,
-            Some(guard) => {
+            Some((guard, newest)) => {
                 if let Some(pages) = options.max_pages {
                     conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
                         .map_err(failed)?;
@@ -159,7 +182,7 @@ impl SqliteStore {
                 // Contents that are removed from an inbox or erased must not stay readable in reused pages.
                 conn.pragma_update(None, "secure_delete", "ON")
                     .map_err(failed)?;
-                let state = State::new(guard.clone());
+                let state = State::new(guard.clone(), newest);
                 Some(Writer::start(conn, state).map_err(|e| error::io(path, e))?)
             }
         };
@@ -172,6 +195,7 @@ impl SqliteStore {
             rung: Arc::default(),
             workers: Mutex::default(),
             owned_from: AtomicI64::new(0),
+            unlocked,
             guard,
             held,
         };
@@ -237,12 +261,10 @@ impl SqliteStore {
         run: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Boxed<'static, Result<T, StoreError>> {
         let result = self.inner.readers.read(run);
-        let path = self.inner.path.clone();
+        let (path, unlocked) = (self.inner.path.clone(), self.inner.unlocked.clone());
         Box::pin(async move {
-            match result.await {
-                Some(result) => result.map_err(|e| sql(&path, e)),
-                None => Err(Self::gone(&path)),
-            }
+            let result = result.await.ok_or_else(|| Self::gone(&path))?;
+            whole(&path, unlocked.as_ref(), result)
         })
     }
 
@@ -450,8 +472,8 @@ impl Log for SqliteStore {
             Some((no, _)) => one_row(conn, no, n).map(Some),
             None => Ok(None),
         });
-        found
-            .map_err(|e| sql(&self.inner.path, e))?
+        self.inner
+            .whole(found)?
             .ok_or_else(|| StoreError::NoSession(session.into()))
     }
 
@@ -663,8 +685,8 @@ impl Blobs for SqliteStore {
 
     fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
         let found = self.inner.readers.now(|conn| lists::blob(conn, hash));
-        found
-            .map_err(|e| sql(&self.inner.path, e))?
+        self.inner
+            .whole(found)?
             .map(|bytes| lists::checked(&self.place(), hash, bytes))
             .transpose()
     }

@@ -253,8 +253,12 @@ pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<Newest>> {
     .optional()
 }
 
-/// Makes the tables of a store that was judged, if there is nothing in it yet.
-pub(super) fn complete(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
+/// Makes the tables of a store that was judged, if there is nothing in it yet. A new store gets the id `drawn`, if one is given.
+pub(super) fn complete(
+    conn: &mut Connection,
+    path: &Path,
+    drawn: Option<&str>,
+) -> Result<(), StoreError> {
     let sql = |e| super::error::sql(path, e);
     // A copy made by `backup` is a single file, and needs no journal before it is written.
     conn.pragma_update(None, "journal_mode", "WAL")
@@ -270,6 +274,10 @@ pub(super) fn complete(conn: &mut Connection, path: &Path) -> Result<(), StoreEr
         return Ok(());
     }
     make(&tx).map_err(sql)?;
+    if drawn.is_some() {
+        tx.execute("UPDATE store SET id = unhex(?1)", [drawn])
+            .map_err(sql)?;
+    }
     tx.pragma_update(None, "application_id", APPLICATION)
         .map_err(sql)?;
     tx.pragma_update(None, "user_version", FORMAT)
