@@ -35,13 +35,10 @@ use crate::step::{Go, Step, Steps, Stood};
 use crate::store::{Batch, Left, SessionId};
 use clock::RerunClock;
 use recording::Recording;
-use serde_json::Value as Json;
 use stand_in::StandIn;
 use std::sync::Arc;
-use steersman_machine::search::reward::Reward;
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
-use steersman_machine::view::Cx;
 use walk::{Changed, Next, Walk, Walked, text_of};
 use writing::Writing;
 

@@ -69,7 +69,7 @@ async fn a_backup_that_needs_a_mark_is_not_driven_in_the_place_of_a_store_that_n
     let (other, folder) = (Folder::new(), Folder::new());
     let theirs = other.store();
     theirs.create(session("a")).await.unwrap();
-    let claim = theirs.claim("a").await.unwrap();
+    let claim = theirs.claim("a", &Worker::nameless()).await.unwrap();
     theirs.append(&claim, begins(1)).await.unwrap();
     let old = folder.0.join("old");
     theirs.backup(&old).await.unwrap();
@@ -89,8 +89,8 @@ async fn a_store_that_goes_on_elsewhere_is_driven() {
     for id in ["a", "b"] {
         one.create(session(id)).await.unwrap();
     }
-    let a = one.claim("a").await.unwrap();
-    let b = two.claim("b").await.unwrap();
+    let a = one.claim("a", &Worker::nameless()).await.unwrap();
+    let b = two.claim("b", &Worker::nameless()).await.unwrap();
     for n in 1..5 {
         one.append(&a, begins(n)).await.unwrap();
         two.append(&b, batch(n, b"b", true)).await.unwrap();

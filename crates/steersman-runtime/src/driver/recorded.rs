@@ -15,13 +15,12 @@ use serde_json::{Map, Value as Json};
 use std::sync::Arc;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codec;
-use steersman_machine::stored::commit::{LogLine, Push, Release, Why};
+use steersman_machine::stored::commit::{Release, Why};
 use steersman_machine::stored::ids::{Body, Id, Line, Name};
-use steersman_machine::stored::interaction::{Artifact, CallResult, How, Interaction};
-use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite, Outcome};
+use steersman_machine::stored::interaction::{How, Interaction};
+use steersman_machine::stored::outcome::{Mapped, Outcome};
 use steersman_machine::tick;
 use steersman_machine::tick::effect::{Fact, Known, Offered, ToolWork, Wish};
-use steersman_machine::view::artifact;
 use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::Raw;
 

@@ -1,22 +1,14 @@
 //! Standing of a session: the state in lists, what it waits for, and its result.
 
 use super::{Driver, OutState};
-use crate::ledger::Ledger;
 use crate::log::last::last;
 use crate::log::standing::{outcome, settled};
-use crate::pending::{self, Pending, PendingKind};
+use crate::pending::{self, Pending};
 use crate::session::Settled;
 use crate::store::SessionState;
-use serde_json::{Map, Value as Json};
 use std::sync::Arc;
-use steersman_machine::context::History;
-use steersman_machine::network::Network;
-use steersman_machine::snapshot::{Agent, Phase, Snapshot};
 use steersman_machine::stored::ids::{Id, Time};
-use steersman_machine::stored::interaction::{Cause, End, Interaction};
-use steersman_machine::tick::floor;
-use steersman_machine::values::expression::to_json;
-use steersman_machine::view::{Cx, View};
+use steersman_machine::view::Cx;
 
 impl Driver {
     /// The standing of the current branch, as far as nothing goes on by itself.
