@@ -39,7 +39,7 @@ use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::{Fate, Session as Driven, Settled};
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{
-    Memory, MemoryQuery, Rated, SessionInfo, SessionQuery, Store, StoreError,
+    Memory, MemoryQuery, Rated, Scope, SessionInfo, SessionQuery, Store, StoreError,
 };
 use steersman_runtime::toolset::Toolset;
 use tokio_util::sync::CancellationToken;
