@@ -282,11 +282,9 @@ impl Steersman {
         query: &str,
         most: usize,
     ) -> Result<Vec<Found>, Error> {
-        let found = self
-            .engine
-            .search_memories(Some(&Scope::default()), scope, query, most);
-        let found = found.await;
-        found.map_err(of_memory)
+        let part = Scope::default();
+        let found = self.engine.search_memories(Some(&part), scope, query, most);
+        found.await.map_err(of_memory)
     }
 
     /// Rates a memory. A person's rating outranks those of agents.

@@ -568,7 +568,7 @@ pub(super) fn delivered(
         return Ok((newest, wakes));
     }
     let mut new = conn.prepare_cached(
-        "SELECT DISTINCT id, worker FROM inbox JOIN seat USING (no) JOIN session USING (no) WHERE seq > ?1",
+        "SELECT DISTINCT session.id, worker FROM inbox JOIN seat USING (no) JOIN session USING (no) WHERE seq > ?1",
     )?;
     let mut rows = new.query([after])?;
     if after < 0 {
