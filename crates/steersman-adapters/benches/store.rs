@@ -11,7 +11,7 @@ use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{Commit, Kind, LogLine, Made, Push, Text};
 use steersman_machine::stored::ids::{Body, Id, Line, Time};
 use steersman_machine::stored::interaction::{Cause, End, Interaction, Origin};
-use steersman_runtime::store::{Batch, NewSession, Row, Store};
+use steersman_runtime::store::{Batch, Log as _, Needs, NewSession, Row, Scope, Worker};
 
 const SALT: [u8; 16] = [1; 16];
 const SINGLY: u64 = 5_000;
@@ -137,14 +137,19 @@ fn ours(lines: &[LogLine], group: u64, begins_unsafe: bool) -> (f64, f64) {
         let session = NewSession {
             id: "bench".into(),
             network: "desk".into(),
+            scope: Scope::default(),
             key: None,
             salt: SALT,
             created: Time(0),
             first: None,
             said: None,
+            needs: Needs::default(),
         };
         store.create(session).await.expect("made");
-        store.claim("bench").await.expect("claimed")
+        store
+            .claim("bench", &Worker::nameless())
+            .await
+            .expect("claimed")
     });
     let mut snapshot = Snapshot::empty();
     let mut hash = [0; 32];

@@ -41,6 +41,7 @@ mod regular;
 pub mod schema;
 pub mod secrets;
 pub mod sqlite;
+pub mod stores;
 pub mod structured;
 mod transport;
 pub mod wire;

@@ -1,11 +1,12 @@
 //! The store in a SQLite file: the default, which needs no server.
 //!
 //! It uses WAL and `synchronous=FULL`. One thread writes, and groups the writes of many sessions into one transaction; a few
-//! read-only connections read. A line is one row under one integer key (the session's number << 40 | line), inserted by one
+//! read-only connections read. A line is one row under one integer key (the session's number << 28 | line), inserted by one
 //! statement that the owner's epoch guards. Next to the real file (symlinks resolved) is `NAME.owners/` with a locked file for
 //! each session that is owned now; it may be deleted while no process has the store open. The file in `NAME.mark/` records a
 //! lower bound of the transactions in the store, once an effect of class `unsafe` began in it; it belongs to the store.
 
+mod accounts;
 mod append;
 mod enter;
 mod error;
@@ -18,44 +19,55 @@ mod memory;
 mod open;
 mod owner;
 mod part;
+mod quota;
 mod read;
+mod registers;
 mod schema;
+mod seat;
 mod seen;
 mod shape;
+mod site;
 mod stamp;
 mod wal;
 mod watch;
 mod writer;
 
-pub use keep::{Beside, Forgot, Garbage, Ids, Passed, collect_garbage, flush, forget};
+pub use keep::{collect_garbage, flush, forget};
 pub use open::accept;
+pub(crate) use site::SqliteSite;
 
-use append::{effect_of, fenced, find, guarded, head, key, of_no};
+use append::{fenced, find, guarded, head, key, of_no};
 use enter::{Guard, Journal};
 use error::sql;
 use file::{Held, Unlocked};
+use futures::stream::{BoxStream, StreamExt, unfold};
 use lists::Trust;
 use open::{For, Opened};
 use read::Readers;
 use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{
-    Batch, BoxedEvent, Checkpoint, CheckpointOf, Claim, InboxMessage, Memory, MemoryQuery,
-    NewMemory, NewSession, PlaceWait, Rated, Row, SessionId, SessionInfo, SessionQuery, Store,
-    StoreAccepted, StoreError, bounds, first_line, within,
+    Appended, Batch, Blobs, BoxedEvent, Checkpoint, CheckpointOf, Claim, Inbox, InboxMessage, Left,
+    Lists, Log, Memories, Memory, MemoryQuery, NewMemory, NewSession, NewWorker, Rated, Room, Row,
+    Scope, SessionId, SessionInfo, SessionQuery, StoreError, Taken, Wake, Worker, bounds, within,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use writer::{Said, State, Writer};
 
 /// Upper bound of session numbers, so that number and line fit a signed 64 bit key.
-const MAX_SESSIONS: i64 = 1 << 23;
+const MAX_SESSIONS: i64 = 1 << 35;
 
 /// Number of read connections, in addition to the one for blocking readers.
 const READERS: usize = 2;
+
+/// Time between two looks for messages that other processes delivered.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A store in a file. Clones are handles to the same store; it closes with the last one.
 #[derive(Clone)]
@@ -71,6 +83,11 @@ struct Inner {
     doubt: Option<StoreError>,
     /// True if lists by which sessions are found are known to be damaged.
     distrusts: AtomicBool,
+    /// Notified when this handle may have given workers something to do.
+    rung: Arc<Notify>,
+    workers: Mutex<seat::Workers>,
+    /// The seat of an owner from which on the next take looks for dead ones.
+    owned_from: AtomicI64,
     /// State of the file if it is read without locks.
     unlocked: Option<Unlocked>,
     /// Set if the store is open for writing.
@@ -175,6 +192,9 @@ impl SqliteStore {
             writer,
             doubt,
             distrusts: AtomicBool::new(false),
+            rung: Arc::default(),
+            workers: Mutex::default(),
+            owned_from: AtomicI64::new(0),
             unlocked,
             guard,
             held,
@@ -299,15 +319,17 @@ impl SqliteStore {
         }
     }
 
-    /// Decodes an effect's number; `None` if it is invalid and the damage was already reported ([`Store::damaged_lists`]).
-    fn effect(&self, no: i64, session: &str, of: &str) -> Result<Option<Id>, StoreError> {
-        match effect_of(no) {
-            None if self.trust() == Trust::Whole => Err(StoreError::Corrupt {
-                place: format!("{}: session `{session}` {of}", self.place()),
-                what: format!("{no} is no effect"),
-            }),
-            effect => Ok(effect),
-        }
+    /// Writes something that workers may have to look at.
+    fn rings(
+        &self,
+        run: impl FnOnce(&Connection, &mut State) -> Said<bool> + Send + 'static,
+    ) -> Boxed<'static, Result<bool, StoreError>> {
+        let (written, rung) = (self.write(run), self.inner.rung.clone());
+        Box::pin(async move {
+            let written = written.await?;
+            rung.notify_waiters();
+            Ok(written)
+        })
     }
 
     fn place(&self) -> String {
@@ -342,7 +364,7 @@ fn field_names(key: &serde_json::Value) -> String {
 fn row_of(no: i64, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
     let key: i64 = row.get(0)?;
     Ok(Row {
-        n: Line((key - (no << 40)) as u64),
+        n: Line((key - (no << 28)) as u64),
         bytes: row.get_ref(1)?.as_blob()?.into(),
     })
 }
@@ -353,9 +375,9 @@ fn one_row(conn: &Connection, no: i64, n: Line) -> rusqlite::Result<Option<Row>>
         .optional()
 }
 
-impl Store for SqliteStore {
+impl Log for SqliteStore {
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
-        self.write(move |conn, _| {
+        let made = self.rings(move |conn, _| {
             if let Err(e) = bounds::session(&session) {
                 return Ok(Err(e));
             }
@@ -365,24 +387,33 @@ impl Store for SqliteStore {
             let made = conn
                 .prepare_cached(
                     "INSERT INTO session (id, network, key, salt, created, status, updated, definition, micros, tokens,
-                     model_calls, waits, outcome) VALUES (?1, ?2, ?3, ?4, ?5, '', ?5, '', 0, 0, 0, '', '')",
+                     model_calls, waits, outcome, last, tenant, subject)
+                     VALUES (?1, ?2, ?3, ?4, ?5, '', ?5, '', 0, 0, 0, '', '', '', ?6, ?7)",
                 )?
                 .insert(params![
                     &*session.id,
                     &*session.network,
                     session.key.as_deref(),
                     session.salt,
-                    session.created.0
+                    session.created.0,
+                    &*session.scope.tenant,
+                    session.scope.subject.as_deref()
                 ])?;
+            seat::make(conn, made, &session.needs)?;
             if let Some(first) = &session.first {
                 let into = (made, session.salt, session.id.clone());
                 lists::deliver(conn, &into, first, session.said)?.ok();
             }
-            Ok(Ok(()))
-        })
+            Ok(Ok(true))
+        });
+        Box::pin(async move { made.await.map(drop) })
     }
 
-    fn claim<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(
+        &'a self,
+        session: &'a str,
+        by: &'a Worker,
+    ) -> Boxed<'a, Result<Claim, StoreError>> {
         let id: SessionId = session.into();
         Box::pin(async move {
             self.read_of(session, |_, _| Ok(())).await?;
@@ -395,12 +426,13 @@ impl Store for SqliteStore {
             let lock = locked
                 .await
                 .unwrap_or_else(|| Err(Self::gone(&self.inner.path)))?;
-            self.write(move |conn, state| claim(conn, state, id, lock))
+            let by = self.inner.enrolled(by);
+            self.write(move |conn, state| seat::claim(conn, state, id, lock, &by))
                 .await
         })
     }
 
-    fn append(&self, claim: &Claim, batch: Batch) -> Boxed<'static, Result<(), StoreError>> {
+    fn append(&self, claim: &Claim, batch: Batch) -> Appended {
         let claim = claim.clone();
         let place = Some((claim.number as i64, claim.epoch));
         self.queued(batch.urgent, place, move |conn, state| {
@@ -509,7 +541,128 @@ impl Store for SqliteStore {
             .optional()
         })
     }
+}
 
+impl Inbox for SqliteStore {
+    fn deliver<'a>(
+        &'a self,
+        session: &'a str,
+        message: InboxMessage,
+    ) -> Boxed<'a, Result<bool, StoreError>> {
+        let id: SessionId = session.into();
+        self.rings(move |conn, _| {
+            if let Err(e) = bounds::message(&message) {
+                return Ok(Err(e));
+            }
+            let Some((no, salt)) = find(conn, &id)? else {
+                return Ok(Err(StoreError::NoSession(id)));
+            };
+            if let Some(moved) = seat::moved(conn, no, &id)? {
+                return Ok(Err(moved));
+            }
+            lists::deliver(conn, &(no, salt, id), &message, None)
+        })
+    }
+
+    fn inbox<'a>(
+        &'a self,
+        session: &'a str,
+    ) -> Boxed<'a, Result<(u64, Vec<InboxMessage>), StoreError>> {
+        let trust = self.trust();
+        self.read_of(session, move |conn, no| lists::inbox(conn, no, trust))
+    }
+
+    fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
+        self.rings(move |conn, state| match bounds::event(&event) {
+            Ok(()) => lists::deliver_event(conn, state, &event),
+            Err(e) => Ok(Err(e)),
+        })
+    }
+
+    fn boxed_events<'a>(
+        &'a self,
+        of: &'a Scope,
+        network: &'a str,
+        event: &'a str,
+        key: &'a str,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
+        let [network, event, key] = [network, event, key].map(str::to_owned);
+        let (of, trust) = (of.clone(), self.trust());
+        self.read(move |conn| lists::boxed_events(conn, &of, [&network, &event], &key, trust))
+    }
+
+    fn event_box<'a>(
+        &'a self,
+        of: Option<&'a Scope>,
+        now: Time,
+        limit: usize,
+    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
+        let of = of.cloned();
+        self.read(move |conn| lists::event_box(conn, of.as_ref(), now, limit))
+    }
+}
+
+impl Lists for SqliteStore {
+    fn enroll(&self, new: NewWorker) -> Boxed<'_, Result<Worker, StoreError>> {
+        Box::pin(self.enrolls(new))
+    }
+
+    fn take<'a>(&'a self, by: &'a Worker, room: Room) -> Boxed<'a, Result<Taken, StoreError>> {
+        Box::pin(self.takes(by, room))
+    }
+
+    fn release(&self, claim: Claim, left: Left) -> Appended {
+        let released = claim.clone();
+        let released = self.rings(move |conn, _| seat::release(conn, &released, &left));
+        Box::pin(async move {
+            let released = released.await;
+            // Others may lock the session from here on.
+            drop(claim);
+            released.map(drop)
+        })
+    }
+
+    fn wakes(&self, by: &Worker) -> BoxStream<'static, Wake> {
+        let looks = Looks {
+            of: Arc::downgrade(&self.inner),
+            rung: self.inner.rung.clone(),
+            by: by.no,
+            seen: -1,
+            wakes: BTreeSet::new(),
+        };
+        unfold(looks, Looks::next).boxed()
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        query: &'a SessionQuery,
+    ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
+        Box::pin(async move {
+            let (wanted, held) = (query.clone(), self.inner.held.clone());
+            let trust = self.trust();
+            self.read(move |conn| {
+                let mut found = lists::sessions(conn, &wanted, trust)?;
+                for info in &mut found {
+                    info.owner = owner::owner(held.path(), &info.id);
+                }
+                Ok(found)
+            })
+            .await
+        })
+    }
+
+    fn damaged_lists(&self) -> Boxed<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(async move {
+            let found = self.read(keep::damaged_lists).await?;
+            if !found.is_empty() {
+                self.inner.distrusts.store(true, Ordering::Relaxed);
+            }
+            Ok(found)
+        })
+    }
+}
+
+impl Blobs for SqliteStore {
     fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>> {
         self.write(move |conn, _| {
             conn.prepare_cached(
@@ -538,138 +691,20 @@ impl Store for SqliteStore {
             .transpose()
     }
 
-    fn deliver<'a>(
-        &'a self,
-        session: &'a str,
-        message: InboxMessage,
-    ) -> Boxed<'a, Result<bool, StoreError>> {
-        let id: SessionId = session.into();
+    fn drop_blobs(&self, hashes: Vec<[u8; 32]>) -> Boxed<'_, Result<u64, StoreError>> {
         self.write(move |conn, _| {
-            if let Err(e) = bounds::message(&message) {
-                return Ok(Err(e));
+            let mut gone = 0;
+            for hash in hashes {
+                gone += conn
+                    .prepare_cached("DELETE FROM blob WHERE hash = ?1")?
+                    .execute([hash])?;
             }
-            let Some((no, salt)) = find(conn, &id)? else {
-                return Ok(Err(StoreError::NoSession(id)));
-            };
-            lists::deliver(conn, &(no, salt, id), &message, None)
+            Ok(Ok(gone as u64))
         })
     }
+}
 
-    fn inbox<'a>(&'a self, session: &'a str) -> Boxed<'a, Result<Vec<InboxMessage>, StoreError>> {
-        let trust = self.trust();
-        self.read_of(session, move |conn, no| lists::inbox(conn, no, trust))
-    }
-
-    fn inbox_version(&self) -> Boxed<'_, Result<u64, StoreError>> {
-        let version = self.read(|conn| {
-            let version: i64 = conn
-                .prepare_cached("SELECT value FROM counter WHERE name = 'inbox'")?
-                .query_row([], |r| r.get(0))?;
-            Ok(version as u64)
-        });
-        Box::pin(async move {
-            let version = version.await?;
-            // An owner that waits calls this regularly, so a removed journal is noticed here.
-            match &self.inner.guard {
-                Some(guard) if !guard.has_journal() => {
-                    self.write(move |_, _| Ok(Ok(version))).await
-                }
-                _ => Ok(version),
-            }
-        })
-    }
-
-    fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
-        self.write(move |conn, state| match bounds::event(&event) {
-            Ok(()) => lists::deliver_event(conn, state, &event),
-            Err(e) => Ok(Err(e)),
-        })
-    }
-
-    fn boxed_events<'a>(
-        &'a self,
-        network: &'a str,
-        event: &'a str,
-        key: &'a str,
-    ) -> Boxed<'a, Result<Vec<BoxedEvent>, StoreError>> {
-        let [network, event, key] = [network, event, key].map(str::to_owned);
-        let trust = self.trust();
-        self.read(move |conn| lists::boxed_events(conn, [&network, &event], &key, trust))
-    }
-
-    fn event_box(&self, now: Time, limit: usize) -> Boxed<'_, Result<Vec<BoxedEvent>, StoreError>> {
-        self.read(move |conn| lists::event_box(conn, now, limit))
-    }
-
-    fn sessions<'a>(
-        &'a self,
-        query: &'a SessionQuery,
-    ) -> Boxed<'a, Result<Vec<SessionInfo>, StoreError>> {
-        Box::pin(async move {
-            let (wanted, held) = (query.clone(), self.inner.held.clone());
-            let trust = self.trust();
-            self.read(move |conn| {
-                let mut found = lists::sessions(conn, &wanted, trust)?;
-                for info in &mut found {
-                    info.owner = owner::owner(held.path(), &info.id);
-                }
-                Ok(found)
-            })
-            .await
-        })
-    }
-
-    fn timers(
-        &self,
-        until: Time,
-        limit: usize,
-    ) -> Boxed<'_, Result<Vec<(SessionId, Id, Time)>, StoreError>> {
-        Box::pin(async move {
-            let trust = self.trust();
-            let rows = self
-                .read(move |conn| lists::timers(conn, until, limit, trust))
-                .await?;
-            let mut found = Vec::new();
-            for (id, effect, at) in rows {
-                if let Some(effect) = self.effect(effect, &id, "timers")? {
-                    found.push((id.into(), effect, Time(at)));
-                }
-            }
-            Ok(found)
-        })
-    }
-
-    fn outages(&self, each: usize) -> Boxed<'_, Result<Vec<PlaceWait>, StoreError>> {
-        Box::pin(async move {
-            let trust = self.trust();
-            let rows = self
-                .read(move |conn| lists::outages(conn, each, trust))
-                .await?;
-            let mut found = Vec::new();
-            for (place, since, id, effect) in rows {
-                if let Some(effect) = self.effect(effect, &id, "outages")? {
-                    found.push(PlaceWait {
-                        place: place.into(),
-                        since: Time(since),
-                        session: id.into(),
-                        effect,
-                    });
-                }
-            }
-            Ok(found)
-        })
-    }
-
-    fn damaged_lists(&self) -> Boxed<'_, Result<Vec<String>, StoreError>> {
-        Box::pin(async move {
-            let found = self.read(keep::damaged_lists).await?;
-            if !found.is_empty() {
-                self.inner.distrusts.store(true, Ordering::Relaxed);
-            }
-            Ok(found)
-        })
-    }
-
+impl Memories for SqliteStore {
     fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>> {
         self.write(move |conn, _| memory::remember(conn, &new))
     }
@@ -692,58 +727,56 @@ impl Store for SqliteStore {
     }
 }
 
-fn claim(
-    conn: &Connection,
-    state: &mut State,
-    session: SessionId,
-    lock: owner::OwnerLock,
-) -> Said<Claim> {
-    let Some((no, salt)) = find(conn, &session)? else {
-        return Ok(Err(StoreError::NoSession(session)));
-    };
-    if no >= MAX_SESSIONS {
-        return Ok(Err(StoreError::TooLarge {
-            what: "the store: its sessions".to_owned(),
-            size: no as u64,
-            max: MAX_SESSIONS as u64,
-        }));
+/// Looks for messages that were delivered, for the hints of one worker. Keeps nothing of the store open while it waits.
+struct Looks {
+    of: Weak<Inner>,
+    rung: Arc<Notify>,
+    by: u64,
+    /// Number of the newest message that was seen.
+    seen: i64,
+    /// Hints that were not read yet.
+    wakes: BTreeSet<Wake>,
+}
+
+impl Looks {
+    /// Returns the next hint; `None` once the store is closed.
+    async fn next(mut self) -> Option<(Wake, Self)> {
+        let rung = self.rung.clone();
+        loop {
+            let rung = rung.notified();
+            tokio::pin!(rung);
+            // Registered before the look, so that nothing between the look and the wait is missed.
+            rung.as_mut().enable();
+            let store = SqliteStore {
+                inner: self.of.upgrade()?,
+            };
+            // A store that cannot be read now is read again next time. The next write reports the error.
+            if let Ok((seen, wakes)) = store.delivered(self.by, self.seen).await {
+                self.seen = seen;
+                self.wakes.extend(wakes);
+            }
+            drop(store);
+            if let Some(wake) = self.wakes.pop_first() {
+                return Some((wake, self));
+            }
+            // The hints are as late as the disk is, whatever clock the sessions have.
+            let _ = tokio::time::timeout(LOOK, rung).await;
+        }
     }
-    let before: Option<(i64, i64)> = conn
-        .prepare_cached("SELECT epoch, first FROM owner WHERE no = ?1")?
-        .query_row([no], |r| Ok((r.get(0)?, r.get(1)?)))
-        .optional()?;
-    let head = head(conn, no)?;
-    let fits = |(epoch, first): (i64, i64)| {
-        (0..i64::MAX).contains(&epoch) && u64::try_from(first).is_ok_and(|n| n <= Line::MAX.0)
-    };
-    if before.is_some_and(|before| !fits(before)) {
-        return Ok(Err(StoreError::Corrupt {
-            place: format!("session `{session}`"),
-            what: "the record of its newest owner holds numbers that no owner has".to_owned(),
-        }));
+}
+
+impl SqliteStore {
+    /// Returns hints about messages after one, and the number of the newest one.
+    async fn delivered(&self, by: u64, after: i64) -> Result<(i64, BTreeSet<Wake>), StoreError> {
+        let found = self
+            .read(move |conn| seat::delivered(conn, by, after))
+            .await?;
+        // An owner that waits calls this regularly, so a removed journal is noticed here.
+        if let Some(guard) = &self.inner.guard
+            && !guard.has_journal()
+        {
+            self.write(|_, _| Ok(Ok(()))).await?;
+        }
+        Ok(found)
     }
-    let first = first_line(before.map(|(_, first)| Line(first as u64)), head);
-    let epoch = before.map_or(0, |(epoch, _)| epoch) + 1;
-    conn.prepare_cached("INSERT OR REPLACE INTO owner (no, epoch, first) VALUES (?1, ?2, ?3)")?
-        .execute(params![no, epoch, first.0 as i64])?;
-    state.claimed(no, head.0);
-    let accepted = conn
-        .prepare_cached("SELECT at, was FROM accepted WHERE no = ?1")?
-        .query_row([no], |r| {
-            Ok(StoreAccepted {
-                at: Time(r.get(0)?),
-                was: open::was_of(r.get(1)?),
-            })
-        })
-        .optional()?;
-    Ok(Ok(Claim {
-        session,
-        number: no as u64,
-        epoch: epoch as u64,
-        first,
-        head,
-        salt,
-        accepted,
-        lock: Arc::new(lock),
-    }))
 }

@@ -29,7 +29,8 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct Global {
-    /// Where sessions are kept [default: .steersman/sessions.db here or above, else your data folder].
+    /// Where sessions are kept: a file, sqlite:FILE or memory: [default: .steersman/sessions.db here or above, else your data
+    /// folder].
     #[arg(
         long,
         global = true,

@@ -122,6 +122,9 @@ impl CommandError {
             StoreError::NoSession(_) => {
                 Self::usage(message).hint("`steersman sessions` lists those that there are")
             }
+            StoreError::Moved { session, to } => Self::usage(message).hint(format!(
+                "look for it there: steersman show {session} --store {to}"
+            )),
             StoreError::Owned { session, .. } => Self::store(message).hint(format!(
                 "it goes on there; to follow it: steersman log {session} -f"
             )),

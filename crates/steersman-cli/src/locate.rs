@@ -4,11 +4,11 @@ use crate::cli::Global;
 use crate::error::CommandError;
 use std::path::{Path, PathBuf};
 
-/// Returns the file of the store: the one that was named, else that of the nearest `.steersman` folder upward, else that of
-/// the user's data folder.
+/// Returns the address of the store: the one that was named, else the file in the nearest `.steersman` folder upward, else that
+/// in the user's data folder.
 pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf, CommandError> {
-    if let Some(path) = asked {
-        return Ok(path.to_owned());
+    if let Some(address) = asked {
+        return Ok(crate::store::site(address)?.address());
     }
     let here = std::env::current_dir()?;
     if let Some(folder) = upward(&here) {
@@ -22,10 +22,10 @@ pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf, CommandError> {
         })
 }
 
-/// Returns the file of a store that must exist.
+/// Returns the address of a store that must exist.
 pub(crate) fn existing(global: &Global) -> Result<PathBuf, CommandError> {
     let file = store(global.store.as_deref())?;
-    if file.exists() {
+    if crate::store::site(&file)?.exists() {
         return Ok(file);
     }
     Err(CommandError::usage(format!(

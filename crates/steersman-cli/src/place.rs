@@ -66,8 +66,8 @@ impl Place {
     /// Opens the store, and creates it if it does not exist.
     pub(crate) async fn open(global: &Global, drive: &Drive) -> Result<Self, CommandError> {
         let file = locate::store(global.store.as_deref())?;
-        if let Some(folder) = file.parent().filter(|f| !f.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|e| {
+        if let Some(folder) = crate::store::folder(&file)? {
+            std::fs::create_dir_all(&folder).map_err(|e| {
                 CommandError::store(format!("`{}`: {e}", folder.display()))
                     .hint("name another place: --store FILE")
             })?;

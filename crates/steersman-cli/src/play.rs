@@ -178,7 +178,7 @@ impl<'a> Play<'a> {
         for line in &new {
             play.tell(line.clone(), true).await?;
         }
-        for error in unread(&place.store().inbox(play.session.id()).await?) {
+        for error in unread(&place.store().inbox(play.session.id()).await?.1) {
             printer.complain(yellow(&error.to_string()));
         }
         Ok(play)

@@ -79,41 +79,21 @@
 
 #![warn(missing_docs)]
 
-pub mod artifact;
-pub mod beside;
-pub mod bind;
-pub mod branches;
-pub mod clock;
-pub mod conformance;
 mod driver;
 pub mod engine;
-pub mod erase;
-pub mod feed;
-#[doc(hidden)]
-pub mod files;
-pub mod inbox;
-pub mod known;
-pub mod ledger;
-pub mod limiter;
-pub mod load;
-mod mail;
-pub mod memory;
-pub mod model;
-mod natives;
-mod options;
-pub mod past;
-pub mod pending;
-pub mod redefine;
+mod log;
+mod ports;
 pub mod rerun;
-pub mod retrieval;
-pub mod retry;
-pub mod seal;
-pub mod secrets;
-pub mod servers;
-pub mod session;
-pub mod step;
-pub mod store;
-pub mod toolset;
+mod tools;
+
+pub use engine::{erase, known, memory, redefine, servers, session, step};
+pub use log::{
+    beside, bind, branches, conformance, feed, ledger, load, past, pending, seal, secrets,
+};
+#[doc(hidden)]
+pub use ports::files;
+pub use ports::{artifact, clock, inbox, limiter, model, retrieval, retry, store, toolset};
+pub use tools::retrieval::unreadable;
 
 /// A boxed future, which keeps the ports object-safe.
 pub type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

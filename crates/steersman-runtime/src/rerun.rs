@@ -11,7 +11,6 @@
 mod clock;
 mod left;
 mod offers;
-mod recorded;
 mod recording;
 mod say;
 mod stand_in;
@@ -20,7 +19,9 @@ mod tests;
 mod walk;
 mod writing;
 
-pub(crate) use recorded::{Asked, Recorded};
+pub use crate::load::RERUN_OF;
+
+use crate::engine::recorded::Recorded;
 
 use crate::beside::Kept;
 use crate::engine::{Engine, EngineError, Inspection};
@@ -31,21 +32,16 @@ use crate::pending::PendingKind;
 use crate::redefine::Redefine;
 use crate::session::{Fate, Session, Settled};
 use crate::step::{Go, Step, Steps, Stood};
-use crate::store::{Batch, SessionId};
+use crate::store::{Batch, Left, SessionId};
 use clock::RerunClock;
 use recording::Recording;
-use serde_json::Value as Json;
 use stand_in::StandIn;
 use std::sync::Arc;
-use steersman_machine::search::reward::Reward;
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name, Time};
-use steersman_machine::view::Cx;
 use walk::{Changed, Next, Walk, Walked, text_of};
 use writing::Writing;
 
-/// Label of a rerun that names the recorded session. If the change begins at a line, `@` and the line follow.
-pub const RERUN_OF: &str = "rerun_of";
 /// The label that holds the name of a rerun ([`Rerun::name`]).
 pub const RERUN: &str = "rerun";
 
@@ -116,49 +112,6 @@ pub struct Rerunned {
     pub micros: u64,
     /// Number of tokens that were paid.
     pub tokens: u64,
-}
-
-impl Inspection {
-    /// Returns the outcome of a branch, as `outcome:` of the definition declares it: a JSON object. Values that fail are left
-    /// out.
-    pub fn outcome_on(&self, branch: &crate::engine::BranchView) -> Json {
-        let Some(network) = &self.network else {
-            return Json::Null;
-        };
-        let cx = Cx {
-            network,
-            bodies: &Texts(self),
-        };
-        crate::driver::outcome(&cx, &branch.snapshot)
-    }
-
-    /// Returns the value of a branch by a [`Reward`].
-    ///
-    /// # Errors
-    /// The reason why it is not a number, in words for people.
-    pub fn reward_on(
-        &self,
-        branch: &crate::engine::BranchView,
-        reward: &Reward,
-    ) -> Result<f64, String> {
-        let Some(network) = &self.network else {
-            return Err("this session has not begun".to_owned());
-        };
-        let cx = Cx {
-            network,
-            bodies: &Texts(self),
-        };
-        reward.of(&cx, &branch.snapshot, &self.outcome_on(branch))
-    }
-}
-
-/// The texts of an inspected session.
-struct Texts<'a>(&'a Inspection);
-
-impl Bodies for Texts<'_> {
-    fn text(&self, body: steersman_machine::stored::ids::Body) -> Arc<str> {
-        self.0.history.text(body)
-    }
 }
 
 impl Engine {
@@ -342,13 +295,22 @@ impl Engine {
 
     /// Writes the list entries of a rerun that nobody had to drive. It is listed as made now, even if the time in it is another.
     async fn list(&self, after: &Inspection) -> Result<(), EngineError> {
-        let claim = self.store().claim(&after.info.id).await?;
+        let store = self.store();
+        let claim = store.claim(&after.info.id, self.worker().await?).await?;
+        let meant = Kept::meant(after);
+        let left = Left {
+            mail: claim.mail,
+            wants: meant.wants,
+            place: meant.place.clone(),
+            trouble: None,
+        };
         let batch = Batch {
             info: Some(after.listed(self.clock().now())),
             urgent: true,
-            ..Kept::meant(after).into_batch()
+            ..meant.into_batch()
         };
-        Ok(self.store().append(&claim, batch).await?)
+        store.append(&claim, batch).await?;
+        Ok(store.release(claim, left).await?)
     }
 }
 

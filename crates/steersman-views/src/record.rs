@@ -65,7 +65,7 @@ impl Recorded {
     /// Returns the session with the values of its secrets masked.
     #[must_use]
     pub fn veiled(mut self) -> Self {
-        self.seen = self.seen.veiled(&self.known);
+        self.seen = self.known.veiled(self.seen);
         self
     }
 

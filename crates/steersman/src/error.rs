@@ -104,7 +104,7 @@ pub enum ErrorKind {
 
 fn of_store(error: &StoreError) -> ErrorKind {
     match error {
-        StoreError::NoSession(_) => ErrorKind::NotFound,
+        StoreError::NoSession(_) | StoreError::Moved { .. } => ErrorKind::NotFound,
         StoreError::Conflict(_) | StoreError::Repeated(_) => ErrorKind::Conflict,
         StoreError::Owned { .. } | StoreError::Fenced { .. } => ErrorKind::Busy,
         StoreError::TooLarge { .. } | StoreError::BadId { .. } => ErrorKind::Refused,

@@ -11,7 +11,7 @@ use steersman_machine::view::artifact::Content;
 use steersman_runtime::engine::{EngineError, StartOptions};
 use steersman_runtime::inbox::Message;
 use steersman_runtime::session::Fate;
-use steersman_runtime::store::{BoxedEvent, SessionQuery, StoreError};
+use steersman_runtime::store::{BoxedEvent, Scope, SessionQuery, StoreError};
 
 /// The fate of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +80,7 @@ impl Steersman {
             .engine()
             .deliver_event(BoxedEvent {
                 id: id.clone(),
+                scope: Scope::default(),
                 message: message.encode(id, now).bytes,
                 network: network.name().into(),
                 event: name.into(),
@@ -103,6 +104,7 @@ impl Steersman {
         key: &str,
     ) -> Result<Sent, Error> {
         let query = SessionQuery {
+            scope: Some(Scope::default()),
             network: Some(network.name().into()),
             key: Some(key.into()),
             limit: Some(1),

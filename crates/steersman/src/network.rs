@@ -13,7 +13,7 @@ use steersman_machine::network::Source;
 use steersman_machine::network::nets::{Natives, Net, RouteView, Router};
 use steersman_machine::stored::interaction::Choice;
 use steersman_machine::values::types::{Parameters, Type, TypeKind};
-use steersman_runtime::{files, retrieval};
+use steersman_runtime::{files, unreadable};
 
 /// A checked definition with the tools in Rust that it names. Clones share it.
 #[derive(Clone, Debug)]
@@ -197,7 +197,7 @@ fn read(path: &Path) -> Result<Files, Error> {
             .collect();
         if wanted.is_empty() {
             for documents in definition::documents(&files) {
-                if let Some(why) = retrieval::unreadable(&folder, &documents) {
+                if let Some(why) = unreadable(&folder, &documents) {
                     files.cannot_read(documents, why);
                 }
             }

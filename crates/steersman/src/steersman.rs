@@ -18,7 +18,7 @@ use steersman_adapters::http::HttpTools;
 use steersman_adapters::mcp::McpTools;
 use steersman_adapters::schema::Schemas;
 use steersman_adapters::secrets::{KEY_FILE, KeyError, sealing_key, would_be_made};
-use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
+use steersman_adapters::stores::{self, KeptStore, Site};
 use steersman_machine::snapshot::Snapshot;
 use steersman_runtime::Env;
 use steersman_runtime::artifact::Artifacts;
@@ -39,7 +39,7 @@ use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::{Fate, Session as Driven, Settled};
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{
-    Memory, MemoryQuery, Rated, SessionInfo, SessionQuery, Store, StoreError,
+    Memory, MemoryQuery, Rated, Scope, SessionInfo, SessionQuery, Store, StoreError,
 };
 use steersman_runtime::toolset::Toolset;
 use tokio_util::sync::CancellationToken;
@@ -60,8 +60,8 @@ pub struct Steersman {
     engine: Engine,
     tools: Arc<RustTools>,
     stopping: Arc<AtomicBool>,
-    /// The SQLite store, if sessions are in a file; [`Steersman::backup`] copies it.
-    file: Option<SqliteStore>,
+    /// The store, if its address says where it is kept; [`Steersman::backup`] copies it.
+    kept: Option<Arc<dyn KeptStore>>,
 }
 
 impl std::fmt::Debug for Steersman {
@@ -71,8 +71,9 @@ impl std::fmt::Debug for Steersman {
 }
 
 impl Steersman {
-    /// Opens the SQLite file at `path`, and creates it if it does not exist. Secrets are sealed with the key of this
-    /// machine and user (`STEERSMAN_KEY`, else a file of mode 0600 in the configuration folder).
+    /// Opens the store at an address, and creates it if it does not exist: `sqlite:FILE`, `memory:`, or the path of a SQLite file
+    /// ([`stores`]). Secrets are sealed with the key of this machine and user (`STEERSMAN_KEY`, else a file of mode 0600 in the
+    /// folder of the store).
     ///
     /// # Errors
     /// [`Error::Store`] if the file cannot be opened, was written by a newer version or is damaged; [`Error::Key`].
@@ -281,8 +282,9 @@ impl Steersman {
         query: &str,
         most: usize,
     ) -> Result<Vec<Found>, Error> {
-        let found = self.engine.search_memories(scope, query, most).await;
-        found.map_err(of_memory)
+        let part = Scope::default();
+        let found = self.engine.search_memories(Some(&part), scope, query, most);
+        found.await.map_err(of_memory)
     }
 
     /// Rates a memory. A person's rating outranks those of agents.
@@ -325,7 +327,7 @@ impl Steersman {
     /// [`Error::Refused`] if the store is no SQLite file, or the target exists.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<u64, Error> {
         let to = to.as_ref();
-        let Some(file) = &self.file else {
+        let Some(kept) = &self.kept else {
             return Err(Error::Refused(
                 "its store is no file: copy it by its own means".to_owned(),
             ));
@@ -336,7 +338,7 @@ impl Steersman {
                 "`{to}` is there already; a backup replaces nothing"
             )));
         }
-        Ok(file.backup(to).await?)
+        Ok(kept.backup(to).await?)
     }
 
     /// Like [`Steersman::session`], for a message that was put into the session's inbox; also returns the fate of that
@@ -425,7 +427,7 @@ impl Steersman {
     /// copy, was moved or restored, or lost lines, and effects of class `unsafe` began in it. `None` means that it may be
     /// driven.
     pub fn doubt(&self) -> Option<&StoreError> {
-        self.file.as_ref().and_then(SqliteStore::doubt)
+        self.kept.as_ref().and_then(|kept| kept.doubt())
     }
 
     /// Accepts the store in this file as it is, on a person's word. Returns the doubt that was accepted
@@ -436,9 +438,9 @@ impl Steersman {
     /// [`Error::Store`] if there is no store, another process has it open, or it cannot be written.
     pub async fn accept_store(path: impl AsRef<Path>) -> Result<Option<StoreError>, Error> {
         let path = path.as_ref().to_owned();
-        let file = path.clone();
+        let site = site(&path)?;
         let now = System.now();
-        let accepted = tokio::task::spawn_blocking(move || accept(&file, now)).await;
+        let accepted = tokio::task::spawn_blocking(move || site.accept(now)).await;
         let accepted = accepted.map_err(|e| Error::Read {
             path,
             source: std::io::Error::other(e.to_string()),
@@ -463,7 +465,6 @@ pub struct Setup {
     hears: Option<Hears>,
     own: OwnModels,
     limiters: Limiters,
-    store: SqliteOptions,
     toolsets: Vec<Arc<dyn Toolset>>,
     env: Option<Env>,
     timeouts: Option<Timeouts>,
@@ -564,11 +565,11 @@ impl Setup {
         }
     }
 
-    /// Opens this SQLite file for inspection. It is opened read-only if it cannot be written, if a person has to accept it
-    /// first ([`Steersman::doubt`]), or if its key is missing; sealed values then stay sealed.
+    /// Opens the store at this address for inspection. It is opened read-only if it cannot be written, if a person has to accept
+    /// it first ([`Steersman::doubt`]), or if its key is missing; sealed values then stay sealed.
     ///
     /// # Errors
-    /// [`Error::Store`] if the file cannot be read.
+    /// [`Error::Store`] if the store cannot be read.
     pub async fn open_to_look(self, path: impl AsRef<Path>) -> Result<Steersman, Error> {
         let path = path.as_ref();
         match self.clone().open(path).await {
@@ -577,57 +578,53 @@ impl Setup {
             ) => {}
             opened => return opened,
         }
-        let options = SqliteOptions {
-            read_only: true,
-            ..self.store.clone()
-        };
-        let store = opened(path, options).await?;
+        let kept = opened(path, site(path)?, true).await?;
         let models = Scripted::over(self.catalog(), self.script.clone());
-        let file = store.clone();
         let opened = self.with(
-            Arc::new(store),
+            kept.clone(),
             Arc::new(models),
             Vec::new(),
             Sealer::ephemeral(),
         );
         Ok(Steersman {
-            file: Some(file),
+            kept: Some(kept),
             ..opened
         })
     }
 
-    /// Stores sessions in this SQLite file.
+    /// Stores sessions in the store at this address, as [`Steersman::open`] does.
     ///
     /// # Errors
     /// As [`Steersman::open`].
     pub async fn open(self, path: impl AsRef<Path>) -> Result<Steersman, Error> {
         let path = path.as_ref();
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
+        let site = site(path)?;
+        let Some(folder) = site.folder() else {
+            let store = opened(path, site, false).await?;
+            let models = self.models();
+            return Ok(self.with(store, models, Vec::new(), Sealer::ephemeral()));
         };
         let failed = |error: KeyError| Error::Key(error.to_string());
         let env = process_env();
         // A new key would hide the loss of the old one until something sealed is needed.
-        let is_new = would_be_made(folder, &env);
+        let is_new = would_be_made(&folder, &env);
         let known = if is_new {
             None
         } else {
-            Some(sealing_key(folder, &env).map_err(failed)?)
+            Some(sealing_key(&folder, &env).map_err(failed)?)
         };
-        let store = opened(path, self.store.clone()).await?;
+        let kept = opened(path, site, false).await?;
         let key = match known {
             Some(key) => key,
-            None if store.holds_sealed().await? => {
+            None if kept.holds_sealed().await? => {
                 return Err(failed(KeyError::Lost(folder.join(KEY_FILE))));
             }
-            None => sealing_key(folder, &env).map_err(failed)?,
+            None => sealing_key(&folder, &env).map_err(failed)?,
         };
         let models = self.models();
-        let file = store.clone();
-        let opened = self.with(Arc::new(store), models, Vec::new(), Sealer::new(&key));
+        let opened = self.with(kept.clone(), models, Vec::new(), Sealer::new(&key));
         Ok(Steersman {
-            file: Some(file),
+            kept: Some(kept),
             ..opened
         })
     }
@@ -643,8 +640,13 @@ impl Setup {
     /// # let _ = steersman;
     /// ```
     pub fn over(self, store: impl Store, key: &[u8; 32]) -> Steersman {
+        self.over_shared(Arc::new(store), key)
+    }
+
+    /// Stores sessions in a store that others use too, as [`Setup::over`] does.
+    pub fn over_shared(self, store: Arc<dyn Store>, key: &[u8; 32]) -> Steersman {
         let models = self.models();
-        self.with(Arc::new(store), models, Vec::new(), Sealer::new(key))
+        self.with(store, models, Vec::new(), Sealer::new(key))
     }
 
     /// Stores sessions in memory; they end with the process.
@@ -708,15 +710,23 @@ impl Setup {
             engine,
             tools,
             stopping: Arc::default(),
-            file: None,
+            kept: None,
         }
     }
 }
 
+/// Returns the place of a store.
+fn site(address: &Path) -> Result<Arc<dyn Site>, Error> {
+    stores::at(address).map_err(|unknown| Error::Refused(unknown.to_string()))
+}
+
 /// Opens the store on a blocking thread, because this reads and locks files.
-async fn opened(path: &Path, options: SqliteOptions) -> Result<SqliteStore, Error> {
-    let file = path.to_owned();
-    let opened = tokio::task::spawn_blocking(move || SqliteStore::open_with(file, &options));
+async fn opened(
+    path: &Path,
+    site: Arc<dyn Site>,
+    read_only: bool,
+) -> Result<Arc<dyn KeptStore>, Error> {
+    let opened = tokio::task::spawn_blocking(move || site.open(read_only));
     let opened = opened.await.map_err(|e| Error::Read {
         path: path.to_owned(),
         source: std::io::Error::other(e.to_string()),

@@ -31,7 +31,7 @@ use steersman_machine::stored::ids::Time;
 use steersman_runtime::clock::{Clock as _, Virtual};
 use steersman_runtime::model::scripted::{Script as Answers, ScriptedModel};
 use steersman_runtime::seal::Sealer;
-use steersman_runtime::store::{NewMemory, Rated};
+use steersman_runtime::store::{NewMemory, Rated, Scope};
 use steps::Run;
 
 use steersman_adapters::command::CommandTools;
@@ -221,6 +221,7 @@ impl Stage {
         for (k, seed) in test.memory.iter().enumerate() {
             let new = NewMemory {
                 key: format!("test/{k}").into(),
+                part: Scope::default(),
                 scope: seed.scope.as_deref().unwrap_or(name).into(),
                 name: seed.name.as_str().into(),
                 tags: seed.tags.iter().map(|tag| tag.as_str().into()).collect(),

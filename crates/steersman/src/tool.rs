@@ -386,6 +386,11 @@ impl Toolset for RustTools {
         self.get(network, tool).is_some()
     }
 
+    fn has_native(&self, name: &str, version: &str) -> bool {
+        let registered = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        registered.contains_key(&(name.to_owned(), version.to_owned()))
+    }
+
     fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw> {
         self.run_heard(run, cancel, Arc::new(|_| ()))
     }

@@ -13,12 +13,12 @@ use steersman_runtime::store::{
 
 /// The integer key of a line.
 pub(super) fn key(no: i64, n: Line) -> i64 {
-    no << 40 | n.0 as i64
+    no << 28 | n.0 as i64
 }
 
 /// Returns true if the claim's epoch is the newest.
 pub(super) fn guarded(conn: &Connection, claim: &Claim) -> rusqlite::Result<bool> {
-    conn.prepare_cached("SELECT 1 FROM owner WHERE no = ?1 AND epoch = ?2")?
+    conn.prepare_cached("SELECT 1 FROM seat WHERE no = ?1 AND epoch = ?2")?
         .exists(params![claim.number as i64, claim.epoch as i64])
 }
 
@@ -56,7 +56,7 @@ pub(super) fn append(
         Some(row) if known => insert(conn, no, row)? == 1,
         Some(row) => {
             conn.prepare_cached(
-                "INSERT INTO line (key, bytes) SELECT ?1, ?2 FROM owner WHERE no = ?3 AND epoch = ?4",
+                "INSERT INTO line (key, bytes) SELECT ?1, ?2 FROM seat WHERE no = ?3 AND epoch = ?4",
             )?
             .execute(params![key(no, row.n), &*row.bytes, no, claim.epoch as i64])?
                 == 1
@@ -78,9 +78,9 @@ pub(super) fn append(
         state.begins_unsafe();
     }
     if batch.tells_accepted {
-        conn.execute("DELETE FROM accepted WHERE no = ?1", [no])?;
+        conn.execute("DELETE FROM store_accepted WHERE no = ?1", [no])?;
     }
-    beside(conn, no, batch)?;
+    beside(conn, claim, batch)?;
     Ok(Ok(()))
 }
 
@@ -89,50 +89,31 @@ fn insert(conn: &Connection, no: i64, row: &Row) -> rusqlite::Result<usize> {
         .execute(params![key(no, row.n), &*row.bytes])
 }
 
-fn beside(conn: &Connection, no: i64, batch: &Batch) -> rusqlite::Result<()> {
+fn beside(conn: &Connection, claim: &Claim, batch: &Batch) -> rusqlite::Result<()> {
+    let no = claim.number as i64;
     for id in &batch.consumed {
         conn.prepare_cached(
-            "INSERT INTO inbox (no, id, at) VALUES (?1, ?2, 0)
-             ON CONFLICT (no, id) DO UPDATE SET bytes = NULL, sum = NULL",
+            "INSERT INTO accepted (no, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         )?
         .execute(params![no, &**id])?;
     }
     for id in &batch.dropped {
+        conn.prepare_cached("DELETE FROM accepted WHERE no = ?1 AND id = ?2")?
+            .execute(params![no, &**id])?;
+    }
+    for id in batch.consumed.iter().chain(&batch.dropped) {
         conn.prepare_cached("DELETE FROM inbox WHERE no = ?1 AND id = ?2")?
             .execute(params![no, &**id])?;
     }
     for id in &batch.events_taken {
-        conn.prepare_cached("DELETE FROM event WHERE id = ?1")?
-            .execute(params![&**id])?;
+        conn.prepare_cached("DELETE FROM event WHERE tenant = ?1 AND id = ?2")?
+            .execute([&*claim.scope.tenant, &**id])?;
     }
     for change in &batch.waits {
         wait(conn, no, change)?;
     }
-    for (effect, at) in &batch.timers {
-        let effect = effect_no(*effect);
-        match at {
-            Some(at) => conn
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO timer (no, effect, at) VALUES (?1, ?2, ?3)",
-                )?
-                .execute(params![no, effect, at.0])?,
-            None => conn
-                .prepare_cached("DELETE FROM timer WHERE no = ?1 AND effect = ?2")?
-                .execute(params![no, effect])?,
-        };
-    }
-    for (effect, waits) in &batch.outages {
-        let effect = effect_no(*effect);
-        match waits {
-            Some((place, since)) => conn
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO outage (no, effect, place, since) VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute(params![no, effect, &**place, since.0])?,
-            None => conn
-                .prepare_cached("DELETE FROM outage WHERE no = ?1 AND effect = ?2")?
-                .execute(params![no, effect])?,
-        };
+    if let Some(needs) = &batch.needs {
+        super::seat::needs(conn, no, needs)?;
     }
     for (name, value) in &batch.labels {
         match value {
@@ -203,7 +184,7 @@ fn wait(conn: &Connection, no: i64, change: &WaitChange) -> rusqlite::Result<()>
 fn info(conn: &Connection, no: i64, state: &SessionState) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "UPDATE session SET status = ?2, updated = ?3, definition = ?4, micros = ?5, tokens = ?6,
-         model_calls = ?7, waits = ?8, outcome = ?9 WHERE no = ?1",
+         model_calls = ?7, waits = ?8, outcome = ?9, last = ?10, moved = ?11 WHERE no = ?1",
     )?
     .execute(params![
         no,
@@ -215,6 +196,8 @@ fn info(conn: &Connection, no: i64, state: &SessionState) -> rusqlite::Result<()
         integer(state.model_calls),
         &*state.waits,
         &*state.outcome,
+        &*state.last,
+        state.moved.as_deref(),
     ])?;
     Ok(())
 }

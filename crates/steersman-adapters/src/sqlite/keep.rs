@@ -5,41 +5,18 @@ use super::error::{io, sql};
 use super::file::one_name;
 use super::open::{For, alone, entered, open};
 use super::part::Part;
-use super::{SqliteStore, lists, schema, seen};
+use super::seen;
+use super::{SqliteStore, lists};
+use crate::stores::{Beside, Forgot, Garbage, Ids, Passed};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use steersman_machine::stored::ids::{Line, Name, Time, hex};
+use steersman_machine::stored::ids::{Line, hex};
 use steersman_runtime::beside::Kept;
 use steersman_runtime::store::{SessionId, StoreError};
 use steersman_runtime::{Boxed, seal};
-
-/// Blobs without references.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Garbage {
-    /// Number of blobs without references.
-    pub blobs: u64,
-    /// Total size of these blobs, in bytes.
-    pub bytes: u64,
-    /// Number of blobs with references.
-    pub kept: u64,
-}
-
-/// Data that a store keeps about a session apart from its log, for checking that the log is complete.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beside {
-    /// Inbox messages that were consumed: the log accepted each.
-    pub consumed: Vec<Name>,
-    /// Lines after the last one of the log that are named by a checkpoint, a timer or a wait.
-    pub beyond: Vec<(&'static str, Line)>,
-    /// Index entries of the session.
-    pub kept: Kept,
-}
-
-/// Sessions by number: their ids, or a description of the damage.
-pub type Ids = Vec<(i64, Result<SessionId, String>)>;
 
 impl SqliteStore {
     /// Copies the store into a new file while it is in use: a complete state as of one moment. No writer is blocked. The key
@@ -47,8 +24,7 @@ impl SqliteStore {
     /// ([`Self::doubt`]) has to be accepted as well.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if the file exists or cannot be written, and `Unaccepted` if the store has an old format in which a
-    /// copy cannot record that it has to be accepted; then nothing of the copy is left.
+    /// [`StoreError::Io`] if the file exists or cannot be written; then nothing of the copy is left.
     pub fn backup(&self, to: &Path) -> Boxed<'static, Result<u64, StoreError>> {
         let (from, to) = (self.path().to_owned(), to.to_owned());
         let copied = tokio::task::spawn_blocking(move || copy(&from, &to));
@@ -93,13 +69,17 @@ pub fn flush(path: &Path) -> Result<bool, StoreError> {
 }
 
 fn holds_sealed(conn: &Connection) -> rusqlite::Result<bool> {
-    for table in ["line", "inbox", "blob"] {
-        let mut statement = conn.prepare(&format!(
-            "SELECT bytes FROM {table} WHERE bytes IS NOT NULL"
-        ))?;
+    for (column, table) in [
+        ("sealed", "credential"),
+        ("secrets", "webhook"),
+        ("bytes", "inbox"),
+        ("bytes", "line"),
+        ("bytes", "blob"),
+    ] {
+        let mut statement = conn.prepare(&format!("SELECT {column} FROM {table}"))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            if seal::occurs_in(row.get_ref(0)?.as_blob()?) {
+            if seal::occurs_in(row.get_ref(0)?.as_bytes()?) {
                 return Ok(true);
             }
         }
@@ -133,19 +113,16 @@ pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> 
     let mut found = Vec::new();
     let tables = [
         "session",
+        "seat",
+        "need",
         "inbox",
+        "accepted",
         "label",
-        "timer",
         "wait",
-        "outage",
         "event",
         "event_seen",
     ];
     for table in tables {
-        let is_there = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
-        if !conn.prepare_cached(is_there)?.exists([table])? {
-            continue;
-        }
         let checked = conn
             .prepare(&format!("PRAGMA integrity_check({table})"))
             .and_then(|mut check| {
@@ -170,18 +147,10 @@ pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> 
                 .any(|what| what.starts_with("table event_seen")) => {}
         Err(error) => return Err(error),
     }
-    for table in ["timer", "outage"] {
-        let query = format!("SELECT no, effect FROM {table} NOT INDEXED");
-        let mut all = conn.prepare(&query)?;
-        let mut rows = all.query([])?;
-        while let Some(row) = rows.next()? {
-            let (no, effect): (i64, i64) = (row.get(0)?, row.get(1)?);
-            if effect_of(effect).is_none() {
-                found.push(format!(
-                    "table {table}: {effect} is no effect of session number {no}"
-                ));
-            }
-        }
+    let seats = "SELECT no FROM session NOT INDEXED WHERE no NOT IN (SELECT no FROM seat NOT INDEXED) ORDER BY no";
+    let mut seats = conn.prepare(seats)?;
+    for no in seats.query_map([], |r| r.get::<_, i64>(0))? {
+        found.push(format!("session number {} has no seat", no?));
     }
     let numbered = ids(conn)?;
     let nameless = numbered
@@ -195,13 +164,14 @@ pub(super) fn damaged_lists(conn: &Connection) -> rusqlite::Result<Vec<String>> 
 pub(super) fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut found = Vec::new();
     for (what, no, table) in [
-        ("lines of a log", "key >> 40", "line"),
+        ("lines of a log", "key >> 28", "line"),
         ("messages of an inbox", "no", "inbox"),
         ("checkpoints", "no", "checkpoint"),
-        ("timers", "no", "timer"),
+        ("ids of messages", "no", "accepted"),
+        ("a seat", "no", "seat"),
         ("waits", "no", "wait"),
-        ("waits for a place", "no", "outage"),
         ("labels", "no", "label"),
+        ("positions of webhooks", "no", "delivered"),
     ] {
         let query = format!(
             "SELECT DISTINCT {no} FROM {table} WHERE {no} NOT IN (SELECT no FROM session) ORDER BY 1"
@@ -217,7 +187,7 @@ pub(super) fn orphans(conn: &Connection) -> rusqlite::Result<Vec<String>> {
 
 fn beside(conn: &Connection, no: i64) -> rusqlite::Result<Beside> {
     let consumed = conn
-        .prepare("SELECT id FROM inbox WHERE no = ?1 AND bytes IS NULL ORDER BY seq")?
+        .prepare("SELECT id FROM accepted WHERE no = ?1 AND id NOT IN (SELECT id FROM inbox WHERE no = ?1)")?
         .query_map([no], |r| name(r, 0))?
         .collect::<rusqlite::Result<_>>()?;
     let head = super::append::head(conn, no)?;
@@ -228,12 +198,7 @@ fn beside(conn: &Connection, no: i64) -> rusqlite::Result<Beside> {
             "a checkpoint",
             "SELECT max(at) FROM checkpoint WHERE no = ?1",
         ),
-        ("a timer", "SELECT max(effect) FROM timer WHERE no = ?1"),
         ("a wait", "SELECT max(effect) FROM wait WHERE no = ?1"),
-        (
-            "a wait for a place",
-            "SELECT max(effect) FROM outage WHERE no = ?1",
-        ),
     ] {
         let found: Option<i64> = conn.query_row(query, [no], |r| r.get(0))?;
         let line = found.map(|found| match what {
@@ -250,13 +215,12 @@ fn beside(conn: &Connection, no: i64) -> rusqlite::Result<Beside> {
 }
 
 fn kept(conn: &Connection, no: i64) -> rusqlite::Result<Kept> {
-    let mut kept = Kept::default();
-    let mut timers = conn.prepare("SELECT effect, at FROM timer WHERE no = ?1")?;
-    let mut rows = timers.query([no])?;
-    while let Some(row) = rows.next()? {
-        let effect = effect_of(row.get(0)?);
-        kept.timers.extend(effect.zip(Some(Time(row.get(1)?))));
-    }
+    let left = super::seat::left(conn, no)?;
+    let mut kept = Kept {
+        wants: left.wants,
+        place: left.place,
+        ..Kept::default()
+    };
     let mut waits = conn.prepare("SELECT effect, event, key FROM wait WHERE no = ?1")?;
     let mut rows = waits.query([no])?;
     while let Some(row) = rows.next()? {
@@ -264,16 +228,8 @@ fn kept(conn: &Connection, no: i64) -> rusqlite::Result<Kept> {
             kept.waits.insert((effect, name(row, 1)?, name(row, 2)?));
         }
     }
-    let mut outages = conn.prepare("SELECT effect, place, since FROM outage WHERE no = ?1")?;
-    let mut rows = outages.query([no])?;
-    while let Some(row) = rows.next()? {
-        if let Some(effect) = effect_of(row.get(0)?) {
-            kept.outages
-                .insert(effect, (name(row, 1)?, Time(row.get(2)?)));
-        }
-    }
     kept.ids = conn
-        .prepare("SELECT id FROM inbox WHERE no = ?1")?
+        .prepare("SELECT id FROM accepted WHERE no = ?1")?
         .query_map([no], |r| name(r, 0))?
         .collect::<rusqlite::Result<_>>()?;
     Ok(kept)
@@ -303,10 +259,8 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
     if let Some(unlocked) = &source.unlocked {
         unlocked.is_still(&source.path)?;
     }
-    if let Some(doubt) = &source.doubt {
+    if source.doubt.is_some() {
         // A copy has no mark, so it is not driven if it says that it needs one.
-        let known = schema::newest(&target).map_err(failed)?;
-        known.ok_or_else(|| doubt.clone())?;
         let says = "UPDATE store SET id = randomblob(16), begun = 1";
         target.execute(says, []).map_err(failed)?;
     }
@@ -348,18 +302,6 @@ pub fn collect_garbage(path: &Path, delete: bool) -> Result<Garbage, StoreError>
     }
     Ok(garbage)
 }
-
-/// Result of deleting contents that a session is to forget.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Forgot {
-    /// Number of deleted blobs; the overwritten data is unreadable once the journal is flushed ([`flush`]).
-    pub deleted: u64,
-    /// Number of blobs that stay because something else refers to them.
-    pub shared: u64,
-}
-
-/// Lines by session whose references do not count.
-pub type Passed = BTreeMap<SessionId, BTreeSet<Line>>;
 
 /// Deletes blobs that one session refers to, unless another session, a message that was not taken yet or an event refers to them.
 /// `passed` are erased lines of other sessions.
@@ -419,15 +361,12 @@ fn unnamed(
         .collect::<rusqlite::Result<_>>()?;
     let mut search = Search::of(blobs.keys().copied());
     for query in [
-        "SELECT bytes, key FROM line WHERE key >> 40 IS NOT ?1",
-        "SELECT bytes, 0 FROM inbox WHERE bytes IS NOT NULL AND no IS NOT ?1",
+        "SELECT bytes, key FROM line WHERE key >> 28 IS NOT ?1",
+        "SELECT bytes, 0 FROM inbox WHERE no IS NOT ?1",
         "SELECT message, 0 FROM event WHERE ?1 IS ?1",
         // A memory outlives the session that saved it.
         "SELECT hash, -1 FROM memory WHERE ?1 IS ?1",
     ] {
-        if query.contains("FROM memory") && !super::memory::is_there(conn)? {
-            continue;
-        }
         let mut statement = conn.prepare(query)?;
         let mut rows = statement.query([but])?;
         while let Some(row) = rows.next()? {

@@ -3,14 +3,14 @@
 use super::append::name;
 use super::seen;
 use super::writer::{Said, State};
-use rusqlite::types::{Value, ValueRef};
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Name, Time};
 use steersman_machine::values::types::canonical;
 use steersman_runtime::store::{
-    BoxedEvent, InboxMessage, NewSession, SaidHash, SessionId, SessionInfo, SessionQuery,
+    BoxedEvent, InboxMessage, NewSession, SaidHash, Scope, SessionId, SessionInfo, SessionQuery,
     SessionState, StoreError, bounds, meets,
 };
 
@@ -25,7 +25,7 @@ pub(super) enum Trust {
 
 impl Trust {
     /// SQL to append to a table's name.
-    fn index(self) -> &'static str {
+    pub(super) fn index(self) -> &'static str {
         match self {
             Self::Whole => "",
             Self::Damaged => "NOT INDEXED",
@@ -55,7 +55,10 @@ pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
 /// An eight-byte checksum of an event in the box.
 fn sum_of_event(event: &BoxedEvent) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
+    let subject = event.scope.subject.as_deref();
     for part in [
+        event.scope.tenant.as_bytes(),
+        subject.unwrap_or_default().as_bytes(),
         event.id.as_bytes(),
         event.network.as_bytes(),
         event.event.as_bytes(),
@@ -76,10 +79,15 @@ fn sum_of_event(event: &BoxedEvent) -> [u8; 8] {
 pub(super) fn rival(conn: &Connection, new: &NewSession) -> rusqlite::Result<Option<SessionId>> {
     conn.prepare_cached(
         "SELECT id FROM session WHERE id = ?1 UNION ALL
-         SELECT id FROM session WHERE network = ?2 AND key = ?3 LIMIT 1",
+         SELECT id FROM session WHERE network = ?2 AND key = ?3 AND tenant = ?4 LIMIT 1",
     )?
     .query_row(
-        params![&*new.id, &*new.network, new.key.as_deref()],
+        params![
+            &*new.id,
+            &*new.network,
+            new.key.as_deref(),
+            &*new.scope.tenant
+        ],
         |row| name(row, 0),
     )
     .optional()
@@ -120,24 +128,25 @@ pub(super) fn deliver(
     let said = said.unwrap_or_else(|| SaidHash::of(&message.bytes));
     let most = bounds::most_waiting(message);
     let said = salted(salt, said);
-    let new =
+    let new = conn
+        .prepare_cached(
+            "INSERT INTO accepted (no, id, said) SELECT ?1, ?2, ?3
+             WHERE (SELECT count(*) FROM inbox WHERE no = ?1) < ?4 ON CONFLICT (no, id) DO NOTHING",
+        )?
+        .execute(params![no, &*message.id, said, most as i64])?
+        == 1;
+    if new {
         conn.prepare_cached(
-            "INSERT INTO inbox (no, id, at, bytes, sum, said) SELECT ?1, ?2, ?3, ?4, ?5, ?6
-             WHERE (SELECT count(*) FROM inbox WHERE no = ?1 AND bytes IS NOT NULL) < ?7
-             ON CONFLICT (no, id) DO NOTHING",
+            "INSERT INTO inbox (no, id, at, bytes, sum) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
         .execute(params![
             no,
             &*message.id,
             message.at.0,
             &*message.bytes,
-            sum(message),
-            said,
-            most as i64
-        ])? == 1;
-    if new {
-        conn.prepare_cached("UPDATE counter SET value = value + 1 WHERE name = 'inbox'")?
-            .execute([])?;
+            sum(message)
+        ])?;
+        super::seat::mailed(conn, *no, message.at)?;
         return Ok(Ok(true));
     }
     Ok(match before(conn, *no, &message.id)? {
@@ -148,7 +157,7 @@ pub(super) fn deliver(
 
 /// Returns the hash with which a message was accepted; `None` if it was not accepted.
 fn before(conn: &Connection, no: i64, id: &str) -> rusqlite::Result<Option<Before>> {
-    conn.prepare_cached("SELECT said FROM inbox WHERE no = ?1 AND id = ?2")?
+    conn.prepare_cached("SELECT said FROM accepted WHERE no = ?1 AND id = ?2")?
         .query_row(params![no, id], |row| row.get(0).map(Before))
         .optional()
 }
@@ -161,7 +170,7 @@ fn full(
 ) -> rusqlite::Result<Option<StoreError>> {
     let most = bounds::most_waiting(message);
     let there: i64 = conn
-        .prepare_cached("SELECT count(*) FROM inbox WHERE no = ?1 AND bytes IS NOT NULL")?
+        .prepare_cached("SELECT count(*) FROM inbox WHERE no = ?1")?
         .query_row([no], |row| row.get(0))?;
     let is_full = there as u64 >= most && before(conn, *no, &message.id)?.is_none();
     Ok(is_full.then(|| bounds::full_inbox(id, most)))
@@ -182,14 +191,21 @@ fn is_full_box(conn: &Connection, now: Time) -> rusqlite::Result<bool> {
     is_full()
 }
 
-/// Returns the messages of an inbox; a damaged message has no bytes.
+/// Returns the number of messages that were ever delivered, and the messages of an inbox; a damaged message has no bytes.
 pub(super) fn inbox(
     conn: &Connection,
     no: i64,
     trust: Trust,
-) -> rusqlite::Result<Vec<InboxMessage>> {
+) -> rusqlite::Result<(u64, Vec<InboxMessage>)> {
+    // Both are of one moment.
+    let moment = conn.unchecked_transaction()?;
+    let conn = &moment;
+    let mail: Option<i64> = conn
+        .prepare_cached("SELECT mail FROM seat WHERE no = ?1")?
+        .query_row([no], |row| row.get(0))
+        .optional()?;
     let mut statement = conn.prepare_cached(&format!(
-        "SELECT id, at, bytes, sum FROM inbox {} WHERE no = ?1 AND bytes IS NOT NULL ORDER BY seq",
+        "SELECT id, at, bytes, sum FROM inbox {} WHERE no = ?1 ORDER BY seq",
         trust.index()
     ))?;
     let mut rows = statement.query([no])?;
@@ -205,7 +221,7 @@ pub(super) fn inbox(
         }
         messages.push(message);
     }
-    Ok(messages)
+    Ok((mail.unwrap_or_default() as u64, messages))
 }
 
 /// Reads an event; a damaged one has no message.
@@ -216,6 +232,15 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
     let message = row.get_ref(4)?.as_blob().unwrap_or_default();
     let mut event = BoxedEvent {
         id: text(0)?,
+        scope: Scope {
+            tenant: text(9)?,
+            subject: row
+                .get_ref(10)?
+                .as_str_or_null()
+                .ok()
+                .flatten()
+                .map(Into::into),
+        },
         network: text(1)?,
         event: text(2)?,
         fields: text(3)?,
@@ -223,13 +248,11 @@ fn event(row: &rusqlite::Row<'_>) -> rusqlite::Result<BoxedEvent> {
         at: Time(row.get_ref(5)?.as_i64().unwrap_or_default()),
         until: Time(row.get_ref(6)?.as_i64().unwrap_or_default()),
     };
-    let is_whole = match row.get_ref(7)? {
-        ValueRef::Null => true,
-        sum => sum.as_blob().is_ok_and(|sum| sum == sum_of_event(&event)),
-    };
-    if !is_whole {
-        event.message = Arc::default();
+    let sum = row.get_ref(7)?.as_blob();
+    if sum.is_ok_and(|sum| sum == sum_of_event(&event)) {
+        return Ok(event);
     }
+    event.message = Arc::default();
     Ok(event)
 }
 
@@ -240,7 +263,8 @@ pub(super) fn deliver_event(
     event: &BoxedEvent,
 ) -> Said<bool> {
     let said = SaidHash::of(&event.message).0;
-    match seen::find(conn, &event.id)? {
+    let tenant = &event.scope.tenant;
+    match seen::find(conn, tenant, &event.id)? {
         Ok(None) => {}
         Ok(Some(before)) => return Ok(same(&event.id, &Before(before), said)),
         Err(damaged) => return Ok(Err(damaged)),
@@ -260,7 +284,7 @@ pub(super) fn deliver_event(
     if waiting.is_empty() && is_full_box(conn, event.at)? {
         return Ok(Err(bounds::full_box()));
     }
-    seen::remember(conn, &event.id, event.until, said)?;
+    seen::remember(conn, tenant, &event.id, event.until, said)?;
     if state.counts_events() {
         seen::forget(conn, event.at)?;
     }
@@ -270,8 +294,8 @@ pub(super) fn deliver_event(
     }
     if waiting.is_empty() {
         conn.prepare_cached(
-            "INSERT OR REPLACE INTO event (id, network, event, fields, message, at, until, sum)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT OR REPLACE INTO event (id, network, event, fields, message, at, until, sum, tenant, subject)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             &*event.id,
@@ -281,7 +305,9 @@ pub(super) fn deliver_event(
             &*event.message,
             event.at.0,
             event.until.0,
-            sum_of_event(event)
+            sum_of_event(event),
+            &**tenant,
+            event.scope.subject.as_deref()
         ])?;
     }
     Ok(Ok(true))
@@ -307,11 +333,19 @@ fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<Recipi
         let Some(part) = part else { continue };
         let mut statement = conn.prepare_cached(
             "SELECT DISTINCT no, salt, id FROM wait JOIN session USING (no)
-             WHERE wait.network = ?1 AND event = ?2 AND fields = ?3 AND wait.key = ?4",
+             WHERE wait.network = ?1 AND event = ?2 AND fields = ?3 AND wait.key = ?4
+                   AND tenant = ?5 AND (?6 IS NULL OR subject = ?6) AND moved IS NULL",
         )?;
         let key = canonical(&part.into()).to_string();
         let sessions = statement.query_map(
-            [&*event.network, &*event.event, list.as_str(), key.as_str()],
+            params![
+                &*event.network,
+                &*event.event,
+                list,
+                key,
+                &*event.scope.tenant,
+                event.scope.subject.as_deref()
+            ],
             |r| Ok((r.get(0)?, r.get(1)?, name(r, 2)?)),
         )?;
         found.extend(sessions.collect::<rusqlite::Result<Vec<_>>>()?);
@@ -321,11 +355,13 @@ fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<Recipi
     Ok(found)
 }
 
-const EVENT: &str = "SELECT id, network, event, fields, message, at, until, sum, seq FROM event";
+const EVENT: &str =
+    "SELECT id, network, event, fields, message, at, until, sum, seq, tenant, subject FROM event";
 
 pub(super) fn boxed_events(
     conn: &Connection,
-    of: [&str; 2],
+    of: &Scope,
+    [network, name]: [&str; 2],
     key: &str,
     trust: Trust,
 ) -> rusqlite::Result<Vec<BoxedEvent>> {
@@ -335,7 +371,7 @@ pub(super) fn boxed_events(
         let mut all = conn.prepare_cached(&format!(
             "{EVENT} {index} WHERE network = ?1 AND event = ?2 ORDER BY seq"
         ))?;
-        let mut rows = all.query(of)?;
+        let mut rows = all.query([network, name])?;
         while let Some(row) = rows.next()? {
             found.push(event(row)?);
         }
@@ -346,16 +382,14 @@ pub(super) fn boxed_events(
         (Ok(()), _) | (Err(_), Trust::Damaged) => {}
         (Err(error), Trust::Whole) => return Err(error),
     }
-    found.retain(|event| !event.message.is_empty() && meets(key, &event.fields));
+    found.retain(|event| {
+        !event.message.is_empty() && event.scope.includes(of) && meets(key, &event.fields)
+    });
     Ok(found)
 }
 
 /// Returns the damaged events in the box, in words.
 pub(super) fn damaged_events(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    let is_summed = "SELECT 1 FROM pragma_table_info('event') WHERE name = 'sum'";
-    if !conn.prepare(is_summed)?.exists([])? {
-        return Ok(Vec::new());
-    }
     let mut all = conn.prepare(&format!("{EVENT} ORDER BY seq"))?;
     let mut rows = all.query([])?;
     let mut found = Vec::new();
@@ -388,14 +422,17 @@ fn drop_past(conn: &Connection, now: Time) -> rusqlite::Result<()> {
 /// Returns the events that are not expired, and damaged events, whose time may be wrong.
 pub(super) fn event_box(
     conn: &Connection,
+    of: Option<&Scope>,
     now: Time,
     limit: usize,
 ) -> rusqlite::Result<Vec<BoxedEvent>> {
     let mut all = conn.prepare_cached(&format!("{EVENT} ORDER BY seq"))?;
     let events = all.query_map([], event)?;
     let is_shown = |event: &rusqlite::Result<BoxedEvent>| {
-        let there = event.as_ref();
-        there.map_or(true, |event| event.until >= now || event.message.is_empty())
+        event.as_ref().map_or(true, |event| {
+            let is_of = of.is_none_or(|of| of.includes(&event.scope));
+            is_of && (event.until >= now || event.message.is_empty())
+        })
     };
     events.filter(is_shown).take(limit).collect()
 }
@@ -437,21 +474,37 @@ pub(super) fn sessions(
         values.extend(query.status.iter().map(|s| text(s)));
     }
     if query.inbox {
-        let _ = write!(
-            filter,
-            " AND no IN (SELECT no FROM inbox {index} WHERE bytes IS NOT NULL)"
-        );
+        let _ = write!(filter, " AND no IN (SELECT no FROM inbox {index})");
     }
     if let Some(since) = query.since {
         filter += " AND updated >= ?";
         values.push(Value::Integer(since.0));
+    }
+    if let Some(scope) = &query.scope {
+        filter += " AND tenant = ?";
+        values.push(text(&scope.tenant));
+        if let Some(subject) = &scope.subject {
+            filter += " AND subject = ?";
+            values.push(text(subject));
+        }
+    }
+    if let Some(worker) = query.worker {
+        let _ = write!(
+            filter,
+            " AND no IN (SELECT no FROM seat {index} WHERE worker = ?)"
+        );
+        values.push(Value::Integer(worker as i64));
+    }
+    if let Some((updated, id)) = &query.after {
+        filter += " AND (updated, no) < (?, (SELECT no FROM session WHERE id = ?))";
+        values.extend([Value::Integer(updated.0), text(id)]);
     }
     values.push(Value::Integer(
         query.limit.map_or(-1, |l| i64::try_from(l).unwrap_or(-1)),
     ));
     let mut statement = conn.prepare_cached(&format!(
         "SELECT no, id, network, key, created, status, updated, definition, micros, tokens, model_calls, waits, outcome,
-         salt FROM session {index} WHERE {filter} ORDER BY updated DESC, no DESC LIMIT ?"
+         salt, tenant, subject, last, moved FROM session {index} WHERE {filter} ORDER BY updated DESC, no DESC LIMIT ?"
     ))?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut found = Vec::new();
@@ -470,6 +523,7 @@ fn info(conn: &Connection, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionI
     Ok(SessionInfo {
         id: name(row, 1)?,
         network: name(row, 2)?,
+        scope: super::accounts::scope(row, 14)?,
         key: row.get::<_, Option<String>>(3)?.map(Into::into),
         salt: row.get(13)?,
         created: Time(row.get(4)?),
@@ -483,33 +537,16 @@ fn info(conn: &Connection, row: &rusqlite::Row<'_>) -> rusqlite::Result<SessionI
             model_calls: row.get::<_, i64>(10)? as u64,
             waits: name(row, 11)?,
             outcome: name(row, 12)?,
+            last: name(row, 16)?,
+            moved: row.get::<_, Option<Name>>(17)?,
         },
         labels: conn
             .prepare_cached("SELECT name, value FROM label WHERE no = ?1 ORDER BY name")?
             .query_map([no], |r| Ok((name(r, 0)?, name(r, 1)?)))?
             .collect::<rusqlite::Result<_>>()?,
         owner: None,
+        left: super::seat::left(conn, no)?,
     })
-}
-
-/// Returns timers that are due, the soonest first: session, effect, time.
-pub(super) fn timers(
-    conn: &Connection,
-    until: Time,
-    limit: usize,
-    trust: Trust,
-) -> rusqlite::Result<Vec<(String, i64, i64)>> {
-    let mut statement = conn.prepare_cached(&format!(
-        "SELECT s.id, t.effect, t.at FROM timer t {} JOIN session s USING (no)
-         WHERE t.at <= ?1 ORDER BY t.at, t.effect LIMIT ?2",
-        trust.index_of("timer")
-    ))?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = statement.query_map(params![until.0, limit], |r| {
-        Ok((r.get(0)?, r.get(1)?, r.get(2)?))
-    })?;
-    let is_told = |row: &rusqlite::Result<_>| row.is_ok() || trust == Trust::Whole;
-    rows.filter(is_told).collect()
 }
 
 /// Returns the bytes of a blob, not checked against its hash; see [`checked`].
@@ -532,39 +569,4 @@ pub(super) fn checked(
         place: format!("{place}: blob {}", blake3::Hash::from(*hash).to_hex()),
         what: "its content does not fit its hash".to_owned(),
     })
-}
-
-/// Returns calls that wait for places, at most `each` per place, oldest first: place, time since when, session, effect.
-pub(super) fn outages(
-    conn: &Connection,
-    each: usize,
-    trust: Trust,
-) -> rusqlite::Result<Vec<(String, i64, String, i64)>> {
-    let index = trust.index_of("outage");
-    let places: Vec<String> = conn
-        .prepare_cached(&format!(
-            // One index step for each place, regardless of the number of waiting calls.
-            "WITH RECURSIVE place (name) AS (
-                 SELECT min(place) FROM outage {index}
-                 UNION ALL SELECT (SELECT min(o.place) FROM outage o {index} WHERE o.place > p.name) FROM place p
-                 WHERE p.name IS NOT NULL
-             ) SELECT name FROM place WHERE name IS NOT NULL",
-        ))?
-        .query_map([], |r| r.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut oldest = conn.prepare_cached(&format!(
-        "SELECT o.since, s.id, o.effect FROM outage o {index} JOIN session s USING (no)
-         WHERE o.place = ?1 ORDER BY o.since, o.effect, s.id LIMIT ?2",
-    ))?;
-    let each = i64::try_from(each).unwrap_or(i64::MAX);
-    let mut found = Vec::new();
-    for place in places {
-        let rows = oldest.query_map(params![place, each], |r| {
-            Ok((place.clone(), r.get(0)?, r.get(1)?, r.get(2)?))
-        })?;
-        for row in rows {
-            found.push(row?);
-        }
-    }
-    Ok(found)
 }

@@ -13,8 +13,8 @@ pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
         return Ok(Err(e));
     }
     let known: Option<i64> = conn
-        .prepare_cached("SELECT id FROM memory WHERE key = ?1")?
-        .query_row([&*new.key], |r| r.get(0))
+        .prepare_cached("SELECT id FROM memory WHERE tenant = ?1 AND key = ?2")?
+        .query_row([&*new.part.tenant, &*new.key], |r| r.get(0))
         .optional()?;
     if let Some(id) = known {
         return Ok(Ok(id as u64));
@@ -31,8 +31,8 @@ pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
     let tags: Vec<&str> = new.tags.iter().map(|tag| &**tag).collect();
     let id = conn
         .prepare_cached(
-            "INSERT INTO memory (key, scope, name, tags, media, len, hash, session, effect, network, by, at, until)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+            "INSERT INTO memory (key, scope, name, tags, media, len, hash, session, effect, network, by, at, until, tenant, subject)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .insert(params![
             &*new.key,
@@ -48,28 +48,23 @@ pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
             &*new.by,
             new.at.0,
             new.until.map(|until| until.0),
+            &*new.part.tenant,
+            new.part.subject.as_deref(),
         ])?;
     Ok(Ok(id as u64))
 }
 
-/// Returns true if the table exists; a store that was not written by this version has none.
-pub(super) fn is_there(conn: &Connection) -> rusqlite::Result<bool> {
-    conn.prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'memory'")?
-        .exists([])
-}
-
 pub(super) fn memories(conn: &Connection, query: &MemoryQuery) -> rusqlite::Result<Vec<Memory>> {
-    if !is_there(conn)? {
-        return Ok(Vec::new());
-    }
+    let part = query.part.as_ref();
     conn.prepare_cached(
         "SELECT m.id, m.scope, m.name, m.tags, m.media, m.len, m.hash, m.session, m.effect, m.network, m.by, m.at, m.until,
-                a.rating, a.reason, a.by, p.rating, p.reason, p.by
+                a.rating, a.reason, a.by, p.rating, p.reason, p.by, m.tenant, m.subject
          FROM memory m
          LEFT JOIN memory_rating a ON a.id = m.id AND a.person = 0
          LEFT JOIN memory_rating p ON p.id = m.id AND p.person = 1
          WHERE (?1 IS NULL OR m.scope = ?1) AND (?2 IS NULL OR m.id = ?2) AND (?3 IS NULL OR m.session = ?3)
                AND (m.until IS NULL OR m.until >= ?4)
+               AND (?5 IS NULL OR m.tenant = ?5) AND (?6 IS NULL OR m.subject = ?6)
          ORDER BY m.at DESC, m.id DESC",
     )?
     .query_map(
@@ -77,7 +72,9 @@ pub(super) fn memories(conn: &Connection, query: &MemoryQuery) -> rusqlite::Resu
             query.scope.as_deref(),
             query.id.map(|id| i64::try_from(id).unwrap_or(-1)),
             query.session.as_deref(),
-            query.now.0
+            query.now.0,
+            part.map(|part| &*part.tenant),
+            part.and_then(|part| part.subject.as_deref())
         ],
         memory,
     )?
@@ -88,6 +85,7 @@ fn memory(row: &Row<'_>) -> rusqlite::Result<Memory> {
     let tags: Vec<String> = serde_json::from_str(&row.get::<_, String>(3)?).unwrap_or_default();
     Ok(Memory {
         id: row.get::<_, i64>(0)? as u64,
+        part: super::accounts::scope(row, 19)?,
         scope: row.get::<_, Arc<str>>(1)?,
         name: row.get::<_, Arc<str>>(2)?,
         tags: tags.into_iter().map(Arc::from).collect(),

@@ -75,7 +75,7 @@ pub(super) fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreErr
         return Err(doubt);
     }
     let drawn = announced(&opened.conn, &opened.path)?;
-    schema::migrate(&mut opened.conn, &opened.path, drawn.as_deref())?;
+    schema::complete(&mut opened.conn, &opened.path, drawn.as_deref())?;
     let newest = schema::newest(&opened.conn).map_err(|e| sql(&opened.path, e))?;
     let newest = newest.ok_or_else(|| nameless(&opened.path))?;
     if drawn.is_some() {
@@ -348,7 +348,6 @@ pub(super) fn compared(
             _ => Ok(None),
         };
     }
-    // A store whose format has no id was never marked.
     let newest = schema::newest(conn).map_err(|e| sql(path, e))?;
     let begun = newest.as_ref().is_some_and(|newest| newest.begun);
     let Some(mark) = mark else {
@@ -495,12 +494,12 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
     let (conn, path) = (&mut alone.conn, &alone.path);
     let failed = |e| sql(path, e);
     conn.execute_batch("COMMIT").map_err(failed)?;
-    schema::migrate(conn, path, None)?;
+    schema::complete(conn, path, None)?;
     let tx = conn.transaction().map_err(failed)?;
     tx.execute("UPDATE store SET id = randomblob(16), begun = 1", [])
         .map_err(failed)?;
     tx.execute(
-        "INSERT INTO accepted (no, at, was) SELECT no, ?1, ?2 FROM session WHERE true
+        "INSERT INTO store_accepted (no, at, was) SELECT no, ?1, ?2 FROM session WHERE true
          ON CONFLICT (no) DO UPDATE SET at = excluded.at, was = max(was, excluded.was)",
         params![at.0, was_no(was)],
     )

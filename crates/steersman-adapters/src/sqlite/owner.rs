@@ -62,19 +62,9 @@ pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError>
     // A killed owner may have been starting a program: the child holds the lock until it has become that program.
     let mut tries_of_the_dead = 500;
     loop {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut file = regular::open(&path, &mut options).map_err(|e| io(&path, e))?;
-        match file.try_lock() {
-            Ok(()) if in_place(&file, &path) => {
-                let written = file
-                    .set_len(0)
-                    .and_then(|()| file.rewind())
-                    .and_then(|()| writeln!(file, "{}", std::process::id()));
-                written.map_err(|e| io(&path, e))?;
-                let place = inode_of(&file).map_err(|e| io(&path, e))?;
-                return Ok(OwnerLock { file, place, path });
-            }
+        let (mut file, locked) = tried(&path)?;
+        match locked {
+            Ok(()) if in_place(&file, &path) => return owned(file, path),
             // The file was removed between opening and locking.
             Ok(()) => {}
             Err(TryLockError::WouldBlock) if tries > 0 => {
@@ -95,6 +85,39 @@ pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError>
             Err(TryLockError::Error(e)) => return Err(io(&path, e)),
         }
     }
+}
+
+/// Takes the lock of a session, or returns `None` if it is held.
+pub(super) fn try_lock(store: &Path, session: &str) -> Result<Option<OwnerLock>, StoreError> {
+    let folder = folder(store);
+    std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
+    let path = file_of(&folder, session);
+    let (file, locked) = tried(&path)?;
+    match locked {
+        Ok(()) if in_place(&file, &path) => owned(file, path).map(Some),
+        Ok(()) | Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(e)) => Err(io(&path, e)),
+    }
+}
+
+/// Opens a lock file and tries to lock it.
+fn tried(path: &Path) -> Result<(File, Result<(), TryLockError>), StoreError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = regular::open(path, &mut options).map_err(|e| io(path, e))?;
+    let locked = file.try_lock();
+    Ok((file, locked))
+}
+
+/// Writes the id of this process into a file that it has locked.
+fn owned(mut file: File, path: PathBuf) -> Result<OwnerLock, StoreError> {
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    written.map_err(|e| io(&path, e))?;
+    let place = inode_of(&file).map_err(|e| io(&path, e))?;
+    Ok(OwnerLock { file, place, path })
 }
 
 fn process(file: &mut File) -> String {

@@ -1,4 +1,4 @@
-//! The tables, their versions, and the files that are refused before anything is touched.
+//! The tables, and the files that are refused before anything is touched.
 
 use super::stamp::{self, Newest, stamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -8,11 +8,16 @@ use steersman_runtime::store::StoreError;
 /// Marks a file as a store of this program: `STRM`.
 const APPLICATION: u32 = 0x5354_524d;
 
-/// Each entry migrates a store from the version of its index to the next one. **Stored**: entries never change.
-const MIGRATIONS: &[&str] = &["
+/// Number of the format. Formats up to 8 were those of versions before the first release. **Stored**.
+pub(super) const FORMAT: u32 = 9;
+
+/// The tables and indexes of the format. **Stored**: tables and columns may be added, with a new number.
+const TABLES: &str = "
     CREATE TABLE session (
         no INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
+        tenant TEXT NOT NULL,
+        subject TEXT,
         network TEXT NOT NULL,
         key TEXT,
         salt BLOB NOT NULL,
@@ -24,56 +29,68 @@ const MIGRATIONS: &[&str] = &["
         tokens INTEGER NOT NULL,
         model_calls INTEGER NOT NULL,
         waits TEXT NOT NULL,
-        outcome TEXT NOT NULL
+        outcome TEXT NOT NULL,
+        last TEXT NOT NULL,
+        moved TEXT
     );
-    CREATE INDEX session_updated ON session (updated);
-    CREATE INDEX session_network ON session (network, key);
-    -- Epoch and first line of the newest owner.
-    CREATE TABLE owner (no INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, first INTEGER NOT NULL);
-    -- The log: key is the session's number << 40 | line.
+    CREATE INDEX session_updated ON session (tenant, updated);
+    CREATE UNIQUE INDEX session_key ON session (network, key, tenant);
+    -- Owners of a session and what the last one left. first: the first line of the newest owner; 0 if there was none. mail: messages
+    -- that were ever delivered; mail_seen: those that the last owner read. wants: from when on a worker is to own the session; 0:
+    -- immediately. need: what a program needs to drive it.
+    CREATE TABLE seat (
+        no INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, worker INTEGER, first INTEGER NOT NULL, mail INTEGER NOT NULL,
+        mail_seen INTEGER NOT NULL, wants INTEGER, place TEXT, need INTEGER NOT NULL, trouble TEXT
+    );
+    CREATE INDEX seat_wants ON seat (wants) WHERE worker IS NULL AND wants IS NOT NULL;
+    CREATE INDEX seat_worker ON seat (worker, no) WHERE worker IS NOT NULL;
+    CREATE INDEX seat_place ON seat (place, wants) WHERE place IS NOT NULL;
+    -- Processes that own sessions now, or died while they did.
+    CREATE TABLE worker (no INTEGER PRIMARY KEY, name TEXT NOT NULL, address TEXT, build TEXT NOT NULL, revision INTEGER NOT NULL);
+    -- natives: a JSON list.
+    CREATE TABLE need (no INTEGER PRIMARY KEY, revision INTEGER NOT NULL, natives TEXT NOT NULL, UNIQUE (revision, natives));
+    -- The log: key is the session's number << 28 | line.
     CREATE TABLE line (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
     CREATE TABLE checkpoint (
         no INTEGER NOT NULL, of INTEGER NOT NULL, at INTEGER NOT NULL, bytes BLOB NOT NULL, UNIQUE (no, of, at)
     );
     CREATE TABLE blob (hash BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
-    -- A message without bytes was consumed; its id stays known.
+    -- Messages that no line took yet. The greatest seq that was ever given out counts all messages.
     CREATE TABLE inbox (
-        seq INTEGER PRIMARY KEY, no INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, bytes BLOB, sum BLOB,
-        UNIQUE (no, id)
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, no INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL, bytes BLOB NOT NULL,
+        sum BLOB NOT NULL, UNIQUE (no, id)
     );
-    CREATE INDEX inbox_waiting ON inbox (no, seq) WHERE bytes IS NOT NULL;
+    CREATE INDEX inbox_waiting ON inbox (no, seq);
+    -- Ids of messages, as long as the session exists. said: what the id was accepted with, keyed with the session's salt; none: not
+    -- known.
+    CREATE TABLE accepted (no INTEGER NOT NULL, id TEXT NOT NULL, said BLOB, PRIMARY KEY (no, id)) WITHOUT ROWID;
     -- fields: the names in the match key; so an event finds its waits by one look for each such list.
     CREATE TABLE wait (
         no INTEGER NOT NULL, effect INTEGER NOT NULL, network TEXT NOT NULL, event TEXT NOT NULL,
         fields TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (no, effect, event, fields, key)
     ) WITHOUT ROWID;
     CREATE INDEX wait_key ON wait (network, event, fields, key);
+    -- sum: over all that an event says.
     CREATE TABLE event (
-        seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, network TEXT NOT NULL, event TEXT NOT NULL,
-        fields TEXT NOT NULL, message BLOB NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL
+        seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, subject TEXT, id TEXT NOT NULL, network TEXT NOT NULL, event TEXT NOT NULL,
+        fields TEXT NOT NULL, message BLOB NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL, sum BLOB NOT NULL,
+        UNIQUE (tenant, id)
     );
     CREATE INDEX event_name ON event (network, event);
-    CREATE TABLE event_seen (id TEXT PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
-    CREATE TABLE timer (
-        no INTEGER NOT NULL, effect INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (no, effect)
+    -- sum: over the row. hash: of tenant and id, by which the row is found where these are damaged.
+    CREATE TABLE event_seen (
+        tenant TEXT NOT NULL, id TEXT NOT NULL, until INTEGER NOT NULL, said BLOB NOT NULL, sum BLOB NOT NULL, hash BLOB NOT NULL,
+        PRIMARY KEY (tenant, id)
     ) WITHOUT ROWID;
-    CREATE INDEX timer_at ON timer (at);
+    CREATE INDEX event_seen_hash ON event_seen (hash, until, said, sum);
+    CREATE INDEX event_seen_until ON event_seen (until);
     CREATE TABLE label (no INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (no, name)) WITHOUT ROWID;
     CREATE INDEX label_value ON label (name, value);
-    CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-    INSERT INTO counter VALUES ('inbox', 0);
-",
-"
-    -- What an id was accepted with; none: not known. Of an inbox keyed with the session's salt.
-    ALTER TABLE inbox ADD COLUMN said BLOB;
-    ALTER TABLE event_seen ADD COLUMN said BLOB;
-",
-"
     -- Memory of agents over sessions. key: accepted once. Numbers are never used again.
     CREATE TABLE memory (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE, scope TEXT NOT NULL, name TEXT NOT NULL,
-        tags TEXT NOT NULL, media TEXT NOT NULL, len INTEGER NOT NULL, hash BLOB NOT NULL, session TEXT, effect INTEGER,
-        network TEXT NOT NULL, by TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER
+        id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, subject TEXT, key TEXT NOT NULL, scope TEXT NOT NULL,
+        name TEXT NOT NULL, tags TEXT NOT NULL, media TEXT NOT NULL, len INTEGER NOT NULL, hash BLOB NOT NULL, session TEXT,
+        effect INTEGER, network TEXT NOT NULL, by TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER, UNIQUE (tenant, key)
     );
     CREATE INDEX memory_scope ON memory (scope, at);
     CREATE INDEX memory_session ON memory (session) WHERE session IS NOT NULL;
@@ -83,48 +100,47 @@ const MIGRATIONS: &[&str] = &["
         id INTEGER NOT NULL, person INTEGER NOT NULL, rating INTEGER NOT NULL, reason TEXT, by TEXT NOT NULL,
         PRIMARY KEY (id, person)
     ) WITHOUT ROWID;
-",
-"
-    -- Which store it is, and whether an effect of class `unsafe` ever began in it.
-    CREATE TABLE store (id BLOB NOT NULL, begun INTEGER NOT NULL);
-    INSERT INTO store VALUES (randomblob(16), 0);
-    -- Sessions whose next line says that a person accepted the store, and what was the matter (0: a copy, 1: it lost lines).
-    CREATE TABLE accepted (no INTEGER PRIMARY KEY, at INTEGER NOT NULL, was INTEGER NOT NULL);
-",
-"
-    -- Calls that wait for a place which does not answer.
-    CREATE TABLE outage (
-        no INTEGER NOT NULL, effect INTEGER NOT NULL, place TEXT NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (no, effect)
+    -- Limits that workers share: used in the window that opened at a time. `pause MODEL`: opens is the end of a pause.
+    CREATE TABLE quota (
+        place BLOB NOT NULL, rate TEXT NOT NULL, opens INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (place, rate)
     ) WITHOUT ROWID;
-    CREATE INDEX outage_place ON outage (place, since, effect, no);
-",
-"
-    -- How many transactions were written to it, and which one was the newest (stamp.rs).
-    ALTER TABLE store ADD COLUMN written INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE store ADD COLUMN stamp BLOB NOT NULL DEFAULT x'';
-",
-"
-    -- Over all that an event says; none: not known.
-    ALTER TABLE event ADD COLUMN sum BLOB;
-",
-"
-    -- Over all that is remembered of an event, and over its id, by which it is found where the id itself is damaged; none: not known.
-    ALTER TABLE event_seen ADD COLUMN sum BLOB;
-    ALTER TABLE event_seen ADD COLUMN hash BLOB;
-    CREATE INDEX event_seen_hash ON event_seen (hash, until, said, sum);
-    CREATE INDEX event_seen_until ON event_seen (until);
-"];
-
-/// The first format in which a store has an id.
-const NAMED: u32 = 4;
-
-/// The first format in which a store counts its transactions.
-const COUNTED: u32 = 6;
-
-/// The newest format that this program knows.
-pub(super) fn known() -> u32 {
-    MIGRATIONS.len() as u32
-}
+    -- Who uses the store from outside. allows, roles, definitions, kinds, secrets: JSON lists. A secret of a webhook is sealed.
+    CREATE TABLE token (
+        name TEXT PRIMARY KEY, hash BLOB NOT NULL, tenant TEXT NOT NULL, subject TEXT, allows TEXT NOT NULL, roles TEXT NOT NULL,
+        definitions TEXT NOT NULL, made INTEGER NOT NULL, expires INTEGER, revoked INTEGER, used INTEGER, note TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX token_tenant ON token (tenant, name);
+    CREATE TABLE webhook (
+        no INTEGER PRIMARY KEY, tenant TEXT NOT NULL, name TEXT NOT NULL, url TEXT NOT NULL, kinds TEXT NOT NULL, only TEXT,
+        secrets TEXT NOT NULL, made INTEGER NOT NULL, failing TEXT, UNIQUE (tenant, name)
+    );
+    -- Events of a session that a webhook was sent: those of lines before `line`, and the first of that line.
+    CREATE TABLE delivered (
+        hook INTEGER NOT NULL, no INTEGER NOT NULL, line INTEGER NOT NULL, events INTEGER NOT NULL, PRIMARY KEY (hook, no)
+    ) WITHOUT ROWID;
+    -- Heads of conversations that clients name by a digest of their messages.
+    CREATE TABLE conversation (
+        tenant TEXT NOT NULL, digest BLOB NOT NULL, session TEXT NOT NULL, line INTEGER NOT NULL, at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, digest)
+    ) WITHOUT ROWID;
+    CREATE INDEX conversation_at ON conversation (at);
+    -- Sealed credentials for servers.
+    CREATE TABLE credential (
+        server TEXT NOT NULL, tenant TEXT NOT NULL, subject TEXT, version INTEGER NOT NULL, sealed TEXT NOT NULL, until INTEGER
+    );
+    CREATE INDEX credential_of ON credential (server, tenant, subject);
+    CREATE TABLE schedule (
+        tenant TEXT NOT NULL, network TEXT NOT NULL, name TEXT NOT NULL, digest BLOB NOT NULL, next INTEGER, last INTEGER,
+        missed INTEGER NOT NULL, PRIMARY KEY (tenant, network, name)
+    ) WITHOUT ROWID;
+    CREATE INDEX schedule_next ON schedule (next) WHERE next IS NOT NULL;
+    -- Which store it is, whether an effect of class `unsafe` ever began in it, how many transactions were written to it, and which
+    -- one was the newest (stamp.rs). key: random, for digests.
+    CREATE TABLE store (id BLOB NOT NULL, begun INTEGER NOT NULL, written INTEGER NOT NULL, stamp BLOB NOT NULL, key BLOB NOT NULL);
+    INSERT INTO store VALUES (randomblob(16), 0, 0, x'', randomblob(32));
+    -- Sessions whose next line says that a person accepted the store, and what was the matter (0: a copy, 1: it lost lines).
+    CREATE TABLE store_accepted (no INTEGER PRIMARY KEY, at INTEGER NOT NULL, was INTEGER NOT NULL);
+";
 
 /// Bytes of a file by which it is judged: SQLite's header, and the beginning of its table tree.
 pub(super) const BEGINNING: usize = 108;
@@ -177,10 +193,18 @@ fn refuse(path: &Path, application: u32, version: u32) -> Result<(), StoreError>
             what: "it is a store, but the number of its format is gone".to_owned(),
         });
     }
-    if version > known() {
+    if version > FORMAT {
         return Err(StoreError::Newer {
             place: path.display().to_string(),
-            what: format!("format {version}, this one knows up to {}", known()),
+            what: format!("format {version}, this one knows up to {FORMAT}"),
+        });
+    }
+    if version < FORMAT && application == APPLICATION {
+        return Err(StoreError::Corrupt {
+            place: path.display().to_string(),
+            what: format!(
+                "it has format {version}, which a version before the first release wrote; this one reads format {FORMAT}"
+            ),
         });
     }
     Ok(())
@@ -203,21 +227,9 @@ pub(super) fn is_empty(conn: &Connection, path: &Path) -> Result<bool, StoreErro
     Ok(true)
 }
 
-/// The format number in the file.
-pub(super) fn format(conn: &Connection) -> rusqlite::Result<u32> {
-    version(conn).map(|(_, format)| format)
-}
-
-/// Makes the tables and indexes of a format in an empty file.
-pub(super) fn make(conn: &Connection, format: u32) -> rusqlite::Result<()> {
-    carry(conn, 0, format)
-}
-
-/// Migrates tables and indexes from one format to another.
-fn carry(conn: &Connection, from: u32, to: u32) -> rusqlite::Result<()> {
-    let all = MIGRATIONS.iter().take(to as usize);
-    let mut all = all.skip(from as usize);
-    all.try_for_each(|migration| conn.execute_batch(migration))
+/// Makes the tables and indexes in an empty file.
+pub(super) fn make(conn: &Connection) -> rusqlite::Result<()> {
+    conn.execute_batch(TABLES)
 }
 
 /// The application id and the format number in the file.
@@ -228,18 +240,21 @@ fn version(conn: &Connection) -> rusqlite::Result<(u32, u32)> {
     ))
 }
 
-/// Returns what a store says about itself; `None` if its format does not record it.
+/// Returns what a store says about itself; `None` if there is nothing in it yet, or if it does not say that.
 pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<Newest>> {
-    let query = match version(conn)?.1 {
-        ..NAMED => return Ok(None),
-        NAMED..COUNTED => "SELECT lower(hex(id)), begun, 0 FROM store",
-        COUNTED.. => "SELECT lower(hex(id)), begun, written FROM store",
-    };
-    conn.query_row(query, [], stamp::newest).optional()
+    if version(conn)?.1 == 0 {
+        return Ok(None);
+    }
+    conn.query_row(
+        "SELECT lower(hex(id)), begun, written FROM store",
+        [],
+        stamp::newest,
+    )
+    .optional()
 }
 
-/// Migrates a store that was judged to the newest format. A new store gets the id `drawn`, if one is given.
-pub(super) fn migrate(
+/// Makes the tables of a store that was judged, if there is nothing in it yet. A new store gets the id `drawn`, if one is given.
+pub(super) fn complete(
     conn: &mut Connection,
     path: &Path,
     drawn: Option<&str>,
@@ -248,29 +263,25 @@ pub(super) fn migrate(
     // A copy made by `backup` is a single file, and needs no journal before it is written.
     conn.pragma_update(None, "journal_mode", "WAL")
         .map_err(sql)?;
-    if version(conn).map_err(sql)?.1 == known() {
+    if version(conn).map_err(sql)?.1 == FORMAT {
         return Ok(());
     }
     let tx = conn
         .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
         .map_err(sql)?;
     // Another process may have been faster.
-    let (_, found) = version(&tx).map_err(sql)?;
-    carry(&tx, found, known()).map_err(sql)?;
-    if found == 0 && drawn.is_some() {
+    if version(&tx).map_err(sql)?.1 == FORMAT {
+        return Ok(());
+    }
+    make(&tx).map_err(sql)?;
+    if drawn.is_some() {
         tx.execute("UPDATE store SET id = unhex(?1)", [drawn])
             .map_err(sql)?;
     }
     tx.pragma_update(None, "application_id", APPLICATION)
         .map_err(sql)?;
-    tx.pragma_update(None, "user_version", known())
+    tx.pragma_update(None, "user_version", FORMAT)
         .map_err(sql)?;
     stamp(&tx, false).map_err(sql)?;
-    tx.commit().map_err(sql)?;
-    if found > 0 {
-        // From here on the file has a stamp to which a journal can refer.
-        conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
-            .map_err(sql)?;
-    }
-    Ok(())
+    tx.commit().map_err(sql)
 }

@@ -21,11 +21,11 @@ fn hash(parts: &[&[u8]]) -> [u8; 8] {
     hash
 }
 
-fn sum(id: &[u8], until: i64, said: &[u8]) -> [u8; 8] {
-    hash(&[id, &until.to_le_bytes(), said])
+fn sum(tenant: &[u8], id: &[u8], until: i64, said: &[u8]) -> [u8; 8] {
+    hash(&[tenant, id, &until.to_le_bytes(), said])
 }
 
-const ALL: &str = "SELECT id, until, said, sum, hash FROM event_seen";
+const ALL: &str = "SELECT id, until, said, sum, hash, tenant FROM event_seen";
 
 /// Reads a row; `None` if it is damaged.
 fn whole(row: &Row<'_>) -> rusqlite::Result<Option<Said>> {
@@ -33,14 +33,15 @@ fn whole(row: &Row<'_>) -> rusqlite::Result<Option<Said>> {
     let said = bytes(2)?.as_blob_or_null().ok().flatten();
     let told = (bytes(3)?.as_blob_or_null(), bytes(4)?.as_blob_or_null());
     let is_whole = match told {
-        // Written in a format without checksums.
-        (Ok(None), Ok(None)) => true,
         (Ok(Some(told)), Ok(Some(named))) => {
-            let (id, until) = (bytes(0)?.as_bytes().ok(), bytes(1)?.as_i64().ok());
-            let parts = id.zip(until);
-            parts.is_some_and(|(id, until)| {
-                sum(id, until, said.unwrap_or_default()) == *told && hash(&[id]) == *named
-            })
+            let (tenant, id) = (bytes(5)?.as_bytes(), bytes(0)?.as_bytes());
+            match (tenant, id, bytes(1)?.as_i64()) {
+                (Ok(tenant), Ok(id), Ok(until)) => {
+                    let sum = sum(tenant, id, until, said.unwrap_or_default());
+                    sum == *told && hash(&[tenant, id]) == *named
+                }
+                _ => false,
+            }
         }
         _ => false,
     };
@@ -55,18 +56,19 @@ fn whole(row: &Row<'_>) -> rusqlite::Result<Option<Said>> {
 /// Returns what is remembered of an id, or an error if it is damaged.
 pub(super) fn find(
     conn: &Connection,
+    tenant: &str,
     id: &str,
 ) -> rusqlite::Result<Result<Option<Said>, StoreError>> {
     let by_id = conn
-        .prepare_cached(&format!("{ALL} WHERE id = ?1"))?
-        .query_row([id], whole)
+        .prepare_cached(&format!("{ALL} WHERE tenant = ?1 AND id = ?2"))?
+        .query_row([tenant, id], whole)
         .optional()?;
     if let Some(Some(said)) = by_id {
         return Ok(Ok(Some(said)));
     }
     let by_hash = conn
         .prepare_cached(&format!("{ALL} INDEXED BY event_seen_hash WHERE hash = ?1"))?
-        .exists([hash(&[id.as_bytes()])])?;
+        .exists([hash(&[tenant.as_bytes(), id.as_bytes()])])?;
     if by_id.is_none() && !by_hash {
         return Ok(Ok(None));
     }
@@ -80,19 +82,21 @@ pub(super) fn find(
 
 pub(super) fn remember(
     conn: &Connection,
+    tenant: &str,
     id: &str,
     until: Time,
     said: [u8; 16],
 ) -> rusqlite::Result<()> {
     conn.prepare_cached(
-        "INSERT INTO event_seen (id, until, said, sum, hash) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO event_seen (id, until, said, sum, hash, tenant) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
     .execute(params![
         id,
         until.0,
         said,
-        sum(id.as_bytes(), until.0, &said),
-        hash(&[id.as_bytes()])
+        sum(tenant.as_bytes(), id.as_bytes(), until.0, &said),
+        hash(&[tenant.as_bytes(), id.as_bytes()]),
+        tenant
     ])
     .map(drop)
 }
@@ -113,22 +117,18 @@ pub(super) fn forget(conn: &Connection, now: Time) -> rusqlite::Result<()> {
     let mut rows = first.query([now.0, over])?;
     while let Some(row) = rows.next()? {
         if whole(row)?.is_some() {
-            past.push(row.get::<_, String>(0)?);
+            past.push([row.get::<_, String>(5)?, row.get(0)?]);
         }
     }
-    for id in past {
-        conn.prepare_cached("DELETE FROM event_seen WHERE id = ?1")?
-            .execute([id])?;
+    for key in past {
+        conn.prepare_cached("DELETE FROM event_seen WHERE tenant = ?1 AND id = ?2")?
+            .execute(key)?;
     }
     Ok(())
 }
 
 /// Returns the damaged rows, in words.
 pub(super) fn damaged(conn: &Connection) -> rusqlite::Result<Vec<String>> {
-    let is_summed = "SELECT 1 FROM pragma_table_info('event_seen') WHERE name = 'sum'";
-    if !conn.prepare(is_summed)?.exists([])? {
-        return Ok(Vec::new());
-    }
     let mut all = conn.prepare(&format!("{ALL} NOT INDEXED"))?;
     let mut rows = all.query([])?;
     let mut found = Vec::new();

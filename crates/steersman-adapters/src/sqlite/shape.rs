@@ -2,7 +2,7 @@
 //!
 //! A trigger of another program runs within our own transactions: it may delete a line after the caller was told that it is on
 //! disk. A changed index or table may refuse or replace rows. So a store is not opened if its tables and indexes differ from
-//! those of its format in any letter, or if it has a trigger or a view. Additional tables of other programs have no effect and
+//! those of the format in any letter, or if it has a trigger or a view. Additional tables of other programs have no effect and
 //! are ignored. Newer formats have more tables, and are refused by their number.
 //!
 //! A trigger that is added while the store is open has no effect either: our connections run no triggers (`open::settings`).
@@ -17,18 +17,8 @@ use steersman_runtime::store::StoreError;
 /// Parts of a file: by kind and name, the table to which a part belongs and its SQL.
 type Shape = BTreeMap<(String, String), (String, String)>;
 
-/// Hashes of the shapes of all formats, so that opening a store costs one query. The shapes are compared only if the hash
-/// differs.
-const SUMS: &[&str] = &[
-    "77b357e204604b21",
-    "61d425ef6d34cb8a",
-    "201ad63a93e71b39",
-    "67dcbe670f60b300",
-    "a585d3354f1e2e3e",
-    "a8d6844d7e0dfaed",
-    "05d837d954975896",
-    "c092e8224eba1bca",
-];
+/// Hash of the shape of a store, so that opening one costs one query. The shapes are compared only if the hash differs.
+const SUM: &str = "8962d9c9b3dcc1b0";
 
 /// Refuses a store that differs from its format.
 pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), StoreError> {
@@ -42,22 +32,17 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), StoreError> {
 }
 
 fn wrong(conn: &Connection) -> rusqlite::Result<Option<String>> {
-    // Another process may be migrating it: format and shape must be read at the same moment.
-    let moment = conn.unchecked_transaction()?;
-    let format = schema::format(&moment)?;
-    let there = shape(&moment)?;
-    drop(moment);
-    let known = (format as usize).checked_sub(1).and_then(|at| SUMS.get(at));
-    if known.is_some_and(|known| *known == sum(&there)) {
+    let there = shape(conn)?;
+    if sum(&there) == SUM {
         return Ok(None);
     }
-    Ok(differs(&made(format)?, &there))
+    Ok(differs(&made()?, &there))
 }
 
-/// The shape of a newly made store of a format.
-fn made(format: u32) -> rusqlite::Result<Shape> {
+/// The shape of a newly made store.
+fn made() -> rusqlite::Result<Shape> {
     let conn = Connection::open_in_memory()?;
-    schema::make(&conn, format)?;
+    schema::make(&conn)?;
     shape(&conn)
 }
 
@@ -124,12 +109,10 @@ fn differs(known: &Shape, there: &Shape) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SUMS, made, sum};
-    use crate::sqlite::schema::known;
+    use super::{SUM, made, sum};
 
     #[test]
-    fn the_sums_are_those_of_all_formats() {
-        let sums = (1..=known()).map(|format| sum(&made(format).unwrap()));
-        assert_eq!(sums.collect::<Vec<_>>(), SUMS);
+    fn the_sum_is_that_of_a_new_store() {
+        assert_eq!(sum(&made().unwrap()), SUM);
     }
 }

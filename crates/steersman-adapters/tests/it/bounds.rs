@@ -2,7 +2,8 @@
 
 use crate::sqlite::{Folder, batch, message, session};
 use steersman_machine::stored::ids::Line;
-use steersman_runtime::store::{NewSession, SessionQuery, Store};
+use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
+use steersman_runtime::store::{NewSession, SessionQuery, Worker};
 
 /// A session whose name leads out of the folder of locks is read and driven as before, and its lock lies in the folder.
 #[tokio::test]
@@ -42,10 +43,13 @@ async fn a_session_of_before_the_bounds_is_read_and_driven() {
     let listed = store.sessions(&SessionQuery::default()).await.unwrap();
     assert_eq!(listed.len(), ids.len());
     for id in ids {
-        assert_eq!(&*store.inbox(id).await.unwrap()[0].id, &*long);
-        let claim = store.claim(id).await.unwrap();
+        assert_eq!(&*store.inbox(id).await.unwrap().1[0].id, &*long);
+        let claim = store.claim(id, &Worker::nameless()).await.unwrap();
         store.append(&claim, batch(1, b"one", true)).await.unwrap();
-        assert!(store.claim(id).await.is_err(), "it is owned");
+        assert!(
+            store.claim(id, &Worker::nameless()).await.is_err(),
+            "it is owned"
+        );
         assert!(
             !beside().contains(std::ffi::OsStr::new("x")),
             "its lock lies in the folder"

@@ -1,10 +1,12 @@
 //! What becomes of a store whose journal was removed while it was open.
 
-use crate::sqlite::{Folder, Other, batch, session};
+use crate::sqlite::{Folder, Other, batch, message, session};
+use futures::StreamExt;
 use std::path::{Path, PathBuf};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
 use steersman_machine::stored::ids::Line;
-use steersman_runtime::store::{Store, StoreError};
+use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
+use steersman_runtime::store::{StoreError, Worker};
 
 fn beside(folder: &Folder, ending: &str) -> PathBuf {
     folder.0.join(format!("sessions.db{ending}"))
@@ -88,15 +90,19 @@ async fn a_journal_that_was_removed_is_put_back_by_an_owner_that_waits() {
     let folder = Folder::new();
     let store = folder.store();
     store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, batch(1, b"one", true)).await.unwrap();
     for ending in ["-wal", "-shm"] {
         std::fs::remove_file(beside(&folder, ending)).unwrap();
     }
-    let failed = store.inbox_version().await.unwrap_err().to_string();
+    let mut wakes = store.wakes(&Worker::nameless());
+    let woken = tokio::time::timeout(std::time::Duration::from_millis(200), wakes.next());
+    assert!(woken.await.is_err(), "it is told nothing");
+    let failed = store.deliver("a", message("m1")).await;
+    let failed = failed.unwrap_err().to_string();
     assert!(failed.contains("nothing more is written"), "{failed}");
     assert!(failed.contains("all that was acknowledged is"), "{failed}");
-    assert!(store.claim("a").await.is_err());
+    assert!(store.claim("a", &Worker::nameless()).await.is_err());
     // As a kill would leave it.
     let left = Folder::new();
     for ending in ["", "-wal"] {
@@ -156,7 +162,7 @@ async fn a_file_that_was_moved_away_from_its_journal_takes_nothing() {
     let file = here.join("sessions.db");
     let store = SqliteStore::open(&file).unwrap();
     store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, batch(1, b"x", true)).await.unwrap();
     std::fs::rename(&here, &old).unwrap();
     std::fs::create_dir(&here).unwrap();
@@ -176,7 +182,7 @@ async fn a_store_that_took_the_place_of_one_further_up_gets_nothing() {
     let file = here.join("sessions.db");
     let store = SqliteStore::open(&file).unwrap();
     store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, batch(1, b"x", true)).await.unwrap();
     let backup = folder.0.join("backup.db");
     store.backup(&backup).await.unwrap();

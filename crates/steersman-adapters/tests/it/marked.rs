@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
 use steersman_machine::stored::ids::{Line, Time};
 use steersman_machine::stored::interaction::Doubtful;
-use steersman_runtime::store::{Batch, SessionQuery, Store, StoreAccepted, StoreError};
+use steersman_runtime::store::{Batch, SessionQuery, StoreAccepted, StoreError, Worker};
+use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 
 fn journal(folder: &Folder) -> PathBuf {
     folder.file().with_extension("db-wal")
@@ -57,12 +58,8 @@ impl<'a> Left<'a> {
         };
         let rows = store.rows("a", Line(1), Line::MAX, 999).await;
         let Ok(rows) = rows else { return None };
-        let events = store.event_box(Time(1), 99).await.unwrap();
-        Some((
-            rows.len(),
-            store.inbox_version().await.unwrap(),
-            events.len(),
-        ))
+        let events = store.event_box(None, Time(1), 99).await.unwrap();
+        Some((rows.len(), store.inbox("a").await.unwrap().0, events.len()))
     }
 }
 
@@ -71,7 +68,7 @@ async fn written() -> (Folder, (usize, u64, usize)) {
     let folder = Folder::new();
     let store = folder.store();
     store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     for n in 1..=24 {
         let batch = match n % 4 {
             2 => begins(n),
@@ -137,7 +134,7 @@ async fn a_damaged_journal_is_missed_where_nothing_unsafe_ever_began() {
     let folder = Folder::new();
     folder.store().create(session("a")).await.unwrap();
     let store = folder.store();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     for n in 1..=9 {
         store
             .append(&claim, batch(n, &[7; 700], true))
@@ -197,17 +194,24 @@ async fn what_a_person_accepts_is_told_to_each_session_once() {
     });
     // It is told until a line says it.
     for _ in 0..2 {
-        let claim = store.claim("a").await.unwrap();
+        let claim = store.claim("a", &Worker::nameless()).await.unwrap();
         assert_eq!(claim.accepted, told);
     }
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     let says = Batch {
         tells_accepted: true,
         ..begins(claim.first.0)
     };
     store.append(&claim, says).await.unwrap();
     drop(claim);
-    assert_eq!(store.claim("a").await.unwrap().accepted, None);
+    assert_eq!(
+        store
+            .claim("a", &Worker::nameless())
+            .await
+            .unwrap()
+            .accepted,
+        None
+    );
     let refused = accept(&folder.file(), Time(79));
     assert!(
         matches!(refused, Ok(None)),
@@ -231,7 +235,7 @@ async fn a_second_handle_leaves_the_first_one_its_journal() {
     // It ends by itself, and closes the store.
     drop(other.child.stdin.take());
     assert!(other.child.wait().unwrap().success());
-    let claim = store.claim("b").await.unwrap();
+    let claim = store.claim("b", &Worker::nameless()).await.unwrap();
     store.append(&claim, batch(1, b"ours", true)).await.unwrap();
     assert!(folder.file().with_extension("db-wal").exists());
     assert_eq!(again.head("b").await.unwrap(), Line(1));
@@ -278,7 +282,7 @@ fn looked_at_by_another_program(file: &std::path::Path) {
 async fn a_store_that_was_opened_over_a_journal_holds_its_locks() {
     let (folder, whole) = written().await;
     let store = folder.store();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     let journal = folder.file().with_extension("db-wal");
     let refused = [
         SqliteStore::open(folder.0.join("none/there.db")).err(),
@@ -350,7 +354,7 @@ async fn a_reader_does_not_keep_the_file_from_saying_that_it_needs_a_mark() {
         let folder = Folder::new();
         folder.store().create(session("a")).await.unwrap();
         let (store, another) = (folder.store(), folder.store());
-        let claim = store.claim("a").await.unwrap();
+        let claim = store.claim("a", &Worker::nameless()).await.unwrap();
         let reader = rusqlite::Connection::open(folder.file()).unwrap();
         let reads = "BEGIN; SELECT count(*) FROM session";
         reader.execute_batch(reads).unwrap();
@@ -391,7 +395,7 @@ async fn a_backup_of_a_store_that_is_not_driven_is_not_driven() {
         "{refused:?}"
     );
     accept(&copy.file(), Time(7)).unwrap().unwrap();
-    let claim = copy.store().claim("a").await.unwrap();
+    let claim = copy.store().claim("a", &Worker::nameless()).await.unwrap();
     assert!(claim.accepted.is_some());
 }
 
@@ -404,7 +408,7 @@ async fn many_effects_that_begin_together_share_a_mark() {
     for i in 0..20 {
         let id = format!("s{i}");
         store.create(session(&id)).await.unwrap();
-        claims.push(store.claim(&id).await.unwrap());
+        claims.push(store.claim(&id, &Worker::nameless()).await.unwrap());
     }
     let before = store.transactions();
     let written: Vec<_> = claims.iter().map(|c| store.append(c, begins(1))).collect();
@@ -443,7 +447,7 @@ impl Life {
                 if n == 1 {
                     store.create(session("a")).await.unwrap();
                 }
-                let claim = store.claim("a").await.unwrap();
+                let claim = store.claim("a", &Worker::nameless()).await.unwrap();
                 (store, claim)
             };
             let mut next = batch(n + 1_000 * claim.epoch, &[n as u8; 700], true);
@@ -593,7 +597,7 @@ async fn a_backup_that_was_put_before_a_journal_is_driven_once_a_person_says_so(
             .unwrap(),
         10
     );
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     assert!(claim.accepted.is_some());
     store
         .append(&claim, batch(claim.first.0, b"on", true))
@@ -632,7 +636,7 @@ async fn a_mark_that_another_handle_made_is_kept_by_all() {
     let folder = Folder::new();
     folder.store().create(session("a")).await.unwrap();
     let (before, store) = (folder.store(), folder.store());
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     // Behind the first of them the journal is begun anew.
     before.deliver("a", message("m1")).await.unwrap();
@@ -654,7 +658,7 @@ async fn a_copy_that_went_its_own_way_is_not_taken_for_the_store() {
     std::fs::copy(ours.file(), theirs.file()).unwrap();
     for (folder, lines) in [(&ours, 3), (&theirs, 9)] {
         let store = folder.store();
-        let claim = store.claim("a").await.unwrap();
+        let claim = store.claim("a", &Worker::nameless()).await.unwrap();
         for n in 1..=lines {
             store.append(&claim, begins(n)).await.unwrap();
         }
@@ -676,10 +680,10 @@ async fn child() {
         return;
     };
     let store = SqliteStore::open(file).unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     let mut written = 1;
-    let large = |n| batch(n, &vec![7; 100_000], true);
+    let large = |n| batch(n, &vec![7; 250_000], true);
     while store.append(&claim, large(written + 1)).await.is_ok() {
         written += 1;
     }
@@ -713,5 +717,5 @@ async fn a_line_that_the_disk_had_no_room_for_is_not_missed() {
     assert!(written > 1);
     let store = folder.store();
     assert_eq!(store.head("a").await.unwrap(), Line(written));
-    assert_eq!(store.inbox("a").await.unwrap().len(), 1);
+    assert_eq!(store.inbox("a").await.unwrap().1.len(), 1);
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use steersman_adapters::secrets::sealing_key;
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
 use steersman_machine::stored::ids::{Line, Time};
-use steersman_runtime::store::{Store, StoreError};
+use steersman_runtime::store::{Inbox as _, Log as _};
+use steersman_runtime::store::{StoreError, Worker};
 
 fn looks() -> SqliteOptions {
     SqliteOptions {
@@ -43,7 +44,7 @@ async fn marked() -> Folder {
     let folder = Folder::new();
     let store = folder.store();
     store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     store.deliver("a", message("m1")).await.unwrap();
     drop((store, claim));
@@ -98,7 +99,7 @@ async fn no_journal_is_put_beside_the_store_that_stands_in_the_place_of_a_moved_
             assert_eq!(lines(&moved.0.join("sessions.db")).await, [1]);
             assert_eq!(lines(&folder.file()).await, [1]);
             let store = folder.store();
-            assert_eq!(store.inbox("a").await.unwrap().len(), 1);
+            assert_eq!(store.inbox("a").await.unwrap().1.len(), 1);
         }
     }
 }
@@ -110,7 +111,7 @@ async fn a_journal_follows_its_file_wherever_that_was_moved() {
         let folder = Folder::new();
         let store = folder.store();
         store.create(session("a")).await.unwrap();
-        let claim = store.claim("a").await.unwrap();
+        let claim = store.claim("a", &Worker::nameless()).await.unwrap();
         store.append(&claim, batch(1, b"one", true)).await.unwrap();
         let away = folder.0.join("away");
         std::fs::create_dir(&away).unwrap();
@@ -216,7 +217,8 @@ async fn a_pipe_in_the_place_of_any_file_of_a_store_is_refused_at_once() {
     let folder = marked().await;
     pipe(&folder.0.join("sessions.db.owners/a"));
     let store = folder.store();
-    let claimed = store.claim("a");
+    let by = Worker::nameless();
+    let claimed = store.claim("a", &by);
     let claimed = tokio::time::timeout(Duration::from_secs(20), claimed).await;
     let refused = claimed.unwrap().err().unwrap().to_string();
     assert!(
@@ -312,14 +314,14 @@ async fn a_store_with_a_trigger_or_a_view_or_changed_tables_is_not_opened() {
             "an index `i` on `inbox`",
         ),
         (
-            "DROP INDEX timer_at",
-            "CREATE INDEX timer_at ON timer (at)",
-            "its index `timer_at` is missing",
+            "DROP INDEX event_name",
+            "CREATE INDEX event_name ON event (network, event)",
+            "its index `event_name` is missing",
         ),
         (
-            "DROP INDEX timer_at; CREATE UNIQUE INDEX timer_at ON timer (at)",
-            "DROP INDEX timer_at; CREATE INDEX timer_at ON timer (at)",
-            "its index `timer_at` is not as",
+            "DROP INDEX event_name; CREATE UNIQUE INDEX event_name ON event (network, event)",
+            "DROP INDEX event_name; CREATE INDEX event_name ON event (network, event)",
+            "its index `event_name` is not as",
         ),
         (
             "ALTER TABLE line RENAME TO was; CREATE TABLE line (key INTEGER PRIMARY KEY, bytes BLOB NOT NULL CHECK (key > 0)); INSERT INTO line SELECT * FROM was",
@@ -359,7 +361,7 @@ async fn a_store_with_a_trigger_or_a_view_or_changed_tables_is_not_opened() {
     let folder = marked().await;
     let store = folder.store();
     changes(&folder.file(), trigger);
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     let next = batch(claim.first.0, b"two", true);
     store.append(&claim, next).await.unwrap();
     let rows = store.rows("a", Line(1), Line::MAX, 9).await.unwrap();

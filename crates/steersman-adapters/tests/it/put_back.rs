@@ -5,7 +5,8 @@ use crate::sqlite::{Folder, Other, session};
 use std::path::{Path, PathBuf};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
 use steersman_machine::stored::ids::{Line, Time};
-use steersman_runtime::store::{Store, StoreError};
+use steersman_runtime::store::Log as _;
+use steersman_runtime::store::{StoreError, Worker};
 
 /// The store's file, its mark and what else belongs to it.
 struct Kept(Vec<(PathBuf, Vec<u8>)>);
@@ -35,7 +36,7 @@ async fn waits() -> (Folder, Kept) {
     let folder = Folder::new();
     let store = folder.store();
     store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     drop((store, claim));
     let kept = Kept::of(&folder);
@@ -44,7 +45,7 @@ async fn waits() -> (Folder, Kept) {
 
 async fn goes_on(folder: &Folder) {
     let store = folder.store();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     let next = begins(claim.first.0);
     store.append(&claim, next).await.unwrap();
 }
@@ -165,7 +166,7 @@ async fn processes_that_write_to_one_store_keep_one_mark() {
     let (folder, _) = waits().await;
     let store = folder.store();
     store.create(session("b")).await.unwrap();
-    let claim = store.claim("b").await.unwrap();
+    let claim = store.claim("b", &Worker::nameless()).await.unwrap();
     let mut other = Other::start(&folder.file());
     other.says("claimed");
     let writes = std::thread::spawn(move || {
@@ -219,7 +220,7 @@ async fn a_backup_from_before_the_first_effect_is_refused_in_place_of_a_store_wi
     store.create(session("a")).await.unwrap();
     let backup = folder.file().with_extension("backup");
     store.backup(&backup).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     drop((store, claim));
     let put_back = || {
@@ -237,7 +238,7 @@ async fn a_backup_from_before_the_first_effect_is_refused_in_place_of_a_store_wi
         }
         let store = folder.store();
         store.create(session("b")).await.unwrap();
-        let claim = store.claim("b").await.unwrap();
+        let claim = store.claim("b", &Worker::nameless()).await.unwrap();
         if begun {
             store.append(&claim, begins(1)).await.unwrap();
         }
@@ -261,7 +262,7 @@ async fn a_file_of_another_program_in_the_place_of_the_mark_is_kept() {
     let folder = Folder::new();
     let store = folder.store();
     store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     let mark = folder.marks();
     let foreign = [7; 3_000];
     std::fs::write(&mark, foreign).unwrap();
@@ -283,7 +284,7 @@ async fn a_mark_that_stays_locked_is_not_waited_for_without_end() {
     let folder = Folder::new();
     let store = folder.store();
     store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     let mark = std::fs::File::open(folder.mark().unwrap()).unwrap();
     mark.lock().unwrap();

@@ -3,7 +3,8 @@
 use crate::sqlite::{Folder, event, flipped, page, waiting};
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_machine::stored::ids::Time;
-use steersman_runtime::store::{BoxedEvent, Store, StoreError, bounds};
+use steersman_runtime::store::{BoxedEvent, StoreError, bounds};
+use steersman_runtime::store::{Inbox as _, Lists as _};
 
 /// Whatever bit is flipped: an event that comes again is known, or the store says that it does not know.
 #[tokio::test]
@@ -32,6 +33,18 @@ async fn an_event_whose_record_was_damaged_is_not_taken_twice() {
     assert!(told > 50, "{told}");
 }
 
+/// The hash that a row of a remembered event has.
+fn hash(parts: &[&[u8]]) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let mut hash = [0; 8];
+    hash.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+    hash
+}
+
 /// One event whose clock is far ahead makes room for itself, and no other id new.
 #[tokio::test]
 async fn a_clock_that_is_far_ahead_makes_no_known_event_new() {
@@ -40,9 +53,17 @@ async fn a_clock_that_is_far_ahead_makes_no_known_event_new() {
     assert!(store.deliver_event(event("known")).await.unwrap());
     drop(store);
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
-    let many = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
-                INSERT INTO event_seen (id, until) SELECT 'e' || n, 2 FROM n";
-    conn.execute(many, [bounds::SEEN as i64 - 1]).unwrap();
+    conn.execute_batch("BEGIN").unwrap();
+    let seen = "INSERT INTO event_seen (tenant, id, until, said, sum, hash) VALUES ('', ?1, 2, zeroblob(16), ?2, ?3)";
+    let mut seen = conn.prepare(seen).unwrap();
+    for n in 1..bounds::SEEN {
+        let id = format!("e{n}");
+        let sum = hash(&[b"", id.as_bytes(), &2_i64.to_le_bytes(), &[0; 16]]);
+        seen.execute(rusqlite::params![id, sum, hash(&[b"", id.as_bytes()])])
+            .unwrap();
+    }
+    drop(seen);
+    conn.execute_batch("COMMIT").unwrap();
     drop(conn);
     let store = folder.store();
     let ahead = BoxedEvent {

@@ -1,18 +1,21 @@
 //! The store in a file: the suite that every store passes, and what only files and processes can do.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore};
-use steersman_machine::stored::ids::{Id, Line, Time};
+use steersman_machine::stored::ids::{Line, Time};
 use steersman_runtime::conformance::{Place, SALT, story, suite};
 use steersman_runtime::inbox::{DecodeError, Message};
 use steersman_runtime::load::Load;
 use steersman_runtime::store::{
-    Batch, BoxedEvent, CheckpointOf, InboxMessage, NewSession, Row, SessionQuery, Store, StoreError,
+    Batch, BoxedEvent, CheckpointOf, InboxMessage, Left, Needs, NewSession, NewWorker, Room, Row,
+    Scope, SessionQuery, Store, StoreError, Worker,
 };
+use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 
 /// A folder of its own, gone at the end.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -67,7 +70,7 @@ impl Place for Folder {
                 r.get(0)
             })
             .unwrap();
-        let key = no << 40 | n.0 as i64;
+        let key = no << 28 | n.0 as i64;
         let mut bytes: Vec<u8> = conn
             .query_row("SELECT bytes FROM line WHERE key = ?1", [key], |r| r.get(0))
             .unwrap();
@@ -90,8 +93,10 @@ pub(crate) fn session(id: &str) -> NewSession {
         key: None,
         salt: SALT,
         created: Time(1),
+        scope: Scope::default(),
         first: None,
         said: None,
+        needs: Needs::default(),
     }
 }
 
@@ -117,6 +122,7 @@ pub(crate) fn message(id: &str) -> InboxMessage {
 pub(crate) fn event(id: &str) -> BoxedEvent {
     BoxedEvent {
         id: id.into(),
+        scope: Scope::default(),
         network: "desk".into(),
         event: "mail".into(),
         message: id.as_bytes().into(),
@@ -141,7 +147,7 @@ fn child() {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.unwrap().block_on(async {
         let store = SqliteStore::open(file).unwrap();
-        let claim = store.claim("a").await.unwrap();
+        let claim = store.claim("a", &Worker::nameless()).await.unwrap();
         println!("claimed {} {}", claim.epoch, claim.first);
         for line in std::io::stdin().lines() {
             let n: u64 = line.unwrap().parse().unwrap();
@@ -205,7 +211,7 @@ async fn a_claim_is_granted_at_once_when_its_owner_was_killed() {
     let mut other = Other::start(&folder.file());
     assert_eq!(other.says("claimed"), "claimed 1 1");
     assert_eq!(other.write(1), "written");
-    let refused = store.claim("a").await.err().unwrap();
+    let refused = store.claim("a", &Worker::nameless()).await.err().unwrap();
     let pid = other.child.id().to_string();
     assert!(
         matches!(&refused, StoreError::Owned { process, .. } if *process == pid),
@@ -216,7 +222,7 @@ async fn a_claim_is_granted_at_once_when_its_owner_was_killed() {
     // Without asking it: SIGKILL.
     other.child.kill().unwrap();
     other.child.wait().unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     assert_eq!(
         (claim.epoch, claim.head, claim.first),
         (2, Line(1), Line(100))
@@ -237,7 +243,7 @@ async fn two_processes_never_both_write() {
     other.says("claimed");
     assert_eq!(other.write(1), "written");
     std::fs::remove_file(folder.0.join("sessions.db.owners").join("a")).unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     assert_eq!(other.write(2), "refused");
     store
         .append(&claim, batch(100, b"ours", true))
@@ -255,11 +261,10 @@ async fn inboxes_are_shared_between_processes_and_handles() {
     let folder = Folder::new();
     let (store, other) = (folder.store(), folder.store());
     store.create(session("a")).await.unwrap();
-    let before = store.inbox_version().await.unwrap();
     assert!(other.deliver("a", message("m1")).await.unwrap());
-    assert!(store.inbox_version().await.unwrap() > before);
+    assert_eq!(store.inbox("a").await.unwrap().0, 1);
     assert!(!store.deliver("a", message("m1")).await.unwrap());
-    assert_eq!(store.inbox("a").await.unwrap(), [message("m1")]);
+    assert_eq!(store.inbox("a").await.unwrap().1, [message("m1")]);
 }
 
 #[tokio::test]
@@ -270,7 +275,7 @@ async fn many_sessions_share_a_transaction() {
     for i in 0..50 {
         let id = format!("s{i}");
         store.create(session(&id)).await.unwrap();
-        claims.push(store.claim(&id).await.unwrap());
+        claims.push(store.claim(&id, &Worker::nameless()).await.unwrap());
     }
     let before = store.transactions();
     let calm: Vec<_> = claims
@@ -296,7 +301,7 @@ async fn a_message_that_was_damaged_is_told_and_keeps_no_other_back() {
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
     let damage = "UPDATE inbox SET bytes = CAST('mi' AS BLOB) WHERE id = 'm1'";
     conn.execute(damage, []).unwrap();
-    let inbox = store.inbox("a").await.unwrap();
+    let inbox = store.inbox("a").await.unwrap().1;
     let damaged = InboxMessage {
         bytes: Arc::default(),
         ..message("m1")
@@ -406,14 +411,14 @@ async fn a_store_for_reading_only_refuses_to_write() {
     {
         let store = folder.store();
         store.create(session("a")).await.unwrap();
-        let claim = store.claim("a").await.unwrap();
+        let claim = store.claim("a", &Worker::nameless()).await.unwrap();
         store.append(&claim, batch(1, b"one", true)).await.unwrap();
     }
     let store = SqliteStore::open_with(folder.file(), &none).unwrap();
     assert_eq!(store.head("a").await.unwrap(), Line(1));
     let refused = [
         store.create(session("b")).await.unwrap_err(),
-        store.claim("a").await.err().unwrap(),
+        store.claim("a", &Worker::nameless()).await.err().unwrap(),
         store.deliver("a", message("m1")).await.unwrap_err(),
     ];
     for refused in refused {
@@ -430,7 +435,7 @@ async fn a_full_disk_is_an_error_and_nothing_is_half_written() {
     };
     let store = SqliteStore::open_with(folder.file(), &options).unwrap();
     store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     let mut written = 0;
     let refused = loop {
         let mut next = batch(2 * written + 1, &[7; 9_000], true);
@@ -457,19 +462,27 @@ async fn a_full_disk_is_an_error_and_nothing_is_half_written() {
     drop((store, claim));
     let store = folder.store();
     assert_eq!(store.head("a").await.unwrap(), Line(2 * written));
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store
         .append(&claim, batch(claim.first.0, b"goes on", true))
         .await
         .unwrap();
 }
 
+pub(crate) fn room(now: i64) -> Room {
+    Room {
+        now: Time(now),
+        sessions: 9,
+        each: 9,
+        waiting: BTreeMap::new(),
+        can: Arc::new(|_| true),
+    }
+}
+
 /// Everything that reads a session; whatever comes of it, it is an answer or an error.
 async fn read_all(store: &SqliteStore) -> Result<(), StoreError> {
     store.sessions(&SessionQuery::default()).await?;
-    store.timers(Time(i64::MAX), 9).await?;
     store.inbox("a").await?;
-    store.inbox_version().await?;
     store
         .checkpoint("a", CheckpointOf::Ledger, Line::MAX)
         .await?;
@@ -492,7 +505,7 @@ async fn full(lines: u64) -> (Folder, Vec<u8>) {
     let folder = Folder::new();
     let store = folder.store();
     store.create(session("a")).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     for (line, bytes) in story(lines, Some(lines / 2)) {
         store
             .append(&claim, batch(line.n.0, &bytes, true))
@@ -557,16 +570,21 @@ pub(crate) fn flipped(folder: &Folder, good: &[u8], bit: usize) {
     }
 }
 
-/// A store in which a message and an event wait, and a timer is set.
+/// A store in which a message and an event wait, and a session is wanted later.
 pub(crate) async fn waiting() -> (Folder, Vec<u8>) {
     let (folder, _) = full(4).await;
     let store = folder.store();
-    let claim = store.claim("a").await.unwrap();
-    let mut timed = batch(claim.first.0, b"timed", true);
-    timed.timers = vec![(Id::new(Line(7), 1), Some(Time(70)))];
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
+    let timed = batch(claim.first.0, b"timed", true);
     store.append(&claim, timed).await.unwrap();
+    let left = Left {
+        mail: claim.mail,
+        wants: Some(Time(70)),
+        ..Left::default()
+    };
+    store.release(claim, left).await.unwrap();
     store.deliver_event(event("mail")).await.unwrap();
-    drop((store, claim));
+    drop(store);
     let bytes = std::fs::read(folder.file()).unwrap();
     (folder, bytes)
 }
@@ -576,18 +594,22 @@ pub(crate) async fn waiting() -> (Folder, Vec<u8>) {
 async fn an_index_that_hides_a_message_is_found_and_passed_over() {
     let (folder, good) = waiting().await;
     let mut hidden = 0;
-    for index in ["inbox_waiting", "timer_at"] {
+    for index in ["inbox_waiting", "seat_wants"] {
         let page = page(&folder, index);
         for bit in (page.end - 4) * 8..page.end * 8 {
             flipped(&folder, &good, bit);
             let Ok(store) = SqliteStore::open(folder.file()) else {
                 continue;
             };
-            let all = async || -> Result<(usize, Vec<_>), StoreError> {
-                let inbox = store.inbox("a").await?;
-                Ok((inbox.len(), store.timers(Time(99), 9).await?))
+            let all = async || -> Result<(usize, Vec<Arc<str>>), StoreError> {
+                let inbox = store.inbox("a").await?.1;
+                let taken = store.take(&Worker::nameless(), room(99)).await?;
+                // A session whose seat cannot be written is reported, and not hidden.
+                let claims = taken.claims.iter().map(|claim| claim.session.clone());
+                let refused = taken.refused.into_iter().map(|(id, _)| id);
+                Ok((inbox.len(), claims.chain(refused).collect()))
             };
-            let meant = (1, vec![("a".into(), Id::new(Line(7), 1), Time(70))]);
+            let meant = (1, vec!["a".into()]);
             let lists = all().await.is_ok_and(|found| found == meant);
             hidden += u32::from(!lists);
             let structure = store.check_structure().await;
@@ -614,12 +636,14 @@ async fn an_event_that_was_damaged_in_the_box_is_told_and_ends_no_wait() {
         let Ok(store) = SqliteStore::open(folder.file()) else {
             continue;
         };
-        let Ok(events) = store.event_box(Time(1), 9).await else {
+        let Ok(events) = store.event_box(None, Time(1), 9).await else {
             found += 1;
             continue;
         };
         let is_whole = events == [told.clone()];
-        let taken = store.boxed_events("desk", "mail", "{}").await;
+        let taken = store
+            .boxed_events(&Scope::default(), "desk", "mail", "{}")
+            .await;
         let taken = taken.unwrap_or_default();
         assert!(taken.iter().all(|e| *e == told), "{bit} {taken:?}");
         let structure = store.check_structure().await.unwrap();
@@ -647,11 +671,16 @@ async fn a_box_that_cannot_be_read_is_told_and_passed_over() {
         let Ok(store) = SqliteStore::open(folder.file()) else {
             continue;
         };
-        let boxed = store.boxed_events("desk", "mail", "{}").await;
+        let boxed = store
+            .boxed_events(&Scope::default(), "desk", "mail", "{}")
+            .await;
         broken += u32::from(boxed.is_err());
         let damaged = store.damaged_lists().await.unwrap();
         assert!(boxed.is_ok() || !damaged.is_empty(), "bit {bit}");
-        let boxed = store.boxed_events("desk", "mail", "{}").await.unwrap();
+        let boxed = store
+            .boxed_events(&Scope::default(), "desk", "mail", "{}")
+            .await
+            .unwrap();
         assert!(boxed.iter().all(|e| *e == event("mail")), "bit {bit}");
     }
     assert!(broken > 10, "{broken}");
@@ -693,7 +722,7 @@ async fn a_cut_journal_loses_only_its_end() {
     let folder = Folder::new();
     folder.store().create(session("a")).await.unwrap();
     let store = folder.store();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     let told = story(20, None);
     for (line, bytes) in &told {
         store
@@ -730,34 +759,68 @@ async fn the_file_is_marked_as_ours() {
     assert_eq!(&mark, b"STRM");
 }
 
-/// It did not know what an id was accepted with: such a one is a repetition, whatever comes under it.
+/// Formats of versions before the first release are not read, and not touched.
 #[tokio::test]
-async fn a_store_of_the_first_format_is_carried_over() {
+async fn a_store_of_an_earlier_format_is_refused() {
     let folder = Folder::new();
-    let store = folder.store();
-    store.create(session("s")).await.unwrap();
-    assert!(store.deliver("s", message("m1")).await.unwrap());
-    drop(store);
+    folder.store().create(session("s")).await.unwrap();
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
-    conn.execute_batch(
-        "DROP INDEX event_seen_hash; DROP INDEX event_seen_until; ALTER TABLE event_seen DROP COLUMN sum; ALTER TABLE event_seen DROP COLUMN hash; ALTER TABLE inbox DROP COLUMN said; ALTER TABLE event_seen DROP COLUMN said; DROP TABLE memory; DROP TABLE memory_rating; DROP TABLE store; DROP TABLE accepted; DROP TABLE outage; ALTER TABLE event DROP COLUMN sum; PRAGMA user_version = 1",
-    )
-    .unwrap();
+    conn.pragma_update(None, "user_version", 8).unwrap();
     drop(conn);
-    let store = folder.store();
-    let says = |id: &str| InboxMessage {
-        bytes: (*b"something else").into(),
-        ..message(id)
+    let before = content(&folder);
+    let looks = SqliteOptions {
+        read_only: true,
+        ..SqliteOptions::default()
     };
-    assert_eq!(store.inbox("s").await.unwrap(), [message("m1")]);
-    assert_eq!(store.outages(9).await.unwrap(), []);
-    assert!(!store.deliver("s", says("m1")).await.unwrap());
-    assert!(store.deliver("s", message("m2")).await.unwrap());
-    let refused = store.deliver("s", says("m2")).await;
-    assert!(
-        matches!(refused, Err(StoreError::Repeated(_))),
-        "{refused:?}"
-    );
+    for refused in [
+        SqliteStore::open(folder.file()).err(),
+        SqliteStore::open_with(folder.file(), &looks).err(),
+    ] {
+        let refused = refused.unwrap();
+        assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused}");
+        assert!(refused.to_string().contains("it has format 8"), "{refused}");
+    }
+    assert_eq!(content(&folder), before);
+}
+
+/// A dead process leaves its locks: what it owned is found among all that is owned, however much that is.
+#[tokio::test]
+async fn a_session_of_a_dead_owner_is_found_among_many() {
+    const SESSIONS: usize = 1_500;
+    let folder = Folder::new();
+    let (store, other) = (folder.store(), folder.store());
+    let mut made = Vec::new();
+    for n in 0..SESSIONS {
+        let begun = NewSession {
+            first: Some(message("m1")),
+            ..session(&format!("s{n}"))
+        };
+        made.push(store.create(begun));
+    }
+    futures::future::try_join_all(made).await.unwrap();
+    let few = Room {
+        sessions: SESSIONS,
+        ..room(99)
+    };
+    let by = store.enroll(NewWorker::default()).await.unwrap();
+    let mut taken = store.take(&by, few).await.unwrap().claims;
+    assert_eq!(taken.len(), SESSIONS);
+    let dead = taken.swap_remove(SESSIONS - 2);
+    let id = dead.session.clone();
+    drop(dead);
+    let mut takes = 0;
+    let found = loop {
+        takes += 1;
+        let found = other.take(&Worker::nameless(), room(99)).await.unwrap();
+        if let Some(found) = found.claims.into_iter().next() {
+            break found;
+        }
+        assert!(
+            takes < 4,
+            "a take looks at a part of them, and goes on there"
+        );
+    };
+    assert_eq!((&found.session, found.epoch), (&id, 2));
 }
 
 #[tokio::test]
@@ -771,13 +834,18 @@ async fn an_owner_that_cannot_be_is_refused() {
         let folder = Folder::new();
         let store = folder.store();
         store.create(session("s")).await.unwrap();
-        drop(store.claim("s").await.unwrap());
+        drop(store.claim("s", &Worker::nameless()).await.unwrap());
         drop(store);
         let conn = rusqlite::Connection::open(folder.file()).unwrap();
-        conn.execute_batch(&format!("UPDATE owner SET {owner}"))
+        conn.execute_batch(&format!("UPDATE seat SET {owner}"))
             .unwrap();
         drop(conn);
-        let refused = folder.store().claim("s").await.err().unwrap();
+        let refused = folder
+            .store()
+            .claim("s", &Worker::nameless())
+            .await
+            .err()
+            .unwrap();
         assert!(
             matches!(refused, StoreError::Corrupt { .. }),
             "{owner}: {refused}"

@@ -14,7 +14,7 @@ use steersman_machine::values::expression::Names;
 use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_runtime::Env;
 use steersman_runtime::artifact::Artifacts;
-use steersman_runtime::store::Store as _;
+use steersman_runtime::store::Blobs as _;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,7 @@ use crate::sqlite::{Folder, Other, batch, session};
 use std::path::{Path, PathBuf};
 use steersman_adapters::sqlite::{SqliteStore, accept};
 use steersman_machine::stored::ids::{Line, Time};
-use steersman_runtime::store::{Store, StoreError};
+use steersman_runtime::store::{Inbox as _, Log as _, StoreError, Worker};
 
 /// Restores an older state into the file of a store that others have open, as the shell of SQLite does.
 fn restored(file: &Path, from: &Path) {
@@ -33,7 +33,7 @@ async fn a_store_that_goes_back_while_it_is_open_is_not_driven() {
         for id in ["a", "b"] {
             store.create(session(id)).await.unwrap();
         }
-        let claim = store.claim("a").await.unwrap();
+        let claim = store.claim("a", &Worker::nameless()).await.unwrap();
         let mut n = 1;
         if begun_before {
             store.append(&claim, begins(n)).await.unwrap();
@@ -47,7 +47,10 @@ async fn a_store_that_goes_back_while_it_is_open_is_not_driven() {
         let told = marked(&folder);
         restored(&folder.file(), &old);
         // A session that is claimed now would be loaded without the effects that it began.
-        assert!(is_doubt(store.claim("b").await), "{begun_before}");
+        assert!(
+            is_doubt(store.claim("b", &Worker::nameless()).await),
+            "{begun_before}"
+        );
         assert!(is_doubt(store.append(&claim, begins(9)).await));
         assert!(is_doubt(
             store.deliver("a", crate::sqlite::message("m")).await
@@ -66,14 +69,14 @@ async fn a_backup_that_needs_a_mark_is_not_driven_in_the_place_of_a_store_that_n
     let (other, folder) = (Folder::new(), Folder::new());
     let theirs = other.store();
     theirs.create(session("a")).await.unwrap();
-    let claim = theirs.claim("a").await.unwrap();
+    let claim = theirs.claim("a", &Worker::nameless()).await.unwrap();
     theirs.append(&claim, begins(1)).await.unwrap();
     let old = folder.0.join("old");
     theirs.backup(&old).await.unwrap();
     let store = folder.store();
     store.create(session("b")).await.unwrap();
     restored(&folder.file(), &old);
-    assert!(is_doubt(store.claim("a").await));
+    assert!(is_doubt(store.claim("a", &Worker::nameless()).await));
     drop(store);
     assert!(is_doubt(SqliteStore::open(folder.file()).map(drop)));
 }
@@ -86,8 +89,8 @@ async fn a_store_that_goes_on_elsewhere_is_driven() {
     for id in ["a", "b"] {
         one.create(session(id)).await.unwrap();
     }
-    let a = one.claim("a").await.unwrap();
-    let b = two.claim("b").await.unwrap();
+    let a = one.claim("a", &Worker::nameless()).await.unwrap();
+    let b = two.claim("b", &Worker::nameless()).await.unwrap();
     for n in 1..5 {
         one.append(&a, begins(n)).await.unwrap();
         two.append(&b, batch(n, b"b", true)).await.unwrap();
@@ -105,7 +108,7 @@ async fn a_refused_store_keeps_its_mark() {
     store.create(session("a")).await.unwrap();
     let old = folder.0.join("old");
     store.backup(&old).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     let journal = folder.file().with_extension("db-wal");
     let (bytes, told) = (std::fs::read(&journal).unwrap(), marked(&folder));
@@ -139,7 +142,7 @@ async fn a_mark_of_an_empty_store_is_of_no_other_one() {
     store.create(session("a")).await.unwrap();
     let old = folder.0.join("old");
     store.backup(&old).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
     drop((store, claim));
     std::fs::remove_file(folder.file()).unwrap();

@@ -296,7 +296,7 @@ pub(crate) async fn elsewhere<'a>(
 ) -> Result<Reached<'a>, CommandError> {
     let mut waited = Duration::ZERO;
     while waited < PATIENCE {
-        let inbox = place.store().inbox(session).await?;
+        let (_, inbox) = place.store().inbox(session).await?;
         if !inbox.iter().any(|m| m.id == *id)
             && let Some(line) = taken(place, session, id, told).await?
         {

@@ -83,11 +83,15 @@ impl<'a> Stage<'a> {
             }
             std::fs::write(path, text)?;
         }
+        let mut store = locate::store(global.store.as_deref())?;
+        if crate::store::folder(&store)?.is_some() {
+            store = std::path::absolute(store)?;
+        }
         Ok(Self {
             printer,
             program: std::env::current_exe()?,
             folder,
-            store: std::path::absolute(locate::store(global.store.as_deref())?)?,
+            store,
             quiet: global.quiet,
         })
     }

@@ -11,11 +11,12 @@ use crate::words::count;
 use crate::{locate, store};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use steersman::runtime::model::Models;
 use steersman::runtime::process_env;
-use steersman::runtime::store::{SessionQuery, Store};
+use steersman::runtime::store::SessionQuery;
 use steersman::{Network, Steersman};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::reach::reach;
@@ -181,7 +182,7 @@ fn versions(findings: &mut Findings) {
 /// Checks that the store exists, that its structure is intact, and that it is writable.
 async fn kept(findings: &mut Findings, file: &Path) {
     let shown = locate::shown(file);
-    if !file.exists() {
+    if !store::site(file).is_ok_and(|site| site.exists()) {
         let parent = file.parent().unwrap_or(Path::new("."));
         findings.add(
             "store",
@@ -263,9 +264,9 @@ async fn sealing(findings: &mut Findings, file: &Path) {
         }
         return;
     }
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
+    let Ok(Some(folder)) = store::folder(file) else {
+        findings.add("sealing", Health::Well, "the key ends with the process");
+        return;
     };
     let key = folder.join(KEY_FILE);
     let shown = locate::shown(&key);

@@ -6,7 +6,7 @@ use crate::error::{CommandError, Exit};
 use crate::locate;
 use crate::place::shortest;
 use crate::printer::{Printer, dim, green, red, yellow};
-use crate::store::{self, File};
+use crate::store::{self, Kept};
 use crate::words::count;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -76,7 +76,7 @@ pub(crate) async fn run(
     let wanted = wanted(&args, &all)?;
     let (mut bad, mut lines, mut newer) = (structure.len(), 0, 0);
     // The zero key is enough, because sealed values are not opened.
-    let engine = Steersman::options().over(store.clone(), &[0; 32]);
+    let engine = Steersman::options().over_shared(store.clone(), &[0; 32]);
     let engine = engine.engine();
     let mut beside = 0;
     for what in &structure {
@@ -157,7 +157,7 @@ pub(crate) async fn run(
 }
 
 /// Returns the sessions that can be found, and descriptions of invalid ids.
-async fn sessions(store: &File) -> Result<(Vec<SessionInfo>, Vec<String>), CommandError> {
+async fn sessions(store: &Kept) -> Result<(Vec<SessionInfo>, Vec<String>), CommandError> {
     let ids = store.ids().await?;
     let nameless: Vec<String> = ids
         .iter()
@@ -187,7 +187,7 @@ fn unread(error: CommandError) -> Found {
 }
 
 /// Reports memories whose content is missing or does not fit its hash. Returns their number.
-async fn memories(store: &File, printer: &Printer, args: &FsckArgs) -> Result<usize, CommandError> {
+async fn memories(store: &Kept, printer: &Printer, args: &FsckArgs) -> Result<usize, CommandError> {
     if args.session.is_some() {
         return Ok(0);
     }
@@ -227,8 +227,8 @@ fn wanted(args: &FsckArgs, all: &[SessionInfo]) -> Result<Vec<SessionInfo>, Comm
     Ok(found)
 }
 
-async fn check(store: &File, info: &SessionInfo, engine: &Engine) -> Result<Found, CommandError> {
-    let shared: Arc<dyn Store> = Arc::new(store.clone());
+async fn check(store: &Kept, info: &SessionInfo, engine: &Engine) -> Result<Found, CommandError> {
+    let shared: Arc<dyn Store> = store.clone();
     let load = Load::new(shared.clone(), info.id.clone(), info.salt);
     let report = load.inspect().await?;
     let mut found = Found {
@@ -247,7 +247,7 @@ async fn check(store: &File, info: &SessionInfo, engine: &Engine) -> Result<Foun
         ..Found::default()
     };
     let is_log_whole = found.damaged.is_empty() && found.newer.is_empty();
-    messages(&store.inbox(&info.id).await?, &mut found);
+    messages(&store.inbox(&info.id).await?.1, &mut found);
     if is_log_whole {
         whole(store, info, &load, &mut found).await?;
     }
@@ -270,7 +270,7 @@ fn messages(lying: &[InboxMessage], found: &mut Found) {
 /// Compares the data that is stored outside of an intact log with it. A session that is driven meanwhile is skipped,
 /// because it may change between two reads.
 async fn beside(
-    store: &File,
+    store: &Kept,
     info: &SessionInfo,
     engine: &Engine,
 ) -> Result<Vec<String>, CommandError> {
@@ -293,7 +293,7 @@ async fn beside(
 /// For a session whose lines all verify: checks that no lines are missing at the end, and that data outside of the log fits
 /// it.
 async fn whole(
-    store: &File,
+    store: &Kept,
     info: &SessionInfo,
     load: &Load,
     found: &mut Found,
@@ -336,7 +336,7 @@ async fn whole(
     if missing.is_empty() {
         return Ok(());
     }
-    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    let shared: Arc<dyn Store> = store.clone();
     let erased = erased_artifacts(&shared, info).await?;
     for (call, name, why) in missing {
         if !erased.artifacts.contains(&(call, name)) {
@@ -348,7 +348,7 @@ async fn whole(
 
 /// Checks that the definition and the server manifest that a session is bound to are stored.
 async fn bound(
-    store: &File,
+    store: &Kept,
     info: &SessionInfo,
     load: &Load,
     ledger: &Ledger,
@@ -359,7 +359,7 @@ async fn bound(
         let Some(binding) = &snapshot.binding else {
             continue;
         };
-        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        let shared: Arc<dyn Store> = store.clone();
         let (id, head) = (info.id.clone(), branch.head);
         let past = Past::new(shared, id, info.salt, head, DEFAULT_BOUND);
         past.read(binding.values.line()).await?;
@@ -388,7 +388,7 @@ async fn bound(
 /// Checks that the contents of artifacts on all branches exist and fit their hashes. Returns the missing ones, because they
 /// may have been erased.
 async fn contents(
-    store: &File,
+    store: &Kept,
     load: &Load,
     ledger: &Ledger,
     found: &mut Found,

@@ -233,7 +233,10 @@ async fn search(
     scopes.dedup();
     let mut any = false;
     for scope in &scopes {
-        let found = place.engine().search_memories(scope, query, most).await;
+        let found = place
+            .engine()
+            .search_memories(None, scope, query, most)
+            .await;
         for found in found.map_err(refused)? {
             any = true;
             if printer.is_json() {

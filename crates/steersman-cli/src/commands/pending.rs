@@ -81,7 +81,7 @@ pub(crate) async fn run(
     // `damage` has reported an event box that cannot be read.
     let events = place
         .store()
-        .event_box(place.engine().clock().now(), SHOWN)
+        .event_box(None, place.engine().clock().now(), SHOWN)
         .await
         .unwrap_or_default();
     // A filter selects what waits, so events in the box are left out.
@@ -230,7 +230,7 @@ async fn left<'a>(
         else {
             continue;
         };
-        for message in place.store().inbox(&info.id).await? {
+        for message in place.store().inbox(&info.id).await?.1 {
             left.push((
                 info,
                 match Message::decode(&message) {

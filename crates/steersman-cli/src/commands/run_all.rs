@@ -129,7 +129,7 @@ impl Teller<'_> {
 
     /// Reports unreadable inbox messages, each once. They stay in the inbox.
     async fn unread(&mut self, id: &SessionId) -> Result<(), CommandError> {
-        for error in unread(&self.place.store().inbox(id).await?) {
+        for error in unread(&self.place.store().inbox(id).await?.1) {
             if !self.unheard.insert((id.clone(), error.message().clone())) {
                 continue;
             }

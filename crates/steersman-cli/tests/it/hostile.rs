@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_machine::stored::ids::Time;
 use steersman_runtime::inbox::Message;
-use steersman_runtime::store::Store;
+use steersman_runtime::store::Inbox as _;
 use steersman_runtime::store::bounds::WAITING;
 
 /// Sets the window's title, clears the screen, begins a colour in one byte, turns the order of what follows.

@@ -46,7 +46,7 @@ impl Line {
     /// The number before the first line: the parent of `main`'s first commit.
     pub const NONE: Self = Self(0);
     /// The greatest number, so that session number and line fit one 64-bit key.
-    pub const MAX: Self = Self((1 << 40) - 1);
+    pub const MAX: Self = Self((1 << 28) - 1);
     /// Each owner begins at the next multiple of this number above all lines that may have been used.
     pub const EPOCH_STEP: u64 = 100;
 

@@ -48,7 +48,7 @@ fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, Strin
 impl Driver {
     /// Reads the messages that arrived since the last read, oldest first.
     pub(super) async fn read_inbox(&mut self) -> Result<(), EngineError> {
-        let messages = self.engine.store().inbox(&self.session).await?;
+        let (mail, messages) = self.engine.store().inbox(&self.session).await?;
         for message in messages {
             if self.inbox.known.contains_key(&message.id) || self.ledger.accepted(&message.id) {
                 continue;
@@ -76,6 +76,8 @@ impl Driver {
                 Err(error) => self.set_aside(&message, &error),
             }
         }
+        // Read to its end: a message that arrives from now on is a reason to own the session again.
+        self.inbox.mail = mail;
         self.match_events().await
     }
 

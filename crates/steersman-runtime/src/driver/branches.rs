@@ -141,7 +141,7 @@ impl Driver {
         self.left_behind.push(id);
     }
 
-    /// Takes back the timers and event waits of branches that this line supersedes, so that no event is delivered to a branch
+    /// Takes back the event waits of branches that this line supersedes, so that no event is delivered to a branch
     /// that does not take it.
     pub(super) fn take_back_waits(&self, draft: &mut Draft) {
         let left = draft.ledger.iter().filter_map(|entry| match entry {

@@ -4,7 +4,6 @@ use super::Driver;
 use super::budget::Claim;
 use crate::inbox::Message;
 use crate::store::{InboxMessage, WaitChange};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{About, Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
@@ -31,8 +30,6 @@ pub(crate) struct Draft {
     pub(crate) consumed: Vec<Name>,
     pub(crate) events_taken: Vec<Name>,
     pub(crate) waits: Vec<WaitChange>,
-    /// Effects whose next due time changes with this line, or that have none any more.
-    pub(crate) timers: BTreeSet<Id>,
     pub(crate) urgent: bool,
     /// An effect of class `unsafe` begins once the line is on disk.
     pub(crate) begins_unsafe: bool,
@@ -136,9 +133,6 @@ impl Draft {
     pub(crate) fn hold(&mut self, hold: NewHold<'_>) {
         let ask = hold.ask.map(|ask| self.body(ask));
         self.urgent = true;
-        if hold.due.is_some() {
-            self.timers.insert(hold.effect);
-        }
         self.ledger.push(LedgerEntry::Hold(Hold {
             effect: hold.effect,
             why: hold.why,
@@ -206,7 +200,6 @@ impl Draft {
             } => {
                 self.urgent = true;
                 let body = text.map(|text| self.body(&text));
-                self.timers.insert(effect);
                 LedgerEntry::Released {
                     effect,
                     why,

@@ -15,7 +15,7 @@ use steersman_machine::tick::wait::Meets;
 use steersman_machine::view::mapping::{Fault, Raw};
 
 /// Something that waits for a time.
-enum Due {
+pub(super) enum Due {
     /// An effect that is tried again, or that waits for the outside.
     Effect(Id),
     /// A hold of an effect.
@@ -31,7 +31,7 @@ enum Due {
 impl Driver {
     /// All that waits for a time. [`Driver::came_due`] handles an entry and thereby removes it from this list, so a loop over due
     /// entries ends.
-    fn dues(&self) -> impl Iterator<Item = (Time, Due)> {
+    pub(super) fn dues(&self) -> impl Iterator<Item = (Time, Due)> {
         let outs = self.outs.iter().filter_map(|(id, out)| match out.state {
             OutState::Later(at) => Some((at, Due::Effect(*id))),
             OutState::Waits => Some((out.wish.due?, Due::Effect(*id))),
@@ -51,26 +51,6 @@ impl Driver {
         // No probe is run and nobody is notified while nothing may begin.
         let asks = probes.chain(reaches).filter(|_| !self.is_halted());
         outs.chain(holds).chain(branches).chain(asks)
-    }
-
-    /// Returns the first time at which something of an effect is due; `None` if nothing is, or if no branch waits for the
-    /// effect. The store wakes the session then, whichever process drives it.
-    pub(super) fn timer_of(&self, id: Id) -> Option<Time> {
-        let out = self.outs.get(&id)?;
-        let own = match out.state {
-            _ if !self.ledger.has_ticks(out.branch) => None,
-            OutState::Later(at) => Some(at),
-            OutState::Waits => out.wish.due,
-            _ => None,
-        };
-        let record = self.ledger.effect(id).into_iter();
-        let holds = record.flat_map(|record| record.holds.values());
-        let probe = self.ledger.probe(id).and_then(|(_, probe)| probe.again);
-        let reaches = self.ledger.reaches_again();
-        let reaches = reaches.filter(|(_, reach)| reach.of == id);
-        let reaches = reaches.filter_map(|(_, reach)| reach.again);
-        let all = own.into_iter().chain(holds.filter_map(|hold| hold.due));
-        all.chain(probe).chain(reaches).min()
     }
 
     /// The next time at which something of this session is due.

@@ -60,13 +60,14 @@ impl Driver {
             })
             .flat_map(|(id, any)| any.into_iter().map(move |one| (id, one.event, one.key)))
             .collect();
+        let of = self.claim.scope.clone();
         for (effect, event, key) in open {
             let store = self.engine.store();
-            let boxed = store.boxed_events(&network.name, &event, &key).await;
+            let boxed = store.boxed_events(&of, &network.name, &event, &key).await;
             let boxed = match boxed {
                 // A damaged box ends no session. From here on the store leaves out what it cannot read.
                 Err(StoreError::Corrupt { .. }) if !store.damaged_lists().await?.is_empty() => {
-                    store.boxed_events(&network.name, &event, &key).await?
+                    store.boxed_events(&of, &network.name, &event, &key).await?
                 }
                 boxed => boxed?,
             };

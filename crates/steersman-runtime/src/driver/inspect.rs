@@ -1,11 +1,11 @@
 //! Inspection of a session without owning it.
 
-use super::standing;
 use crate::bind::{self, Values};
 use crate::engine::{BranchView, Engine, EngineError, Inspection};
 use crate::inbox::unread;
 use crate::ledger::Ledger;
 use crate::load::Load;
+use crate::log::standing::settled as settled_of;
 use crate::past::{self, Past};
 use crate::pending::{self, Pending};
 use crate::session::Settled;
@@ -85,13 +85,13 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
         pending.sort_by_key(|p| (p.since, p.effect));
         if let Some(branch) = branches.iter().find(|b| b.id == ledger.current) {
             let here = pending.iter().filter(|p| p.branch == branch.id).cloned();
-            settled = standing::settled(network, &ledger, &branch.snapshot, here.collect(), &*past);
+            settled = settled_of(network, &ledger, &branch.snapshot, here.collect(), &*past);
         }
     }
     if let Some(fault) = past.fault() {
         return Err(fault.into());
     }
-    let inbox = store.inbox(id).await?;
+    let (_, inbox) = store.inbox(id).await?;
     Ok(Inspection {
         info,
         network,
@@ -132,21 +132,6 @@ async fn left_in_doubt(
         left.push((effect, snapshot));
     }
     Ok(left)
-}
-
-/// Returns the standing of one branch, as far as the log tells.
-pub(crate) fn settled_on(inspection: &Inspection, branch: &BranchView) -> Settled {
-    let Some(network) = &inspection.network else {
-        return Settled::Empty;
-    };
-    let here = inspection.pending.iter().filter(|p| p.branch == branch.id);
-    standing::settled(
-        network,
-        &inspection.ledger,
-        &branch.snapshot,
-        here.cloned().collect(),
-        &*inspection.history,
-    )
 }
 
 /// The time at which an effect was wished.

@@ -23,9 +23,9 @@ mod everything;
 mod explore;
 mod follow;
 mod guard;
-mod heard;
 mod inspect;
 mod left;
+mod open;
 mod orders;
 mod outage;
 mod outcome;
@@ -37,6 +37,7 @@ mod recorded;
 mod recover;
 mod replayed;
 mod search;
+mod seat;
 mod standing;
 mod start;
 mod step;
@@ -45,9 +46,8 @@ mod turn;
 mod wish;
 mod writer;
 
-pub(crate) use everything::run_all;
-pub(crate) use inspect::{inspect, settled_on};
-pub(crate) use standing::outcome;
+use everything::run_all;
+use inspect::inspect;
 pub(crate) use wish::digest as tool_digest;
 
 use crate::bind::Values;
@@ -157,6 +157,10 @@ pub(crate) struct Driver {
     searches: explore::Searches,
     /// Says if the session stops after each line.
     stepping: step::Stepping,
+    /// True once the store knows what a program needs to drive the session.
+    needs_told: bool,
+    /// True if the lease of the worker ended: others may own the session.
+    is_lost: bool,
 }
 
 /// A branch that has ticks.
@@ -310,18 +314,19 @@ struct Inbox {
     look: bool,
     /// Look at the inbox again once the pending time-outs are written.
     late: bool,
+    /// Number of messages that were ever delivered, as of the last time that the inbox was read to its end.
+    mail: u64,
 }
 
-/// Claims a session and drives it in a task of its own. `told` holds messages that the driver reads before anything begins:
+/// Drives a claimed session in a task of its own. `told` holds messages that the driver reads before anything begins:
 /// senders that wait for the fate of a message which is already in the inbox, or a request to stop once the inbox is read.
 /// `steps`: the session stops after each line.
 pub(crate) async fn spawn(
     engine: &Engine,
-    id: &str,
+    claim: Claim,
     told: Vec<ToDriver>,
     steps: bool,
 ) -> Result<Session, EngineError> {
-    let claim = engine.store().claim(id).await?;
     let session = claim.session.clone();
     let (to, from_handles) = mpsc::channel(TOLD);
     let (standing, settled) = watch::channel(Standing::Busy);
@@ -341,7 +346,12 @@ pub(crate) async fn spawn(
     }
     let told = (from_handles, standing, still, live);
     let mut driver = Box::new(Driver::of(Parked::claimed(engine.clone(), claim, told)));
-    driver.read().await?;
+    if let Err(why) = driver.read().await {
+        if let Some(left) = driver.leaves_in_trouble(&why) {
+            seat::release(engine, driver.claim.clone(), left).await;
+        }
+        return Err(why);
+    }
     driver.steps(steps);
     tokio::spawn(own(driver));
     Ok(handle)
@@ -371,14 +381,15 @@ impl Driver {
     /// Drives the session until it is parked. `None`: it was released or failed.
     async fn run(mut self: Box<Self>, woken: Option<Woken>) -> Option<Parked> {
         let ended = AssertUnwindSafe(self.drive(woken)).catch_unwind().await;
-        let why = match ended {
+        let (why, left) = match ended {
             Ok(Ok(Come::Parked)) => return Some(self.park()),
-            Ok(Ok(Come::Stopped)) => EngineError::Stopped,
-            Ok(Err(error)) => error,
-            Err(_) => EngineError::Broken {
-                session: self.session.clone(),
-                what: "the driver panicked; what is on disk is whole".to_owned(),
-            },
+            Ok(Ok(Come::Stopped)) => (EngineError::Stopped, Some(self.leaves())),
+            Ok(Err(error)) => (error, None),
+            Err(_) => {
+                let what = "the driver panicked; what is on disk is whole".to_owned();
+                let session = self.session.clone();
+                (EngineError::Broken { session, what }, None)
+            }
         };
         // Everything that was only in memory is lost: the next owner continues from the disk.
         for out in self.outs.values() {
@@ -390,6 +401,9 @@ impl Driver {
             attempt.cancel.cancel();
         }
         self.outs.clear();
+        if let Some(left) = left.or_else(|| self.leaves_in_trouble(&why)) {
+            seat::release(&self.engine, self.claim.clone(), left).await;
+        }
         self.standing.send_replace(Standing::Gone(Arc::new(why)));
         let told = self.stopping.take().unwrap_or_default();
         drop(self);
@@ -424,6 +438,9 @@ impl Driver {
                 return Ok(Come::Parked);
             }
             calm = self.wait().await?;
+            if self.is_lost {
+                return Err(self.fenced());
+            }
         }
     }
 
@@ -536,7 +553,7 @@ impl Driver {
     }
 
     fn told(&mut self, told: ToDriver) {
-        if !matches!(told, ToDriver::Look) {
+        if !matches!(told, ToDriver::Look | ToDriver::Lost) {
             self.busy();
         }
         match told {
@@ -552,6 +569,7 @@ impl Driver {
                 self.inbox.look = true;
             }
             ToDriver::Look => self.inbox.look = true,
+            ToDriver::Lost => self.is_lost = true,
             ToDriver::Step(how, heard) => {
                 self.let_go_on(how);
                 heard.send(()).ok();
@@ -604,8 +622,16 @@ impl Driver {
         self.to_start.pop_first()
     }
 
+    /// Returns true if nothing may begin: the session is paused or being stopped, or others may own it.
     fn is_halted(&self) -> bool {
-        self.ledger.paused || self.stopping.is_some()
+        self.ledger.paused || self.stopping.is_some() || !self.engine.is_live()
+    }
+
+    fn fenced(&self) -> EngineError {
+        EngineError::Store(StoreError::Fenced {
+            session: self.session.clone(),
+            epoch: self.claim.epoch,
+        })
     }
 
     /// Returns the next effect whose `Started` is on disk while nothing may begin any more.

@@ -20,7 +20,7 @@ use steersman_machine::context::Request;
 use steersman_machine::network::{ANYBODY, ModelRetry, SCRIPTED};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codes::{FailureCode, PlaceState};
-use steersman_machine::stored::commit::{About, Hold, LedgerEntry, LogLine, Release, Why};
+use steersman_machine::stored::commit::{About, LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name, Time};
 use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
 
@@ -374,26 +374,6 @@ impl Driver {
 /// Returns the place that a hold waits for.
 fn place_of(hold: &Hold) -> Option<Name> {
     hold.about.as_ref()?.place().cloned()
-}
-
-/// Returns the calls that begin or stop to wait for a place with this line, as stores index them.
-pub(super) fn changed(line: &LogLine) -> Vec<(Id, Option<(Name, Time)>)> {
-    let entries = line.ledger.iter();
-    let since = |call: Id| {
-        entries.clone().find_map(|entry| match entry {
-            LedgerEntry::Outage { effect, since } if *effect == call => Some(*since),
-            _ => None,
-        })
-    };
-    let changed = entries.clone().filter_map(|entry| match entry {
-        LedgerEntry::Hold(hold) if hold.why == Why::Outage => {
-            let waits = place_of(hold).zip(since(hold.effect));
-            Some((hold.effect, waits))
-        }
-        LedgerEntry::Released { effect, why, .. } if *why == Why::Outage => Some((*effect, None)),
-        _ => None,
-    });
-    changed.collect()
 }
 
 /// Formats a duration as `24 h`, `90 min` or `40 s`: in the largest unit that gives a whole number, else in seconds.

@@ -4,11 +4,11 @@ use super::attempt::FromTask;
 use super::draft::{Draft, Note};
 use super::{AtWork, Driver, OutState};
 use crate::engine::EngineError;
+use crate::engine::Judge;
 use crate::feed::FeedItem;
 use crate::ledger::Amount;
 use crate::limiter::Ended;
 use crate::model::{BoundModel, Delta};
-use crate::options::Judge;
 use crate::retry::{self, Next};
 use crate::toolset::Progress;
 use serde_json::Value as Json;
@@ -267,7 +267,6 @@ impl Driver {
     /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
     pub(super) fn again_later(&mut self, draft: &mut Draft, effect: Id, at: Time) {
         draft.ledger.push(LedgerEntry::Again { effect, at });
-        draft.timers.insert(effect);
         if let Some(out) = self.outs.get_mut(&effect) {
             out.state = OutState::Later(at);
             out.permit = None;

@@ -14,7 +14,7 @@ use crate::limiter::Permit;
 use crate::load::{Load, Since};
 use crate::past::{self, Past};
 use crate::session::{Receipt, Settled, Standing, ToDriver};
-use crate::store::{Claim, SessionState};
+use crate::store::{Claim, Left, SessionState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use steersman_machine::context::RenderCache;
@@ -43,6 +43,8 @@ pub(crate) struct Parked {
     kept: Kept,
     /// The next due time.
     due: Option<Time>,
+    /// What the owner leaves if the session is released while it is parked.
+    left: Left,
     /// It has drawn escrow that it has not used, and which has to be given back when it is released.
     owes: bool,
 }
@@ -111,6 +113,7 @@ impl Parked {
             outages: Outages::default(),
             kept: Kept::default(),
             due: None,
+            left: Left::default(),
             owes: false,
         }
     }
@@ -120,6 +123,8 @@ impl Parked {
         let by = match self.woken().await {
             Ok(By::Told(ToDriver::Stop(ended))) if !self.owes => {
                 self.live.show(FeedItem::Closed);
+                let left = std::mem::take(&mut self.left);
+                super::seat::release(&self.engine, self.claim.clone(), left).await;
                 self.end(EngineError::Stopped, Some(ended));
                 return None;
             }
@@ -204,6 +209,7 @@ impl Driver {
             may_have_ended: false,
             inbox: Inbox {
                 fates: parked.fates,
+                mail: parked.left.mail,
                 ..Inbox::default()
             },
             tasks,
@@ -225,6 +231,8 @@ impl Driver {
             reaching: BTreeMap::new(),
             searches: super::explore::Searches::default(),
             stepping: super::step::Stepping::Free,
+            needs_told: false,
+            is_lost: false,
             engine,
         }
     }
@@ -317,8 +325,8 @@ impl Driver {
     }
 
     /// Frees everything that can be read again.
-    pub(super) fn park(self) -> Parked {
-        let due = self.next_due();
+    pub(super) fn park(mut self) -> Parked {
+        let (due, left) = (self.next_due(), self.leaves());
         let outs = self.outs.into_iter().map(|(id, out)| {
             let kept = KeptOut {
                 since: out.since,
@@ -356,6 +364,7 @@ impl Driver {
             outages: self.outages,
             kept,
             due,
+            left,
             owes: self.claimed && !self.ledger.slice.is_zero(),
         }
     }

@@ -10,10 +10,10 @@ use super::attempt::{self, FromTask};
 use super::branches::Acted;
 use super::draft::{Draft, Note};
 use super::reach::clipped;
-use super::transport::{mask_text, readable};
 use super::{Driver, OnDisk, OutState};
 use crate::engine::EngineError;
 use crate::retry::{self, LONG, Next};
+use crate::secrets::{mask_text, readable};
 use crate::store::InboxMessage;
 use crate::toolset::ToolRun;
 use serde_json::Value as Json;
@@ -103,7 +103,6 @@ impl Driver {
                 Some((effect, probe)) if !probe.over => (effect, probe.attempt + 1),
                 _ => (Id::new(draft.n, begun.len() as u32), 1),
             };
-            draft.timers.insert(of);
             draft.ledger.push(LedgerEntry::Probe {
                 effect,
                 of,
@@ -344,7 +343,6 @@ impl Driver {
         self.mask_probed(of, &mut why);
         let why = draft.body(&clipped(&why));
         draft.urgent = true;
-        draft.timers.insert(of);
         draft.ledger.push(LedgerEntry::Probe {
             effect,
             of,

@@ -172,13 +172,6 @@ impl Driver {
             Some((effect, attempt)) => (effect, attempt + 1),
             None => (Id::new(line, 0), 1),
         };
-        if self
-            .ledger
-            .reached(effect)
-            .is_some_and(|reach| reach.again.is_some())
-        {
-            draft.timers.insert(of);
-        }
         draft.urgent = true;
         draft.ledger.push(LedgerEntry::Reach {
             effect,
@@ -341,7 +334,6 @@ impl Driver {
         self.reaching.remove(&effect);
         let mut draft = self.draft(self.outs[&of].branch);
         draft.urgent = true;
-        draft.timers.insert(of);
         draft.ledger.push(LedgerEntry::Again { effect, at });
         self.write(draft).await
     }

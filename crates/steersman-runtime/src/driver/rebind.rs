@@ -121,6 +121,7 @@ impl Driver {
         let why = Anew::Definition(message, &told, &carried);
         self.bind_anew(new, values, why).await?;
         self.network = Some(network);
+        self.needs_told = false;
         self.following = super::follow::Following::default();
         Ok(Ok(()))
     }

@@ -8,7 +8,7 @@ use super::left::work_of;
 use super::{Driver, Out, OutState, What};
 use crate::engine::EngineError;
 use crate::ledger::Progress;
-use crate::past::{ERASED, Past};
+use crate::past::ERASED;
 use crate::session::Fate;
 use crate::store::{Store, StoreError};
 use serde_json::{Map, Value as Json};
@@ -16,13 +16,12 @@ use std::sync::Arc;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::codes::Code;
-use steersman_machine::stored::commit::{LogLine, Push, Release, Why};
+use steersman_machine::stored::commit::{Release, Why};
 use steersman_machine::stored::ids::{Body, Id, Line, Name};
-use steersman_machine::stored::interaction::{Artifact, CallResult, How, Interaction};
-use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite, Outcome};
+use steersman_machine::stored::interaction::{How, Interaction};
+use steersman_machine::stored::outcome::{Mapped, Outcome};
 use steersman_machine::tick;
 use steersman_machine::tick::effect::{Fact, Known, Offered, ToolWork, Wish};
-use steersman_machine::view::artifact;
 use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::Raw;
 
@@ -333,7 +332,7 @@ impl Driver {
         if let Some((tool, inputs)) = ran {
             let args = serde_json::from_str(&tool.args).ok();
             let scope = self.scope_in(snapshot.clone(), owner, args, inputs);
-            let secrets = super::transport::readable(self.network(), &tool.tool, &*scope);
+            let secrets = crate::secrets::readable(self.network(), &tool.tool, &*scope);
             super::transport::mask(&mut mapped, &secrets);
         }
         let sealer = self.engine.sealer();
@@ -397,113 +396,5 @@ fn says_done(note: &Note) -> Option<(Id, Option<u32>)> {
             ..
         } => Some((*effect, None)),
         _ => None,
-    }
-}
-
-fn as_new(artifact: &Artifact) -> NewArtifact {
-    NewArtifact {
-        name: artifact.name.to_string(),
-        media: artifact.media.to_string(),
-        hash: artifact.hash,
-        len: artifact.len,
-        content: None,
-    }
-}
-
-impl Past {
-    /// Reconstructs an outcome as it was before a branch took it: its writes, and the call that followed it.
-    pub(crate) fn mapped_of(
-        &self,
-        line: &LogLine,
-        result: &CallResult,
-        next: Option<&Push>,
-    ) -> Result<Mapped, StoreError> {
-        let mut writes = Vec::with_capacity(result.writes.len());
-        for write in &result.writes {
-            // An erased value reads as unset, as in every fold.
-            let text = match write.value {
-                Some(body) => self.stored(body)?,
-                None => None,
-            };
-            let value = text.map(|text| serde_json::from_str(&text)).transpose();
-            let value = value.map_err(|e| {
-                self.corrupt(line.n, format!("state.{} is no JSON: {e}", write.name))
-            })?;
-            writes.push(NewWrite {
-                name: write.name.to_string(),
-                value,
-                seal: false,
-            });
-        }
-        let (shown, artifacts) = self.whole(result)?;
-        Ok(Mapped {
-            how: result.how,
-            code: result.code.as_ref().map(ToString::to_string),
-            shown: shown.map(|text| text.to_string()),
-            writes,
-            artifacts: artifacts.map(as_new).collect(),
-            then: self.followed(result.call, next)?,
-            by: result.by.clone(),
-            mode: line
-                .commit
-                .as_ref()
-                .and_then(|commit| commit.asked(result.call))
-                .map(ToString::to_string),
-        })
-    }
-
-    /// The text of a result and the artifacts that it made. If the text was stored as one of the artifacts, the text is that
-    /// artifact's content and the other artifacts are returned; if that content was erased, the shortened text and all
-    /// artifacts are returned.
-    pub(crate) fn whole<'r>(
-        &self,
-        result: &'r CallResult,
-    ) -> Result<(Option<Arc<str>>, impl Iterator<Item = &'r Artifact>), StoreError> {
-        let made = &result.artifacts;
-        let text = match result.body {
-            Some(body) => Some(self.stored(body)?.unwrap_or_else(|| ERASED.into())),
-            None => None,
-        };
-        let kept = text
-            .as_ref()
-            .and_then(|text| artifact::kept_whole(text, made));
-        let whole = match kept {
-            Some(kept) => self.content(&made[kept].hash)?,
-            None => None,
-        };
-        let gone = kept.filter(|_| whole.is_some());
-        let left = made.iter().enumerate();
-        let left = left.filter(move |(k, _)| Some(*k) != gone);
-        Ok((whole.or(text), left.map(|(_, artifact)| artifact)))
-    }
-
-    /// Returns the call that an outcome opened by its `then`: the interaction after the result, in the same chain of calls.
-    fn followed(
-        &self,
-        call: Id,
-        next: Option<&Push>,
-    ) -> Result<Option<(String, Json)>, StoreError> {
-        let Some(Interaction::Call(next)) = next.map(|push| &push.what) else {
-            return Ok(None);
-        };
-        let Some(chain) = next.chain() else {
-            return Ok(None);
-        };
-        if chain != call && self.chain_of(call)? != Some(chain) {
-            return Ok(None);
-        }
-        // Erased arguments become empty, so that the call is visibly refused as a misfit.
-        let args = self.stored(next.args)?;
-        let args = args.and_then(|text| serde_json::from_str(&text).ok());
-        Ok(Some((next.name.to_string(), args.unwrap_or_default())))
-    }
-
-    fn chain_of(&self, call: Id) -> Result<Option<Id>, StoreError> {
-        let line = self.line(call.line())?;
-        let mut pushes = line.commit.iter().flat_map(|c| &c.pushes);
-        Ok(pushes.find_map(|push| match &push.what {
-            Interaction::Call(made) if made.id == call => made.chain(),
-            _ => None,
-        }))
     }
 }

@@ -77,6 +77,7 @@ impl Driver {
         let key = (binding.source, manifest);
         let network = self.engine.with_natives(network, &self.values, key)?;
         self.network = Some(network);
+        self.needs_told = false;
         Ok(())
     }
 

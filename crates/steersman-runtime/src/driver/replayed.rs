@@ -4,7 +4,7 @@ use super::Driver;
 use super::draft::Draft;
 use super::wish::digest;
 use crate::engine::EngineError;
-use crate::rerun::{Asked, Recorded};
+use crate::engine::recorded::{Asked, Recorded};
 use std::sync::Arc;
 use steersman_machine::context::Request;
 use steersman_machine::stored::ids::{Id, Name};

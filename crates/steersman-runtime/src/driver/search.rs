@@ -1,9 +1,9 @@
 //! Built-in tools that need more than their arguments: search in transcript, documents and artifacts, and memory.
 
 use super::Driver;
-use crate::artifact::ArtifactSearch;
 use crate::memory::MemoryTools;
-use crate::retrieval::{Embedder, Search};
+use crate::tools::artifact::ArtifactSearch;
+use crate::tools::retrieval::{Embedder, Search};
 use crate::toolset::Toolset;
 use std::sync::Arc;
 use steersman_machine::network::{Source, notes};
@@ -27,6 +27,7 @@ impl Driver {
             let out = &self.outs[&id];
             return Some(Arc::new(MemoryTools {
                 engine: self.engine.clone(),
+                part: self.claim.scope.clone(),
                 past: self.past.clone(),
                 snapshot: self.branches[&out.branch].snapshot.clone(),
                 agent: out.wish.agent,
@@ -49,7 +50,8 @@ impl Driver {
         // Passages found by the engine are shown next to the history, so the search leaves out what the history shows.
         let unseen = open.call.by == Caller::Before(notes::RELEVANT.into());
         Some(Arc::new(Search {
-            engine: self.engine.clone(),
+            retrieval: self.engine.0.options.retrieval.clone(),
+            indexed: self.engine.0.indexed.clone(),
             past: self.past.clone(),
             snapshot,
             agent,
@@ -77,7 +79,7 @@ impl Driver {
             );
             let tool = notes::SEARCH;
             Ok(Embedder {
-                secrets: super::transport::readable(self.network(), tool, &scope),
+                secrets: crate::secrets::readable(self.network(), tool, &scope),
                 label: format!("{} {address}", bound.label()),
                 model,
                 transport,

@@ -1,22 +1,14 @@
 //! Standing of a session: the state in lists, what it waits for, and its result.
 
-use super::heard::Heard;
 use super::{Driver, OutState};
-use crate::ledger::Ledger;
-use crate::pending::{self, Pending, PendingKind};
+use crate::log::last::last;
+use crate::log::standing::{outcome, settled};
+use crate::pending::{self, Pending};
 use crate::session::Settled;
 use crate::store::SessionState;
-use serde_json::{Map, Value as Json};
 use std::sync::Arc;
-use steersman_machine::context::History;
-use steersman_machine::network::Network;
-use steersman_machine::snapshot::{Agent, Phase, Snapshot};
-use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::{Id, Time};
-use steersman_machine::stored::interaction::{Cause, End, Interaction};
-use steersman_machine::tick::floor;
-use steersman_machine::values::expression::to_json;
-use steersman_machine::view::{Cx, View};
+use steersman_machine::view::Cx;
 
 impl Driver {
     /// The standing of the current branch, as far as nothing goes on by itself.
@@ -64,6 +56,12 @@ impl Driver {
         if told(&state) == told(&self.shown) {
             return None;
         }
+        let branch = self.branches.get(&self.ledger.current);
+        let last = branch.map(|branch| last(&branch.snapshot, &*self.past));
+        let state = SessionState {
+            last: last.unwrap_or_default(),
+            ..state
+        };
         self.shown = state.clone();
         Some(state)
     }
@@ -95,6 +93,7 @@ impl Driver {
             definition: self.shown.definition.clone(),
             waits: pending::list(&[]).into(),
             outcome: self.shown.outcome.clone(),
+            ..SessionState::default()
         };
         if let Some(branch) = self.branches.get(&self.ledger.current)
             && let Some(binding) = &branch.snapshot.binding
@@ -132,121 +131,4 @@ fn told(state: &SessionState) -> (&str, &str, &str, &str) {
         ..
     } = state;
     (status, waits, outcome, definition)
-}
-
-/// Most bytes of an outcome in lists; equal to the bound of a single value of state.
-const OUTCOME: usize = steersman_machine::stored::bounds::VALUES;
-
-/// The outcome of a session, as its definition names it. Values that are no JSON, fail or exceed the size for lists are left out.
-pub(crate) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
-    let view = View::new(cx, snapshot, snapshot.root);
-    let (mut values, mut bytes) = (Map::new(), 0);
-    for (name, expr) in &cx.network.outcome {
-        let value = expr.eval_lenient(&view).ok();
-        if let Some(value) = value.and_then(|v| to_json(&v).ok()) {
-            let more = name.len() + value.to_string().len();
-            if bytes + more <= OUTCOME {
-                bytes += more;
-                values.insert(name.to_string(), value);
-            }
-        }
-    }
-    Json::Object(values)
-}
-
-/// The standing of a branch on which nothing goes on by itself.
-pub(super) fn settled(
-    network: &Network,
-    ledger: &Ledger,
-    snapshot: &Snapshot,
-    mut pending: Vec<Pending>,
-    history: &dyn History,
-) -> Settled {
-    // Doubts that no branch waits for keep nothing from going on.
-    pending.retain(|pending| !pending.left);
-    if ledger.paused {
-        return Settled::Paused;
-    }
-    let Some(root) = snapshot.root_agent() else {
-        return Settled::Empty;
-    };
-    let heard = Heard {
-        network,
-        snapshot,
-        history,
-    };
-    let rested = |agent: &Agent| match rested(agent.id, agent.stack.last, history) {
-        Settled::Answered { text, task, .. } => Settled::Answered {
-            before: heard.on_the_way(root.id, agent.id, &text),
-            text,
-            task,
-        },
-        settled => settled,
-    };
-    if root.phase == Phase::Resting {
-        // an empty stack: nothing was said yet
-        return match root.stack.height {
-            0 => Settled::Empty,
-            _ => rested(root),
-        };
-    }
-    if pending.iter().any(|p| p.kind == PendingKind::Doubt) {
-        return Settled::Doubt(pending);
-    }
-    if pending.iter().any(|p| p.kind.is_asked()) {
-        return Settled::Asks(pending);
-    }
-    // A dialogue below ended its turn: its words are the session's answer, and the person who talks with it has the floor.
-    if pending.is_empty() {
-        let agent = snapshot.agent(floor(network, snapshot, root.id));
-        if agent.phase == Phase::Resting && agent.stack.height > 0 {
-            return rested(agent);
-        }
-    }
-    Settled::Waits(pending)
-}
-
-fn rested(agent: Id, last: steersman_machine::stored::ids::Line, history: &dyn History) -> Settled {
-    let (pushes, _) = history.pushes(agent, last);
-    let finished = pushes.iter().rev().find_map(|push| match push {
-        Interaction::Finished {
-            end,
-            cause,
-            body,
-            code,
-            ..
-        } => Some((*end, *cause, body.map(|b| history.text(b)), code.clone())),
-        _ => None,
-    });
-    let Some((end, cause, text, code)) = finished else {
-        return Settled::Empty;
-    };
-    let code = |default: &str| code.clone().unwrap_or_else(|| default.into());
-    let words = || text.clone().unwrap_or_default();
-    match cause {
-        Cause::Answer
-        | Cause::Tool
-        | Cause::Released
-        | Cause::Routed
-        | Cause::Leaf
-        | Cause::NoRule
-        | Cause::Rounds => Settled::Answered {
-            before: Vec::new(),
-            text: words(),
-            task: end == End::Task,
-        },
-        Cause::Limit => Settled::Limit {
-            code: code(Code::Limit.text()),
-            text,
-        },
-        Cause::Failed => Settled::Failed {
-            code: code(Code::Failed.text()),
-            message: words(),
-        },
-        Cause::Deadlock => Settled::Failed {
-            code: code("deadlock"),
-            message: words(),
-        },
-        Cause::Cancelled => Settled::Cancelled,
-    }
 }

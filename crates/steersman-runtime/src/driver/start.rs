@@ -52,14 +52,6 @@ impl Driver {
         if again && out.tool().is_some() {
             // A slot, and `Started` for effects that touch the world, come first.
             let mut draft = self.draft(out.branch);
-            let timed = self
-                .ledger
-                .effect(id)
-                .and_then(|r| r.again)
-                .or(out.wish.due);
-            if timed.is_some() {
-                draft.timers.insert(id);
-            }
             self.begin_now(&mut draft, id)?;
             let ready = std::mem::take(&mut draft.ready);
             self.write(draft).await?;

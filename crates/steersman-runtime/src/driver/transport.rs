@@ -1,13 +1,13 @@
 //! Names that transport fields read: everything that templates read, with secrets, sealed state and current config values opened.
 //! Lives for one attempt; never stored, never logged.
 
+use crate::Env;
 use crate::engine::Engine;
 use crate::past::Past;
 use crate::seal::Sealer;
-use crate::{Env, secrets};
+use crate::secrets::{self, mask_text};
 use minijinja::Value;
 use serde_json::Value as Json;
-use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::network::Network;
@@ -116,32 +116,6 @@ impl Transport for Opener {
     }
 }
 
-/// Replaces a secret that a service or program returned.
-const MASK: &str = "(secret)";
-
-/// Returns all secrets that an attempt of this tool can read, with their present values: declared ones, secret arguments, sealed
-/// state. Texts that are too short to search for are left out.
-pub(crate) fn readable(network: &Network, tool: &str, scope: &dyn Scope) -> Vec<String> {
-    let mut texts = secrets::texts(network, tool, scope);
-    texts.retain(|text| text.len() >= secrets::SEARCHED);
-    texts
-}
-
-/// Percent-encodes a text for a path or query, or for a form, where a blank becomes `+`.
-pub(crate) fn encoded(text: &str, kept: &[u8], form: bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b' ' if form => out.push('+'),
-            _ if byte.is_ascii_alphanumeric() || kept.contains(&byte) => out.push(byte as char),
-            _ => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
-}
-
 /// Masks secrets in every part of an outcome that is not sealed: a service may return a secret that it was sent.
 pub(super) fn mask(mapped: &mut Mapped, secrets: &[String]) {
     if let Some(shown) = &mut mapped.shown {
@@ -179,14 +153,6 @@ fn mask_content(version: &mut NewArtifact, secrets: &[String]) {
         bytes: text.into_bytes().into(),
     };
     *version = masked.version();
-}
-
-pub(crate) fn mask_text(text: &mut String, secrets: &[String]) {
-    for secret in secrets {
-        if text.contains(secret.as_str()) {
-            *text = text.replace(secret.as_str(), MASK);
-        }
-    }
 }
 
 fn mask_json(json: &mut Json, secrets: &[String]) {

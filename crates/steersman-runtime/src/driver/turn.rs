@@ -2,11 +2,11 @@
 
 use super::draft::{Draft, Note, Offer};
 use super::{Driver, OnDisk, OutState, What};
-use crate::artifact::store_made;
 use crate::engine::EngineError;
 use crate::load::Since;
 use crate::session::{Fate, Receipt};
 use crate::store::{self, Batch, Checkpoint, CheckpointOf, Row, StoreAccepted};
+use crate::tools::artifact::store_made;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::snapshot::checkpoint;
@@ -330,8 +330,7 @@ impl Driver {
             all.consumed.extend(batch.consumed);
             all.events_taken.extend(batch.events_taken);
             all.waits.extend(batch.waits);
-            all.timers.extend(batch.timers);
-            all.outages.extend(batch.outages);
+            all.needs = batch.needs.or(all.needs);
             all.labels.extend(batch.labels);
             all.info = batch.info.or(all.info);
             all.checkpoints.extend(batch.checkpoints);
@@ -411,10 +410,9 @@ impl Driver {
             dropped: Vec::new(),
             events_taken: draft.events_taken,
             waits: draft.waits,
-            timers: Vec::new(),
-            outages: super::outage::changed(&line),
             labels: self.labels(&line),
             info: None,
+            needs: self.changed_needs(),
             checkpoints: Vec::new(),
             begins_unsafe: draft.begins_unsafe,
             tells_accepted,
@@ -424,8 +422,6 @@ impl Driver {
             self.to_start.insert(*id);
         }
         self.know_left().await?;
-        let timers = draft.timers.into_iter();
-        batch.timers = timers.map(|id| (id, self.timer_of(id))).collect();
         batch.info = self.changed_info(now);
         self.add_checkpoints(&mut batch, id, line.n);
         Ok((batch, draft.then))

@@ -53,18 +53,18 @@ impl Driver {
             Work::Ask { .. } => {
                 // A person sees the question.
                 draft.urgent = true;
-                self.wait_outside(draft, id);
+                self.wait_outside(id);
             }
             Work::Event { any } => {
                 draft.waits.push(WaitChange {
                     effect: id,
                     open: any.into_iter().map(|one| (one.event, one.key)).collect(),
                 });
-                self.wait_outside(draft, id);
+                self.wait_outside(id);
                 // An event that comes before the store has stored the wait is in the store's box.
                 draft.then.push(OnDisk::Look);
             }
-            Work::Timer => self.wait_outside(draft, id),
+            Work::Timer => self.wait_outside(id),
         }
         Ok(())
     }
@@ -105,12 +105,9 @@ impl Driver {
         self.outs.insert(id, out);
     }
 
-    fn wait_outside(&mut self, draft: &mut Draft, id: Id) {
+    fn wait_outside(&mut self, id: Id) {
         let out = self.outs.get_mut(&id).expect("it was put there");
         out.state = OutState::Waits;
-        if out.wish.due.is_some() {
-            draft.timers.insert(id);
-        }
     }
 
     fn begin_or_wait(
@@ -122,13 +119,12 @@ impl Driver {
         match later {
             None => draft.ready.push(id),
             Some(at) => {
-                draft.timers.insert(id);
                 self.outs.get_mut(&id).expect("it was put there").state = OutState::Later(at);
             }
         }
     }
 
-    /// Takes back the timer and the wait of an effect that waited for the outside.
+    /// Takes back the wait of an effect that waited for the outside.
     pub(super) fn quit_waiting(&self, draft: &mut Draft, out: &Out) {
         let id = out.wish.id;
         if let Work::Event { .. } = out.wish.work {
@@ -136,16 +132,6 @@ impl Driver {
                 effect: id,
                 open: Vec::new(),
             });
-        }
-        let again = self.ledger.effect(id).is_some_and(|r| r.again.is_some());
-        let told = || self.ledger.reaches_again().any(|(_, reach)| reach.of == id);
-        let probed = || {
-            self.ledger
-                .probe(id)
-                .is_some_and(|(_, probe)| probe.again.is_some())
-        };
-        if out.wish.due.is_some() || again || probed() || told() {
-            draft.timers.insert(id);
         }
     }
 

@@ -2,9 +2,9 @@
 //! that are not repeated.
 
 use super::People;
-use super::recorded::{Asked, Heard, Left};
 use super::walk::{Walk, fault, same_tool};
 use crate::driver::tool_digest;
+use crate::engine::recorded::{Asked, Heard, Left};
 use crate::store::StoreError;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine};

@@ -3,12 +3,12 @@
 
 use super::left::{deeds, not_taken};
 use super::offers::{Began, offers};
-use super::recorded::Left;
 use super::recording::{Recording, Side, branch_of};
 use super::{Diverged, People, RERUN, RERUN_OF};
 use crate::bind::Values;
 use crate::driver::tool_digest;
 use crate::engine::EngineError;
+use crate::engine::recorded::Left;
 use crate::past::Past;
 use crate::store::StoreError;
 use std::borrow::Cow;

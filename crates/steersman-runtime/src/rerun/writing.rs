@@ -1,10 +1,10 @@
 //! Writes the followed part of a recording as the beginning of a session.
 
 use super::walk::Changed;
-use crate::artifact::store_made;
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::load::named::entry;
-use crate::store::{Batch, Claim, NewSession, Row, SessionId};
+use crate::store::{Batch, Claim, Left, NewSession, Row, SessionId};
+use crate::tools::artifact::store_made;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::stored::by::By;
@@ -117,6 +117,9 @@ impl<'a> Writing<'a> {
         if !rows.is_empty() {
             self.append(&claim, rows, Vec::new()).await?;
         }
+        // A rerun is wanted by nobody but its caller.
+        let left = Left::default();
+        self.engine.store().release(claim, left).await?;
         Ok(now)
     }
 
@@ -124,19 +127,24 @@ impl<'a> Writing<'a> {
         if let Some(claim) = &self.claim {
             return Ok(claim.clone());
         }
-        let store = self.engine.store();
+        let (store, worker) = (self.engine.store(), self.engine.worker().await?);
         store
             .create(NewSession {
                 id: self.session.clone(),
                 network: self.changed.network.name.clone(),
+                scope: self.seen.info.scope.clone(),
                 key: None,
                 salt: self.seen.info.salt,
                 created: self.engine.clock().now(),
                 first: None,
                 said: None,
+                needs: crate::engine::natives::needs(&self.changed.network),
             })
             .await?;
-        Ok(self.claim.insert(store.claim(self.session).await?).clone())
+        Ok(self
+            .claim
+            .insert(store.claim(self.session, worker).await?)
+            .clone())
     }
 
     fn labels(&self) -> Vec<(Name, Option<Arc<str>>)> {

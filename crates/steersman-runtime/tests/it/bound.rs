@@ -12,7 +12,8 @@ use steersman_runtime::engine::Durability;
 use steersman_runtime::inbox::{Begin, Message};
 use steersman_runtime::session::Fork;
 use steersman_runtime::store::memory::MemoryStore;
-use steersman_runtime::store::{Batch, NewSession, Row, Store};
+use steersman_runtime::store::{Batch, Needs, NewSession, Row, Scope, Worker};
+use steersman_runtime::store::{Blobs as _, Log as _};
 
 const TALK: &str = "agents: { main: { system: You talk. } }";
 
@@ -36,11 +37,13 @@ async fn changed(change: impl Fn(&mut LogLine), source: Option<&[u8]>) -> World 
     let new = NewSession {
         id: "session".into(),
         network: "test".into(),
+        scope: Scope::default(),
         key: None,
         salt,
         created: NOON,
         first: None,
         said: None,
+        needs: Needs::default(),
     };
     store.create(new).await.unwrap();
     let bound = |line: &LogLine| line.commit.as_ref().and_then(|c| c.binding.clone());
@@ -66,7 +69,7 @@ async fn changed(change: impl Fn(&mut LogLine), source: Option<&[u8]>) -> World 
             bytes: bytes.into(),
         });
     }
-    let claim = store.claim("session").await.unwrap();
+    let claim = store.claim("session", &Worker::nameless()).await.unwrap();
     let batch = Batch {
         rows,
         ..Batch::default()
@@ -185,11 +188,13 @@ async fn a_session_of_a_newer_machine_does_not_begin() {
     let new = NewSession {
         id: "session".into(),
         network: "test".into(),
+        scope: Scope::default(),
         key: None,
         salt: [1; 16],
         created: NOON,
         first: Some(begin.encode("m1".into(), NOON)),
         said: None,
+        needs: Needs::default(),
     };
     world.store.create(new).await.unwrap();
     let session = world.open().await;

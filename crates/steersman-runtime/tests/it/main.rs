@@ -22,6 +22,7 @@ mod hot;
 mod judges;
 mod large;
 mod late;
+mod leases;
 mod ledger;
 mod left;
 mod memory;

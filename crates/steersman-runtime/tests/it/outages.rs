@@ -5,13 +5,14 @@ use crate::spy::Spy;
 use crate::world::answered;
 use std::sync::Arc;
 use steersman_machine::stored::commit::{About, LedgerEntry, Why};
-use steersman_machine::stored::ids::Time;
+use steersman_machine::stored::ids::{Name, Time};
 use steersman_machine::stored::outcome::Retry;
 use steersman_runtime::clock::Clock;
 use steersman_runtime::engine::StartOptions;
 use steersman_runtime::pending::PendingKind;
 use steersman_runtime::rerun::Rerun;
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
+use steersman_runtime::store::SessionQuery;
 use steersman_runtime::store::memory::MemoryStore;
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +49,11 @@ async fn pass(stage: &Stage, millis: u64) {
         stage.clock.advance(1_000);
         turns().await;
     }
+}
+
+/// The place that a session waits for.
+async fn waits_for(session: &Session) -> Option<Name> {
+    session.outside().await.unwrap().place
 }
 
 /// What the log says of outages.
@@ -93,12 +99,7 @@ async fn an_outage_is_no_failed_call_but_a_wait_that_the_place_ends() {
         "{}",
         pending[0].text
     );
-    let rows = stage.engine.store().outages(9).await.unwrap();
-    assert_eq!(rows.len(), 1);
-    assert_eq!(
-        (&*rows[0].place, &*rows[0].session),
-        ("one/default", session.id())
-    );
+    assert_eq!(waits_for(&session).await.as_deref(), Some("one/default"));
     // What driving takes is given up: the network is known to this test and to the engine.
     assert_eq!(Arc::strong_count(&network), 2);
     let lines = stage.lines(&session).await.len();
@@ -123,7 +124,7 @@ async fn an_outage_is_no_failed_call_but_a_wait_that_the_place_ends() {
         told(&stage, &session).await,
         ["down one/default", "Go by place"]
     );
-    assert_eq!(stage.engine.store().outages(9).await.unwrap(), []);
+    assert_eq!(waits_for(&session).await, None);
 }
 
 #[tokio::test]
@@ -278,7 +279,18 @@ async fn whoever_drives_a_store_finds_those_that_wait() {
     let all = tokio::spawn(async move { engine.run_all(until).await });
     for _ in 0..400 {
         pass(&other, 1_000).await;
-        if other.engine.store().outages(9).await.unwrap().is_empty() {
+        let waits = SessionQuery {
+            status: vec!["waits".into(), "running".into()],
+            ..SessionQuery::default()
+        };
+        if other
+            .engine
+            .store()
+            .sessions(&waits)
+            .await
+            .unwrap()
+            .is_empty()
+        {
             break;
         }
     }
@@ -346,7 +358,7 @@ async fn a_cancel_and_a_rewind_drop_the_wait() {
             told(&stage, &session).await,
             ["down one/default", "Cancelled by rule"]
         );
-        assert_eq!(stage.engine.store().outages(9).await.unwrap(), []);
+        assert_eq!(waits_for(&session).await, None);
         pass(&stage, 60_000).await;
         assert_eq!(stage.rack.tries(), 6);
     }
@@ -414,14 +426,13 @@ async fn an_adoption_loses_no_wait() {
     let mut all = vec!["down one/default"; 2];
     all.extend(["Cancelled by rule", "Cancelled by rule", "down one/default"]);
     assert_eq!(told(&stage, &session).await, all);
-    let rows = stage.engine.store().outages(9).await.unwrap();
-    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(waits_for(&session).await.as_deref(), Some("one/default"));
     pass(&stage, 95_000).await;
     assert_eq!(answered(&session.settled().await.unwrap()), "I am default.");
     all.push("Go by place");
     assert_eq!(told(&stage, &session).await, all);
     assert_eq!(stage.rack.tries(), 8, "one answer");
-    assert_eq!(stage.engine.store().outages(9).await.unwrap(), []);
+    assert_eq!(waits_for(&session).await, None);
 }
 
 /// What was never answered is not on record; the session that waits goes on waiting.
@@ -438,9 +449,10 @@ async fn a_rerun_of_what_waits_takes_nothing_of_it() {
     assert_eq!((again.recorded_calls, again.live_calls), (0, 0));
     assert_eq!(again.settled.word(), "waits", "as its session stands");
     assert_eq!(stage.rack.tries(), tried, "nobody is asked");
-    let rows = stage.engine.store().outages(9).await.unwrap();
-    let waits: Vec<&str> = rows.iter().map(|row| &*row.session).collect();
-    assert_eq!(waits, [session.id()], "the place is waited for once");
+    let all = SessionQuery::default();
+    let listed = stage.engine.store().sessions(&all).await.unwrap();
+    assert!(listed.iter().all(|info| info.left.place.is_none()));
+    assert_eq!(waits_for(&session).await.as_deref(), Some("one/default"));
     pass(&stage, 95_000).await;
     assert_eq!(answered(&session.settled().await.unwrap()), "I am default.");
     assert_eq!(stage.rack.tries(), tried + 1);

@@ -10,7 +10,8 @@ use steersman_runtime::conformance::{SALT, story};
 use steersman_runtime::load::{Load, Since};
 use steersman_runtime::past::{ERASED, Past};
 use steersman_runtime::store::memory::MemoryStore;
-use steersman_runtime::store::{Batch, Claim, NewSession, Row, Store, StoreError};
+use steersman_runtime::store::{Batch, Claim, Needs, NewSession, Row, Scope, StoreError, Worker};
+use steersman_runtime::store::{Blobs as _, Log as _};
 
 const ROOT: Line = Line(1);
 
@@ -26,14 +27,16 @@ async fn session(written: usize) -> Session {
     let new = NewSession {
         id: "a".into(),
         network: "desk".into(),
+        scope: Scope::default(),
         key: None,
         salt: SALT,
         created: Time(1),
         first: None,
         said: None,
+        needs: Needs::default(),
     };
     store.create(new).await.unwrap();
-    let claim = store.claim("a").await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     let told = story(100, None);
     let rows = told[..written].iter().map(|(line, bytes)| Row {
         n: line.n,

@@ -7,7 +7,6 @@ use crate::world::{Does, World, answered, asked};
 use serde_json::json;
 use std::sync::Arc;
 use steersman_machine::stored::commit::{LedgerEntry, Probing};
-use steersman_machine::stored::ids::Time;
 use steersman_machine::view::mapping::Fault;
 use steersman_runtime::clock::Clock as _;
 use steersman_runtime::engine::EngineError;
@@ -15,7 +14,6 @@ use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
 use steersman_runtime::ledger::Progress;
 use steersman_runtime::pending::Pending;
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
-use steersman_runtime::store::Store as _;
 use tokio::sync::Semaphore;
 
 fn desk(otherwise: &str) -> String {
@@ -618,16 +616,15 @@ async fn people_are_told_when_what_tells_them_may_be_asked_again() {
     }
 }
 
-/// What the store wakes the session for.
-async fn timers(world: &World) -> Vec<i64> {
-    let timers = world.store.timers(Time(i64::MAX), 9).await.unwrap();
-    timers.into_iter().map(|(.., at)| at.0).collect()
+/// When the session is due, whoever drives it.
+async fn due(session: &Session) -> Option<i64> {
+    session.outside().await.unwrap().due.map(|due| due.0)
 }
 
-/// A probe and what tells people are put off both: the store wakes the session for the one that is due first, then for the other,
-/// and for none when the doubt is left.
+/// A probe and what tells people are put off both: the session is woken for the one that is due first, then for the other, and
+/// for none when the doubt is left.
 #[tokio::test]
-async fn the_store_knows_what_of_a_doubt_is_due_first() {
+async fn a_session_knows_what_of_a_doubt_is_due_first() {
     let definition = desk("ask").replace("page: { effect", "page: { retry: 2, effect");
     for (probe, page) in [(300_000, 120_000), (120_000, 300_000)] {
         let world = world();
@@ -638,7 +635,7 @@ async fn the_store_knows_what_of_a_doubt_is_due_first() {
         rested(&world, &session).await.unwrap();
         settle().await;
         let spent = world.clock.now().0 - now;
-        let [first] = timers(&world).await[..] else {
+        let Some(first) = due(&session).await else {
             panic!("{}", world.printed().await)
         };
         assert!(
@@ -648,12 +645,12 @@ async fn the_store_knows_what_of_a_doubt_is_due_first() {
         world.tools.will("payments", down_for(300_000));
         world.clock.advance(125_000);
         settle().await;
-        let [second] = timers(&world).await[..] else {
+        let Some(second) = due(&session).await else {
             panic!("{}", world.printed().await)
         };
         assert!(second > first + 100_000, "{second} behind {first}");
         session.cancel(CancelWhat::Session, "user").await.unwrap();
         settle().await;
-        assert_eq!(timers(&world).await, [0; 0]);
+        assert_eq!(due(&session).await, None);
     }
 }

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::network::search::{Method, Plan, Scorer};
 use steersman_machine::stored::commit::LedgerEntry;
-use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::Expr;
 use steersman_runtime::beside::{Kept, differs};
@@ -454,7 +454,6 @@ impl Play {
         if !stale.is_empty() {
             return Err(format!("stale checkpoints: {stale:?}"));
         }
-        let timers = store.timers(Time(i64::MAX), 1_000).await.unwrap();
         let lines = self.world.lines().await;
         let entries = lines.iter().flat_map(|line| &line.ledger);
         let taken = entries.filter_map(|entry| match entry {
@@ -473,10 +472,8 @@ impl Play {
             }
         }
         let kept = Kept {
-            timers: timers
-                .into_iter()
-                .map(|(_, effect, at)| (effect, at))
-                .collect(),
+            wants: info.left.wants,
+            place: info.left.place.clone(),
             ids,
             ..Kept::default()
         };

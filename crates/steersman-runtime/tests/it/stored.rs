@@ -17,7 +17,10 @@ use steersman_runtime::model::BoundModel;
 use steersman_runtime::pending::PendingId;
 use steersman_runtime::session::Fate;
 use steersman_runtime::store::memory::MemoryStore;
-use steersman_runtime::store::{Batch, InboxMessage, NewSession, Row, Store, StoreError};
+use steersman_runtime::store::{
+    Batch, InboxMessage, Needs, NewSession, Row, Scope, StoreError, Worker,
+};
+use steersman_runtime::store::{Inbox as _, Log as _};
 use steersman_testkit::schema::describe;
 
 /// One of each kind, every field filled once.
@@ -390,14 +393,16 @@ async fn a_line_of_a_newer_program_is_no_damage() {
         let new = NewSession {
             id: "a".into(),
             network: "desk".into(),
+            scope: Scope::default(),
             key: None,
             salt: SALT,
             created: Time(1),
             first: None,
             said: None,
+            needs: Needs::default(),
         };
         store.create(new).await.unwrap();
-        let claim = store.claim("a").await.unwrap();
+        let claim = store.claim("a", &Worker::nameless()).await.unwrap();
         let told = story(5, None);
         let (last, bytes) = told.last().unwrap();
         let before = codec::stored_hash(bytes).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steersman_runtime::engine::{EngineError, StartOptions};
 use steersman_runtime::inbox::Message;
 use steersman_runtime::session::{Fate, Settled};
-use steersman_runtime::store::{BoxedEvent, StoreError};
+use steersman_runtime::store::{BoxedEvent, Scope, StoreError, Worker};
 use tokio_util::sync::CancellationToken;
 
 fn desk(otherwise: &str) -> String {
@@ -189,6 +189,7 @@ async fn a_message_that_comes_when_its_session_is_let_go_of_takes_it_again() {
     crate::effects::settle().await;
     let event = BoxedEvent {
         id: "1".into(),
+        scope: Scope::default(),
         network: "another".into(),
         event: "paid".into(),
         message: Arc::from(&b"{}"[..]),
@@ -284,9 +285,17 @@ async fn what_waits_in_an_inbox_is_no_reason_to_take_its_session_again_and_again
     world.clock.advance(100);
     all.await.unwrap().unwrap();
     let lies = |id: &'static str| world.engine.store().inbox(id);
-    assert_eq!(lies("one").await.unwrap().len(), 1);
-    assert_eq!(lies("two").await.unwrap().len(), 7);
-    let epoch = async |id| world.engine.store().claim(id).await.unwrap().epoch;
+    assert_eq!(lies("one").await.unwrap().1.len(), 1);
+    assert_eq!(lies("two").await.unwrap().1.len(), 7);
+    let epoch = async |id| {
+        world
+            .engine
+            .store()
+            .claim(id, &Worker::nameless())
+            .await
+            .unwrap()
+            .epoch
+    };
     assert_eq!(epoch("one").await, 2, "taken once, and here");
     assert!(epoch("two").await > 7, "each message is looked at");
 }

@@ -142,6 +142,10 @@ impl Toolset for Tools {
         true
     }
 
+    fn has_native(&self, _name: &str, _version: &str) -> bool {
+        true
+    }
+
     fn list<'a>(&'a self, _: &'a ServerAsk) -> Boxed<'a, Asked> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let asked = self.offers.lock().unwrap().0.clone();

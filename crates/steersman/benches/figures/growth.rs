@@ -12,8 +12,8 @@ use steersman_machine::stored::commit::Text;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Durability;
 use steersman_runtime::session::Fork;
-use steersman_runtime::store::Store;
 use steersman_runtime::store::memory::MemoryStore;
+use steersman_runtime::store::{Log as _, Store};
 
 /// The section of growth.
 pub(crate) fn report(table: &Table, size: Size) {

@@ -9,7 +9,7 @@ use steersman_adapters::sqlite::SqliteStore;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::{Id, Time};
-use steersman_runtime::store::{Batch, NewSession, Row, Store};
+use steersman_runtime::store::{Batch, Log as _, Needs, NewSession, Row, Scope, Worker};
 
 const SALT: [u8; 16] = [1; 16];
 /// Lines in a transaction where both group.
@@ -119,14 +119,19 @@ pub(crate) fn path(count: u64, group: u64) -> Took {
         let session = NewSession {
             id: "bench".into(),
             network: "bench".into(),
+            scope: Scope::default(),
             key: None,
             salt: SALT,
             created: Time(0),
             first: None,
             said: None,
+            needs: Needs::default(),
         };
         store.create(session).await.expect("made");
-        store.claim("bench").await.expect("claimed")
+        store
+            .claim("bench", &Worker::nameless())
+            .await
+            .expect("claimed")
     });
     let (mut lines, mut hash) = (Lines::new(), [0; 32]);
     let run = async {

@@ -6,7 +6,7 @@ use steersman_machine::stored::ids::Line;
 use steersman_runtime::Boxed;
 use steersman_runtime::store::layer::Layer;
 use steersman_runtime::store::memory::MemoryStore;
-use steersman_runtime::store::{Batch, Claim, Store, StoreError};
+use steersman_runtime::store::{Batch, Claim, Log as _, Store, StoreError};
 
 /// A memory store that refuses all lines after a given one.
 pub(super) struct Mortal {

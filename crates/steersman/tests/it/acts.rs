@@ -118,7 +118,7 @@ async fn an_answer_is_shown_nowhere() {
     let act = Act::answer(&question, "hunter2", By::user());
     assert!(!format!("{act:?}").contains("hunter2"));
     let receipt = steersman.deliver(&id, act).await.unwrap();
-    let inbox = steersman.engine().store().inbox(&id).await.unwrap();
+    let (_, inbox) = steersman.engine().store().inbox(&id).await.unwrap();
     let [only] = &inbox[..] else {
         panic!("{inbox:?}");
     };

@@ -224,7 +224,7 @@ async fn who_comes_late_is_told_how_it_stands_and_owners_may_change() {
 
 #[tokio::test]
 async fn cursors_are_texts() {
-    for text in ["0", "12", "12.3", "1099511627775.0"] {
+    for text in ["0", "12", "12.3", "268435455.0"] {
         assert_eq!(text.parse::<Cursor>().unwrap().to_string(), text);
     }
     for text in [
@@ -234,7 +234,7 @@ async fn cursors_are_texts() {
         ".3",
         "-1",
         "1.2.3",
-        "1099511627776",
+        "268435456",
         "9999999999999999999",
     ] {
         assert!(text.parse::<Cursor>().is_err(), "{text}");
@@ -329,7 +329,7 @@ async fn who_comes_at_once_gets_the_same_session_and_who_asks_late_learns_what_w
         let put = store.deliver(session.id(), message.encode(id.clone(), now));
         assert!(put.await.unwrap());
         let driven = steersman.engine().driven(session.id()).unwrap();
-        while !store.inbox(session.id()).await.unwrap().is_empty() {
+        while !store.inbox(session.id()).await.unwrap().1.is_empty() {
             tokio::task::yield_now().await;
         }
         let fate = driven.fate_of(&id).await;

@@ -20,7 +20,7 @@ use steersman_runtime::engine::{Engine, Inspection, StartOptions};
 use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::Session;
-use steersman_runtime::store::Store as _;
+use steersman_runtime::store::Inbox as _;
 use steersman_testkit::random::{self, Dice};
 
 /// The most times at which the clock stops on its way.
@@ -90,7 +90,7 @@ impl Play {
         };
         engine.create(network.clone(), options).await.unwrap();
         let mut told = Told::new(stage.sealer.clone());
-        for stored in stage.store.inbox(SESSION).await.unwrap() {
+        for stored in stage.store.inbox(SESSION).await.unwrap().1 {
             told.message(&stored);
         }
         let session = engine.open(SESSION).await.unwrap();

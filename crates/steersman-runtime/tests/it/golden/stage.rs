@@ -16,8 +16,10 @@ use steersman_runtime::session::Session;
 use steersman_runtime::store::layer::Layer;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{
-    Batch, Claim, InboxMessage, MemoryQuery, SessionQuery, Store, StoreError,
+    Batch, Claim, IMMEDIATELY, InboxMessage, Left, MemoryQuery, SessionInfo, SessionQuery, Store,
+    StoreError,
 };
+use steersman_runtime::store::{Blobs as _, Inbox as _, Lists as _, Log as _, Memories as _};
 use steersman_runtime::toolset::Toolset;
 
 /// The id of every session that is rendered.
@@ -207,7 +209,7 @@ impl Told {
         }
     }
 
-    /// Renders how the lists changed since the last call: the row of the session, pending, timers, waits, outages and inbox.
+    /// Renders how the lists changed since the last call: the row of the session, pending, waits and inbox.
     /// `+` is a new row, `-` one that is gone.
     pub(super) async fn lists(&mut self, stage: &Stage, seen: &Inspection) {
         let mut rows = Vec::new();
@@ -216,13 +218,15 @@ impl Told {
             ..SessionQuery::default()
         };
         for info in stage.store.sessions(&query).await.unwrap() {
-            rows.push(format!("session: {}", self.render.value(&info)));
+            let Left { wants, place, .. } = info.left.clone();
+            if wants != Some(IMMEDIATELY) && (wants.is_some() || place.is_some()) {
+                let wants = wants.map_or_else(|| "by mail alone".to_owned(), shown);
+                rows.push(format!("seat: wanted {wants}, waits for {place:?}"));
+            }
+            rows.push(format!("session: {}", self.render.value(&Row(&info))));
         }
         for pending in &seen.pending {
             rows.push(format!("pending: {}", self.render.value(pending)));
-        }
-        for (_, effect, at) in stage.store.timers(Time(i64::MAX), 1_000).await.unwrap() {
-            rows.push(format!("timer: {effect} {}", shown(at)));
         }
         let waits = stage.store.state.lock().unwrap().waits.clone();
         for (effect, open) in waits {
@@ -230,10 +234,7 @@ impl Told {
             let open: Vec<String> = open.collect();
             rows.push(format!("wait: {effect} {}", open.join(", ")));
         }
-        for outage in stage.store.outages(1_000).await.unwrap() {
-            rows.push(format!("outage: {}", self.render.value(&outage)));
-        }
-        for stored in stage.store.inbox(SESSION).await.unwrap() {
+        for stored in stage.store.inbox(SESSION).await.unwrap().1 {
             rows.push(self.inbox_row(&stored));
         }
         let gone = self.lists.iter().filter(|row| !rows.contains(row));
@@ -250,12 +251,13 @@ impl Told {
 
     /// Renders what the store holds apart from sessions: the event box, memories, and contents that were named.
     pub(super) async fn kept(&mut self, stage: &Stage) {
-        for event in stage.store.event_box(NEVER, 1_000).await.unwrap() {
+        for event in stage.store.event_box(None, NEVER, 1_000).await.unwrap() {
             let row = self.render.value(&event.fields);
             let (id, event, until) = (&event.id, &event.event, shown(event.until));
             writeln!(self.text, "event box: {id} {event} {row}, until {until}").unwrap();
         }
         let query = MemoryQuery {
+            part: None,
             scope: None,
             id: None,
             session: None,
@@ -271,6 +273,26 @@ impl Told {
                 writeln!(self.text, "content of {name}: {text}").unwrap();
             }
         }
+    }
+}
+
+/// A session in lists. What its last owner left is a row of its own.
+struct Row<'a>(&'a SessionInfo);
+
+impl std::fmt::Debug for Row<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let info = self.0;
+        f.debug_struct("SessionInfo")
+            .field("id", &info.id)
+            .field("network", &info.network)
+            .field("key", &info.key)
+            .field("created", &info.created)
+            .field("salt", &info.salt)
+            .field("head", &info.head)
+            .field("state", &info.state)
+            .field("labels", &info.labels)
+            .field("owner", &info.owner)
+            .finish()
     }
 }
 

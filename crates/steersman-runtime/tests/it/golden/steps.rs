@@ -20,7 +20,8 @@ use steersman_runtime::ledger::Progress;
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::{Fate, Session};
-use steersman_runtime::store::{NewMemory, Rated, Store as _, StoreError};
+use steersman_runtime::store::Inbox as _;
+use steersman_runtime::store::{NewMemory, Rated, Scope, StoreError};
 
 use crate::world::NOON;
 
@@ -109,6 +110,7 @@ impl<'a> Run<'a> {
             let name = &self.network.name;
             let new = NewMemory {
                 key: format!("test/{k}").into(),
+                part: Scope::default(),
                 scope: seed.scope.as_deref().unwrap_or(name).into(),
                 name: seed.name.as_str().into(),
                 tags: seed.tags.iter().map(|tag| tag.as_str().into()).collect(),
@@ -245,7 +247,7 @@ impl<'a> Run<'a> {
         let engine = self.looks();
         let created = engine.create(self.network.clone(), options).await;
         created.map_err(|e| e.to_string())?;
-        for stored in self.stage.store.inbox(SESSION).await.unwrap() {
+        for stored in self.stage.store.inbox(SESSION).await.unwrap().1 {
             self.told.message(&stored);
         }
         self.begun = true;

@@ -1,0 +1,82 @@
+//! The file of a store as a place that an address names.
+
+use super::{SqliteOptions, SqliteStore, accept, collect_garbage, flush, forget};
+use crate::stores::{Beside, Care, Forgot, Garbage, Ids, KeptStore, Passed, Site};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use steersman_machine::stored::ids::Time;
+use steersman_runtime::Boxed;
+use steersman_runtime::store::StoreError;
+
+/// The place of a store in a file.
+pub(crate) struct SqliteSite(PathBuf);
+
+impl SqliteSite {
+    pub(crate) fn new(file: impl Into<PathBuf>) -> Self {
+        Self(file.into())
+    }
+}
+
+impl Site for SqliteSite {
+    fn open(&self, read_only: bool) -> Result<Arc<dyn KeptStore>, StoreError> {
+        let options = SqliteOptions {
+            read_only,
+            ..SqliteOptions::default()
+        };
+        Ok(Arc::new(SqliteStore::open_with(&self.0, &options)?))
+    }
+    fn address(&self) -> PathBuf {
+        self.0.clone()
+    }
+    fn exists(&self) -> bool {
+        self.0.exists()
+    }
+    fn folder(&self) -> Option<PathBuf> {
+        let folder = self.0.parent().filter(|f| !f.as_os_str().is_empty());
+        Some(folder.unwrap_or(Path::new(".")).to_owned())
+    }
+    fn accept(&self, at: Time) -> Result<Option<StoreError>, StoreError> {
+        accept(&self.0, at)
+    }
+    fn collect_garbage(&self, delete: bool) -> Result<Garbage, StoreError> {
+        collect_garbage(&self.0, delete)
+    }
+    fn forget(
+        &self,
+        session: &str,
+        contents: &[[u8; 32]],
+        passed: &Passed,
+    ) -> Result<Forgot, StoreError> {
+        forget(&self.0, session, contents, passed)
+    }
+    fn flush(&self) -> Result<bool, StoreError> {
+        flush(&self.0)
+    }
+}
+
+impl Care for SqliteStore {
+    fn doubt(&self) -> Option<&StoreError> {
+        Self::doubt(self)
+    }
+    fn has_begun_unsafe(&self) -> Boxed<'static, Result<bool, StoreError>> {
+        Self::has_begun_unsafe(self)
+    }
+    fn may_be_written(&self) -> std::io::Result<()> {
+        Self::may_be_written(self)
+    }
+    fn check_structure(&self) -> Boxed<'_, Result<Vec<String>, StoreError>> {
+        Box::pin(Self::check_structure(self))
+    }
+    fn holds_sealed(&self) -> Boxed<'static, Result<bool, StoreError>> {
+        Self::holds_sealed(self)
+    }
+    fn ids(&self) -> Boxed<'static, Result<Ids, StoreError>> {
+        Self::ids(self)
+    }
+    fn beside(&self, session: &str) -> Boxed<'static, Result<Beside, StoreError>> {
+        Self::beside(self, session)
+    }
+    fn backup(&self, to: &Path) -> Boxed<'static, Result<u64, StoreError>> {
+        Self::backup(self, to)
+    }
+}

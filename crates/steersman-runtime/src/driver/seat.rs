@@ -1,0 +1,105 @@
+//! The release of a session: the time at which it is wanted again, and the reason if it could not be driven.
+
+use super::due::Due;
+use super::{Driver, OutState};
+use crate::engine::{Engine, EngineError};
+use crate::store::{Claim, Left, Needs, StoreError, Trouble};
+
+/// Times after which a session that could not be driven is taken again, in milliseconds. The last one repeats.
+const AGAIN: [u64; 3] = [60_000, 300_000, 3_600_000];
+
+/// Ends a claim. A release that cannot be written is not needed: the lock ends, and the session is wanted immediately.
+pub(super) async fn release(engine: &Engine, claim: Claim, left: Left) {
+    let _ = engine.store().release(claim, left).await;
+}
+
+impl Driver {
+    /// Returns what this owner leaves if the session is released now.
+    pub(super) fn leaves(&mut self) -> Left {
+        // What would go on if the session were not being stopped is a reason to own it again.
+        let stopping = self.stopping.take();
+        let wants = if self.is_at_work() {
+            Some(self.engine.clock().now())
+        } else {
+            let acts = self.dues().filter(|(_, due)| self.acts_on(due));
+            acts.map(|(at, _)| at).min()
+        };
+        self.stopping = stopping;
+        Left {
+            mail: self.inbox.mail,
+            wants,
+            place: self.place_out().filter(|_| !self.ledger.paused),
+            trouble: None,
+        }
+    }
+
+    /// Returns true if something goes on by itself, or would if nothing stopped the session.
+    fn is_at_work(&self) -> bool {
+        let paused = self.ledger.paused;
+        let works = self.outs.iter().any(|(id, out)| match out.state {
+            OutState::Ready | OutState::Soon(_) => !paused,
+            OutState::Queued => !paused && !self.waits_for_another(*id),
+            OutState::Starting(_) | OutState::Running(_) | OutState::Over => true,
+            OutState::Stands
+            | OutState::Held
+            | OutState::Barred
+            | OutState::Waits
+            | OutState::Later(_) => false,
+        });
+        works
+            || self.next_branch().is_some()
+            || self.next_search().is_some()
+            || self.searches.judging() > 0
+            || self.is_probing()
+            || self.next_probe().is_some()
+            || self.next_reach().is_some()
+            || self.reaching_now() > 0
+    }
+
+    /// Returns true if this session does something when the time comes. A paused one begins no attempt.
+    fn acts_on(&self, due: &Due) -> bool {
+        match due {
+            Due::Effect(id) if self.ledger.paused => {
+                let out = self.outs.get(id);
+                !out.is_some_and(|out| matches!(out.state, OutState::Later(_)))
+            }
+            _ => true,
+        }
+    }
+
+    /// Returns what this owner leaves because the session cannot be driven here; `None` if it leaves nothing. It is tried again after a while, and immediately when a message
+    /// comes. If nothing wanted it when it was claimed and nothing was written since, nothing wants it now.
+    pub(super) fn leaves_in_trouble(&self, why: &EngineError) -> Option<Left> {
+        // An owner that lost its claim leaves nothing, and one that was killed tells nobody.
+        if matches!(
+            why,
+            EngineError::Stopped | EngineError::Store(StoreError::Fenced { .. })
+        ) {
+            return None;
+        }
+        let (claim, now) = (&self.claim, self.engine.clock().now());
+        let before = &claim.before;
+        let mut left = before.clone();
+        let is_wanted = before.wants.is_some_and(|wants| wants <= now) || claim.mail > before.mail;
+        let known = before.trouble.as_ref().filter(|_| !self.claimed);
+        let times = known.map_or(0, |trouble| trouble.times);
+        if self.claimed || is_wanted || before.place.is_some() {
+            let again = AGAIN[(times as usize).min(AGAIN.len() - 1)];
+            left.wants = Some(now.plus(again));
+            left.mail = claim.mail.max(self.inbox.mail);
+            left.place = None;
+        }
+        left.trouble = Some(Trouble {
+            times: times.saturating_add(1),
+            why: why.to_string().into(),
+        });
+        Some(left)
+    }
+
+    /// Returns what a program needs to drive this session, once for each owner and each network.
+    pub(super) fn changed_needs(&mut self) -> Option<Needs> {
+        let network = self.network.as_ref().filter(|_| !self.needs_told)?;
+        self.needs_told = true;
+        Some(crate::engine::natives::needs(network))
+    }
+}

@@ -1,0 +1,356 @@
+//! Erasing: texts of a session are replaced by tombstones, and all hashes still verify.
+
+use crate::engine::{Engine, EngineError};
+use crate::inbox::Message;
+use crate::load::Load;
+use crate::store::{Batch, Claim, InboxMessage, Row, SessionInfo, Store, StoreError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use steersman_machine::stored::codec;
+use steersman_machine::stored::codec::CodecError;
+use steersman_machine::stored::commit::{About, LedgerEntry, LogLine, Probing, Stepped, Text};
+use steersman_machine::stored::ids::{Body, Id, Line, Name};
+use steersman_machine::stored::interaction::Interaction;
+
+/// The part of a session that is to be erased.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Everything that was said, called, answered and written in the session.
+    All,
+    /// All texts of one line.
+    Line(Line),
+    /// Arguments and outcomes of one effect.
+    Effect(Id),
+}
+
+/// The result of [`Engine::erase`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// Number of texts that are tombstones now.
+    pub texts: u64,
+    /// Number of those texts that were in blobs. Another session may hold the same text. The next collection of the store removes
+    /// blobs that nothing names any more.
+    pub blobs: u64,
+    /// Hashes of the artifact contents that are to be erased. They are not texts of the log. The program that has the store to
+    /// itself deletes those that nothing else names (`steersman_adapters::sqlite::forget`).
+    pub contents: Vec<[u8; 32]>,
+}
+
+impl Engine {
+    /// Erases texts of a session. Nobody may drive the session, and nothing in it may be open: the input of an effect that is
+    /// about to run, or that a person is about to approve, is never erased. The values that the session is bound to stay. If
+    /// `apply` is false, nothing is written, and the result says what would be erased.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] if something is open, with what it is; errors of the store.
+    pub async fn erase(&self, id: &str, what: What, apply: bool) -> Result<Erased, EngineError> {
+        let seen = self.inspect(id).await?;
+        if let Some(open) = open(&seen) {
+            return Err(EngineError::Refused(open));
+        }
+        let claim = self.store().claim(id, self.worker().await?).await?;
+        let before = claim.before.clone();
+        let erased = self.erase_owned(&claim, &seen, what, apply).await;
+        self.store().release(claim, before).await?;
+        erased
+    }
+
+    async fn erase_owned(
+        &self,
+        claim: &Claim,
+        seen: &crate::engine::Inspection,
+        what: What,
+        apply: bool,
+    ) -> Result<Erased, EngineError> {
+        let id = &claim.session;
+        let rows = rows(self, claim).await?;
+        let mut erased = Erased {
+            contents: contents(&rows, what),
+            ..Erased::default()
+        };
+        let kept = kept(&rows);
+        let wanted = match what {
+            What::Effect(effect) => Some(of_effect(&rows, effect)?),
+            What::All | What::Line(_) => None,
+        };
+        for (row, line) in &rows {
+            let mut bytes = row.bytes.to_vec();
+            let mut touched = false;
+            for (k, text) in line.bodies.iter().enumerate() {
+                let body = Body::new(line.n, k as u32);
+                let meant = match (&wanted, what) {
+                    (Some(bodies), _) => bodies.contains(&body),
+                    (None, What::Line(n)) => n == line.n,
+                    (None, _) => true,
+                };
+                if !meant || kept.contains(&body) || matches!(text, Text::Erased { .. }) {
+                    continue;
+                }
+                bytes = codec::erase(&bytes, k as u32, &claim.salt)
+                    .map_err(|e| broken(id, line.n, &e))?;
+                touched = true;
+                erased.texts += 1;
+                erased.blobs += u64::from(matches!(text, Text::Blob { .. }));
+            }
+            if touched && apply {
+                let row = Row {
+                    n: row.n,
+                    bytes: bytes.into(),
+                };
+                self.store().rewrite(claim, row).await?;
+            }
+        }
+        if apply {
+            self.list_anew(claim, what, &seen.inbox).await?;
+            self.0.indexed.forget(id);
+        }
+        Ok(erased)
+    }
+
+    /// Updates the lists, because they show texts of the session too. The texts are read again from what is left of the log.
+    /// `events` are the messages that were in the inbox before erasing. Messages that arrived since are kept.
+    async fn list_anew(
+        &self,
+        claim: &Claim,
+        what: What,
+        events: &[InboxMessage],
+    ) -> Result<(), EngineError> {
+        let left = self.inspect(&claim.session).await?;
+        let mut state = left.listed(left.info.state.updated);
+        let mut batch = Batch {
+            urgent: true,
+            ..Batch::default()
+        };
+        if what == What::All {
+            state.outcome = "{}".into();
+            let labels = left.info.labels.iter();
+            batch.labels = labels.map(|(name, _)| (name.clone(), None)).collect();
+            batch.dropped = events.iter().map(|message| message.id.clone()).collect();
+        }
+        batch.info = Some(state);
+        Ok(self.store().append(claim, batch).await?)
+    }
+}
+
+/// Returns why a session cannot be erased, or `None` if nothing in it is open.
+fn open(seen: &crate::engine::Inspection) -> Option<String> {
+    let is_event = |message| matches!(Message::decode(message), Ok(Message::Event { .. }));
+    if !seen.inbox.iter().all(is_event) {
+        return Some(
+            "messages lie in its inbox: they are texts of it that nobody has taken yet".to_owned(),
+        );
+    }
+    seen.branches
+        .iter()
+        .filter(|b| !b.superseded)
+        .find_map(|b| {
+            let snapshot = &b.snapshot;
+            let name = b
+                .label
+                .clone()
+                .unwrap_or_else(|| Name::from(b.id.to_string()));
+            let open = !snapshot.effects.is_empty() || !snapshot.calls.is_empty();
+            open.then(|| {
+                format!("`{name}` is at work or waits: what it goes on with cannot be erased")
+            })
+        })
+}
+
+async fn rows(engine: &Engine, claim: &Claim) -> Result<Vec<(Row, LogLine)>, EngineError> {
+    let load = Load::new(engine.store().clone(), claim.session.clone(), claim.salt);
+    Ok(read(engine.store(), &load, &claim.session, claim.head).await?)
+}
+
+async fn read(
+    store: &Arc<dyn Store>,
+    load: &Load,
+    session: &str,
+    head: Line,
+) -> Result<Vec<(Row, LogLine)>, StoreError> {
+    let mut hashes = crate::load::Hashes::default();
+    let (mut rows, mut from) = (Vec::new(), Line(1));
+    while from <= head {
+        let some = store.rows(session, from, head, 512).await?;
+        let Some(last) = some.last() else { break };
+        from = last.n.next();
+        for row in some {
+            let line = load.checked(&row, &mut hashes).await?;
+            rows.push((row, line));
+        }
+    }
+    Ok(rows)
+}
+
+/// Returns the values that sessions are bound to. They are kept, because no program could load a session without them.
+fn kept(rows: &[(Row, LogLine)]) -> BTreeSet<Body> {
+    let commits = rows.iter().filter_map(|(_, line)| line.commit.as_ref());
+    let bindings = commits.filter_map(|commit| commit.binding.as_ref());
+    bindings.map(|binding| binding.values).collect()
+}
+
+/// Returns the artifact contents to delete. Contents stay if the session is bound to them, or if an artifact that is not to be
+/// erased has the same content.
+fn contents(rows: &[(Row, LogLine)], what: What) -> Vec<[u8; 32]> {
+    let commits = || {
+        let lines = rows.iter().map(|(_, line)| line);
+        lines.filter_map(|line| Some((line, line.commit.as_ref()?)))
+    };
+    let calls = match what {
+        What::Effect(effect) => calls_of(rows, effect),
+        What::All | What::Line(_) => BTreeSet::new(),
+    };
+    let (mut meant, mut all) = (BTreeSet::new(), BTreeSet::new());
+    let mut bound = BTreeSet::new();
+    for (line, commit) in commits() {
+        bound.extend(commit.binding.iter().map(|binding| binding.source));
+        for artifact in commit.artifacts() {
+            let one = (artifact.hash, artifact.call, artifact.name.clone());
+            let is_meant = match what {
+                What::All => true,
+                What::Line(n) => n == line.n,
+                What::Effect(_) => calls.contains(&artifact.call),
+            };
+            if is_meant {
+                meant.insert(one.clone());
+            }
+            all.insert(one);
+        }
+    }
+    let other: BTreeSet<[u8; 32]> = all.difference(&meant).map(|(hash, ..)| *hash).collect();
+    let hashes: BTreeSet<[u8; 32]> = meant.iter().map(|(hash, ..)| *hash).collect();
+    let stays = |hash: &[u8; 32]| other.contains(hash) || bound.contains(hash);
+    hashes.into_iter().filter(|hash| !stays(hash)).collect()
+}
+
+/// Returns the id of the effect, and the id of the call that the effect is for, if there is one.
+fn calls_of(rows: &[(Row, LogLine)], effect: Id) -> BTreeSet<Id> {
+    let commits = rows.iter().filter_map(|(_, line)| line.commit.as_ref());
+    let wished = commits.flat_map(|commit| &commit.wished);
+    let calls = wished.filter(|wished| wished.id == effect);
+    let calls = calls.filter_map(|wished| wished.what.call());
+    std::iter::once(effect).chain(calls).collect()
+}
+
+/// The artifacts that are named by lines with erased texts. Their contents may be gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErasedArtifacts {
+    /// The artifacts, each by call and name.
+    pub artifacts: BTreeSet<(Id, Name)>,
+    /// The lines that name these artifacts.
+    pub lines: BTreeSet<Line>,
+}
+
+/// Finds the lines of a session that name artifacts and have erased texts.
+///
+/// # Errors
+/// Errors of the store, and lines that do not verify.
+pub async fn erased_artifacts(
+    store: &Arc<dyn Store>,
+    info: &SessionInfo,
+) -> Result<ErasedArtifacts, StoreError> {
+    let load = Load::new(store.clone(), info.id.clone(), info.salt);
+    let mut erased = ErasedArtifacts::default();
+    for (_, line) in read(store, &load, &info.id, info.head).await? {
+        let is_erased = |text: &Text| matches!(text, Text::Erased { .. });
+        if let Some(commit) = &line.commit
+            && line.bodies.iter().any(is_erased)
+        {
+            for artifact in commit.artifacts() {
+                let one = (artifact.call, artifact.name.clone());
+                erased.artifacts.insert(one);
+                erased.lines.insert(line.n);
+            }
+        }
+    }
+    Ok(erased)
+}
+
+/// Returns the arguments, results and kept outcomes of an effect, of its call and of its probes.
+fn of_effect(rows: &[(Row, LogLine)], effect: Id) -> Result<BTreeSet<Body>, EngineError> {
+    let calls = calls_of(rows, effect);
+    let mut bodies = BTreeSet::new();
+    let entries = rows.iter().flat_map(|(_, line)| &line.ledger);
+    let probes: BTreeSet<Id> = entries
+        .filter_map(|entry| match entry {
+            LedgerEntry::Probe {
+                effect: probe, of, ..
+            } if *of == effect => Some(*probe),
+            _ => None,
+        })
+        .collect();
+    for (_, line) in rows {
+        if let Some(commit) = &line.commit {
+            for wished in commit.wished.iter().filter(|w| w.id == effect) {
+                bodies.extend(wished.args);
+            }
+        }
+    }
+    let mut known = false;
+    for (_, line) in rows {
+        if let Some(commit) = &line.commit {
+            for push in &commit.pushes {
+                match &push.what {
+                    Interaction::Call(call) if calls.contains(&call.id) => {
+                        known = true;
+                        bodies.insert(call.args);
+                    }
+                    Interaction::Result(result) if calls.contains(&result.call) => {
+                        bodies.extend(result.body);
+                        bodies.extend(result.writes.iter().filter_map(|write| write.value));
+                    }
+                    _ => {}
+                }
+            }
+            let admitted = commit.admitted.iter().filter(|a| a.id == Some(effect));
+            bodies.extend(admitted.filter_map(|a| a.body));
+            let hooked = commit.hooked().filter(|hooked| hooked.effect == Some(effect));
+            bodies.extend(hooked.map(|hooked| hooked.change));
+        }
+        for entry in &line.ledger {
+            match entry {
+                LedgerEntry::Done {
+                    effect: of, kept, ..
+                } if *of == effect => bodies.extend(*kept),
+                LedgerEntry::Late {
+                    effect: of, body, ..
+                }
+                | LedgerEntry::Released {
+                    effect: of, body, ..
+                } if *of == effect || probes.contains(of) => {
+                    bodies.extend(*body);
+                }
+                LedgerEntry::Probe { of, what, .. } if *of == effect => match what {
+                    Probing::Said { said: text, .. } | Probing::Failed { why: text, .. } => {
+                        bodies.insert(*text);
+                    }
+                    Probing::Started { .. } => {}
+                },
+                LedgerEntry::Hold(hold) if hold.effect == effect => {
+                    bodies.extend(hold.ask);
+                    bodies.extend(hold.about.as_ref().and_then(About::body));
+                }
+                LedgerEntry::Step {
+                    effect: of,
+                    what: Stepped::Done(body) | Stepped::Failed(body),
+                    ..
+                } if *of == effect => {
+                    bodies.insert(*body);
+                }
+                _ => {}
+            }
+        }
+    }
+    if known {
+        return Ok(bodies);
+    }
+    Err(EngineError::Refused(format!(
+        "no call of this session has the effect {effect}"
+    )))
+}
+
+fn broken(session: &str, n: Line, why: &CodecError) -> EngineError {
+    EngineError::Broken {
+        session: session.into(),
+        what: format!("line {n}: {why}"),
+    }
+}

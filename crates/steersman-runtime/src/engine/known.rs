@@ -1,0 +1,436 @@
+//! The secrets that a session knows, for removing their values from everything that leaves its log for others to read.
+//!
+//! A log holds secrets sealed. But their values may also occur in clear, if a user or a model said them. A secret that was never
+//! given as a secret cannot be found. For all others this module opens every sealed text of the log and the inbox, reads the
+//! secrets that the definition declares, and replaces each occurrence with `(secret)`.
+
+use crate::engine::{Engine, EngineError, Inspection};
+use crate::seal::{SealError, Sealer, sealed_in};
+use crate::secrets::{self, encoded};
+use serde_json::Value as Json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use steersman_machine::context::History;
+use steersman_machine::snapshot::{Cell, Snapshot, Value};
+use steersman_machine::stored::commit::{Change, Commit, LogLine, Text};
+use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
+use steersman_machine::stored::interaction::{Artifact, Interaction};
+
+/// Text that replaces a secret.
+pub const PLACEHOLDER: &str = "(secret)";
+/// Fewest bytes of a secret that is searched for anywhere in a text.
+pub const ANYWHERE: usize = 6;
+/// Fewest bytes of a secret that is searched for as a word of its own. A shorter secret is not searched for, because it would be
+/// found by chance.
+pub const AS_WORD: usize = 4;
+
+/// The opened secrets of a session. The value lives only while something is written with it. It is never stored and never logged.
+#[derive(Clone)]
+pub struct Known {
+    sealer: Sealer,
+    /// Sealed texts that were seen before, whether or not they could be opened.
+    seen: BTreeSet<String>,
+    /// Secrets in every encoding, the longest first, because one may be part of another.
+    texts: Vec<String>,
+    unopened: usize,
+    unread: Vec<Name>,
+}
+
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Known({} texts)", self.texts.len())
+    }
+}
+
+impl Engine {
+    /// Returns the secrets that a session knows at present: all that are sealed in its log and its inbox, on any branch, and all
+    /// that its definition declares.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn secrets_of(&self, id: &str) -> Result<Known, EngineError> {
+        let seen = self.inspect(id).await?;
+        let lines = self.feed(id, Line::NONE).lines().await?;
+        self.secrets_in(&seen, &lines).await
+    }
+
+    /// Returns the secrets that a session knows, for a session that was read already.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn secrets_in(
+        &self,
+        seen: &Inspection,
+        lines: &[Arc<LogLine>],
+    ) -> Result<Known, EngineError> {
+        let mut known = Known {
+            sealer: self.sealer().clone(),
+            seen: BTreeSet::new(),
+            texts: Vec::new(),
+            unopened: 0,
+            unread: Vec::new(),
+        };
+        if let Some(network) = &seen.network {
+            let folder = seen.values.folder();
+            for (name, secret) in &network.secrets {
+                match secrets::read(name, secret, &self.0.options.env, &folder) {
+                    Ok(Some(text)) => known.add(&text),
+                    Ok(None) => {}
+                    Err(_) => known.unread.push(name.clone()),
+                }
+            }
+        }
+        for message in &seen.inbox {
+            known.learn(&String::from_utf8_lossy(&message.bytes));
+        }
+        for line in lines {
+            known.learn_line(line, self).await?;
+        }
+        known.sort();
+        Ok(known)
+    }
+}
+
+impl Known {
+    /// Adds the secrets that are sealed in a line.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn learn_line(&mut self, line: &LogLine, engine: &Engine) -> Result<(), EngineError> {
+        let before = self.texts.len();
+        for text in &line.bodies {
+            match text {
+                Text::Here(text) => self.learn(text),
+                Text::Erased { .. } => {}
+                Text::Blob { hash, .. } => {
+                    if let Some(bytes) = engine.store().blob(hash).await? {
+                        self.learn(&String::from_utf8_lossy(&bytes));
+                    }
+                }
+            }
+        }
+        if self.texts.len() != before {
+            self.sort();
+        }
+        Ok(())
+    }
+
+    /// Adds the secrets of another session.
+    pub fn and(&mut self, other: &Self) {
+        self.texts.extend(other.texts.iter().cloned());
+        self.unopened += other.unopened;
+        self.unread.extend(other.unread.iter().cloned());
+        self.sort();
+    }
+
+    fn learn(&mut self, text: &str) {
+        for sealed in sealed_in(text) {
+            if !self.seen.insert(sealed.to_owned()) {
+                continue;
+            }
+            match self.sealer.open_text(sealed) {
+                Ok(plain) => match serde_json::from_str(&plain) {
+                    Ok(json) => self.add_json(&json),
+                    Err(_) => self.add(&plain),
+                },
+                Err(SealError::WrongKey) => self.unopened += 1,
+                Err(SealError::NotSealed) => {}
+            }
+        }
+    }
+
+    fn add_json(&mut self, json: &Json) {
+        match json {
+            Json::String(text) => self.add(text),
+            Json::Number(number) => self.add(&number.to_string()),
+            Json::Array(list) => list.iter().for_each(|json| self.add_json(json)),
+            Json::Object(fields) => fields.values().for_each(|json| self.add_json(json)),
+            Json::Null | Json::Bool(_) => {}
+        }
+    }
+
+    fn add(&mut self, text: &str) {
+        let text = text.trim();
+        if text.len() < AS_WORD {
+            return;
+        }
+        let escaped = Json::from(text).to_string();
+        self.texts.extend([
+            escaped[1..escaped.len() - 1].to_owned(),
+            encoded(text, b"-._~", false),
+            encoded(text, b"*-._", true),
+            text.to_owned(),
+        ]);
+    }
+
+    fn sort(&mut self) {
+        self.texts
+            .sort_unstable_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        self.texts.dedup();
+        self.unread.sort();
+        self.unread.dedup();
+    }
+
+    /// Returns true if a text contains the value of a secret.
+    pub fn occurs_in(&self, text: &str) -> bool {
+        self.texts.iter().any(|secret| find(text, secret).is_some())
+    }
+
+    /// Returns a text with [`PLACEHOLDER`] in place of each secret. JSON stays valid JSON.
+    pub fn masked(&self, text: &str) -> String {
+        let meant: Vec<&str> = self
+            .texts
+            .iter()
+            .filter(|secret| find(text, secret).is_some())
+            .map(String::as_str)
+            .collect();
+        if meant.is_empty() {
+            return text.to_owned();
+        }
+        if text.starts_with(['{', '['])
+            && let Ok(mut json) = serde_json::from_str(text)
+        {
+            self.mask_data(&mut json);
+            return json.to_string();
+        }
+        // Placeholders of an earlier masking stay as they are, even if a secret is the word `secret`.
+        let parts = text.split(PLACEHOLDER).map(|part| without(part, &meant));
+        parts.collect::<Vec<_>>().join(PLACEHOLDER)
+    }
+
+    /// Masks the secrets in all texts and keys of a document. Numbers stay, because those of a document are counts, lines and
+    /// prices.
+    pub fn mask(&self, json: &mut Json) {
+        self.mask_in(json, false);
+    }
+
+    /// Masks the secrets in data that somebody said or wrote. Numbers are masked too, because they may be secrets.
+    pub fn mask_data(&self, json: &mut Json) {
+        self.mask_in(json, true);
+    }
+
+    fn mask_in(&self, json: &mut Json, numbers: bool) {
+        match json {
+            Json::String(text) => {
+                if self.occurs_in(text) {
+                    *text = self.masked(text);
+                }
+            }
+            Json::Number(number) => {
+                if numbers && self.texts.contains(&number.to_string()) {
+                    *json = PLACEHOLDER.into();
+                }
+            }
+            Json::Array(list) => list.iter_mut().for_each(|json| self.mask_in(json, numbers)),
+            Json::Object(fields) => {
+                fields
+                    .values_mut()
+                    .for_each(|json| self.mask_in(json, numbers));
+                let named = fields.keys().filter(|name| self.occurs_in(name));
+                for name in named.cloned().collect::<Vec<_>>() {
+                    if let Some(value) = fields.remove(&name) {
+                        fields.insert(self.masked(&name), value);
+                    }
+                }
+            }
+            Json::Null | Json::Bool(_) => {}
+        }
+    }
+
+    /// Masks the secrets in the state of a branch.
+    pub fn veil(&self, snapshot: &mut Snapshot) {
+        let changed = snapshot.state.iter().filter_map(|(key, cell)| {
+            let mut value = (*cell.value.0).clone();
+            self.mask_data(&mut value);
+            let changed = value != *cell.value.0;
+            changed.then(|| {
+                let value = Value::new(value);
+                (
+                    key.clone(),
+                    Cell {
+                        value,
+                        ..cell.clone()
+                    },
+                )
+            })
+        });
+        let changed: Vec<_> = changed.collect();
+        for (key, cell) in changed {
+            snapshot.state.insert(key, cell);
+        }
+    }
+
+    /// Masks the secrets in the names of a line's artifacts. The texts of the line are read and masked elsewhere.
+    pub fn veil_line(&self, line: &mut Arc<LogLine>) {
+        let named = |commit: &Commit| commit.artifacts().any(|made| self.occurs_in(&made.name));
+        if !line.commit.as_ref().is_some_and(named) {
+            return;
+        }
+        let Some(commit) = &mut Arc::make_mut(line).commit else {
+            return;
+        };
+        let veil = |made: &mut Artifact| made.name = self.masked(&made.name).into();
+        for push in &mut commit.pushes {
+            if let Interaction::Result(result) = &mut push.what {
+                result.artifacts.iter_mut().for_each(veil);
+            }
+        }
+        for change in &mut commit.changes {
+            if let Change::Artifact(made) = change {
+                veil(made);
+            }
+        }
+    }
+
+    /// Returns why secrets may be missed: sealed values that the present key does not open, or declared secrets that cannot be
+    /// read here. `None` means that nothing that was given as a secret is missed.
+    pub fn misses(&self) -> Option<String> {
+        let mut why = Vec::new();
+        match self.unopened {
+            0 => {}
+            1 => why.push("1 sealed value cannot be opened with the key at hand".to_owned()),
+            n => why.push(format!(
+                "{n} sealed values cannot be opened with the key at hand"
+            )),
+        }
+        for name in &self.unread {
+            why.push(format!("secret `{name}` cannot be read here"));
+        }
+        (!why.is_empty()).then(|| why.join(", "))
+    }
+}
+
+/// Replaces these secrets in a text. They must be sorted with the longest first.
+fn without(text: &str, secrets: &[&str]) -> String {
+    let Some((secret, rest)) = secrets.split_first() else {
+        return text.to_owned();
+    };
+    let mut out = String::new();
+    let mut left = text;
+    while let Some(at) = find(left, secret) {
+        out.push_str(&without(&left[..at], rest));
+        out.push_str(PLACEHOLDER);
+        left = &left[at + secret.len()..];
+    }
+    out.push_str(&without(left, rest));
+    out
+}
+
+/// Returns the position of a secret in a text. A short secret is found only as a word of its own.
+fn find(text: &str, secret: &str) -> Option<usize> {
+    if secret.len() >= ANYWHERE {
+        return text.find(secret);
+    }
+    let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    let mut hits = text.match_indices(secret);
+    let found = hits.find(|(at, _)| {
+        !is_word(text[..*at].chars().next_back())
+            && !is_word(text[at + secret.len()..].chars().next())
+    });
+    found.map(|(at, _)| at)
+}
+
+/// A history whose texts are masked.
+struct Veiled {
+    under: Arc<dyn History + Send + Sync>,
+    known: Arc<Known>,
+}
+
+impl Bodies for Veiled {
+    fn text(&self, body: Body) -> Arc<str> {
+        let text = self.under.text(body);
+        if self.known.occurs_in(&text) {
+            self.known.masked(&text).into()
+        } else {
+            text
+        }
+    }
+}
+
+impl History for Veiled {
+    fn pushes(&self, agent: Id, line: Line) -> (Arc<[Interaction]>, Line) {
+        self.under.pushes(agent, line)
+    }
+}
+
+impl Known {
+    /// Returns a session as it may be shown to others: texts and state are masked. The requests that a model received cannot be
+    /// reconstructed from it.
+    #[must_use]
+    pub fn veiled(self: &Arc<Self>, mut seen: Inspection) -> Inspection {
+        if self.texts.is_empty() {
+            return seen;
+        }
+        for branch in &mut seen.branches {
+            self.veil(&mut branch.snapshot);
+        }
+        seen.history = Arc::new(Veiled {
+            under: seen.history,
+            known: self.clone(),
+        });
+        if let Some(branch) = seen.current_branch() {
+            seen.settled = seen.settled_on(branch);
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn known(secrets: &[&str]) -> Known {
+        let sealer = Sealer::new(&[7; 32]);
+        let mut known = Known {
+            sealer: sealer.clone(),
+            seen: BTreeSet::new(),
+            texts: Vec::new(),
+            unopened: 0,
+            unread: Vec::new(),
+        };
+        for secret in secrets {
+            known.learn(&format!("x {} y", sealer.seal(&json!(secret))));
+        }
+        known.sort();
+        known
+    }
+
+    #[test]
+    fn a_secret_is_found_in_every_form() {
+        let known = known(&["a b\"c-%", "pin 7", "1234", "abc", "secret", "a b\"c-%d"]);
+        for (text, masked) in [
+            ("it is a b\"c-%, yes", "it is (secret), yes"),
+            (r#"{"x":"a b\"c-%"}"#, r#"{"x":"(secret)"}"#),
+            ("?q=a%20b%22c-%25&r", "?q=(secret)&r"),
+            ("q=a+b%22c-%25", "q=(secret)"),
+            ("a b\"c-%d", "(secret)"),
+            ("1234, 12345 and 01234", "(secret), 12345 and 01234"),
+            ("abc", "abc"),
+            ("(secret) secret", "(secret) (secret)"),
+        ] {
+            assert_eq!(known.masked(text), masked);
+            assert_eq!(known.masked(&known.masked(text)), masked, "twice");
+        }
+        let mut json = json!({ "a b\"c-%": [1234, "1234 a", true], "n": 12345 });
+        known.mask(&mut json);
+        assert_eq!(json["(secret)"], json!([1234, "(secret) a", true]));
+        known.mask_data(&mut json);
+        assert_eq!(
+            json,
+            json!({ "(secret)": ["(secret)", "(secret) a", true], "n": 12345 })
+        );
+        assert_eq!(known.masked(r#"{"pin": 1234}"#), r#"{"pin":"(secret)"}"#);
+    }
+
+    #[test]
+    fn what_another_key_sealed_is_told() {
+        let mut known = known(&["password"]);
+        assert_eq!(known.misses(), None);
+        let theirs = Sealer::new(&[8; 32]).seal(&json!("other-password"));
+        known.learn(&theirs.to_string());
+        known.learn(&theirs.to_string());
+        assert!(known.misses().unwrap().starts_with("1 sealed value "));
+        assert!(!format!("{known:?}").contains("password"));
+    }
+}

@@ -1,0 +1,132 @@
+//! Continuing a session under another definition: the new binding, and the order that applies it.
+
+use crate::bind::{self, BindError, ManifestHash, Values};
+use crate::engine::{Engine, EngineError, Inspection};
+use crate::inbox::{Message, Redefinition};
+use crate::servers;
+use crate::session::Receipt;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steersman_machine::network::Network;
+use steersman_machine::stored::commit::Binding;
+use steersman_machine::stored::ids::{Digest, Name};
+
+/// The definition under which a session is to continue.
+#[derive(Clone, Debug)]
+pub struct Redefine {
+    /// The new definition, checked.
+    pub network: Arc<Network>,
+    /// Folder of the definition. Relative paths start there, and commands run there.
+    pub folder: Option<String>,
+    /// File of the definition in that folder, if it is not `steersman.yaml`.
+    pub file: Option<String>,
+    /// The person who wants it.
+    pub by: Name,
+}
+
+/// Returns the values of `config` that stay bound: those that the other definition binds too, and that fit its types.
+fn kept(network: &Network, values: &Values) -> BTreeMap<Name, Json> {
+    let fits = |(name, value): &(&Name, &Json)| bind::fits_bound(network, name, value).is_ok();
+    let kept = values.config.iter().filter(fits);
+    kept.map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+impl Engine {
+    /// Returns the digest that a session would have under another definition, as far as it is known without asking anybody.
+    /// Returns `None` if the definition has MCP servers, or if a value of `config` or a net in Rust is missing.
+    pub fn digest_under(&self, seen: &Inspection, network: &Network) -> Option<Digest> {
+        if !network.mcp.is_empty() {
+            return None;
+        }
+        let config = bind::config(network, &self.0.options.env, &kept(network, &seen.values));
+        let values = Values {
+            config: config.ok()?,
+            nets: self.nets(network).ok()?,
+            ..Values::default()
+        };
+        let entry = seen.binding()?.entry.clone();
+        Some(bind::binding(network, entry, &values).digest)
+    }
+
+    /// Orders a session to continue under another definition. No effect runs for that. Values of `config` that fit, and models
+    /// that both definitions declare in the same way, stay bound. Everything else is bound as at the start of a session.
+    ///
+    /// # Errors
+    /// Something that the definition needs is not available here. A refusal by the session is in the receipt: something in it is
+    /// open, or it has agents or other things that the definition does not know.
+    pub async fn redefine(&self, id: &str, wanted: Redefine) -> Result<Receipt, EngineError> {
+        let seen = self.inspect(id).await?;
+        let (Some(old), Some(bound)) = (&seen.network, seen.binding()) else {
+            return Err(EngineError::Refused(
+                "this session has not begun".to_owned(),
+            ));
+        };
+        let (binding, values) = self.bound_to(old, bound, &seen.values, &wanted).await?;
+        let message = Message::Redefine(Box::new(Redefinition {
+            binding,
+            values: serde_json::to_string(&values).expect("values are JSON"),
+            by: wanted.by,
+        }));
+        self.order(id, message).await
+    }
+
+    /// Returns the binding of a session under another definition, and stores everything that it names. Values of `config` that
+    /// fit, and models that both definitions declare in the same way, stay bound.
+    ///
+    /// # Errors
+    /// Something that the definition needs is not available here.
+    pub(crate) async fn bound_to(
+        &self,
+        old: &Network,
+        bound: &Binding,
+        bound_values: &Values,
+        wanted: &Redefine,
+    ) -> Result<(Binding, Values), EngineError> {
+        let network = wanted.network.clone();
+        let nets = self.nets(&network)?;
+        let env = &self.0.options.env;
+        let mut values = Values {
+            config: bind::config(&network, env, &kept(&network, bound_values))?,
+            folder: wanted.folder.clone(),
+            file: wanted.file.clone(),
+            nets,
+            manifest: None,
+            ..bound_values.clone()
+        };
+        let begun = network.beginning_with(&bound.entry);
+        let mut changed = begun.clone();
+        changed
+            .models
+            .retain(|name, model| old.models.get(name) != Some(model));
+        values
+            .models
+            .retain(|model| network.models.contains_key(&model.name));
+        values
+            .models
+            .retain(|model| !changed.models.contains_key(&model.name));
+        if !changed.models.is_empty() {
+            let folder = values.folder();
+            let models = self.0.models.resolve(&changed, env, &folder);
+            values
+                .models
+                .extend(models.await.map_err(BindError::Model)?);
+            values.models.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        bind::prices(&begun, &mut values.models)?;
+        let asked = servers::ask(self, &network, &values).await?;
+        let (complete, manifest) = servers::bound(&network, asked)?;
+        values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
+        let binding = bind::binding(&complete, bound.entry.clone(), &values);
+        let store = self.store();
+        let source: Arc<[u8]> = network.source.as_bytes().into();
+        store.put_blob(binding.source, source).await?;
+        if let (Some(hash), Some(text)) = (values.manifest, manifest) {
+            store.put_blob(hash.0, text.as_bytes().into()).await?;
+            self.remember((binding.source, Some(hash)), complete);
+        }
+        self.remember((binding.source, None), network);
+        Ok((binding, values))
+    }
+}

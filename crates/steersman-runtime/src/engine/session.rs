@@ -1,0 +1,537 @@
+//! A handle to a session that this process drives.
+
+use crate::artifact::Artifacts;
+use crate::engine::{Engine, EngineError, Inspection};
+use crate::feed::{Feed, Live};
+use crate::inbox::{CancelWhat, Message, Resolution};
+pub use crate::log::settled::Settled;
+use crate::pending::PendingId;
+use crate::store::SessionId;
+
+use serde_json::Value as Json;
+use std::sync::Arc;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::network::search::Plan;
+use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::view::artifact::Content;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+
+/// A session that this process owns and drives. A clone is another handle to the same session. Dropping handles changes
+/// nothing: the session is driven until somebody stops it, a write fails, or the tokio runtime ends.
+#[derive(Clone)]
+pub struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) engine: Engine,
+    pub(crate) to: mpsc::Sender<ToDriver>,
+    pub(crate) settled: watch::Receiver<Standing>,
+    /// Notified when nothing can happen until something outside does. Most handles wait for the end and not for this, so
+    /// they are not woken with each line.
+    pub(crate) still: Arc<Notify>,
+    pub(crate) live: Live,
+}
+
+/// A message from a handle to the driver.
+pub(crate) enum ToDriver {
+    /// A message was put into the inbox. The sender waits for its receipt.
+    Inbox(Name, oneshot::Sender<Receipt>),
+    /// The inbox may hold a new message.
+    Look,
+    /// The lease of this worker ended: drop the session, and write nothing more.
+    Lost,
+    /// A stopped session may go on. The sender is notified when the driver has read this.
+    Step(crate::step::Let, oneshot::Sender<()>),
+    /// Stop driving and release the session in an orderly way.
+    Stop(oneshot::Sender<()>),
+}
+
+/// The state of a driver.
+#[derive(Clone, Debug)]
+pub(crate) enum Standing {
+    Busy,
+    /// Everything that can be done is done and on disk. Effects are running, or will be tried again soon.
+    Outside(Outside),
+    /// The session stopped after a line, until a caller lets it go on.
+    Stands {
+        line: Line,
+        /// True if an effect is running meanwhile.
+        running: bool,
+    },
+    Settled(Arc<Settled>, Outside),
+    Gone(Arc<EngineError>),
+}
+
+/// The result of a request to a session. Everything that it reports is on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Id of the message in the inbox. An id is accepted once.
+    pub id: Name,
+    /// The state of the message.
+    pub fate: Fate,
+}
+
+/// The state of a message that was put into an inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The message was taken, in this line.
+    Taken(Line),
+    /// The message waits in the inbox for the condition in this text.
+    Waits(String),
+    /// The message was refused, for this reason, and was removed from the inbox.
+    Refused(String),
+    /// A message with the same id was accepted before: nothing happened.
+    Known,
+    /// Nobody drives the session: the message is in the inbox.
+    Lies,
+}
+
+/// The outside events that must happen before anything goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// Number of running effects, including those on superseded branches.
+    pub running: usize,
+    /// The next time at which a timer, a deadline or another attempt is due, if there is one.
+    pub due: Option<Time>,
+    /// A place that does not answer, if calls of any branch wait for one ([`PendingKind::Outage`]).
+    ///
+    /// [`PendingKind::Outage`]: crate::pending::PendingKind::Outage
+    pub place: Option<Name>,
+}
+
+impl Session {
+    /// Returns the artifacts of the current branch, as of the newest line on disk.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn artifacts(&self) -> Result<Artifacts, EngineError> {
+        let inspection = self.engine.inspect(&self.id).await?;
+        let snapshot = inspection.current_branch().map(|b| b.snapshot.clone());
+        let snapshot = snapshot.unwrap_or_else(Snapshot::empty);
+        Ok(Artifacts::new(self.engine.store().clone(), snapshot, None))
+    }
+
+    /// Reads the session as it is on disk.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn inspect(&self) -> Result<Inspection, EngineError> {
+        self.engine.inspect(&self.id).await
+    }
+
+    /// Puts contents into the store, before a message names them ([`Engine::keep`]).
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] if a content may not be an artifact.
+    pub async fn keep(&self, contents: &[Content]) -> Result<(), EngineError> {
+        self.engine.keep(contents).await
+    }
+
+    /// Returns the session's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Says something to the agent that has the floor on the current branch.
+    pub async fn say(&self, text: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Say {
+            text: text.to_owned(),
+            to: None,
+            by: None,
+            branch: None,
+        })
+        .await
+    }
+
+    /// Cancels everything that is open, and then says something.
+    pub async fn interrupt(&self, text: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Interrupt {
+            text: text.to_owned(),
+            by: None,
+            branch: None,
+        })
+        .await
+    }
+
+    /// Answers a question, or gives a secret that was asked for. The text is sealed.
+    pub async fn answer(
+        &self,
+        of: PendingId,
+        text: &str,
+        by: &str,
+    ) -> Result<Receipt, EngineError> {
+        let sealed = self.engine.sealer().seal_text(text);
+        self.send(Message::Answer {
+            of,
+            sealed,
+            by: by.into(),
+        })
+        .await
+    }
+
+    /// Approves a held effect with its own arguments. Other holds still keep it from running.
+    pub async fn approve(&self, of: PendingId, by: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Approve {
+            of,
+            by: by.into(),
+            args: None,
+        })
+        .await
+    }
+
+    /// Approves a call with edited arguments: those given replace the call's own. The arguments are checked again.
+    pub async fn approve_edited(
+        &self,
+        of: PendingId,
+        args: &Json,
+        by: &str,
+    ) -> Result<Receipt, EngineError> {
+        self.send(Message::Approve {
+            of,
+            by: by.into(),
+            args: Some(args.to_string()),
+        })
+        .await
+    }
+
+    /// Rejects a held effect.
+    pub async fn reject(
+        &self,
+        of: PendingId,
+        reason: Option<&str>,
+        by: &str,
+    ) -> Result<Receipt, EngineError> {
+        self.send(Message::Reject {
+            of,
+            by: by.into(),
+            reason: reason.map(str::to_owned),
+        })
+        .await
+    }
+
+    /// Settles a doubt: says whether the effect happened.
+    pub async fn resolve(
+        &self,
+        of: PendingId,
+        how: Resolution,
+        by: &str,
+    ) -> Result<Receipt, EngineError> {
+        self.send(Message::Resolve {
+            of,
+            by: by.into(),
+            how,
+        })
+        .await
+    }
+
+    /// Cancels an effect, an agent, everything on the branch, or everything in the session ([`CancelWhat`]).
+    pub async fn cancel(&self, what: CancelWhat, by: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Cancel {
+            what,
+            by: by.into(),
+            branch: None,
+        })
+        .await
+    }
+
+    /// Delivers an event to the session. Its open wait takes the event, or the event stays in the inbox for a later wait.
+    pub async fn event(&self, event: &str, fields: &Json) -> Result<Receipt, EngineError> {
+        self.send(Message::Event {
+            event: event.into(),
+            fields: fields.to_string(),
+        })
+        .await
+    }
+
+    /// Sends a message or an event together with contents. The contents become artifacts when the message is taken.
+    pub async fn send_with(
+        &self,
+        message: Message,
+        files: &[Content],
+    ) -> Result<Receipt, EngineError> {
+        self.engine.keep(files).await?;
+        self.send(message.with(files)).await
+    }
+
+    /// Pauses the session: nothing new begins until [`Session::resume`].
+    pub async fn pause(&self) -> Result<Receipt, EngineError> {
+        self.send(Message::Pause(true)).await
+    }
+
+    /// Ends a pause: effects may begin again.
+    pub async fn resume(&self) -> Result<Receipt, EngineError> {
+        self.send(Message::Pause(false)).await
+    }
+
+    /// Keeps effects of a tool from beginning, until [`Session::release`]. `None` means all effects that may change the world.
+    pub async fn hold(&self, tool: Option<&str>, by: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Hold {
+            tool: tool.map(Into::into),
+            held: true,
+            by: by.into(),
+        })
+        .await
+    }
+
+    /// Ends a hold. The effects that it kept may begin.
+    pub async fn release(&self, tool: Option<&str>, by: &str) -> Result<Receipt, EngineError> {
+        self.send(Message::Hold {
+            tool: tool.map(Into::into),
+            held: false,
+            by: by.into(),
+        })
+        .await
+    }
+
+    /// Tries again now an effect that waits for its next attempt. `None` means all of them. If no effect waits, the model call
+    /// whose failure ended the session is tried again, on a new branch from the line before.
+    pub async fn retry(&self, effect: Option<Id>, by: &str) -> Result<Receipt, EngineError> {
+        let by = by.into();
+        self.send(Message::Retry { effect, by }).await
+    }
+
+    /// Binds new values of `config`. Nothing in the session may be open.
+    pub async fn rebind(&self, config: &[(Name, Json)], by: &str) -> Result<Receipt, EngineError> {
+        let config = config.iter();
+        self.send(Message::Rebind {
+            config: config
+                .map(|(name, value)| (name.clone(), value.to_string()))
+                .collect(),
+            by: by.into(),
+        })
+        .await
+    }
+
+    /// Forks a branch at a line ([`Fork`]). The new branch is dry unless `live` is set.
+    pub async fn fork(&self, fork: Fork) -> Result<Receipt, EngineError> {
+        self.send(Message::Fork {
+            branch: fork.branch,
+            at: fork.at,
+            label: fork.label,
+            say: fork.say,
+            live: fork.live,
+        })
+        .await
+    }
+
+    /// Starts a search from a line at which an agent owes a model call. It runs next to the session. Its results are in the log
+    /// ([`crate::ledger::Ledger::searches`]), and the winning branch can be adopted.
+    pub async fn search(&self, search: Search) -> Result<Receipt, EngineError> {
+        self.send(Message::Search {
+            branch: search.branch,
+            at: search.at,
+            say: search.say,
+            plan: search.plan.to_json().to_string(),
+        })
+        .await
+    }
+
+    /// Ends a search with the best result so far. `None` means all open searches.
+    pub async fn stop_search(&self, of: Option<Id>) -> Result<Receipt, EngineError> {
+        self.send(Message::StopSearch(of)).await
+    }
+
+    /// Goes back to a line of the current branch. Everything after it is superseded and stays readable.
+    pub async fn rewind(&self, at: Line, say: Option<&str>) -> Result<Receipt, EngineError> {
+        self.send(Message::Rewind {
+            branch: None,
+            at,
+            label: None,
+            say: say.map(str::to_owned),
+        })
+        .await
+    }
+
+    /// Makes the root wait for these branches until `on` is met. The ends of the branches are the result. `then` is a tool that
+    /// is called next, and its arguments: an object whose texts are templates over `result`. Without arguments, the tool reads
+    /// them from the result.
+    pub async fn join(
+        &self,
+        branches: Vec<Id>,
+        on: &JoinOn,
+        then: Option<(Name, Option<Json>)>,
+    ) -> Result<Receipt, EngineError> {
+        let (then, args) = then.unzip();
+        let args = args.flatten().map(|args| args.to_string());
+        self.send(Message::join(branches, on, then, args)).await
+    }
+
+    /// Adopts a branch: the current branch continues with its results.
+    pub async fn adopt(&self, branch: Id, at: Option<Line>) -> Result<Receipt, EngineError> {
+        self.send(Message::Adopt { branch, at }).await
+    }
+
+    /// Makes a branch the current one.
+    pub async fn make_current(&self, branch: Id) -> Result<Receipt, EngineError> {
+        self.send(Message::Current(branch)).await
+    }
+
+    /// Puts a message into the inbox and waits until it is taken, visibly waits, or is refused.
+    pub async fn send(&self, message: Message) -> Result<Receipt, EngineError> {
+        self.send_as(crate::inbox::random_id(), message).await
+    }
+
+    /// Sends a message as [`Session::send`] does, under an id of the caller. The id is accepted once in the life of the session.
+    pub async fn send_as(&self, id: Name, message: Message) -> Result<Receipt, EngineError> {
+        if !self.engine.put(&self.id, id.clone(), &message).await? {
+            return Ok(Receipt {
+                id,
+                fate: Fate::Known,
+            });
+        }
+        let (reply, answer) = oneshot::channel();
+        // A driver that is gone drops the reply channel with the message, so waiting for the answer never hangs.
+        self.to
+            .send(ToDriver::Inbox(id.clone(), reply))
+            .await
+            .map_err(drop)
+            .ok();
+        match answer.await {
+            Ok(receipt) => Ok(receipt),
+            // The message stays in the inbox for the next owner.
+            Err(_) => Ok(Receipt {
+                id,
+                fate: Fate::Lies,
+            }),
+        }
+    }
+
+    /// Returns the fate of a message that was put into the inbox before this session was opened. Waits until it is taken, visibly
+    /// waits, or is refused. Returns `Known` if it was taken already.
+    pub async fn fate_of(&self, id: &Name) -> Fate {
+        let (reply, answer) = oneshot::channel();
+        let told = ToDriver::Inbox(id.clone(), reply);
+        let told = self.to.send(told).await;
+        match (told, answer.await) {
+            (Ok(()), Ok(receipt)) => receipt.fate,
+            _ => Fate::Lies,
+        }
+    }
+
+    /// Waits until nothing goes on by itself any more. Everything that the result reports is on disk.
+    pub async fn settled(&self) -> Result<Arc<Settled>, EngineError> {
+        let mut standing = self.settled.clone();
+        loop {
+            match &*standing.borrow_and_update() {
+                Standing::Busy | Standing::Outside(_) | Standing::Stands { .. } => {}
+                Standing::Settled(settled, _) => return Ok(settled.clone()),
+                Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
+            }
+            if standing.changed().await.is_err() {
+                return Err(EngineError::Gone(Arc::new(EngineError::Stopped)));
+            }
+        }
+    }
+
+    /// Waits until the session has settled in another state than this one. Settling in an equal state does not count.
+    pub async fn settled_otherwise(&self, than: &Settled) -> Result<Arc<Settled>, EngineError> {
+        let mut standing = self.settled.clone();
+        loop {
+            match &*standing.borrow_and_update() {
+                Standing::Settled(settled, _) if **settled != *than => return Ok(settled.clone()),
+                Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
+                _ => {}
+            }
+            if standing.changed().await.is_err() {
+                return Err(EngineError::Gone(Arc::new(EngineError::Stopped)));
+            }
+        }
+    }
+
+    /// Returns a receiver that reports the next change of the driver's state.
+    pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
+        let mut standing = self.settled.clone();
+        standing.mark_unchanged();
+        standing
+    }
+
+    /// Waits until nothing can happen until something outside does: a running effect ends, a message arrives, or a time is
+    /// reached. Everything that the result reports is on disk.
+    pub async fn outside(&self) -> Result<Outside, EngineError> {
+        let mut standing = self.settled.clone();
+        loop {
+            let still = self.still.notified();
+            tokio::pin!(still);
+            // Registered before the check, so that no notification between the check and the wait is missed.
+            still.as_mut().enable();
+            match &*standing.borrow_and_update() {
+                Standing::Busy | Standing::Stands { .. } => {}
+                Standing::Outside(outside) | Standing::Settled(_, outside) => {
+                    return Ok(outside.clone());
+                }
+                Standing::Gone(why) => return Err(EngineError::Gone(why.clone())),
+            }
+            tokio::select! {
+                () = still => {}
+                changed = standing.changed() => if changed.is_err() {
+                    return Err(EngineError::Gone(Arc::new(EngineError::Stopped)));
+                }
+            }
+        }
+    }
+
+    /// Follows the session from a cursor on. `Line::NONE` means from the beginning.
+    pub fn feed(&self, cursor: Line) -> Feed {
+        self.engine
+            .feed_of(self.id.clone(), cursor, Some(self.live.subscribe()))
+    }
+
+    /// Stops driving the session in an orderly way. Effects that may be repeated are cancelled. `idempotent` and `unsafe` effects
+    /// that have started are awaited within their timeouts, also on superseded branches. Then all lines reach the disk, and the
+    /// claim ends.
+    pub async fn stop(self) {
+        let (done, ended) = oneshot::channel();
+        if self.to.send(ToDriver::Stop(done)).await.is_ok() {
+            let _ = ended.await;
+        }
+        // Removes the engine's handle to this session. A handle that stays would keep the engine alive.
+        let _ = self.engine.driven(&self.id);
+        let inner = &self.engine.0;
+        if inner.drives_nothing() {
+            inner.mail.rests().await;
+            // Another session may have started meanwhile.
+            if !inner.drives_nothing() {
+                inner.mail.is_carried(inner);
+            }
+        }
+    }
+}
+
+/// Options of [`Session::fork`].
+#[derive(Clone, Debug, Default)]
+pub struct Fork {
+    /// The branch to fork. `None` means the current one.
+    pub branch: Option<Id>,
+    /// The line at which to fork. `None` means the last line of the branch.
+    pub at: Option<Line>,
+    /// Label of the new branch.
+    pub label: Option<Name>,
+    /// First message on the new branch.
+    pub say: Option<String>,
+    /// True if effects that touch the world run on the new branch too.
+    pub live: bool,
+}
+
+/// Options of [`Session::search`].
+#[derive(Clone, Debug)]
+pub struct Search {
+    /// The branch to start from. `None` means the current one.
+    pub branch: Option<Id>,
+    /// The line to start from. `None` means the last line of the branch.
+    pub at: Option<Line>,
+    /// First message on the root branch of the search.
+    pub say: Option<String>,
+    /// The plan of the search.
+    pub plan: Plan,
+}
+
+impl Search {
+    /// Searches from the last line of the current branch.
+    pub fn here(plan: Plan) -> Self {
+        Self {
+            branch: None,
+            at: None,
+            say: None,
+            plan,
+        }
+    }
+}

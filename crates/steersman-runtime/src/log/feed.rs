@@ -1,0 +1,218 @@
+//! The live feed of a session: its lines as they reach the disk, and streamed items between them.
+//!
+//! A cursor is the number of a line on disk. A reader that comes back with a cursor, in any process, continues without a gap
+//! or a repetition. Lines come from the store alone. Streamed items are provisional: they carry effect and attempt, and are
+//! withdrawn when another attempt replaces theirs.
+
+use crate::clock::Clock;
+use crate::load::{Hashes, Load};
+use crate::log::settled::Settled;
+use crate::model::Delta;
+use crate::store::{SessionId, Store, StoreError};
+use crate::toolset::Progress;
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+use steersman_machine::stored::ids::{Id, Line};
+use tokio::sync::broadcast;
+
+/// Milliseconds between two reads of the store, for a reader that is not in the process of the owner.
+const LOOK: u64 = 50;
+/// Most rows that one request reads.
+const PAGE: usize = 256;
+
+/// One item of a session's feed.
+#[derive(Clone, Debug)]
+pub enum FeedItem {
+    /// A line that is on disk. Its number is the cursor for the items after it.
+    Line(Arc<steersman_machine::stored::commit::LogLine>),
+    /// A piece of a model's answer. Provisional.
+    Delta {
+        /// Effect of the model call.
+        effect: Id,
+        /// Number of the attempt.
+        attempt: u32,
+        /// The agent that called the model.
+        agent: Id,
+        /// The branch of the call.
+        branch: Id,
+        /// The piece of the answer.
+        delta: Delta,
+    },
+    /// Progress of one attempt of a tool. Provisional.
+    Progress {
+        /// Effect of the tool call.
+        effect: Id,
+        /// Number of the attempt.
+        attempt: u32,
+        /// The agent that called the tool.
+        agent: Id,
+        /// The branch of the call.
+        branch: Id,
+        /// The progress that the tool reported.
+        progress: Progress,
+    },
+    /// The items that streamed for this attempt are no longer valid.
+    Withdrawn {
+        /// Effect of the model call.
+        effect: Id,
+        /// Number of the attempt.
+        attempt: u32,
+    },
+    /// The whole session is at rest, or waits.
+    Settled(Arc<Settled>),
+    /// The reader was too slow, and this many notices were dropped. The lines are complete all the same.
+    Skipped(u64),
+    /// The owner in this process released the session. Further lines follow if another process drives it.
+    Closed,
+}
+
+/// A message from the owner to its followers. Lines are not sent; followers read them from the store.
+#[derive(Clone, Debug)]
+pub(crate) enum Notice {
+    Durable,
+    Item(FeedItem),
+}
+
+/// Channel from the owner in this process to its followers. The first follower creates it, so a session without followers
+/// pays nothing for it.
+#[derive(Clone, Default)]
+pub(crate) struct Live(Arc<OnceLock<broadcast::Sender<Notice>>>);
+
+/// Number of notices that a follower may lag behind.
+const BEHIND: usize = 1_024;
+
+impl Live {
+    pub(crate) fn tell(&self, notice: Notice) {
+        if let Some(followers) = self.0.get() {
+            // Fails only if no follower is left.
+            followers.send(notice).ok();
+        }
+    }
+
+    pub(crate) fn show(&self, item: FeedItem) {
+        self.tell(Notice::Item(item));
+    }
+
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notice> {
+        let followers = self.0.get_or_init(|| broadcast::channel(BEHIND).0);
+        followers.subscribe()
+    }
+}
+
+/// Follows a session from a cursor on.
+pub struct Feed {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    session: SessionId,
+    cursor: Line,
+    ready: VecDeque<FeedItem>,
+    live: Option<broadcast::Receiver<Notice>>,
+    /// True if there may be lines on disk that were not read. The owner in this process reports new ones.
+    look: bool,
+    /// Checks the rows that are read. `None` until the first row is read.
+    load: Option<Load>,
+    hashes: Hashes,
+}
+
+impl Feed {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        session: SessionId,
+        cursor: Line,
+        live: Option<broadcast::Receiver<Notice>>,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            session,
+            cursor,
+            ready: VecDeque::new(),
+            live,
+            look: true,
+            load: None,
+            hashes: Hashes::default(),
+        }
+    }
+
+    /// Returns the number of the last line that was read. A later reader continues from it.
+    pub fn cursor(&self) -> Line {
+        self.cursor
+    }
+
+    /// Waits for the next item and returns it. Lines come in order and without gaps.
+    pub async fn next(&mut self) -> Result<FeedItem, StoreError> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(item);
+            }
+            if self.look {
+                if self.read().await? {
+                    continue;
+                }
+                self.look = self.live.is_none();
+            }
+            self.wait().await?;
+        }
+    }
+
+    /// Returns the lines that are on disk and were not given out yet. Does not wait for new ones.
+    pub async fn lines(
+        &mut self,
+    ) -> Result<Vec<Arc<steersman_machine::stored::commit::LogLine>>, StoreError> {
+        while self.read().await? {}
+        let mut lines = Vec::new();
+        self.ready.retain(|item| match item {
+            FeedItem::Line(line) => {
+                lines.push(line.clone());
+                false
+            }
+            _ => true,
+        });
+        Ok(lines)
+    }
+
+    async fn wait(&mut self) -> Result<(), StoreError> {
+        let Some(live) = &mut self.live else {
+            self.clock.sleep(LOOK).await;
+            return Ok(());
+        };
+        match live.recv().await {
+            // The owner reports a line on disk before any item that came after the line.
+            Ok(Notice::Durable) => self.look = true,
+            Ok(Notice::Item(FeedItem::Closed)) | Err(broadcast::error::RecvError::Closed) => {
+                self.live = None;
+                while self.read().await? {}
+                self.ready.push_back(FeedItem::Closed);
+            }
+            Ok(Notice::Item(item)) => self.ready.push_back(item),
+            Err(broadcast::error::RecvError::Lagged(n)) => {
+                self.look = true;
+                self.ready.push_back(FeedItem::Skipped(n));
+            }
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self) -> Result<bool, StoreError> {
+        // Rows above the head may be visible while they are written. They do not count yet.
+        let head = self.store.head(&self.session).await?;
+        if head <= self.cursor {
+            return Ok(false);
+        }
+        let from = self.cursor.next();
+        let rows = self.store.rows(&self.session, from, head, PAGE).await?;
+        if self.load.is_none() {
+            self.load = Load::of(&self.store, &self.session).await?;
+        }
+        let Some(load) = &self.load else {
+            return Err(StoreError::NoSession(self.session.clone()));
+        };
+        for row in &rows {
+            let line = load.checked(row, &mut self.hashes).await?;
+            self.cursor = row.n;
+            self.ready.push_back(FeedItem::Line(Arc::new(line)));
+        }
+        Ok(!rows.is_empty())
+    }
+}

@@ -1,0 +1,119 @@
+//! Outcomes of effects as they were before a branch took them, read from the lines that took them.
+
+use crate::past::{ERASED, Past};
+use crate::store::StoreError;
+use serde_json::Value as Json;
+use std::sync::Arc;
+use steersman_machine::stored::commit::{LogLine, Push};
+use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::interaction::{Artifact, CallResult, Interaction};
+use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite};
+use steersman_machine::view::artifact;
+
+impl Past {
+    /// Reconstructs an outcome as it was before a branch took it: its writes, and the call that followed it.
+    pub(crate) fn mapped_of(
+        &self,
+        line: &LogLine,
+        result: &CallResult,
+        next: Option<&Push>,
+    ) -> Result<Mapped, StoreError> {
+        let mut writes = Vec::with_capacity(result.writes.len());
+        for write in &result.writes {
+            // An erased value reads as unset, as in every fold.
+            let text = match write.value {
+                Some(body) => self.stored(body)?,
+                None => None,
+            };
+            let value = text.map(|text| serde_json::from_str(&text)).transpose();
+            let value = value.map_err(|e| {
+                self.corrupt(line.n, format!("state.{} is no JSON: {e}", write.name))
+            })?;
+            writes.push(NewWrite {
+                name: write.name.to_string(),
+                value,
+                seal: false,
+            });
+        }
+        let (shown, artifacts) = self.whole(result)?;
+        Ok(Mapped {
+            how: result.how,
+            code: result.code.as_ref().map(ToString::to_string),
+            shown: shown.map(|text| text.to_string()),
+            writes,
+            artifacts: artifacts.map(as_new).collect(),
+            then: self.followed(result.call, next)?,
+            by: result.by.as_ref().map(ToString::to_string),
+            mode: line
+                .commit
+                .as_ref()
+                .and_then(|commit| commit.asked(result.call))
+                .map(ToString::to_string),
+        })
+    }
+
+    /// The text of a result and the artifacts that it made. If the text was stored as one of the artifacts, the text is that
+    /// artifact's content and the other artifacts are returned; if that content was erased, the shortened text and all
+    /// artifacts are returned.
+    pub(crate) fn whole<'r>(
+        &self,
+        result: &'r CallResult,
+    ) -> Result<(Option<Arc<str>>, impl Iterator<Item = &'r Artifact>), StoreError> {
+        let made = &result.artifacts;
+        let text = match result.body {
+            Some(body) => Some(self.stored(body)?.unwrap_or_else(|| ERASED.into())),
+            None => None,
+        };
+        let kept = text
+            .as_ref()
+            .and_then(|text| artifact::kept_whole(text, made));
+        let whole = match kept {
+            Some(kept) => self.content(&made[kept].hash)?,
+            None => None,
+        };
+        let gone = kept.filter(|_| whole.is_some());
+        let left = made.iter().enumerate();
+        let left = left.filter(move |(k, _)| Some(*k) != gone);
+        Ok((whole.or(text), left.map(|(_, artifact)| artifact)))
+    }
+
+    /// Returns the call that an outcome opened by its `then`: the interaction after the result, in the same chain of calls.
+    fn followed(
+        &self,
+        call: Id,
+        next: Option<&Push>,
+    ) -> Result<Option<(String, Json)>, StoreError> {
+        let Some(Interaction::Call(next)) = next.map(|push| &push.what) else {
+            return Ok(None);
+        };
+        let Some(chain) = next.chain() else {
+            return Ok(None);
+        };
+        if chain != call && self.chain_of(call)? != Some(chain) {
+            return Ok(None);
+        }
+        // Erased arguments become empty, so that the call is visibly refused as a misfit.
+        let args = self.stored(next.args)?;
+        let args = args.and_then(|text| serde_json::from_str(&text).ok());
+        Ok(Some((next.name.to_string(), args.unwrap_or_default())))
+    }
+
+    fn chain_of(&self, call: Id) -> Result<Option<Id>, StoreError> {
+        let line = self.line(call.line())?;
+        let mut pushes = line.commit.iter().flat_map(|c| &c.pushes);
+        Ok(pushes.find_map(|push| match &push.what {
+            Interaction::Call(made) if made.id == call => made.chain(),
+            _ => None,
+        }))
+    }
+}
+
+fn as_new(artifact: &Artifact) -> NewArtifact {
+    NewArtifact {
+        name: artifact.name.to_string(),
+        media: artifact.media.to_string(),
+        hash: artifact.hash,
+        len: artifact.len,
+        content: None,
+    }
+}

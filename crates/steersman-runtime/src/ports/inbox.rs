@@ -1,0 +1,545 @@
+//! Messages of an inbox: every request that people and programs send to a session. **Stored**: enums grow at their end, and a
+//! struct that changes becomes a new version.
+//!
+//! Every request goes through the inbox, whether or not somebody owns the session. So each request is durable before it is
+//! acknowledged and is accepted once. It stays in the inbox, outside every branch, until a tick takes it.
+
+use crate::store::InboxMessage;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::by::By;
+use steersman_machine::stored::ids::{Id, Line, Name, Time};
+use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
+use steersman_machine::view::artifact::Content;
+
+/// The address of something that waits: the effect, and the line that opened its hold. An answer contains the address, so it can
+/// never end a later hold that the person did not see. Written as `12.1@13`, or as `12.1` for a question, which has no hold.
+#[derive(
+    Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub struct PendingId {
+    /// The effect that waits.
+    pub effect: Id,
+    /// The line that opened the hold. `None` for a question, which has no hold.
+    pub hold: Option<Line>,
+}
+
+impl fmt::Display for PendingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.effect)?;
+        match self.hold {
+            Some(line) => write!(f, "@{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Parses `n.k@line` or `n.k`. Any other text is an error without further detail.
+impl FromStr for PendingId {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (effect, hold) = match text.split_once('@') {
+            Some((effect, line)) => (effect, Some(Line(line.parse().map_err(drop)?))),
+            None => (text, None),
+        };
+        Ok(Self {
+            effect: effect.parse()?,
+            hold,
+        })
+    }
+}
+
+/// Version of the encoding. It is the first byte of a stored message.
+const VERSION: u8 = 1;
+
+/// A request to a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Message {
+    /// The session begins.
+    Start(Box<Begin>),
+    /// A text for the agent that has the floor, or for a named agent or question.
+    Say {
+        /// Text of the message.
+        text: String,
+        /// The agent or question that is meant. `None` means the agent that has the floor.
+        to: Option<Id>,
+        /// Role of the speaker, if it is not the user.
+        by: Option<Name>,
+        /// The branch. `None` means the current one.
+        branch: Option<Id>,
+    },
+    /// A text from one agent to another (`send`).
+    Sent {
+        /// Text of the message.
+        text: String,
+        /// The agent that receives it.
+        to: Id,
+        /// The agent that sent it.
+        from: Id,
+        /// The branch of both agents.
+        branch: Id,
+    },
+    /// A text, like `Say`, that first cancels everything that is open.
+    Interrupt {
+        /// Text of the message.
+        text: String,
+        /// Role of the speaker, if it is not the user.
+        by: Option<Name>,
+        /// The branch. `None` means the current one.
+        branch: Option<Id>,
+    },
+    /// The answer to a question, or a secret that was asked for (`input`). Sealed, because it may be a secret.
+    Answer {
+        /// The question, or the hold that asks for the secret.
+        of: PendingId,
+        /// The sealed text ([`crate::seal`]).
+        sealed: String,
+        /// The person who answers.
+        by: Name,
+    },
+    /// Grants an approval, a repetition or more budget.
+    Approve {
+        /// The hold that the person saw.
+        of: PendingId,
+        /// The person who decides.
+        by: Name,
+        /// JSON object of arguments that replace those of the call. `None` keeps the call's arguments.
+        args: Option<String>,
+    },
+    /// Refuses an approval, a repetition or more budget.
+    Reject {
+        /// The hold that the person saw.
+        of: PendingId,
+        /// The person who decides.
+        by: Name,
+        /// The reason, which the model can read.
+        reason: Option<String>,
+    },
+    /// A person settles a doubt.
+    Resolve {
+        /// The doubt that the person saw. Without a line it is of an effect that no branch waits for any more.
+        of: PendingId,
+        /// The person who knows.
+        by: Name,
+        /// Statement about the effect.
+        how: Resolution,
+    },
+    /// Cancels work of the session.
+    Cancel {
+        /// The work that is cancelled.
+        what: CancelWhat,
+        /// The person who cancels.
+        by: Name,
+        /// The branch. `None` means the current one.
+        branch: Option<Id>,
+    },
+    /// An event for this session.
+    Event {
+        /// Name of the event.
+        event: Name,
+        /// Fields of the event: a JSON object.
+        fields: String,
+    },
+    /// Pauses (true) or resumes the session. Nothing new begins while it is paused.
+    Pause(bool),
+    /// A branch begins at a line.
+    Fork {
+        /// The branch that is forked. `None` means the current one.
+        branch: Option<Id>,
+        /// The line. `None` means the branch's last line.
+        at: Option<Line>,
+        /// Label of the new branch.
+        label: Option<Name>,
+        /// First message on the new branch.
+        say: Option<String>,
+        /// True if effects that touch the world run on the new branch too.
+        live: bool,
+    },
+    /// A branch begins at an earlier line and becomes current. The branch that it replaces is superseded.
+    Rewind {
+        /// The branch that is rewound. `None` means the current one.
+        branch: Option<Id>,
+        /// The line to go back to.
+        at: Line,
+        /// Label of the new branch.
+        label: Option<Name>,
+        /// First message on the new branch.
+        say: Option<String>,
+    },
+    /// The root waits for all of these branches.
+    Join {
+        /// The branches to wait for.
+        branches: Vec<Id>,
+        /// A tool that is called next.
+        then: Option<Name>,
+        /// Arguments of the tool: a JSON object whose texts are templates over `result`. `None` means what the tool reads from
+        /// it.
+        args: Option<String>,
+    },
+    /// The current branch adopts another branch.
+    Adopt {
+        /// The branch that is adopted.
+        branch: Id,
+        /// The last line that is adopted. `None` means the branch's last line, or the line before its first simulated effect.
+        at: Option<Line>,
+    },
+    /// A branch becomes current.
+    Current(Id),
+    /// A person edits state: entries and JSON values. `None` unsets an entry.
+    Edit {
+        /// Entries and their new values.
+        writes: Vec<(Name, Option<String>)>,
+        /// The person who edits.
+        by: Name,
+    },
+    /// Keeps effects of a tool from beginning, or lets them begin again.
+    Hold {
+        /// The tool. `None` means all tools that may change the world.
+        tool: Option<Name>,
+        /// True to hold the effects, false to release them.
+        held: bool,
+        /// The person who orders it.
+        by: Name,
+    },
+    /// Tries again now what failed: an effect that waits for its next attempt, or a model call whose failure ended the session. A
+    /// model call is tried again from the line before.
+    Retry {
+        /// The effect. `None` means everything that waits or, if nothing does, the model call whose failure ended the session.
+        effect: Option<Id>,
+        /// The person who wants it.
+        by: Name,
+    },
+    /// Binds new values of `config`.
+    Rebind {
+        /// Names and JSON values.
+        config: Vec<(Name, String)>,
+        /// The person who binds them.
+        by: Name,
+    },
+    /// A message that comes with contents: one of `Start`, `Say`, `Interrupt` and `Event`.
+    With {
+        /// The contents. Each is stored as a blob before the message is put into an inbox.
+        files: Vec<File>,
+        /// The message that they come with.
+        message: Box<Message>,
+    },
+    /// The session continues under another definition.
+    Redefine(Box<Redefinition>),
+    /// A search over branches begins.
+    Search {
+        /// The branch to start from. `None` means the current one.
+        branch: Option<Id>,
+        /// The line to start from. `None` means the branch's last line.
+        at: Option<Line>,
+        /// First message on the root branch of the search.
+        say: Option<String>,
+        /// JSON of the plan ([`steersman_machine::network::search::Plan`]).
+        plan: String,
+    },
+    /// Ends a search with the best result so far. `None` means all open searches.
+    StopSearch(Option<Id>),
+    /// The root waits for branches until a condition is met.
+    JoinOn {
+        /// The branches to wait for.
+        branches: Vec<Id>,
+        /// The condition, in the form that [`steersman_machine::network::join::JoinOn`] parses.
+        on: String,
+        /// A tool that is called next.
+        then: Option<Name>,
+        /// Arguments of the tool, as in `Join`.
+        args: Option<String>,
+    },
+}
+
+impl Message {
+    /// Returns the message with which a person joins branches. `args` is a JSON object whose texts are templates over `result`.
+    pub fn join(branches: Vec<Id>, on: &JoinOn, then: Option<Name>, args: Option<String>) -> Self {
+        match on {
+            JoinOn::All => Self::Join {
+                branches,
+                then,
+                args,
+            },
+            on => Self::JoinOn {
+                branches,
+                on: on.to_string(),
+                then,
+                args,
+            },
+        }
+    }
+
+    /// Returns the text that the message says, if it says any.
+    pub(crate) fn said(&self) -> Option<&str> {
+        match self {
+            Self::Say { text, .. } | Self::Sent { text, .. } | Self::Interrupt { text, .. } => {
+                Some(text)
+            }
+            Self::Fork { say, .. } | Self::Rewind { say, .. } | Self::Search { say, .. } => {
+                say.as_deref()
+            }
+            Self::Start(begin) => begin.say.as_deref(),
+            Self::With { message, .. } => message.said(),
+            _ => None,
+        }
+    }
+
+    /// Returns the person or program that sent the message, as far as the message says so. `None` for what no person sends, and
+    /// for orders that have no role.
+    pub(crate) fn by(&self) -> Option<By> {
+        match self {
+            Self::Start(begin) => Some(begin.by.clone().into()),
+            Self::Say { by, .. } | Self::Interrupt { by, .. } => Some(by.clone().into()),
+            Self::Answer { by, .. }
+            | Self::Approve { by, .. }
+            | Self::Reject { by, .. }
+            | Self::Resolve { by, .. }
+            | Self::Cancel { by, .. }
+            | Self::Edit { by, .. }
+            | Self::Hold { by, .. }
+            | Self::Retry { by, .. }
+            | Self::Rebind { by, .. } => Some(by.clone().into()),
+            Self::Redefine(order) => Some(order.by.clone().into()),
+            Self::With { message, .. } => message.by(),
+            Self::Sent { .. }
+            | Self::Event { .. }
+            | Self::Pause(_)
+            | Self::Fork { .. }
+            | Self::Rewind { .. }
+            | Self::Join { .. }
+            | Self::JoinOn { .. }
+            | Self::Adopt { .. }
+            | Self::Current(_)
+            | Self::Search { .. }
+            | Self::StopSearch(_) => None,
+        }
+    }
+
+    /// Returns the edit of state with which a person rates an artifact. `write` comes from [`crate::artifact::Artifacts::rated`].
+    pub fn rating(write: &NewWrite, by: Name) -> Self {
+        let value = write.value.as_ref().map(ToString::to_string);
+        Self::Edit {
+            writes: vec![(write.name.as_str().into(), value)],
+            by,
+        }
+    }
+}
+
+/// A new binding of a session. Its definition is a blob, and so is the manifest of its MCP servers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Redefinition {
+    /// The new binding, except for its `values`.
+    pub binding: steersman_machine::stored::commit::Binding,
+    /// JSON of the bound values ([`crate::bind`]).
+    pub values: String,
+    /// The person who binds it.
+    pub by: Name,
+}
+
+/// A content that comes with a message. It becomes an artifact when the message is taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct File {
+    /// Name of the artifact.
+    pub name: Name,
+    /// Media type, such as `text/plain`.
+    pub media: Name,
+    /// blake3 hash of the content, which is a blob.
+    pub hash: [u8; 32],
+    /// Length of the content, in bytes.
+    pub len: u64,
+}
+
+impl File {
+    /// Returns the artifact in the form that the machine takes.
+    pub(crate) fn version(self) -> NewArtifact {
+        NewArtifact {
+            name: self.name.to_string(),
+            media: self.media.to_string(),
+            hash: self.hash,
+            len: self.len,
+            content: None,
+        }
+    }
+}
+
+/// The beginning of a session. Its binding is decided when the session is created, not when it is first driven.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begin {
+    /// The binding, except for its `values`.
+    pub binding: steersman_machine::stored::commit::Binding,
+    /// JSON of the bound values ([`crate::bind`]).
+    pub values: String,
+    /// The root agent. `None` means the first agent of `entry`.
+    pub agent: Option<Name>,
+    /// Arguments for the agent's parameters: a JSON object.
+    pub args: Option<String>,
+    /// Text of the first message.
+    pub say: Option<String>,
+    /// Role of the speaker, if it is not the user.
+    pub by: Option<Name>,
+}
+
+/// A person's statement about an effect in doubt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Resolution {
+    /// The effect happened. Holds JSON of its result, in the form that the tool would have returned.
+    Done {
+        /// The result; `null` if it is not known.
+        result: String,
+    },
+    /// The effect did not happen. It may run again, under the same key and approval.
+    NotPerformed,
+    /// Nobody will find out whether the effect happened. The model reads that it may have happened.
+    Fail,
+}
+
+/// Work that is to be cancelled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CancelWhat {
+    /// The call that an effect is for, or a model call itself.
+    Effect(Id),
+    /// An agent and everything that it started.
+    Agent(Id),
+    /// Everything that acts on the branch.
+    Branch,
+    /// Everything that acts on any branch.
+    Session,
+}
+
+impl Message {
+    /// Returns the message together with contents. The contents must be stored first ([`crate::engine::Engine::keep`]).
+    #[must_use]
+    pub fn with(self, contents: &[Content]) -> Self {
+        if contents.is_empty() {
+            return self;
+        }
+        let mut files: Vec<File> = Vec::with_capacity(contents.len());
+        for content in contents {
+            let version = content.version();
+            let file = File {
+                name: version.name.into(),
+                media: version.media.into(),
+                hash: version.hash,
+                len: version.len,
+            };
+            // One message may name the same content twice.
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+        Self::With {
+            files,
+            message: Box::new(self),
+        }
+    }
+
+    /// Returns the message itself, and the artifacts that came with it.
+    pub(crate) fn opened(self) -> (Self, Vec<NewArtifact>) {
+        match self {
+            Self::With { files, message } => {
+                (*message, files.into_iter().map(File::version).collect())
+            }
+            plain => (plain, Vec::new()),
+        }
+    }
+
+    /// Returns the stored form: a version byte, the positional encoding, and eight bytes of hash over the id and all of it. The
+    /// hash distinguishes damaged messages from those of a newer program.
+    pub fn encode(&self, id: Name, at: Time) -> InboxMessage {
+        let mut bytes = postcard::to_extend(self, vec![VERSION])
+            .expect("a message holds nothing that cannot be encoded");
+        bytes.extend_from_slice(&sum(&id, &bytes));
+        InboxMessage {
+            id,
+            at,
+            bytes: bytes.into(),
+        }
+    }
+
+    /// Reads a stored message.
+    pub fn decode(message: &InboxMessage) -> Result<Self, DecodeError> {
+        let corrupt = || DecodeError::Corrupt(message.id.clone());
+        let (said, of) = message.bytes.split_last_chunk::<8>().ok_or_else(corrupt)?;
+        let newer = |what: String| DecodeError::Newer(message.id.clone(), what);
+        match said.split_first() {
+            Some((&VERSION, rest)) if *of == sum(&message.id, said) => {
+                postcard::from_bytes(rest).map_err(|e| newer(e.to_string()))
+            }
+            Some((&version, rest)) if version > VERSION => {
+                // If the hash matches under our own version, only the version byte is damaged.
+                let ours = [&[VERSION], rest].concat();
+                if *of == sum(&message.id, &ours) {
+                    return Err(corrupt());
+                }
+                Err(newer(format!("form {version}, this one knows {VERSION}")))
+            }
+            _ => Err(corrupt()),
+        }
+    }
+}
+
+fn sum(id: &str, said: &[u8]) -> [u8; 8] {
+    let mut over = blake3::Hasher::new();
+    over.update(&(id.len() as u64).to_le_bytes());
+    over.update(id.as_bytes());
+    over.update(said);
+    let mut sum = [0; 8];
+    sum.copy_from_slice(&over.finalize().as_bytes()[..8]);
+    sum
+}
+
+/// Reasons for which a stored message cannot be read. The message stays in the inbox, and the session goes on without it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The message is damaged. Holds its id.
+    #[error("inbox message `{0}` is damaged and not heard; it stays where it is")]
+    Corrupt(Name),
+    /// A newer program wrote the message. Holds its id and the reason.
+    #[error(
+        "inbox message `{0}` was written by a newer program ({1}) and is not heard; it stays where it is"
+    )]
+    Newer(Name, String),
+}
+
+impl DecodeError {
+    /// Returns the id of the message that cannot be read.
+    pub fn message(&self) -> &Name {
+        match self {
+            Self::Corrupt(id) | Self::Newer(id, _) => id,
+        }
+    }
+}
+
+/// Returns an error for each message of an inbox that cannot be read.
+pub fn unread(inbox: &[InboxMessage]) -> Vec<DecodeError> {
+    let errors = inbox.iter().filter_map(|m| Message::decode(m).err());
+    errors.collect()
+}
+
+/// Returns a random id: 16 characters of base 32, lower case.
+pub fn random_id() -> Name {
+    let mut bytes = [0_u8; 10];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    base32(&bytes)
+}
+
+/// Encodes bytes with five bits a character, without letters that look like digits.
+pub(crate) fn base32(bytes: &[u8]) -> Arc<str> {
+    const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let (mut out, mut bits, mut held) = (String::new(), 0_u32, 0_u32);
+    for byte in bytes {
+        held = held << 8 | u32::from(*byte);
+        bits += 8;
+        while bits >= 5 {
+            bits -= 5;
+            out.push(char::from(LETTERS[(held >> bits & 31) as usize]));
+        }
+    }
+    if bits > 0 {
+        out.push(char::from(LETTERS[(held << (5 - bits) & 31) as usize]));
+    }
+    out.into()
+}

@@ -1,0 +1,142 @@
+//! The tool port: runs one tool once. The result is raw; the machine maps it.
+
+use crate::Boxed;
+use crate::artifact::Artifacts;
+use std::path::Path;
+use std::sync::Arc;
+use steersman_machine::network::Network;
+use steersman_machine::network::manifest::Listing;
+use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::tick::effect::ToolWork;
+use steersman_machine::values::expression::Scope;
+use steersman_machine::values::rate::Rate;
+use steersman_machine::view::mapping::{Fault, Raw};
+use tokio_util::sync::CancellationToken;
+
+/// Runs the tools of one kind of source (HTTP, command, Rust, MCP).
+pub trait Toolset: Send + Sync + 'static {
+    /// Returns true if this toolset runs this tool of this network.
+    fn has(&self, network: &Network, tool: &str) -> bool;
+
+    /// Returns true if this toolset has a tool in Rust of this name and version, for any network. A worker takes a session only if
+    /// it has all of its tools in Rust.
+    fn has_native(&self, name: &str, version: &str) -> bool {
+        let _ = (name, version);
+        false
+    }
+
+    /// Returns true if an attempt is cancelled when its timeout is over. A toolset that simulates tools may return false.
+    fn is_timed(&self) -> bool {
+        true
+    }
+
+    /// Returns the place that an attempt asks, and the rate at which the definition allows to ask it. `None` if the definition
+    /// sets no rate. The attempt begins when the limiter of the place gives it a turn.
+    fn place(&self, run: &ToolRun) -> Option<(String, Rate)> {
+        let _ = run;
+        None
+    }
+
+    /// Asks an MCP server for its tools, if this toolset reaches servers. Called when a session starts, and when a list that the
+    /// session follows may have changed. Ends within the server's `timeout`.
+    fn list<'a>(&'a self, ask: &'a ServerAsk) -> Boxed<'a, Asked> {
+        let _ = ask;
+        Box::pin(std::future::ready(Asked::Elsewhere))
+    }
+
+    /// Returns the state of a server's list without asking the server: as long as the mark is equal, the list is the same. `None`
+    /// means that there is no connection. Must not block.
+    fn mark(&self, ask: &ServerAsk) -> Option<ListMark> {
+        let _ = ask;
+        None
+    }
+
+    /// Runs a tool as [`run`](Self::run) does, and reports progress to `hear` if the source reports any.
+    fn run_heard<'a>(
+        &'a self,
+        run: &'a ToolRun,
+        cancel: &'a CancellationToken,
+        hear: Hear,
+    ) -> Boxed<'a, Raw> {
+        drop(hear);
+        self.run(run, cancel)
+    }
+
+    /// Runs a tool once. Never panics, for any arguments. If the run is cancelled, the [`Raw`] says what may have happened.
+    ///
+    /// Up to its first wait it runs in the task of its session, which does nothing else meanwhile. Work that blocks or computes
+    /// for long belongs into a task of its own.
+    fn run<'a>(&'a self, run: &'a ToolRun, cancel: &'a CancellationToken) -> Boxed<'a, Raw>;
+}
+
+/// Receiver of an attempt's progress. Progress is provisional and never stored.
+pub type Hear = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// Progress of an attempt, in the unit that its source counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Amount that is done so far.
+    pub done: f64,
+    /// Total amount, if it is known.
+    pub total: Option<f64>,
+    /// Current activity, in words for people.
+    pub message: Option<String>,
+}
+
+/// One attempt of a tool.
+#[derive(Clone)]
+pub struct ToolRun {
+    /// The network that declares the tool.
+    pub network: Arc<Network>,
+    /// Id of the session; a part of idempotency keys.
+    pub session: Arc<str>,
+    /// Random mark of the owner that recorded the wish. With session and effect it makes a key that is unique in the world.
+    pub mark: u64,
+    /// The effect that this attempt is of.
+    pub effect: Id,
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+    /// Tool, class and arguments. Secret parameters are absent.
+    pub work: ToolWork,
+    /// Folder of the definition. Relative paths start there, and commands run there.
+    pub folder: Arc<Path>,
+    /// The artifacts that the calling agent sees.
+    pub artifacts: Artifacts,
+    /// Names that the tool's templates read, with secrets and sealed state opened. Never stored, never logged.
+    pub scope: Arc<dyn Scope + Send + Sync>,
+}
+
+/// A request to an MCP server for the list of its tools.
+#[derive(Clone)]
+pub struct ServerAsk {
+    /// The network that declares the server.
+    pub network: Arc<Network>,
+    /// Name of the server in that network.
+    pub server: Name,
+    /// Folder of the definition, in which the server's command runs.
+    pub folder: Arc<Path>,
+    /// `config` and `secrets`, opened. Never stored, never logged.
+    pub scope: Arc<dyn Scope + Send + Sync>,
+}
+
+/// A connection, and the number of times that the server reported a changed list on it.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct ListMark {
+    /// Number of the connection, unique in this process.
+    pub connection: u64,
+    /// Reported changes since the connection was made.
+    pub changes: u64,
+}
+
+/// Result of asking an MCP server for its tools.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// This toolset does not reach servers.
+    Elsewhere,
+    /// The server's tools are simulated. Nobody was asked, and the tools that the definition names take any arguments.
+    Played,
+    /// The tools that the server offers, without those that the definition does not take.
+    Offers(Listing),
+    /// The server cannot be asked, or its answer cannot be used.
+    Failed(Fault),
+}
