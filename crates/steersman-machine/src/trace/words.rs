@@ -2,9 +2,9 @@
 
 use crate::stored::by::By;
 use crate::stored::commit::{Hooked, LedgerEntry, Probing, Reaching, Recorded, Stepped, Usage};
-use crate::stored::words::moment_word;
 use crate::stored::ids::{Bodies, Time};
 use crate::stored::interaction::Doubtful;
+use crate::stored::words::moment_word;
 use std::fmt::Write as _;
 
 /// Returns the words for an order that keeps tools from beginning, or for its withdrawal.
@@ -59,7 +59,9 @@ pub(super) fn stepped(what: Stepped, bodies: &dyn Bodies) -> String {
 
 /// Returns the words for a change by a hook, without the change itself.
 pub(super) fn hooked(hooked: &Hooked) -> String {
-    let of = hooked.effect.map_or_else(String::new, |effect| format!(" of {effect}"));
+    let of = hooked
+        .effect
+        .map_or_else(String::new, |effect| format!(" of {effect}"));
     format!("{} {}{of}", hooked.hook, moment_word(hooked.at))
 }
 

@@ -6,7 +6,9 @@ use crate::inbox::Message;
 use crate::store::{InboxMessage, WaitChange};
 use std::sync::Arc;
 use steersman_machine::stored::by::Decider;
-use steersman_machine::stored::commit::{About, Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
+use steersman_machine::stored::commit::{
+    About, Commit, Hold, LedgerEntry, Probing, Release, Text, Why,
+};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::outcome::NewArtifact;
 use steersman_machine::tick::effect::Step;

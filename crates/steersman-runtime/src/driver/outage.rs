@@ -20,7 +20,7 @@ use steersman_machine::context::Request;
 use steersman_machine::network::{ANYBODY, ModelRetry, SCRIPTED};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codes::{FailureCode, PlaceState};
-use steersman_machine::stored::commit::{About, LedgerEntry, Release, Why};
+use steersman_machine::stored::commit::{About, Hold, LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name, Time};
 use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
 

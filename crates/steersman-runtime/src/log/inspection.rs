@@ -76,7 +76,7 @@ impl Inspection {
             .snapshot
             .agents
             .get(&agent)
-            .map_or(Line::NONE, |a| a.last);
+            .map_or(Line::NONE, |a| a.stack.last);
         while at.is_some() {
             let (pushes, before) = self.history.pushes(agent, at);
             stack.extend(pushes.iter().rev().map(|p| (at, p.clone())));

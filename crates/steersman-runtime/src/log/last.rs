@@ -9,11 +9,11 @@ use steersman_machine::stored::interaction::Interaction;
 /// Returns a text about what a branch did last: a text that was said, the name of a call, or the result of a call.
 pub(crate) fn last(snapshot: &Snapshot, history: &dyn History) -> Arc<str> {
     let agents = snapshot.agents.values();
-    let newest = agents.max_by_key(|agent| (agent.last, agent.id));
-    let Some(agent) = newest.filter(|agent| agent.last.is_some()) else {
+    let newest = agents.max_by_key(|agent| (agent.stack.last, agent.id));
+    let Some(agent) = newest.filter(|agent| agent.stack.last.is_some()) else {
         return Arc::default();
     };
-    let (pushes, _) = history.pushes(agent.id, agent.last);
+    let (pushes, _) = history.pushes(agent.id, agent.stack.last);
     let said = pushes.iter().rev().find_map(|push| match push {
         Interaction::UserMessage { body, .. } => Some(history.text(*body)),
         Interaction::AssistantMessage { text, .. } => text.map(|text| history.text(text)),

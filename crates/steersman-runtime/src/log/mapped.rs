@@ -43,7 +43,7 @@ impl Past {
             writes,
             artifacts: artifacts.map(as_new).collect(),
             then: self.followed(result.call, next)?,
-            by: result.by.as_ref().map(ToString::to_string),
+            by: result.by.clone(),
             mode: line
                 .commit
                 .as_ref()

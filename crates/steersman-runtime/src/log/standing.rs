@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 use steersman_machine::context::History;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::{Agent, Phase, Snapshot};
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::stored::interaction::{Cause, End, Interaction};
 use steersman_machine::tick::floor;
@@ -55,7 +56,7 @@ pub(crate) fn settled(
         snapshot,
         history,
     };
-    let rested = |agent: &Agent| match rested(agent.id, agent.last, history) {
+    let rested = |agent: &Agent| match rested(agent.id, agent.stack.last, history) {
         Settled::Answered { text, task, .. } => Settled::Answered {
             before: heard.on_the_way(root.id, agent.id, &text),
             text,
@@ -65,7 +66,7 @@ pub(crate) fn settled(
     };
     if root.phase == Phase::Resting {
         // an empty stack: nothing was said yet
-        return match root.height {
+        return match root.stack.height {
             0 => Settled::Empty,
             _ => rested(root),
         };
@@ -79,7 +80,7 @@ pub(crate) fn settled(
     // A dialogue below ended its turn: its words are the session's answer, and the person who talks with it has the floor.
     if pending.is_empty() {
         let agent = snapshot.agent(floor(network, snapshot, root.id));
-        if agent.phase == Phase::Resting && agent.height > 0 {
+        if agent.phase == Phase::Resting && agent.stack.height > 0 {
             return rested(agent);
         }
     }
@@ -116,11 +117,11 @@ fn rested(agent: Id, last: Line, history: &dyn History) -> Settled {
             task: end == End::Task,
         },
         Cause::Limit => Settled::Limit {
-            code: code("limit"),
+            code: code(Code::Limit.text()),
             text,
         },
         Cause::Failed => Settled::Failed {
-            code: code("failed"),
+            code: code(Code::Failed.text()),
             message: words(),
         },
         Cause::Deadlock => Settled::Failed {

@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_machine::network::{Network, Source};
 use steersman_machine::stored::built_in::BuiltIn;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::view::artifact;
 use steersman_machine::view::artifact::Content;
 use steersman_machine::view::mapping::{Fault, Raw};
@@ -95,7 +96,7 @@ async fn read(artifacts: &Artifacts, args: &Json) -> Result<String, Fault> {
     let text = std::str::from_utf8(&content).map_err(|_| {
         let (media, len) = (&version.media, version.len);
         Fault::new(
-            "not_text",
+            Code::NotText,
             format!("`{name}` is no text but {media}, {len} bytes"),
         )
     })?;
@@ -194,7 +195,7 @@ impl Toolset for ArtifactSearch {
             let query = args["query"].as_str().unwrap_or_default();
             if query.split_whitespace().next().is_none() {
                 let why = "`args.query` has no word in it";
-                return Raw::NotPerformed(Fault::new("misfit", why));
+                return Raw::NotPerformed(Fault::new(Code::Misfit, why));
             }
             match run.artifacts.search(query, self.0.as_deref()).await {
                 Ok(found) => Raw::Done(Json::from(told_found(&found))),
@@ -226,10 +227,10 @@ fn failed(error: ArtifactError) -> Fault {
         | ArtifactError::NoVersion { .. }
         | ArtifactError::Erased(_)
         | ArtifactError::Unfit(_)
-        | ArtifactError::Index(_) => Fault::new("failed", error.to_string()),
+        | ArtifactError::Index(_) => Fault::new(Code::Failed, error.to_string()),
         ArtifactError::Store(_) => Fault {
             again: Some(0),
-            ..Fault::new("failed", error.to_string())
+            ..Fault::new(Code::Failed, error.to_string())
         },
     }
 }
