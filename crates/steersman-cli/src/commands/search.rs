@@ -14,6 +14,7 @@ use steersman::runtime::engine::Inspection;
 use steersman::runtime::ledger;
 use steersman::{Act, Search};
 use steersman_machine::network::Network;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::Want;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::stored::interaction::Cause;
@@ -280,7 +281,7 @@ async fn declared(
         id: "search".into(),
         text: text.as_str().into(),
         to: None,
-        by: None,
+        by: By::default(),
         sender: None,
         came: Vec::new(),
     });
