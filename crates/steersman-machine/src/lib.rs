@@ -94,8 +94,8 @@
 //! };
 //!
 //! // A message comes in: the agent is made, and owes a model call.
-//! let message = Said { id: "m1".into(), text: "What is a kettle?".into(), by: None, to: None, sender: None,
-//!     came: Vec::new() };
+//! let message = Said { id: "m1".into(), text: "What is a kettle?".into(), by: "user".into(), to: None,
+//!     sender: None, came: Vec::new() };
 //! let begun = step(Snapshot::empty(), Offered::Start(Start {
 //!     agent: None,
 //!     args: None,

@@ -3,6 +3,7 @@
 
 pub mod bounds;
 pub mod built_in;
+pub mod by;
 pub mod codec;
 pub mod codes;
 pub mod commit;

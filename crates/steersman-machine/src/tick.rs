@@ -285,6 +285,7 @@ impl<'a> Tick<'a> {
             kind,
             id,
             message: None,
+            by: None,
             digest: Digest::of(text),
             body: None,
         });

@@ -266,7 +266,7 @@ impl Trace {
             let of = match &changed.what {
                 CallChanged::Began(_) | CallChanged::Ended(_) | CallChanged::Chose(..) => "branch",
                 CallChanged::Met(..) | CallChanged::Awaits(..) => "wait",
-                CallChanged::Edited(_) => "edited",
+                CallChanged::Edited { .. } => "edited",
             };
             let _ = write!(
                 out,
@@ -293,7 +293,7 @@ impl Trace {
                 CallChanged::Met(part, None) => {
                     let _ = write!(out, " part {part} cannot be met");
                 }
-                CallChanged::Edited(by) => {
+                CallChanged::Edited { by, .. } => {
                     let _ = write!(out, " approved by {by}");
                 }
                 CallChanged::Awaits(part, key) => {
@@ -408,6 +408,9 @@ impl Trace {
         }
         if let Some(message) = &admission.message {
             let _ = write!(out, " {message}");
+        }
+        if let Some(by) = &admission.by {
+            let _ = write!(out, " {by}");
         }
         if let Some(body) = admission.body {
             let _ = write!(out, " {}", quoted(bodies, body));
@@ -586,7 +589,7 @@ impl Trace {
     fn entry(&self, entry: &LedgerEntry, bodies: &dyn Bodies) -> String {
         match entry {
             LedgerEntry::Claimed { epoch, .. } => format!("claimed, epoch {epoch}"),
-            LedgerEntry::Accepted(message) => format!("accepted {message}"),
+            LedgerEntry::Accepted { message, by, .. } => words::taken(message, by.as_ref()),
             LedgerEntry::Escrow { .. }
             | LedgerEntry::Spend { .. }
             | LedgerEntry::Settle { .. }
@@ -654,7 +657,7 @@ impl Trace {
             }
             LedgerEntry::Listed(id) => format!("listed {id}"),
             LedgerEntry::WouldAsk(id) => format!("would ask {id}"),
-            LedgerEntry::Paused(paused) => if *paused { "paused" } else { "resumed" }.to_owned(),
+            LedgerEntry::Paused { paused, by } => words::paused(*paused, by),
             LedgerEntry::Barred { tool, barred, by } => words::barred(tool.as_deref(), *barred, by),
             LedgerEntry::Recorded {
                 effect, at, how, ..
@@ -662,10 +665,10 @@ impl Trace {
             LedgerEntry::Reach {
                 effect,
                 of,
-                by,
+                role,
                 what,
             } => format!(
-                "reach {effect} of {of} {by} {}",
+                "reach {effect} of {of} {role} {}",
                 words::reaching(what, bodies)
             ),
             LedgerEntry::Probe { effect, of, what } => {
@@ -702,8 +705,7 @@ fn hold_of(hold: &Hold, bodies: &dyn Bodies) -> String {
 
 fn origin(from: &Origin) -> String {
     match from {
-        Origin::Outside(None) => String::new(),
-        Origin::Outside(Some(role)) => format!("{role} "),
+        Origin::Outside(by) => by.shown().map_or_else(String::new, |by| format!("{by} ")),
         Origin::Call(call) => format!("{call} "),
         Origin::Agent(agent) => format!("from {agent} "),
         Origin::Released(call) => format!("released {call} "),

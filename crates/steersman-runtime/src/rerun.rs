@@ -539,7 +539,7 @@ impl Conductor<'_> {
                     let message = Message::Say {
                         text: heard.text,
                         to: None,
-                        by: heard.by,
+                        by: heard.by.named().cloned(),
                         branch: None,
                     };
                     if let Fate::Refused(_) = session.send(message).await?.fate {

@@ -6,6 +6,7 @@ use steersman_machine::context::History;
 use steersman_machine::network::{Does, Network};
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{
     Binding, Change, Commit, Kind, LogLine, Made, Push, Text, Watermark,
 };
@@ -187,7 +188,7 @@ impl Draft {
     /// Pushes a message from outside.
     pub fn say(&mut self, agent: Id, text: &str) -> Body {
         let body = self.text(text);
-        self.said(agent, Origin::Outside(None), body);
+        self.said(agent, Origin::Outside(By::default()), body);
         body
     }
     /// Pushes a message of any origin.

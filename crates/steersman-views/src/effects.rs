@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::network::Network;
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
     LedgerEntry, LogLine, Probing, Reaching, Recorded, Release, Why, Wished,
 };
@@ -37,14 +38,14 @@ pub struct Effect {
     /// Its status.
     pub standing: Standing,
     /// The person or probe that resolved the doubt, if it was in doubt.
-    pub settled: Option<Name>,
+    pub settled: Option<Decider>,
     /// If it is done and an equal effect was done before: that effect, as holds name it.
     pub repeats: Option<String>,
     /// The cause that allowed it to repeat an equal effect: a person, its class, or its definition. `None` if it is no repetition, or
     /// if nothing allowed it.
     pub allowed: Option<String>,
     /// The person who allowed it to repeat another effect.
-    word: Option<Name>,
+    word: Option<Decider>,
 }
 
 /// The status of an effect.
@@ -97,7 +98,7 @@ struct Form<'a> {
     attempts: u32,
     repeated: u32,
     standing: String,
-    by: &'a Option<Name>,
+    by: Option<&'a str>,
     repeats: &'a Option<String>,
     allowed: &'a Option<String>,
 }
@@ -115,7 +116,7 @@ impl Serialize for Effect {
             attempts: self.attempts,
             repeated: self.repeated,
             standing: self.word(),
-            by: &self.settled,
+            by: self.settled.as_ref().map(Decider::word),
             repeats: &self.repeats,
             allowed: &self.allowed,
         };
@@ -357,14 +358,14 @@ impl Effects {
         let LedgerEntry::Reach {
             effect,
             of,
-            by,
+            role,
             what,
         } = entry
         else {
             return;
         };
         if let Reaching::Started { tool, .. } = what {
-            let about = json!({ "question": of.to_string(), "person": by }).to_string();
+            let about = json!({ "question": of.to_string(), "person": role }).to_string();
             let kept = self
                 .by_id
                 .entry(*effect)

@@ -6,6 +6,7 @@
 use crate::shown;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
     Admitted, Commit, Hold, LedgerEntry, LogLine, Release, Why,
 };
@@ -380,7 +381,7 @@ impl Lanes {
             } => {
                 let go = matches!(how, Release::Go | Release::Edited | Release::Outcome);
                 self.decided(line, *effect, Some(by), Some(go));
-                let person = !matches!(&**by, "probe" | "rule" | "timeout" | "place");
+                let person = by.person().is_some();
                 let flags = flag(person, BY_PERSON) | flag(!go, FAILED);
                 self.add(line, 0, branch, None, (Kind::Decision, flags));
             }
@@ -411,11 +412,11 @@ impl Lanes {
     }
 
     /// Ends the waits of an effect.
-    fn decided(&mut self, line: &LogLine, effect: Id, by: Option<&Name>, go: Option<bool>) {
+    fn decided(&mut self, line: &LogLine, effect: Id, by: Option<&Decider>, go: Option<bool>) {
         let open = |wait: &&mut Wait| wait.effect == effect && wait.to_line.is_none();
         for wait in self.waits.iter_mut().filter(open) {
             wait.to_line = Some(line.n.0);
-            wait.by = by.cloned();
+            wait.by = by.map(|by| by.word().into());
             wait.go = go;
         }
     }

@@ -39,7 +39,9 @@ pub async fn became(
         after = last.n;
         for line in &lines {
             let became = line.ledger.iter().find_map(|entry| match entry {
-                LedgerEntry::Accepted(id) if **id == *message => Some(Became::Taken(line.n)),
+                LedgerEntry::Accepted { message: id, .. } if **id == *message => {
+                    Some(Became::Taken(line.n))
+                }
                 LedgerEntry::Refused { message: id, why } if **id == *message => {
                     Some(Became::Refused(reader.text(*why)))
                 }

@@ -13,7 +13,7 @@ mod search;
 pub use row::{Row, Tone};
 
 use crate::reader::Reader;
-use crate::words::{arguments, count, span};
+use crate::words::{arguments, count, span, speaker};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -382,8 +382,7 @@ impl Story {
     ) -> Option<Row> {
         let text = texts.text(body).to_string();
         let (who, note, tone) = match from {
-            Origin::Outside(None) => ("you".to_owned(), String::new(), Tone::Said),
-            Origin::Outside(Some(role)) => (role.to_string(), String::new(), Tone::Said),
+            Origin::Outside(by) => (speaker(by), String::new(), Tone::Said),
             // The caller's row shows the arguments.
             Origin::Call(_) | Origin::Route | Origin::Released(_) => return None,
             Origin::Agent(sender) => (

@@ -8,7 +8,7 @@ mod walk;
 pub use past::Past;
 
 use crate::shown;
-use crate::words::{arguments, line as one_line};
+use crate::words::{arguments, line as one_line, speaker};
 use past::Place;
 use serde::Serialize;
 use steersman_machine::stored::codes::ROUNDS;
@@ -331,8 +331,7 @@ impl Past<'_> {
         let said = quoted(text);
         let to = self.agent(agent);
         match from {
-            Origin::Outside(None) => ("you".to_owned(), format!("said to {to}: {said}")),
-            Origin::Outside(Some(role)) => (role.to_string(), format!("said to {to}: {said}")),
+            Origin::Outside(by) => (speaker(by), format!("said to {to}: {said}")),
             Origin::Call(_) => (
                 to,
                 format!("was called with {}", one_line(&arguments(text), TEXT)),

@@ -2,9 +2,16 @@
 
 use serde_json::{Map, Value as Json};
 use std::fmt::Write as _;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::interaction::Doubtful;
 use steersman_machine::values::json::read;
 pub use steersman_machine::values::price::digits;
+
+/// Returns the sender as a story names one: `you` for a user of no known identity, else role and identity.
+pub(crate) fn speaker(by: &By) -> String {
+    by.shown()
+        .map_or_else(|| "you".to_owned(), ToString::to_string)
+}
 
 /// Renders a span of milliseconds: `41 ms`, `12 s`, `3 min`, `4 h`, `2 d`.
 pub fn span(millis: i64) -> String {

@@ -8,6 +8,7 @@ use super::{At, CallSpec, Content, History, RenderCache, Segment};
 use crate::network::{Aging, Beyond, Part, Seen};
 use crate::questions::judgement::told as told_by;
 use crate::snapshot::Snapshot;
+use crate::stored::by::By;
 use crate::stored::codes::REVISE;
 use crate::stored::ids::{Body, Id};
 use crate::stored::interaction::{Call, CallResult, How, Origin};
@@ -107,7 +108,7 @@ fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
             || {
                 let from = match state.serving {
                     Some(call) if state.args == Some(body) => Origin::Call(call),
-                    _ => Origin::Outside(None),
+                    _ => Origin::Outside(By::default()),
                 };
                 let text = at.message(&from, body);
                 Segment::new(Part::History, Content::User(text))
@@ -463,15 +464,17 @@ impl At<'_> {
         let text = self.text(body);
         match from {
             Origin::Call(_) => called(&text),
-            Origin::Outside(Some(role)) => format!("[{role}] {text}"),
+            Origin::Outside(by) => match by.named() {
+                Some(role) => format!("[{role}] {text}"),
+                None => text.to_string(),
+            },
             Origin::Agent(id) => match self.snapshot.agents.get(id) {
                 Some(agent) => {
                     format!("[{}] {text}", agent.named.as_ref().unwrap_or(&agent.def))
                 }
                 None => text.to_string(),
             },
-            Origin::Outside(None)
-            | Origin::Released(_)
+            Origin::Released(_)
             | Origin::Route
             | Origin::Continuation
             | Origin::Correction

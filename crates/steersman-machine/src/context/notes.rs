@@ -271,10 +271,7 @@ impl Own {
         };
         match interaction {
             Interaction::UserMessage { from, body } => match from {
-                Origin::Outside(role) => {
-                    let user = "user".into();
-                    add(role.as_ref().unwrap_or(&user), *body, true);
-                }
+                Origin::Outside(by) => add(&by.role, *body, true),
                 Origin::Call(_) | Origin::Agent(_) | Origin::Released(_) => {
                     add(caller, *body, true);
                 }

@@ -110,7 +110,10 @@ impl Talk {
         };
         match interaction {
             Interaction::UserMessage { from, body } => match from {
-                Origin::Outside(role) => self.entries.push(said(Who::Outside(role.clone()), *body)),
+                Origin::Outside(by) => {
+                    self.entries
+                        .push(said(Who::Outside(by.named().cloned()), *body));
+                }
                 Origin::Call(_) | Origin::Agent(_) | Origin::Continuation => {
                     self.entries.push(said(Who::Outside(None), *body));
                 }
@@ -297,9 +300,9 @@ fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
     };
     match interaction {
         Interaction::UserMessage {
-            from: Origin::Outside(role),
+            from: Origin::Outside(by),
             body,
-        } => own.push(said(Who::Outside(role.clone()), *body)),
+        } => own.push(said(Who::Outside(by.named().cloned()), *body)),
         Interaction::AssistantMessage {
             text: Some(text), ..
         } => own.push(said(who.clone(), *text)),

@@ -4,6 +4,7 @@
 
 mod adoption;
 mod hold;
+mod ledger;
 mod own;
 mod recorded;
 
@@ -12,12 +13,14 @@ pub use adoption::{
     DraftStands, Period,
 };
 pub use hold::{Hold, Release, Why};
+pub use ledger::{LedgerEntry, Searching};
 pub use recorded::Recorded;
 
 pub use own::{Probing, Reaching};
 
+use crate::stored::by::By;
 use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
-use crate::stored::interaction::{Artifact, Class, Doubtful, Interaction, Write};
+use crate::stored::interaction::{Artifact, Interaction, Write};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -274,8 +277,13 @@ pub enum CallChanged {
     Chose(Id, Line),
     /// For a wait: this part of it is over, with this result (JSON). `None` means that nothing can come of it.
     Met(u32, Option<Body>),
-    /// For a call of a tool: this person was to approve it, changed its arguments and so approved it.
-    Edited(Name),
+    /// For a call of a tool: a person changed its arguments and so approved it.
+    Edited {
+        /// The person.
+        by: By,
+        /// The role that was to approve the call. Another role may have answered in its place.
+        approver: Name,
+    },
     /// For a wait: the key (JSON) of an event part, as it was when the wait opened. Recorded only if the key depends on more
     /// than the call's arguments, which never change.
     Awaits(u32, Body),
@@ -288,8 +296,11 @@ pub struct Admission {
     pub kind: Admitted,
     /// The effect, branch or call that the offer names.
     pub id: Option<Id>,
-    /// For a message or event: its id from outside, which is accepted once. For a cancel or an edit of state: the person's role.
+    /// For a message or event: its id from outside, which is accepted once.
     pub message: Option<Name>,
+    /// For a cancel or an edit: the person. The sender of a message is in its interaction, and the one that answered a question
+    /// is in the result.
+    pub by: Option<By>,
     /// Digest of the content that was admitted.
     pub digest: Digest,
     /// The text of the offer, if no pushed interaction holds it.
@@ -471,308 +482,4 @@ pub struct Binding {
     pub values: Body,
     /// Version of the machine.
     pub machine: u16,
-}
-
-/// Entries about the world. They belong to no branch and nothing rewinds them. Append-only.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum LedgerEntry {
-    /// A new owner. This entry is in the first line that the owner writes.
-    Claimed {
-        /// Number of the owner; grows by one with each owner.
-        epoch: u64,
-        /// Random number that makes ids unique after a restored backup.
-        mark: u64,
-    },
-    /// An inbox message was accepted.
-    Accepted(Name),
-    /// The owner drew this much of the budget ahead of use.
-    Escrow {
-        /// Number of tokens that were drawn.
-        tokens: u64,
-        /// Drawn money in millionths of the currency.
-        micros: u64,
-    },
-    /// A model call was paid.
-    Spend {
-        /// Effect of the model call.
-        effect: Id,
-        /// Sum of input and output tokens.
-        tokens: u64,
-        /// Price in millionths of the currency.
-        micros: u64,
-    },
-    /// The drawn budget is closed, and this much of it counts as spent: nothing if its owner gives the rest back, all of the
-    /// rest if its owner died.
-    Settle {
-        /// Number of tokens that count as spent.
-        tokens: u64,
-        /// Money that counts as spent, in millionths of the currency.
-        micros: u64,
-    },
-    /// Something keeps an effect from running or from closing.
-    Hold(Hold),
-    /// A hold of an effect ended.
-    Released {
-        /// The effect that was held.
-        effect: Id,
-        /// Kind of the hold.
-        why: Why,
-        /// The way in which the hold ended.
-        how: Release,
-        /// The subject of the hold, as in [`Hold::about`]; for `input` the parameter that was asked for.
-        about: Option<Name>,
-        /// The one who answered: a role, `probe`, `rule`, `timeout`, or `place` (a place that answers again).
-        by: Name,
-        /// The reason, the edited arguments or the sealed value, if any.
-        body: Option<Body>,
-    },
-    /// An attempt may begin from here on.
-    Started {
-        /// The effect that begins.
-        effect: Id,
-        /// Number of the attempt, from 1.
-        attempt: u32,
-        /// Epoch of the owner that begins it.
-        epoch: u64,
-        /// Key of the repeat guard: digest of tool name and arguments.
-        digest: Digest,
-        /// The class that the tool had then. The attempt is judged by it, even if another definition changes the tool's class.
-        class: Class,
-    },
-    /// The effect happened.
-    Done {
-        /// The effect that happened.
-        effect: Id,
-        /// Number of the attempt, from 1.
-        attempt: u32,
-        /// The mapped outcome as JSON, if no commit of this line admits it.
-        kept: Option<Body>,
-    },
-    /// The effect is proved not to have happened.
-    NotPerformed {
-        /// The effect that did not happen.
-        effect: Id,
-        /// Number of the attempt, from 1.
-        attempt: u32,
-    },
-    /// It is unknown whether the effect happened.
-    Unknown {
-        /// The effect in doubt.
-        effect: Id,
-        /// Number of the attempt, from 1.
-        attempt: u32,
-    },
-    /// An outcome came after its doubt was resolved, or for an effect that is not in the log.
-    Late {
-        /// The effect of the late outcome.
-        effect: Id,
-        /// Number of the attempt, from 1.
-        attempt: u32,
-        /// The outcome in words.
-        body: Option<Body>,
-    },
-    /// Another attempt is due later, for example after a long `Retry-After`.
-    Again {
-        /// The effect of the next attempt.
-        effect: Id,
-        /// The moment at which the attempt is due.
-        at: Time,
-    },
-    /// A branch was opened. Its first line may come later.
-    Opened {
-        /// Id of the new branch.
-        branch: Id,
-        /// The branch that was forked.
-        from: Id,
-        /// The commit of that branch at which it was forked.
-        at: Line,
-    },
-    /// The branch of this id ended: the top agent of its scope rests, or the branch came to a leaf.
-    Ended(Id),
-    /// The branch is superseded: no tick follows that line.
-    Superseded {
-        /// The superseded branch.
-        branch: Id,
-        /// Its last line that counts.
-        after: Line,
-    },
-    /// This branch is the current one from now on. Requests that name no branch go to it.
-    Current(Id),
-    /// A branch was adopted up to a line.
-    Adopted {
-        /// The adopted branch.
-        branch: Id,
-        /// The last line of it that was adopted.
-        at: Line,
-    },
-    /// An effect of an abandoned future, listed for the person who rewinds.
-    Listed(Id),
-    /// In dry mode: this effect would have needed an approval.
-    WouldAsk(Id),
-    /// A person paused (true) or resumed the session.
-    Paused(bool),
-    /// A person keeps effects of a tool from beginning (true), or lets them begin again (false). The order applies to all
-    /// branches until it is taken back.
-    Barred {
-        /// Name of the tool. `None` means every tool that is `idempotent` or `unsafe`.
-        tool: Option<Name>,
-        /// True if the effects are kept from beginning.
-        barred: bool,
-        /// The person who gave the order.
-        by: Name,
-    },
-    /// The request of an inbox message was refused. The process that sent the message can read the reason here.
-    Refused {
-        /// Id of the inbox message.
-        message: Name,
-        /// The reason, in words for people.
-        why: Body,
-    },
-    /// A person is notified that something waits for them, by the tool of their `reach`. Once for each person that it waits for.
-    Reach {
-        /// Id of the notification, made by the first of these lines. It is the idempotency key of every attempt.
-        effect: Id,
-        /// The question or held effect that waits.
-        of: Id,
-        /// The person, as in [`Hold::by`].
-        by: Name,
-        /// Progress of the notification.
-        what: Reaching,
-    },
-    /// A step of a search over branches ([`crate::search`]).
-    Search {
-        /// Id of the search. For the search of an agent: the effect by which it was to answer. For the search of a person: the
-        /// branch at whose first commit the search begins.
-        search: Id,
-        /// The step of the search.
-        what: Searching,
-    },
-    /// A person accepted the store that holds this session, so that the session may be driven. Things that happened outside and
-    /// are in no line of this log are not known.
-    StoreAccepted {
-        /// The moment of acceptance.
-        at: Time,
-        /// The reason why the store was in doubt.
-        was: Doubtful,
-    },
-    /// A tool is asked whether an effect in doubt happened. The probe is an effect of its own and changes nothing outside, so the
-    /// next owner begins it again.
-    Probe {
-        /// Id of the probe, made by the first of these lines. It is the idempotency key of every attempt.
-        effect: Id,
-        /// The effect in doubt.
-        of: Id,
-        /// Progress of the probe.
-        what: Probing,
-    },
-    /// The session that this one reruns performed this effect, or may have. The repeat guard of this session counts it too.
-    Recorded {
-        /// Id of the effect in that session.
-        effect: Id,
-        /// The line of that session that records the state of the effect.
-        at: Line,
-        /// Digest of tool name and arguments.
-        digest: Digest,
-        /// The class that the tool had.
-        class: Class,
-        /// State of the effect in that session.
-        how: Recorded,
-    },
-    /// The place of a model does not answer, and a call of that model is held. The hold of this line names the place.
-    Outage {
-        /// The held call.
-        effect: Id,
-        /// The moment since which the call waits.
-        since: Time,
-    },
-    /// A call may cost more than is left of a limit of the session. The amount is asked for with a hold, or was granted. An
-    /// amount is zero if it is not limited, or if enough of it is left.
-    More {
-        /// The call that may cost this much.
-        effect: Id,
-        /// Number of tokens; zero if not asked for.
-        tokens: u64,
-        /// Money in millionths of the currency; zero if not asked for.
-        micros: u64,
-        /// True if the amount was granted.
-        granted: bool,
-    },
-    /// A provider reported impossible numbers for a call. The usage of the call holds its bound instead, which counts as spent.
-    Unbelievable {
-        /// The model call.
-        effect: Id,
-        /// Input tokens as reported.
-        input: u64,
-        /// Output tokens as reported.
-        output: u64,
-        /// Price in millionths of the currency, as reported.
-        micros: Option<u64>,
-    },
-}
-
-/// A step of a search over branches. The search tree follows from these entries and the branches.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Searching {
-    /// The search begins at a commit, which is the root of its tree.
-    Began {
-        /// The agent that answers with the result. `None` means that a person started the search.
-        agent: Option<Id>,
-        /// The branch of the root.
-        branch: Id,
-        /// The commit of the root; `Line::NONE` means the commit of this line.
-        at: Line,
-        /// JSON of the plan ([`crate::network::search::Plan`]), with its seed.
-        plan: Body,
-    },
-    /// A branch is opened to be tried.
-    Tried {
-        /// Id of the new branch.
-        branch: Id,
-        /// Number of the branch, from 1. The same search gives the same numbers again.
-        number: u32,
-    },
-    /// A branch is opened on which an agent judges the state of another branch.
-    Judged {
-        /// Id of the new branch.
-        branch: Id,
-        /// The branch that is judged.
-        of: Id,
-        /// The commit of that branch that is judged.
-        at: Line,
-    },
-    /// A branch reached the end of a block. This is a node of the tree.
-    Stood {
-        /// The branch of the node.
-        branch: Id,
-        /// The commit of the node.
-        at: Line,
-        /// True if the branch ended there.
-        over: bool,
-        /// Model calls of the block.
-        calls: u64,
-        /// Tokens of the block.
-        tokens: u64,
-        /// Money of the block, in millionths of the currency.
-        micros: u64,
-    },
-    /// A node of the tree was judged.
-    Scored {
-        /// The branch of the node.
-        branch: Id,
-        /// The commit of the node.
-        at: Line,
-        /// The score, a JSON number. `None` means that the judgement could not be used.
-        value: Option<Name>,
-        /// The reason why it could not be used.
-        why: Option<Body>,
-    },
-    /// The search is over.
-    Over {
-        /// The branch with the best score, up to this commit. `None` means that no branch won.
-        winner: Option<(Id, Line)>,
-        /// The reason: `done`, `enough`, `budget`, `session_tokens`, `session_cost`, `stopped`, `cancelled`.
-        why: Name,
-    },
-    /// No result of the search can be used, for this reason. An agent then answers without the search; a person gets nothing.
-    Without(Body),
 }

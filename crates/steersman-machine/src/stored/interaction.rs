@@ -2,6 +2,7 @@
 //!
 //! Stored forms contain names and never indexes, so a log can be read without its definition.
 
+use crate::stored::by::{By, Decider};
 use crate::stored::engine::Caller;
 use crate::stored::ids::{Body, Id, Line, Name};
 use serde::{Deserialize, Serialize};
@@ -103,8 +104,8 @@ impl Covers {
 /// The sender of a `UserMessage`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Origin {
-    /// A person or program outside; their role if it is not the user.
-    Outside(Option<Name>),
+    /// A person or program outside.
+    Outside(By),
     /// The parent, by this call.
     Call(Id),
     /// Another agent, with the tool `send`.
@@ -282,8 +283,8 @@ pub struct CallResult {
     pub writes: Vec<Write>,
     /// Versions of artifacts that the call made. They take effect together with the writes.
     pub artifacts: Vec<Artifact>,
-    /// Role of the person who answered or decided, if a person did.
-    pub by: Option<Name>,
+    /// The one that answered in place of a tool or agent: a person, or the time that ran out.
+    pub by: Option<Decider>,
 }
 
 /// The ways in which a call can end.

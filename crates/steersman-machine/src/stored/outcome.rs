@@ -1,6 +1,7 @@
 //! Outcomes of effects: the answer of a model, the mapped result of a call, a failure. A mapped result that no branch took is
 //! stored as a kept outcome ([`super::codec::keep_outcome`]).
 
+use super::by::Decider;
 use super::commit::Usage;
 use super::interaction::How;
 use serde_json::Value as Json;
@@ -82,8 +83,8 @@ pub struct Mapped {
     pub artifacts: Vec<NewArtifact>,
     /// A tool that is called next, with its arguments.
     pub then: Option<(String, Json)>,
-    /// Role of the person who answered, if a person did.
-    pub by: Option<String>,
+    /// The one that answered in place of a tool or agent.
+    pub by: Option<Decider>,
     /// The next mode of the caller, if the call succeeds.
     pub mode: Option<String>,
 }

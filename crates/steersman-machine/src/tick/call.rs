@@ -510,7 +510,7 @@ impl Tick<'_> {
             said: said.map_or(Said::Nothing, Said::Text),
             writes,
             artifacts: mapped.artifacts.into_iter().map(made).collect(),
-            by: mapped.by.as_deref().map(bounds::name),
+            by: mapped.by,
             mode,
         };
         self.end_call(owner, call, how, ending);

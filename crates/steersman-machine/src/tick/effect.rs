@@ -2,6 +2,7 @@
 
 use crate::network::OnTimeout;
 use crate::snapshot::Snapshot;
+use crate::stored::by::By;
 use crate::stored::commit::{Commit, Text, Want};
 use crate::stored::ids::{Id, Line, Name, Time};
 use crate::stored::interaction::Class;
@@ -55,8 +56,8 @@ pub enum Offered {
         effect: Id,
         /// The arguments, a JSON object.
         args: Arc<str>,
-        /// Role of the person.
-        by: Name,
+        /// The person.
+        by: By,
         /// The approver in whose place the person answered ([`Approval::by`]).
         approver: Name,
     },
@@ -82,8 +83,8 @@ pub enum Offered {
     Edit {
         /// The writes, checked against the declared types.
         writes: Vec<NewWrite>,
-        /// Role of the person.
-        by: Name,
+        /// The person.
+        by: By,
     },
     /// A message that cancels the open exchange of the agent that has the floor.
     Interrupt {
@@ -98,8 +99,8 @@ pub enum Offered {
     Cancel {
         /// The target of the cancel.
         what: Cancelled,
-        /// Role of the person who cancels.
-        by: Name,
+        /// The person who cancels.
+        by: By,
         /// Facts of the ledger about effects that are out.
         known: Known,
         /// For each model call that is out: the text of its answer that was shown so far.
@@ -169,8 +170,8 @@ pub struct Said {
     pub text: Arc<str>,
     /// The agent or question that the message is for. `None` means the agent that has the floor.
     pub to: Option<Id>,
-    /// Role of the speaker, if it is not the user. For an agent's `send`, the agent's id.
-    pub by: Option<Name>,
+    /// The speaker. An agent's `send` has its agent in `sender`.
+    pub by: By,
     /// The agent that sent it with `send`.
     pub sender: Option<Id>,
     /// Artifacts that came with it; their contents are blobs already.

@@ -1,14 +1,32 @@
 //! Words for ledger entries in traces.
 
+use crate::stored::by::By;
 use crate::stored::commit::{LedgerEntry, Probing, Reaching, Recorded, Usage};
 use crate::stored::ids::{Bodies, Time};
 use crate::stored::interaction::Doubtful;
 use std::fmt::Write as _;
 
 /// Returns the words for an order that keeps tools from beginning, or for its withdrawal.
-pub(super) fn barred(tool: Option<&str>, barred: bool, by: &str) -> String {
+pub(super) fn barred(tool: Option<&str>, barred: bool, by: &By) -> String {
     let word = if barred { "barred" } else { "unbarred" };
     format!("{word} {} by {by}", tool.unwrap_or("*"))
+}
+
+/// Returns the words for an inbox message that was accepted.
+pub(super) fn taken(message: &str, by: Option<&By>) -> String {
+    match by.and_then(By::shown) {
+        Some(by) => format!("accepted {message} from {by}"),
+        None => format!("accepted {message}"),
+    }
+}
+
+/// Returns the words for an order that pauses or resumes the session.
+pub(super) fn paused(paused: bool, by: &By) -> String {
+    let word = if paused { "paused" } else { "resumed" };
+    match by.shown() {
+        Some(by) => format!("{word} by {by}"),
+        None => word.to_owned(),
+    }
 }
 
 /// Returns the words for the state of an effect in the session that is rerun.

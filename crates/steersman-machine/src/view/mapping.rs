@@ -10,6 +10,7 @@ use crate::network::{OnError, Silence, Source, Then, ToolDef, notes};
 use crate::snapshot::{OpenCall, Snapshot};
 use crate::stored::bounds::{self, ARTIFACT, VALUE, VALUE_DEPTH};
 use crate::stored::built_in::BuiltIn;
+use crate::stored::by::{By, Decider};
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Class, How, Reduce, Target};
 use crate::stored::outcome::{Mapped, NewWrite};
@@ -148,10 +149,10 @@ pub fn answer(
     owner: Id,
     call: Id,
     text: &str,
-    by: &str,
+    by: &By,
 ) -> Mapped {
     let mut mapped = map(cx, snapshot, owner, call, &Raw::Done(text.into()));
-    mapped.by = Some(by.to_owned());
+    mapped.by = Some(by.clone().into());
     mapped
 }
 
@@ -502,7 +503,7 @@ impl<'a> At<'a> {
         if waits && mapped.code.is_some() {
             mapped = Mapped::plain(How::Done, None, shown(answer));
         }
-        mapped.by = Some("timeout".to_owned());
+        mapped.by = Some(Decider::Timeout);
         mapped
     }
 

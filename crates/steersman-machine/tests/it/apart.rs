@@ -115,7 +115,7 @@ fn writes(world: &mut World, dice: &mut Dice, branch: Id) -> Result<(), Fault> {
                 value: dice.percent(50).then_some(value),
                 seal: false,
             };
-            let by: Name = "user".into();
+            let by = "user".into();
             let edit = Offered::Edit {
                 writes: vec![unset],
                 by,

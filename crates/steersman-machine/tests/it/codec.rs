@@ -8,6 +8,7 @@ use serde_json::json;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use steersman_machine::snapshot::{Snapshot, checkpoint};
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codec::{self, CodecError, Hash};
 use steersman_machine::stored::commit::{
     AgentFact, CallFact, Change, Commit, Fired, Hold, LedgerEntry, LogLine, Probing, Reaching,
@@ -413,7 +414,7 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
             len: 3,
         }],
         then: Some(("look".to_owned(), json!({ "at": 95 }))),
-        by: Some("ann".to_owned()),
+        by: Some(lines::ann().into()),
         mode: None,
     };
     // What came later is said where there is something to say.
@@ -464,7 +465,7 @@ fn orders() -> LogLine {
     let barred = |tool: Option<&str>, barred| LedgerEntry::Barred {
         tool: tool.map(Into::into),
         barred,
-        by: "user".into(),
+        by: lines::ann(),
     };
     let refused = LedgerEntry::Refused {
         message: "m9".into(),
@@ -525,7 +526,7 @@ fn outage() -> LogLine {
         why: Why::Outage,
         how: Release::Go,
         about: place,
-        by: Name::from("place"),
+        by: Decider::Place,
         body: None,
     };
     LogLine {
@@ -652,7 +653,7 @@ fn outside() -> LogLine {
     let reach = |what| LedgerEntry::Reach {
         effect: Id::new(Line(103), 0),
         of: Id::new(Line(20), 1),
-        by: "approver".into(),
+        role: "approver".into(),
         what,
     };
     let probe = |what| LedgerEntry::Probe {

@@ -1,6 +1,7 @@
 //! What becomes of what a tool, person or wait gave.
 
 use serde_json::{Value as Json, json};
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::{Class, How, Target};
 use steersman_machine::stored::outcome::{Mapped, NewWrite};
@@ -262,9 +263,13 @@ fn dry_mode_answers_from_simulate() {
 #[test]
 fn a_person_is_named() {
     let (log, desk, call) = open("ask", r#"{"question":"?"}"#, Target::Person("user".into()));
-    let mapped = mapping::answer(&log.cx(), &log.snapshot, desk, call, "blue", "user");
+    let mapped = mapping::answer(&log.cx(), &log.snapshot, desk, call, "blue", &"user".into());
     assert_eq!(
-        (mapped.how, mapped.shown.as_deref(), mapped.by.as_deref()),
+        (
+            mapped.how,
+            mapped.shown.as_deref(),
+            mapped.by.as_ref().map(Decider::word)
+        ),
         (How::Done, Some("blue"), Some("user"))
     );
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Body, Digest, Id, Line};
 use steersman_machine::stored::outcome::Outcome;
@@ -75,7 +76,7 @@ fn offers() -> Vec<Offered> {
         id: "m".into(),
         text: "".into(),
         to: None,
-        by: None,
+        by: By::default(),
         sender: None,
         came: Vec::new(),
     };

@@ -13,6 +13,7 @@ use crate::store::InboxMessage;
 use serde_json::{Map, Value as Json};
 use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::by::{By, Decider};
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
@@ -21,27 +22,6 @@ use steersman_machine::tick::effect::{Offered, Said, Start, Work};
 use steersman_machine::values::expression::Data;
 use steersman_machine::values::types::{Parameters, equal, misfit};
 use steersman_machine::view::mapping::{Fault, Raw};
-
-/// The source of a decision that ends a hold.
-pub(super) enum By {
-    /// A person, in this role.
-    Person(Name),
-    /// No person: a probe found no trace of the effect.
-    Probe,
-    /// No person: the hold's time ran out.
-    Time,
-}
-
-impl By {
-    /// The name that the log records.
-    pub(super) fn name(&self) -> Name {
-        match self {
-            Self::Person(by) => by.clone(),
-            Self::Probe => "probe".into(),
-            Self::Time => "timeout".into(),
-        }
-    }
-}
 
 /// Parses the tool that follows a join, with its arguments as given.
 fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, String> {
@@ -138,7 +118,7 @@ impl Driver {
             } => {
                 let said = Said {
                     to,
-                    by,
+                    by: by.into(),
                     came,
                     ..said(&message, text)
                 };
@@ -159,25 +139,29 @@ impl Driver {
             }
             Message::Interrupt { text, by, branch } => {
                 let said = Said {
-                    by,
+                    by: by.into(),
                     came,
                     ..said(&message, text)
                 };
                 self.offer_message(&message, branch, What::Interrupt(said))
             }
-            Message::Answer { of, sealed, by } => self.answer(&message, of, &sealed, by).await?,
-            Message::Approve { of, by, args } => self.approve(&message, of, by, args).await?,
-            Message::Reject { of, by, reason } => self.reject(&message, of, &by, reason)?,
-            Message::Resolve { of, by, how } => self.resolve(&message, of, &by, how).await?,
+            Message::Answer { of, sealed, by } => {
+                self.answer(&message, of, &sealed, by.into()).await?
+            }
+            Message::Approve { of, by, args } => {
+                self.approve(&message, of, by.into(), args).await?
+            }
+            Message::Reject { of, by, reason } => self.reject(&message, of, &by.into(), reason)?,
+            Message::Resolve { of, by, how } => self.resolve(&message, of, &by.into(), how).await?,
             Message::Cancel { what, by, branch } => {
-                self.cancel(&message, &what, &by, branch).await?
+                self.cancel(&message, &what, &by.into(), branch).await?
             }
             Message::Event { .. } => {
                 self.inbox.events.push(message.clone());
                 Ok(())
             }
             Message::Pause(paused) => self.pause(&message, paused).await?,
-            Message::Hold { tool, held, by } => self.order(&message, tool, held, by).await?,
+            Message::Hold { tool, held, by } => self.order(&message, tool, held, by.into()).await?,
             Message::Retry { effect, by: _ } => self.retry(&message, effect).await?,
             Message::Rebind { config, by: _ } => self.rebind(&message, config).await?,
             Message::Redefine(order) => self.redefine(&message, &order).await?,
@@ -202,7 +186,7 @@ impl Driver {
                 self.act_on_search(&message, searched).await?
             }
             Message::Current(branch) => self.make_current(&message, branch).await?,
-            Message::Edit { writes, by } => self.edit(&message, writes, by),
+            Message::Edit { writes, by } => self.edit(&message, writes, by.into()),
             Message::With { .. } => Err("what comes with a message is no message".to_owned()),
         };
         match acted {
@@ -272,7 +256,7 @@ impl Driver {
             return self.refuse(message, "the session has begun already").await;
         }
         self.bind(&begin.binding, &begin.values).await?;
-        let by = begin.by;
+        let by: By = begin.by.into();
         let said = begin.say.map(|text| Said {
             by,
             ..said(&message, text)
@@ -315,7 +299,7 @@ impl Driver {
 
     /// Records that this line takes a message.
     pub(super) fn accepted(&mut self, draft: &mut Draft, message: &InboxMessage) {
-        draft.accept(&message.id);
+        draft.accept(message);
         draft.urgent = true;
         self.receipt(draft, &message.id, Fate::Taken(draft.n));
     }
@@ -345,7 +329,7 @@ impl Driver {
         &mut self,
         message: &InboxMessage,
         writes: Vec<(Name, Option<String>)>,
-        by: Name,
+        by: By,
     ) -> Acted {
         let mut edits = Vec::with_capacity(writes.len());
         for (name, value) in writes {
@@ -393,7 +377,7 @@ impl Driver {
         message: &InboxMessage,
         of: PendingId,
         sealed: &str,
-        by: Name,
+        by: By,
     ) -> Result<Acted, EngineError> {
         let effect = of.effect;
         let Some(out) = self.outs.get(&effect) else {
@@ -403,7 +387,7 @@ impl Driver {
             if matches!(out.state, OutState::Over) {
                 return Ok(Err(not_open(effect)));
             }
-            if let Err(why) = may(self.network(), std::slice::from_ref(to), &by) {
+            if let Err(why) = may(self.network(), std::slice::from_ref(to), &by.role) {
                 return Ok(Err(why));
             }
             let text = match self.engine.sealer().open_text(sealed) {
@@ -422,7 +406,7 @@ impl Driver {
             );
             return Ok(Ok(()));
         }
-        if let Err(why) = self.seen(of, &by, &[Why::Input]) {
+        if let Err(why) = self.seen(of, &by.role, &[Why::Input]) {
             return Ok(Err(why));
         }
         // If this machine's key cannot open the secret, the tool would run without it: the question stays open.
@@ -443,7 +427,7 @@ impl Driver {
             &mut draft,
             effect,
             Why::Input,
-            By::Person(by),
+            by.into(),
             Some(sealed.to_owned()),
         )?;
         self.write(draft).await?;
@@ -454,12 +438,12 @@ impl Driver {
         &mut self,
         message: &InboxMessage,
         of: PendingId,
-        by: Name,
+        by: By,
         args: Option<String>,
     ) -> Result<Acted, EngineError> {
         let effect = of.effect;
         let kinds = [Why::Repeat, Why::Approval, Why::Budget];
-        let why = match self.seen(of, &by, &kinds) {
+        let why = match self.seen(of, &by.role, &kinds) {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -475,9 +459,9 @@ impl Driver {
         let mut draft = self.draft(out.branch);
         self.accepted(&mut draft, message);
         match why {
-            Why::Budget => self.granted(&mut draft, effect, &by),
+            Why::Budget => self.granted(&mut draft, effect, by),
             Why::Approval | Why::Repeat | Why::Input | Why::Doubt | Why::Outage => {
-                self.go(&mut draft, effect, why, By::Person(by), None)?;
+                self.go(&mut draft, effect, why, by.into(), None)?;
             }
         }
         self.write(draft).await?;
@@ -485,13 +469,7 @@ impl Driver {
     }
 
     /// Approves exactly the edited arguments: the machine checks them and wishes the call under a new effect.
-    fn approve_edited(
-        &mut self,
-        message: &InboxMessage,
-        effect: Id,
-        by: Name,
-        args: &str,
-    ) -> Acted {
+    fn approve_edited(&mut self, message: &InboxMessage, effect: Id, by: By, args: &str) -> Acted {
         let out = self.outs.get(&effect).ok_or_else(|| not_open(effect))?;
         let tool = out.tool().ok_or_else(|| not_open(effect))?;
         let hold = self.ledger.hold(effect, Why::Approval);
@@ -532,7 +510,7 @@ impl Driver {
             effect,
             why: Why::Approval,
             how: Release::Edited,
-            by,
+            by: by.into(),
             text: Some(text),
         });
         let branch = out.branch;
@@ -547,7 +525,7 @@ impl Driver {
         draft: &mut Draft,
         effect: Id,
         why: Why,
-        by: By,
+        by: Decider,
         text: Option<String>,
     ) -> Result<(), EngineError> {
         let Some(out) = self.outs.get(&effect) else {
@@ -568,12 +546,12 @@ impl Driver {
             Err(refusal) => {
                 let (how, by) = match why {
                     // A doubt ends with `Go`: the effect did not happen, and is not to happen now.
-                    Why::Doubt => (Release::Go, by.name()),
+                    Why::Doubt => (Release::Go, by),
                     Why::Approval | Why::Input | Why::Budget | Why::Repeat | Why::Outage => {
-                        (Release::Refused, "rule".into())
+                        (Release::Refused, Decider::Rule)
                     }
                 };
-                draft.note(Self::released(effect, why, how, &by));
+                draft.note(Self::released(effect, why, how, by));
                 self.answer_fault(effect, "refused", &refusal.text);
                 Ok(())
             }
@@ -584,12 +562,12 @@ impl Driver {
         &mut self,
         message: &InboxMessage,
         of: PendingId,
-        by: &Name,
+        by: &By,
         reason: Option<String>,
     ) -> Result<Acted, EngineError> {
         let effect = of.effect;
         let kinds = [Why::Repeat, Why::Approval, Why::Budget, Why::Input];
-        let why = match self.seen(of, by, &kinds) {
+        let why = match self.seen(of, &by.role, &kinds) {
             Ok(why) => why,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -600,10 +578,10 @@ impl Driver {
             effect,
             why,
             how: Release::Refused,
-            by: by.clone(),
+            by: by.clone().into(),
             text: reason.clone(),
         };
-        let said = reason.unwrap_or_else(|| format!("rejected by {by}"));
+        let said = reason.unwrap_or_else(|| format!("rejected by {}", by.role));
         let raw = match why {
             Why::Repeat => {
                 let (code, text) = match self.held_about(effect, why) {
@@ -647,7 +625,7 @@ impl Driver {
         &mut self,
         message: &InboxMessage,
         of: PendingId,
-        by: &Name,
+        by: &By,
         how: Resolution,
     ) -> Result<Acted, EngineError> {
         let effect = of.effect;
@@ -658,7 +636,7 @@ impl Driver {
             hold: of.hold.or(left.map(|(at, _)| at)),
             ..of
         };
-        if let Err(refused) = self.seen(of, by, &[Why::Doubt]) {
+        if let Err(refused) = self.seen(of, &by.role, &[Why::Doubt]) {
             return Ok(Err(refused));
         }
         let ended = match how {
@@ -666,7 +644,7 @@ impl Driver {
             Resolution::NotPerformed => Release::Go,
             Resolution::Fail => Release::GivenUp,
         };
-        let released = Self::released(effect, Why::Doubt, ended, by);
+        let released = Self::released(effect, Why::Doubt, ended, by.clone().into());
         let Some(out) = self.outs.get(&effect) else {
             // Its branch no longer waits; the ledger still records the answer.
             return self.resolve_left(message, effect, released, how).await;
@@ -686,7 +664,7 @@ impl Driver {
             Resolution::NotPerformed => {
                 let mut draft = self.draft(out.branch);
                 self.accepted(&mut draft, message);
-                self.go(&mut draft, effect, Why::Doubt, By::Person(by.clone()), None)?;
+                self.go(&mut draft, effect, Why::Doubt, by.clone().into(), None)?;
                 self.write(draft).await?;
             }
             Resolution::Fail => {
@@ -738,7 +716,7 @@ impl Driver {
         raw: Raw,
         notes: Vec<Note>,
         message: Option<&InboxMessage>,
-        by: Option<Name>,
+        by: Option<By>,
     ) {
         let Some(out) = self.outs.get_mut(&effect) else {
             return;

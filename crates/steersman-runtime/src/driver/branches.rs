@@ -10,6 +10,7 @@ use crate::store::bounds::ID;
 use crate::store::{InboxMessage, StoreError};
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Bodies, Digest, Id, Line, Name};
 use steersman_machine::stored::interaction::{Cause, End, Interaction, Target};
@@ -473,7 +474,7 @@ impl Driver {
         let message = Message::Say {
             text: said.text.to_string(),
             to: None,
-            by: said.by.clone(),
+            by: said.by.named().cloned(),
             branch: Some(branch),
         };
         let id: Name = if said.id.len() < ID / 2 {
@@ -733,7 +734,7 @@ pub(super) fn said(message: &InboxMessage, text: String) -> Said {
         id: message.id.clone(),
         text: text.into(),
         to: None,
-        by: None,
+        by: By::default(),
         sender: None,
         came: Vec::new(),
     }

@@ -17,6 +17,7 @@ use steersman_machine::context;
 use steersman_machine::context::Request;
 use steersman_machine::network::{Limit, OnLimit};
 use steersman_machine::search::Why as Stops;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::Period;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Usage, Why};
 use steersman_machine::stored::ids::{Digest, Id, Line};
@@ -575,7 +576,7 @@ impl Driver {
     }
 
     /// A person granted the amount that the call may cost.
-    pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: &str) {
+    pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: By) {
         let wants = self.ledger.effect(id).map(|record| record.wants);
         let wants = wants.unwrap_or_default();
         draft.ledger.push(LedgerEntry::More {
@@ -584,7 +585,7 @@ impl Driver {
             micros: wants.micros,
             granted: true,
         });
-        draft.note(Self::released(id, Why::Budget, Release::Go, by));
+        draft.note(Self::released(id, Why::Budget, Release::Go, by.into()));
         self.state(id, OutState::Ready);
         draft.ready.push(id);
     }

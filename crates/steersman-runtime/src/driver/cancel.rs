@@ -10,7 +10,8 @@ use crate::session::Fate;
 use crate::store::InboxMessage;
 use std::collections::BTreeSet;
 use steersman_machine::snapshot::{Phase, Snapshot};
-use steersman_machine::stored::ids::{Id, Name};
+use steersman_machine::stored::by::By;
+use steersman_machine::stored::ids::Id;
 use steersman_machine::tick::branch::left_with;
 use steersman_machine::tick::effect::{Cancelled, Offered};
 
@@ -19,7 +20,7 @@ impl Driver {
         &mut self,
         message: &InboxMessage,
         what: &CancelWhat,
-        by: &Name,
+        by: &By,
         branch: Option<Id>,
     ) -> Result<Acted, EngineError> {
         Ok(match what {
@@ -33,7 +34,7 @@ impl Driver {
         })
     }
 
-    fn cancel_effect(&mut self, message: &InboxMessage, effect: Id, by: &Name) -> Acted {
+    fn cancel_effect(&mut self, message: &InboxMessage, effect: Id, by: &By) -> Acted {
         let out = self.outs.get(&effect).ok_or_else(|| not_open(effect))?;
         let agent = out.wish.agent;
         let what = match out.wish.call() {
@@ -48,7 +49,7 @@ impl Driver {
     async fn cancel_session(
         &mut self,
         message: &InboxMessage,
-        by: &Name,
+        by: &By,
     ) -> Result<Acted, EngineError> {
         let current = self.ledger.current;
         let mut ended = BTreeSet::new();
@@ -83,7 +84,7 @@ impl Driver {
     }
 
     /// Ends a branch. Messages to it that wait are dropped when the cancel is taken; later messages are heard.
-    fn cancel_branch(&mut self, message: &InboxMessage, by: &Name, branch: Option<Id>) -> Acted {
+    fn cancel_branch(&mut self, message: &InboxMessage, by: &By, branch: Option<Id>) -> Acted {
         let id = branch.unwrap_or(self.ledger.current);
         let Some(known) = self.branches.get_mut(&id) else {
             return Err(gone(id));

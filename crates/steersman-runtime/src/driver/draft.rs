@@ -5,6 +5,7 @@ use super::budget::Claim;
 use crate::inbox::Message;
 use crate::store::{InboxMessage, WaitChange};
 use std::sync::Arc;
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::outcome::NewArtifact;
@@ -103,11 +104,9 @@ impl Draft {
     /// Accepts an inbox message with this line and records why its request is refused. A text that was said with it stays
     /// readable.
     pub(crate) fn refuse(&mut self, message: &InboxMessage, why: &str) {
-        self.accept(&message.id);
+        let wanted = self.accept(message);
         let mut why: String = why.chars().take(REFUSAL).collect();
-        if let Ok(wanted) = Message::decode(message)
-            && let Some(said) = wanted.said()
-        {
+        if let Some(said) = wanted.as_ref().and_then(Message::said) {
             why.push_str(": ");
             why.push_str(said);
         }
@@ -118,10 +117,16 @@ impl Draft {
         });
     }
 
-    /// Accepts an inbox message with this line.
-    pub(crate) fn accept(&mut self, id: &Name) {
-        self.ledger.push(LedgerEntry::Accepted(id.clone()));
-        self.consumed.push(id.clone());
+    /// Accepts an inbox message with this line. Returns the message, if it can be read.
+    pub(crate) fn accept(&mut self, message: &InboxMessage) -> Option<Message> {
+        let wanted = Message::decode(message).ok();
+        self.ledger.push(LedgerEntry::Accepted {
+            message: message.id.clone(),
+            by: wanted.as_ref().and_then(Message::by),
+            parent: None,
+        });
+        self.consumed.push(message.id.clone());
+        wanted
     }
 
     /// Opens a hold. A person sees it, so the line is urgent.
@@ -270,7 +275,7 @@ pub(crate) enum Note {
         effect: Id,
         why: Why,
         how: Release,
-        by: Name,
+        by: Decider,
         text: Option<String>,
     },
     Spend(Id, u64, u64),

@@ -1,10 +1,10 @@
 //! Everything that waits for a time: this file alone decides what is due, when, and what is done then.
 
-use super::act::By;
 use super::draft::Offer;
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
 use steersman_machine::network::OnTimeout;
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{Release, Why};
 use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::outcome::Came;
@@ -147,16 +147,21 @@ impl Driver {
         let mut draft = self.draft(out.branch);
         match then {
             OnTimeout::Approve => {
-                self.go(&mut draft, effect, why, By::Time, None)?;
+                self.go(&mut draft, effect, why, Decider::Timeout, None)?;
                 self.write(draft).await
             }
             OnTimeout::Next(next) => {
-                draft.note(Self::released(effect, why, Release::Expired, "timeout"));
+                draft.note(Self::released(
+                    effect,
+                    why,
+                    Release::Expired,
+                    Decider::Timeout,
+                ));
                 self.ask_approval(&mut draft, effect, &next, now);
                 self.write(draft).await
             }
             OnTimeout::Reject => {
-                let released = Self::released(effect, why, Release::Expired, "timeout");
+                let released = Self::released(effect, why, Release::Expired, Decider::Timeout);
                 let fault = Fault::new("expired", "nobody decided in time");
                 self.answer_raw(effect, Raw::NotPerformed(fault), vec![released]);
                 Ok(())

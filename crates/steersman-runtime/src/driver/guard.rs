@@ -5,8 +5,9 @@ use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
 use crate::engine::EngineError;
 use crate::ledger::{Beginning, Equal, Record, Stands, Verdict};
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
-use steersman_machine::stored::ids::{Digest, Id, Name, Time};
+use steersman_machine::stored::ids::{Digest, Id, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{Approval, ToolWork};
 
@@ -207,7 +208,7 @@ impl Driver {
     }
 
     /// A person approved a call that was presented as a repetition: the ledger records this, and nobody is asked twice.
-    pub(super) fn approves_repetition(&mut self, draft: &mut Draft, id: Id, by: &Name) {
+    pub(super) fn approves_repetition(&mut self, draft: &mut Draft, id: Id, by: &By) {
         let open = self.ledger.effect(id).and_then(Record::open_hold);
         let Some((at, about)) = open.and_then(|(at, hold)| Some((at, hold.about.clone()?))) else {
             return;
@@ -217,7 +218,7 @@ impl Driver {
             why: Why::Repeat,
             how: Release::Go,
             about: Some(about),
-            by: by.clone(),
+            by: by.clone().into(),
             body: None,
         });
         if let Some(out) = self.outs.get_mut(&id) {

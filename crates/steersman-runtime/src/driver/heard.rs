@@ -6,6 +6,7 @@ use steersman_machine::context::History;
 use steersman_machine::network::{Does, Network, Route, RouteBy, Turns};
 use steersman_machine::routers::floor::turns;
 use steersman_machine::snapshot::{Phase, Snapshot};
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::Kind;
 use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::{CallResult, End, How, Interaction, Origin, Target};
@@ -13,7 +14,8 @@ use steersman_machine::stored::interaction::{CallResult, End, How, Interaction, 
 /// The text that a user hears of a task that ended: the answer of an agent, the words of another person, or the text that
 /// replaces a person who ran out of time. Not the user's own words.
 fn told_by(target: &Target, result: &CallResult) -> Option<Body> {
-    let by_user = result.by.as_deref() == Some("user");
+    let person = result.by.as_ref().and_then(Decider::person);
+    let by_user = person.is_some_and(|by| by.named().is_none());
     let heard = match (target, result.how) {
         (_, How::Finished) => true,
         (Target::Person(_), How::Done) => !by_user,

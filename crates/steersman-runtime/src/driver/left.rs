@@ -8,6 +8,7 @@ use crate::engine::EngineError;
 use crate::pending::{self, Pending};
 use steersman_machine::network::{ANYBODY, OnDoubt, ToolDef};
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{Release, Why};
 use steersman_machine::stored::ids::{Bodies, Digest, Id, Name};
 use steersman_machine::tick::effect::{Wish, Work};
@@ -73,7 +74,7 @@ impl Driver {
         }
         let reason = "its call ended, and nobody knows how it did";
         if !self.opens_doubt(draft, effect, (tool, digest), reason) {
-            let given_up = Self::released(effect, Why::Doubt, Release::GivenUp, "rule");
+            let given_up = Self::released(effect, Why::Doubt, Release::GivenUp, Decider::Rule);
             draft.note(given_up);
         }
     }

@@ -71,6 +71,7 @@ use std::sync::Arc;
 use steersman_machine::context::RenderCache;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::ids::{Digest, Id, Line, Name, Time};
 use steersman_machine::tick::effect::{Offered, Said, Wish};
@@ -192,13 +193,13 @@ pub(crate) enum What {
         effect: Id,
         attempt: u32,
         raw: Raw,
-        by: Option<Name>,
+        by: Option<By>,
         simulated: bool,
     },
     /// An interrupt. What the ledger knows and what was streamed by then is added when it is offered.
     Interrupt(Said),
-    /// A cancel by this person or role; completed like an interrupt.
-    Cancel(steersman_machine::tick::effect::Cancelled, Name),
+    /// A cancel by this person; completed like an interrupt.
+    Cancel(steersman_machine::tick::effect::Cancelled, By),
 }
 
 /// An effect that is out.

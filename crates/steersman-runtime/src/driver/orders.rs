@@ -8,6 +8,7 @@ use crate::engine::EngineError;
 use crate::ledger::Record;
 use crate::store::InboxMessage;
 use steersman_machine::snapshot::Phase;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{Admitted, LedgerEntry, Want};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{Cause, Interaction};
@@ -20,7 +21,8 @@ impl Driver {
         message: &InboxMessage,
         paused: bool,
     ) -> Result<Acted, EngineError> {
-        self.accept_with(message, vec![LedgerEntry::Paused(paused)])
+        let by = By::default();
+        self.accept_with(message, vec![LedgerEntry::Paused { paused, by }])
             .await?;
         if paused {
             self.give_back_slots();
@@ -45,7 +47,7 @@ impl Driver {
         message: &InboxMessage,
         tool: Option<Name>,
         barred: bool,
-        by: Name,
+        by: By,
     ) -> Result<Acted, EngineError> {
         if let Some(tool) = &tool
             && barred

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use steersman_machine::context::Request;
 use steersman_machine::network::{ANYBODY, ModelRetry};
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name, Time};
 use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
@@ -306,7 +307,7 @@ impl Driver {
     pub(super) fn outage_over(&mut self, id: Id) -> Option<Note> {
         self.outages.0.remove(&id);
         let held = self.is_out(id);
-        held.then(|| Self::released(id, Why::Outage, Release::Go, "place"))
+        held.then(|| Self::released(id, Why::Outage, Release::Go, Decider::Place))
     }
 
     /// Gives up the turn of a call that its own session keeps back. If another hold keeps it, the hold for its place ends.
@@ -347,7 +348,7 @@ impl Driver {
             retry: Retry::Never,
         };
         self.outages.0.remove(&id);
-        let note = Self::released(id, Why::Outage, Release::Expired, "timeout");
+        let note = Self::released(id, Why::Outage, Release::Expired, Decider::Timeout);
         self.answer_outcome(id, Outcome::Failed(failure), vec![note]);
     }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use steersman_machine::context;
 use steersman_machine::context::RENDER_VERSION;
 use steersman_machine::network::{ModelAgent, Offer as Offers};
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{Kind, LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
@@ -364,7 +365,7 @@ impl Driver {
         // A declared probe follows from the open doubt: see `probe.rs`.
         self.state(effect, OutState::Held);
         if !is_asked {
-            self.give_up(effect, "rule", reason);
+            self.give_up(effect, Decider::Rule, reason);
         }
     }
 
@@ -375,24 +376,24 @@ impl Driver {
     }
 
     /// Ends the doubt: the model is told that the effect may have happened.
-    pub(super) fn give_up(&mut self, effect: Id, by: &str, reason: &str) {
+    pub(super) fn give_up(&mut self, effect: Id, by: Decider, reason: &str) {
         let released = Note::Released {
             effect,
             why: Why::Doubt,
             how: Release::GivenUp,
-            by: by.into(),
+            by,
             text: None,
         };
         let raw = Raw::Unknown(Fault::new("in_doubt", reason));
         self.answer_raw(effect, raw, vec![released]);
     }
 
-    pub(super) fn released(effect: Id, why: Why, how: Release, by: &str) -> Note {
+    pub(super) fn released(effect: Id, why: Why, how: Release, by: Decider) -> Note {
         Note::Released {
             effect,
             why,
             how,
-            by: by.into(),
+            by,
             text: None,
         }
     }

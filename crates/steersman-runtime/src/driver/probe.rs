@@ -5,7 +5,7 @@
 //! tried again as its own `retry` says. Its finding and the consequence are in one line. An answer that comes after the doubt is
 //! settled, or after its effect is out no more, is noted as late and settles nothing.
 
-use super::act::{By, word};
+use super::act::word;
 use super::attempt::{self, FromTask};
 use super::branches::Acted;
 use super::draft::{Draft, Note};
@@ -19,6 +19,7 @@ use crate::toolset::ToolRun;
 use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::network::{OnDoubt, ProbeElse};
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{LedgerEntry, Probing, Release, Why};
 use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_machine::stored::interaction::Class;
@@ -286,7 +287,7 @@ impl Driver {
         };
         match (happened, otherwise) {
             (Ok(true), _) => {
-                let released = Self::released(of, Why::Doubt, Release::Outcome, "probe");
+                let released = Self::released(of, Why::Doubt, Release::Outcome, Decider::Probe);
                 self.answer_raw(of, raw, vec![said, released]);
                 Ok(())
             }
@@ -294,11 +295,11 @@ impl Driver {
                 let mut draft = self.draft(branch);
                 draft.note(said);
                 // The effect passes the same gates as before its first attempt.
-                self.go(&mut draft, of, Why::Doubt, By::Probe, None)?;
+                self.go(&mut draft, of, Why::Doubt, Decider::Probe, None)?;
                 self.write(draft).await
             }
             (Ok(false), ProbeElse::Fail) => {
-                self.give_up(of, "probe", "the probe found no trace of it");
+                self.give_up(of, Decider::Probe, "the probe found no trace of it");
                 if let Some(offer) = self.last_offer(of) {
                     offer.notes.insert(0, said);
                 }

@@ -38,8 +38,8 @@ pub(crate) enum State {
 pub(super) struct Wanted {
     /// The effect that waits.
     of: Id,
-    /// The person for whom it waits.
-    by: Name,
+    /// The role for which it waits.
+    role: Name,
     /// The tool that notifies the person.
     tool: Name,
     /// The notification's effect and last attempt, if this is not the first attempt.
@@ -81,7 +81,7 @@ impl Driver {
             };
             Some(Wanted {
                 of,
-                by: by.clone(),
+                role: by.clone(),
                 tool,
                 before,
             })
@@ -109,7 +109,7 @@ impl Driver {
     /// Returns the notifications that are tried again later: the time, and the effect.
     pub(super) fn reaches_again(&self) -> impl Iterator<Item = (Time, Id)> {
         self.ledger.reaches_again().filter_map(|(effect, reach)| {
-            let asked = self.asked(reach.of).contains(&reach.by);
+            let asked = self.asked(reach.of).contains(&reach.role);
             Some((reach.again?, effect)).filter(|_| asked)
         })
     }
@@ -119,12 +119,12 @@ impl Driver {
         let Some(reach) = self.ledger.reached(effect).cloned() else {
             return Ok(());
         };
-        let person = self.network().people.get(&reach.by);
+        let person = self.network().people.get(&reach.role);
         match person.and_then(|person| person.reach.clone()) {
             Some(tool) => {
                 let wanted = Wanted {
                     of: reach.of,
-                    by: reach.by,
+                    role: reach.role,
                     tool,
                     before: Some((effect, reach.attempt)),
                 };
@@ -158,7 +158,7 @@ impl Driver {
     pub(super) async fn reach(&mut self, wanted: Wanted) -> Result<(), EngineError> {
         let Wanted {
             of,
-            by,
+            role,
             tool,
             before,
         } = wanted;
@@ -175,7 +175,7 @@ impl Driver {
         draft.ledger.push(LedgerEntry::Reach {
             effect,
             of,
-            by,
+            role,
             what: Reaching::Started { tool, attempt },
         });
         self.reaching.insert(effect, State::Running);
@@ -217,7 +217,7 @@ impl Driver {
     /// Input of an attempt, and its timeout in milliseconds; `None` if nothing waits any more.
     fn reach_run(&self, effect: Id) -> Option<(ToolRun, u64)> {
         let reach = self.ledger.reached(effect)?;
-        let by = self.asked(reach.of).iter().find(|by| **by == reach.by)?;
+        let by = self.asked(reach.of).iter().find(|by| **by == reach.role)?;
         let person = self.network().people.get(by)?;
         let tool = person.reach.clone()?;
         let def = self.tool_def(&tool)?;
@@ -303,7 +303,7 @@ impl Driver {
             }
             Raw::Failed(fault) | Raw::NotPerformed(fault) | Raw::Unknown(fault) => fault,
         };
-        let tool = self.network().people.get(&reach.by);
+        let tool = self.network().people.get(&reach.role);
         let tool = tool.and_then(|person| self.tool_def(person.reach.as_ref()?));
         let attempts = 1 + tool.map_or(0, |tool| tool.retry);
         let now = self.engine.clock().now();
@@ -319,7 +319,7 @@ impl Driver {
             return Ok(());
         }
         if let Some(Next::At(at)) = next
-            && self.asked(reach.of).contains(&reach.by)
+            && self.asked(reach.of).contains(&reach.role)
         {
             return self.told_later(effect, reach.of, at).await;
         }
@@ -354,7 +354,7 @@ impl Driver {
         draft.ledger.push(LedgerEntry::Reach {
             effect,
             of: reach.of,
-            by: reach.by.clone(),
+            role: reach.role.clone(),
             what,
         });
         self.write(draft).await

@@ -202,6 +202,7 @@ impl Driver {
                     kind: Admitted::Rebound,
                     id: None,
                     message: id.clone(),
+                    by: None,
                     digest,
                     body,
                 }],

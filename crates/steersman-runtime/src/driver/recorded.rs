@@ -187,7 +187,7 @@ impl Driver {
             self.inbox.events.push(message);
             self.inbox.look = true;
         } else if let Some(message) = offer.message {
-            draft.accept(&message.id);
+            draft.accept(&message);
             let why = "nobody waits for this any more".to_owned();
             self.receipt(draft, &message.id, Fate::Refused(why));
         }
@@ -442,7 +442,7 @@ impl Past {
             writes,
             artifacts: artifacts.map(as_new).collect(),
             then: self.followed(result.call, next)?,
-            by: result.by.as_ref().map(ToString::to_string),
+            by: result.by.clone(),
             mode: line
                 .commit
                 .as_ref()

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use steersman_machine::snapshot::checkpoint;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::bounds::MAX_LINE;
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::codes::MISFIT;
 use steersman_machine::stored::commit::{Commit, LedgerEntry, LogLine, Release, Why};
@@ -169,7 +170,7 @@ impl Driver {
             draft.events_taken.push(event);
         }
         if let Some(message) = offer.message {
-            draft.accept(&message.id);
+            draft.accept(&message);
             self.receipt(draft, &message.id, Fate::Taken(draft.n));
         }
         self.drop_unheard(draft, offer.drops);
@@ -251,7 +252,7 @@ impl Driver {
                 effect,
                 Why::Outage,
                 Release::Cancelled,
-                "rule",
+                Decider::Rule,
             ));
         }
         self.unqueue(effect, out.wish.agent);
@@ -274,7 +275,12 @@ impl Driver {
                 if draft.releases(effect, why) || why == Why::Doubt {
                     continue;
                 }
-                draft.note(Self::released(effect, why, Release::Cancelled, "rule"));
+                draft.note(Self::released(
+                    effect,
+                    why,
+                    Release::Cancelled,
+                    Decider::Rule,
+                ));
             }
         }
         let Some(mut out) = self.outs.remove(&effect) else {
@@ -522,7 +528,9 @@ impl Driver {
                 } => {
                     let snapshot = &self.branches[&id].snapshot;
                     let mut mapped = self.mapped_in(snapshot, *effect, raw, None)?;
-                    mapped.by = by.as_ref().map(ToString::to_string);
+                    if let Some(by) = by {
+                        mapped.by = Some(by.clone().into());
+                    }
                     mapped.artifacts.extend(offer.came.iter().cloned());
                     if *simulated && mapped.how == How::Done {
                         mapped.how = How::Simulated;

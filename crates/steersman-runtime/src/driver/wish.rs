@@ -3,7 +3,6 @@
 //! A tool passes its gates in this order: the repeat guard, approval, secrets that a person is asked for, a free slot. Approval
 //! and secrets are holds in the line, and a repetition may be one; a gate that was passed is passed for all attempts.
 
-use super::act::By;
 use super::draft::{Draft, NewHold, Note, Offer};
 use super::{Driver, FromTask, OnDisk, Out, OutState, What, attempt};
 use crate::engine::EngineError;
@@ -14,6 +13,7 @@ use crate::store::WaitChange;
 use crate::toolset::ToolRun;
 use std::sync::Arc;
 use steersman_machine::network::{Source, ToolDef};
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name};
 use steersman_machine::stored::interaction::Class;
@@ -474,17 +474,17 @@ impl Driver {
         draft: &mut Draft,
         id: Id,
         why: Why,
-        by: By,
+        by: Decider,
         text: Option<String>,
     ) -> Result<(), EngineError> {
-        if let (Why::Approval, By::Person(by)) = (why, &by) {
+        if let (Why::Approval, Decider::Person(by)) = (why, &by) {
             self.approves_repetition(draft, id, by);
         }
         draft.note(Note::Released {
             effect: id,
             why,
             how: Release::Go,
-            by: by.name(),
+            by,
             text,
         });
         let open = self.ledger.effect(id).and_then(Record::open_hold);

@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::{Digest, Id, Name, Time};
 use steersman_machine::stored::outcome::{Answer, Mapped};
 
@@ -23,8 +24,8 @@ pub(crate) enum Asked {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Heard {
     pub(crate) text: String,
-    /// The sender's role, if it is not the user.
-    pub(crate) by: Option<Name>,
+    /// The sender.
+    pub(crate) by: By,
 }
 
 /// Outcomes that are left of a recording.

@@ -202,7 +202,7 @@ fn messages(inspection: &Inspection, lines: &[Arc<LogLine>], kept: &Kept, found:
     }
     let entries = lines.iter().flat_map(|line| &line.ledger);
     let forgotten = entries.filter(|entry| match entry {
-        LedgerEntry::Accepted(id) => !kept.ids.contains(id),
+        LedgerEntry::Accepted { message, .. } => !kept.ids.contains(message),
         _ => false,
     });
     let forgotten = forgotten.count();

@@ -344,8 +344,8 @@ impl Ledger {
                 (self.epoch, self.mark) = (*epoch, *mark);
                 self.marks.push((line.n, *mark));
             }
-            LedgerEntry::Accepted(id) => {
-                self.accepted.insert(id.clone());
+            LedgerEntry::Accepted { message, .. } => {
+                self.accepted.insert(message.clone());
             }
             LedgerEntry::Escrow { .. }
             | LedgerEntry::Spend { .. }
@@ -403,12 +403,12 @@ impl Ledger {
             LedgerEntry::Reach {
                 effect,
                 of,
-                by,
+                role,
                 what,
-            } => self.told(*effect, *of, by, what),
+            } => self.told(*effect, *of, role, what),
             LedgerEntry::Probe { effect, of, what } => self.probed(*effect, *of, what),
             LedgerEntry::Search { search, what } => self.searched(line, *search, what),
-            LedgerEntry::Paused(paused) => self.paused = *paused,
+            LedgerEntry::Paused { paused, .. } => self.paused = *paused,
             LedgerEntry::Recorded { .. } => self.recorded(entry),
             LedgerEntry::Outage { effect, since } => {
                 self.record(line, *effect).down = Some(*since);

@@ -10,6 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::stored::outcome::{NewArtifact, NewWrite};
 use steersman_machine::view::artifact::Content;
@@ -283,6 +284,37 @@ impl Message {
             Self::Start(begin) => begin.say.as_deref(),
             Self::With { message, .. } => message.said(),
             _ => None,
+        }
+    }
+
+    /// Returns the person or program that sent the message, as far as the message says so. `None` for what no person sends, and
+    /// for orders that have no role.
+    pub(crate) fn by(&self) -> Option<By> {
+        match self {
+            Self::Start(begin) => Some(begin.by.clone().into()),
+            Self::Say { by, .. } | Self::Interrupt { by, .. } => Some(by.clone().into()),
+            Self::Answer { by, .. }
+            | Self::Approve { by, .. }
+            | Self::Reject { by, .. }
+            | Self::Resolve { by, .. }
+            | Self::Cancel { by, .. }
+            | Self::Edit { by, .. }
+            | Self::Hold { by, .. }
+            | Self::Retry { by, .. }
+            | Self::Rebind { by, .. } => Some(by.clone().into()),
+            Self::Redefine(order) => Some(order.by.clone().into()),
+            Self::With { message, .. } => message.by(),
+            Self::Sent { .. }
+            | Self::Event { .. }
+            | Self::Pause(_)
+            | Self::Fork { .. }
+            | Self::Rewind { .. }
+            | Self::Join { .. }
+            | Self::JoinOn { .. }
+            | Self::Adopt { .. }
+            | Self::Current(_)
+            | Self::Search { .. }
+            | Self::StopSearch(_) => None,
         }
     }
 

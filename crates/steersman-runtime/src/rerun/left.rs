@@ -118,7 +118,7 @@ impl Walk<'_> {
                 {
                     let text = self.old.past.text(body).to_string();
                     let mut mapped = Mapped::plain(How::Done, None, text);
-                    mapped.by = result.by.as_ref().map(ToString::to_string);
+                    mapped.by.clone_from(&result.by);
                     let asked = Asked::Person(to.clone(), question.clone());
                     left.outcomes.entry(asked).or_default().push_back(mapped);
                 }
@@ -147,7 +147,7 @@ pub(super) fn deeds(line: &LogLine, commit: &Commit) -> Vec<String> {
     let searched = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Search { .. });
     let opening = commit.opening.as_ref().filter(|o| o.of.is_none());
     let opening = opening.filter(|_| commit.parent.is_some() && !ledger.iter().any(searched));
-    let by_person = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Accepted(_));
+    let by_person = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Accepted { .. });
     let by_person = ledger.iter().any(by_person);
     let mut done = Vec::new();
     for admission in &commit.admitted {

@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 use std::sync::Arc;
 use steersman_machine::questions::verdict::said_again;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::by::{By, Decider};
 use steersman_machine::stored::commit::{Admitted, Binding, Commit, LogLine, Want};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Name};
 use steersman_machine::stored::interaction::{
@@ -317,7 +318,7 @@ impl Told<'_> {
             Interaction::UserMessage { from, body } => {
                 let (by, sender) = match from {
                     Origin::Outside(by) => (by.clone(), None),
-                    Origin::Agent(sender) => (None, Some(*sender)),
+                    Origin::Agent(sender) => (By::default(), Some(*sender)),
                     _ => return None,
                 };
                 let (text, came) = attached(self.past, self.commit, *body);
@@ -334,7 +335,7 @@ impl Told<'_> {
                 id: id.clone(),
                 text: self.whole(result)?,
                 to,
-                by: result.by.clone(),
+                by: person(result),
                 sender: None,
                 came: Vec::new(),
             }),
@@ -453,4 +454,10 @@ fn start(past: &Past, commit: &Commit, began: &Began<'_>) -> Option<Start> {
         binding: began.binding.clone(),
         values: began.values.into(),
     })
+}
+
+/// Returns the person who gave the result of a question.
+fn person(result: &CallResult) -> By {
+    let by = result.by.as_ref().and_then(Decider::person);
+    by.cloned().unwrap_or_default()
 }

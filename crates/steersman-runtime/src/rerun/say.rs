@@ -3,6 +3,7 @@
 use super::walk::{Walk, fault};
 use crate::engine::EngineError;
 use crate::inbox::random_id;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::tick::effect::{Offered, Said};
@@ -44,7 +45,11 @@ impl Walk<'_> {
             prev: self.prev.get(&branch).copied().unwrap_or(Line::NONE),
             branch,
             commit: Some(commit),
-            ledger: vec![LedgerEntry::Accepted(id)],
+            ledger: vec![LedgerEntry::Accepted {
+                message: id,
+                by: Some(By::default()),
+                parent: None,
+            }],
             bodies: step.bodies,
         };
         self.with_owed(&mut made);
@@ -58,7 +63,7 @@ fn said(id: &Name, text: &str, rests: bool) -> Offered {
         id: id.clone(),
         text: text.into(),
         to: None::<Id>,
-        by: None,
+        by: By::default(),
         sender: None,
         came: Vec::new(),
     };

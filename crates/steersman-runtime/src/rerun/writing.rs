@@ -7,6 +7,7 @@ use crate::store::{Batch, Claim, Left, NewSession, Row, SessionId};
 use crate::tools::artifact::store_made;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::commit::{LedgerEntry, LogLine};
@@ -87,7 +88,10 @@ impl<'a> Writing<'a> {
         let last = lines.last().expect("what cannot begin is refused before");
         let now = last.at;
         let mut ledger = becomes;
-        ledger.extend(paused.then_some(LedgerEntry::Paused(true)));
+        ledger.extend(paused.then(|| LedgerEntry::Paused {
+            paused: true,
+            by: By::default(),
+        }));
         let claim = self.claim().await?;
         let (mut prev, mut rows) = (last.n, Vec::new());
         for entries in ledger.chunks(ENTRIES) {
@@ -151,7 +155,7 @@ impl<'a> Writing<'a> {
         claim: &Claim,
     ) -> Result<(Row, Vec<Name>), EngineError> {
         let accepted = line.ledger.iter().filter_map(|entry| match entry {
-            LedgerEntry::Accepted(id) => Some(id.clone()),
+            LedgerEntry::Accepted { message, .. } => Some(message.clone()),
             _ => None,
         });
         let accepted = accepted.collect();

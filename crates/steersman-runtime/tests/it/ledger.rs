@@ -1,5 +1,6 @@
 //! What the ledger knows behind which lines.
 
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{
     Admission, Admitted, Commit, Hold, LedgerEntry as E, LogLine, Opening, Release, Why,
 };
@@ -37,6 +38,7 @@ fn outcome(effect: Id) -> Commit {
             kind: Admitted::Outcome,
             id: Some(effect),
             message: None,
+            by: None,
             digest: Digest([0; 16]),
             body: None,
         }],
@@ -113,8 +115,16 @@ fn released(effect: Id, why: Why, how: Release) -> E {
         why,
         how,
         about: None,
-        by: "user".into(),
+        by: By::default().into(),
         body: None,
+    }
+}
+
+fn accepted(message: &str) -> E {
+    E::Accepted {
+        message: message.into(),
+        by: Some(By::default()),
+        parent: None,
     }
 }
 
@@ -139,7 +149,7 @@ fn an_approved_effect_is_done() {
         23,
         Id::MAIN,
         vec![
-            E::Accepted("m6".into()),
+            accepted("m6"),
             released(b, Why::Approval, Release::Go),
             started(b, 1, 7),
         ],
@@ -513,7 +523,7 @@ fn a_retry_waits_for_its_time() {
 
 #[test]
 fn a_damaged_checkpoint_is_discarded() {
-    let bytes = ledger(&[line(1, Id::MAIN, vec![E::Accepted("m1".into())])]).encode(&SALT);
+    let bytes = ledger(&[line(1, Id::MAIN, vec![accepted("m1")])]).encode(&SALT);
     assert!(Ledger::decode(&bytes, &SALT).is_some());
     assert!(Ledger::decode(&bytes, &[8; 16]).is_none());
     for at in 0..bytes.len() {

@@ -457,7 +457,7 @@ impl Play {
         let lines = self.world.lines().await;
         let entries = lines.iter().flat_map(|line| &line.ledger);
         let taken = entries.filter_map(|entry| match entry {
-            LedgerEntry::Accepted(id) => Some(id.clone()),
+            LedgerEntry::Accepted { message, .. } => Some(message.clone()),
             _ => None,
         });
         let mut ids = BTreeSet::new();

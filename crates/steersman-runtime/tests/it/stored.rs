@@ -364,11 +364,11 @@ fn newer_lines(n: Line, prev: Line, before: &codec::Hash) -> [Vec<u8>; 2] {
         prev,
         branch: Id::MAIN,
         commit: None,
-        ledger: vec![LedgerEntry::Paused(true)],
+        ledger: vec![LedgerEntry::Current(Id::MAIN)],
         bodies: Vec::new(),
     };
     let (bytes, _) = codec::encode(&line, before, &SALT);
-    // The kind of the entry, whether it is paused, no texts, the hash.
+    // The kind of the entry, its branch, no texts, the hash.
     let kind = bytes.len() - 32 - 3;
     [(kind, 99), (0, 2)].map(|(at, is)| {
         let mut bytes = bytes.clone();

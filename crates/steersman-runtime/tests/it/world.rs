@@ -319,7 +319,7 @@ impl World {
             .iter()
             .flat_map(|line| &line.ledger)
             .filter_map(|entry| match entry {
-                LedgerEntry::Accepted(id) => Some(id.to_string()),
+                LedgerEntry::Accepted { message, .. } => Some(message.to_string()),
                 _ => None,
             })
             .collect();

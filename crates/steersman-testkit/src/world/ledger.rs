@@ -1,6 +1,7 @@
 //! Ledger entries that people need to read a trace.
 
 use super::{Seen, World};
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{Hold, LedgerEntry, LogLine, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name};
 use steersman_machine::tick::effect::{
@@ -56,14 +57,14 @@ impl World {
         match offer {
             Offered::Start(start) => {
                 let ids = start.message.iter().map(|m| m.id.clone());
-                ledger.extend(ids.map(LedgerEntry::Accepted));
+                ledger.extend(ids.map(accepted));
             }
             Offered::Message(said) | Offered::Interrupt { message: said, .. } => {
-                ledger.push(LedgerEntry::Accepted(said.id.clone()));
+                ledger.push(accepted(said.id.clone()));
             }
             Offered::Opened(opened) => {
                 let ids = opened.say.iter().map(|m| m.id.clone());
-                ledger.extend(ids.filter(|_| whole).map(LedgerEntry::Accepted));
+                ledger.extend(ids.filter(|_| whole).map(accepted));
                 if opened.rewound {
                     let (branch, after) = (self.current, line.prev);
                     ledger.push(LedgerEntry::Superseded { branch, after });
@@ -181,4 +182,13 @@ pub(super) fn hold(effect: Id, tool: &ToolWork, approved: &[Name]) -> Option<Hol
         due: None,
         about,
     })
+}
+
+/// Returns the entry for a message of the user that was accepted.
+pub(super) fn accepted(message: Name) -> LedgerEntry {
+    LedgerEntry::Accepted {
+        message,
+        by: Some(By::default()),
+        parent: None,
+    }
 }

@@ -6,6 +6,7 @@ use steersman_machine::network::Then;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::stored::outcome::{Came, Outcome};
@@ -26,7 +27,7 @@ impl World {
             id: format!("m{}", self.messages).into(),
             text: text.into(),
             to: None,
-            by: None,
+            by: By::default(),
             sender: None,
             came: Vec::new(),
         }
@@ -206,7 +207,7 @@ impl World {
 
     fn accept(&mut self) -> LedgerEntry {
         self.messages += 1;
-        LedgerEntry::Accepted(format!("m{}", self.messages).into())
+        super::ledger::accepted(format!("m{}", self.messages).into())
     }
 
     /// Approves an effect as it is. The preconditions are checked again.
@@ -219,7 +220,7 @@ impl World {
             why: Why::Approval,
             how: Release::Go,
             about: None,
-            by: by.into(),
+            by: By::from(by).into(),
             body: None,
         };
         let call_args = self.at(branch).call(owner, call).map(|open| {
@@ -275,7 +276,7 @@ impl World {
             why: Why::Approval,
             how: Release::Edited,
             about: None,
-            by: by.into(),
+            by: By::from(by).into(),
             body: None,
         });
         let args = args.to_string().into();
@@ -302,12 +303,12 @@ impl World {
             why: Why::Approval,
             how: Release::Refused,
             about: None,
-            by: by.into(),
+            by: By::from(by).into(),
             body: None,
         });
         let raw = Raw::NotPerformed(mapping::Fault::new("rejected", reason));
         let mut mapped = mapping::map(&self.cx(), self.at(branch), owner, call, &raw);
-        mapped.by = Some(by.to_owned());
+        mapped.by = Some(By::from(by).into());
         self.mapped(effect, mapped)
     }
 
@@ -324,7 +325,7 @@ impl World {
                     why: Why::Input,
                     how: Release::Go,
                     about: Some(tool.inputs[k].0.clone()),
-                    by: by.into(),
+                    by: By::from(by).into(),
                     body: None,
                 },
             ];
@@ -341,7 +342,7 @@ impl World {
             return Ok(());
         }
         self.note(accepted);
-        let mapped = mapping::answer(&self.cx(), self.at(branch), owner, call, text, by);
+        let mapped = mapping::answer(&self.cx(), self.at(branch), owner, call, text, &by.into());
         self.mapped(effect, mapped)
     }
 
@@ -354,7 +355,7 @@ impl World {
             why: Why::Doubt,
             how,
             about: None,
-            by: by.into(),
+            by: By::from(by).into(),
             body: None,
         };
         if let Some(result) = happened {
@@ -377,7 +378,7 @@ impl World {
             why: Why::Doubt,
             how: Release::GivenUp,
             about: None,
-            by: by.into(),
+            by: By::from(by).into(),
             body: None,
         });
         let raw = Raw::Unknown(mapping::Fault::new("in_doubt", "nobody knows"));

@@ -81,7 +81,7 @@ impl Teller {
                     effect: *effect,
                     kind: asked(*why),
                     go: matches!(how, Release::Go | Release::Edited | Release::Outcome),
-                    by: by.clone(),
+                    by: by.word().into(),
                 };
                 (*effect, kind)
             }
@@ -91,7 +91,7 @@ impl Teller {
             LedgerEntry::Reach {
                 effect,
                 of,
-                by,
+                role,
                 what,
             } => {
                 let (how, text) = match what {
@@ -102,20 +102,20 @@ impl Teller {
                 let kind = EventKind::Reached {
                     effect: *effect,
                     of: *of,
-                    by: by.clone(),
+                    by: role.clone(),
                     how,
                     text,
                 };
                 (*of, kind)
             }
             LedgerEntry::Claimed { .. }
-            | LedgerEntry::Accepted(_)
+            | LedgerEntry::Accepted { .. }
             | LedgerEntry::Refused { .. }
             | LedgerEntry::Ended(_)
             | LedgerEntry::Superseded { .. }
             | LedgerEntry::Current(_)
             | LedgerEntry::Adopted { .. }
-            | LedgerEntry::Paused(_)
+            | LedgerEntry::Paused { .. }
             | LedgerEntry::Barred { .. }
             | LedgerEntry::StoreAccepted { .. }
             | LedgerEntry::Search { .. }
@@ -200,7 +200,7 @@ pub(super) fn is_first(entry: &LedgerEntry) -> bool {
     matches!(
         entry,
         LedgerEntry::Claimed { .. }
-            | LedgerEntry::Accepted(_)
+            | LedgerEntry::Accepted { .. }
             | LedgerEntry::Refused { .. }
             | LedgerEntry::Released { .. }
             | LedgerEntry::Probe {
@@ -214,7 +214,7 @@ pub(super) fn is_first(entry: &LedgerEntry) -> bool {
 fn of_session(entry: &LedgerEntry) -> Option<EventKind> {
     Some(match entry {
         LedgerEntry::Claimed { epoch, .. } => EventKind::Owner { epoch: *epoch },
-        LedgerEntry::Accepted(message) => EventKind::Accepted {
+        LedgerEntry::Accepted { message, .. } => EventKind::Accepted {
             message: message.clone(),
         },
         LedgerEntry::Ended(branch) => EventKind::BranchEnded { of: *branch },
@@ -227,11 +227,11 @@ fn of_session(entry: &LedgerEntry) -> Option<EventKind> {
             of: *branch,
             upto: *at,
         },
-        LedgerEntry::Paused(paused) => EventKind::Paused { paused: *paused },
+        LedgerEntry::Paused { paused, .. } => EventKind::Paused { paused: *paused },
         LedgerEntry::Barred { tool, barred, by } => EventKind::Held {
             tool: tool.clone(),
             held: *barred,
-            by: by.clone(),
+            by: by.role.clone(),
         },
         LedgerEntry::StoreAccepted { .. } => EventKind::StoreAccepted,
         _ => return None,

@@ -368,7 +368,7 @@ impl Teller {
         let kind = match &push.what {
             Interaction::UserMessage { from, body } => {
                 let by = match from {
-                    Origin::Outside(role) => role.clone(),
+                    Origin::Outside(by) => by.named().cloned(),
                     Origin::Agent(agent) => Some(self.agent(*agent).await?),
                     // The caller's call was reported already; other origins are internal to the engine.
                     _ => return Ok(Vec::new()),
@@ -492,7 +492,7 @@ impl Teller {
             how,
             code: result.code.clone(),
             text: self.text_or_none(result.body).await?,
-            by: result.by.clone(),
+            by: result.by.as_ref().map(|by| by.word().into()),
         }];
         kinds.extend(result.artifacts.iter().map(artifact));
         Ok(kinds)

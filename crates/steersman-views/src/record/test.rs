@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::questions::Purpose;
 use steersman_machine::questions::verdict::said_again;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine, Release, Why};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{
@@ -223,7 +224,7 @@ impl Recorder<'_> {
             Interaction::UserMessage {
                 from: Origin::Outside(by),
                 body,
-            } => self.said(line, by.as_ref(), &self.read.text(*body), said),
+            } => self.said(line, by.named(), &self.read.text(*body), said),
             Interaction::AssistantMessage { text, .. } => {
                 let text = text.map(|text| self.read.text(text));
                 let answer = self.answer(commit, k, text);
@@ -451,8 +452,8 @@ fn people(read: &Recorded, line: &LogLine, steps: &mut Vec<Json>) {
         } = entry
         {
             let mut step = json!({ "answer": PLACEHOLDER });
-            if &**by != "user" {
-                step["role"] = (&**by).into();
+            if let Some(role) = by.person().and_then(By::named) {
+                step["role"] = (&**role).into();
             }
             steps.push(step);
         }
@@ -507,8 +508,8 @@ fn people(read: &Recorded, line: &LogLine, steps: &mut Vec<Json>) {
         if let (Release::Refused, Some(body)) = (how, body) {
             step["say"] = read.text(*body).into();
         }
-        if &**by != "user" {
-            step["role"] = (&**by).into();
+        if let Some(role) = by.person().and_then(By::named) {
+            step["role"] = (&**role).into();
         }
         steps.push(step);
     }

@@ -2,6 +2,7 @@
 
 use super::{Told, Tone};
 use crate::words::{digits, span};
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
     Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why,
 };
@@ -34,10 +35,10 @@ pub(super) fn listed(tool: &str, is_done: bool) -> Told {
     ("!".into(), text, note.into(), Tone::Doubt)
 }
 
-pub(super) fn released(why: Why, how: Release, by: &str, said: Option<&str>) -> (String, Tone) {
+pub(super) fn released(why: Why, how: Release, by: &Decider, said: Option<&str>) -> (String, Tone) {
     let said = said.map_or_else(String::new, |said| format!(": {said}"));
     match (why, how) {
-        (Why::Doubt, Release::Outcome) if by == "probe" => {
+        (Why::Doubt, Release::Outcome) if *by == Decider::Probe => {
             ("was done, found by the probe".into(), Tone::Decided)
         }
         (Why::Doubt, Release::Outcome) => (format!("was done, says {by}"), Tone::Decided),

@@ -136,7 +136,7 @@ impl Story {
                 String::new(),
                 Tone::Wrong,
             ),
-            LedgerEntry::Reach { by, what, .. } => holds::reached(by, what, texts),
+            LedgerEntry::Reach { role, what, .. } => holds::reached(role, what, texts),
             LedgerEntry::Probe { effect, of, what } => {
                 if let Probing::Started { tool, .. } = what {
                     self.probes.insert(*effect, tool.clone());
@@ -185,10 +185,10 @@ impl Story {
                 "branch".into(),
                 Tone::Engine,
             ),
-            LedgerEntry::Paused(paused) => (
+            LedgerEntry::Paused { paused, by } => (
                 String::new(),
                 if *paused { "paused" } else { "goes on" }.into(),
-                String::new(),
+                by.shown().map_or_else(String::new, |by| format!("by {by}")),
                 Tone::Engine,
             ),
             LedgerEntry::Barred { tool, barred, by } => {
@@ -215,7 +215,7 @@ impl Story {
                 Tone::Engine,
             ),
             LedgerEntry::Claimed { .. }
-            | LedgerEntry::Accepted(_)
+            | LedgerEntry::Accepted { .. }
             | LedgerEntry::Escrow { .. }
             | LedgerEntry::Spend { .. }
             | LedgerEntry::Settle { .. }

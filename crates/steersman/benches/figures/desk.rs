@@ -240,7 +240,7 @@ fn said(id: &str) -> Said {
         id: id.into(),
         text: "Please look it up.".into(),
         to: None,
-        by: None,
+        by: "user".into(),
         sender: None,
         came: Vec::new(),
     }

@@ -136,9 +136,9 @@ impl Snapshot {
                 open.met.push((*part, *gave));
                 return;
             }
-            CallChanged::Edited(by) => {
+            CallChanged::Edited { approver, .. } => {
                 let open = self.open_call(changed.agent, changed.call);
-                open.approver = Some(by.clone());
+                open.approver = Some(approver.clone());
                 return;
             }
             CallChanged::Awaits(part, event) => {
@@ -156,7 +156,7 @@ impl Snapshot {
         }
         let open = self.open_call(changed.agent, changed.call);
         match &changed.what {
-            CallChanged::Met(..) | CallChanged::Edited(_) | CallChanged::Awaits(..) => {}
+            CallChanged::Met(..) | CallChanged::Edited { .. } | CallChanged::Awaits(..) => {}
             CallChanged::Began(branches) => open.call.target = Target::Branches(branches.clone()),
             CallChanged::Ended(ends) => open.ends = Some(*ends),
             CallChanged::Chose(branch, at) => open.chosen = Some((*branch, *at)),

@@ -53,10 +53,18 @@ mod tests {
         commit: Option<Commit>,
     }
 
+    fn accepted(message: Name) -> LedgerEntry {
+        LedgerEntry::Accepted {
+            message,
+            by: None,
+            parent: None,
+        }
+    }
+
     fn read_other(bytes: &[u8], n: Line) -> postcard::Result<Head> {
         let other: OtherHead = near::read(bytes, n)?;
         // A field that is unknown today becomes an entry that exists today.
-        let mood = other.mood.map(LedgerEntry::Accepted);
+        let mood = other.mood.map(accepted);
         Ok(Head {
             prev: other.prev,
             branch: other.branch,
@@ -83,7 +91,7 @@ mod tests {
             prev: Line(n - 1),
             branch: Id::MAIN,
             commit: Some(Commit::default()),
-            ledger: vec![LedgerEntry::Paused(true)],
+            ledger: vec![LedgerEntry::Current(Id::MAIN)],
             bodies: vec![Text::Here("a text".into())],
         }
     }
@@ -109,7 +117,7 @@ mod tests {
         let read = |bytes: &[u8], prev| verify_by(&forms, bytes, prev, &SALT);
         assert_eq!(read(&bytes_of_old, &[0; 32]), Ok((old, hash)));
         let mut meant = new.clone();
-        meant.ledger.push(LedgerEntry::Accepted("calm".into()));
+        meant.ledger.push(accepted("calm".into()));
         assert_eq!(read(&bytes, &hash), Ok((meant, hash_of_new)));
         assert_eq!(
             read(&bytes, &[0; 32]),

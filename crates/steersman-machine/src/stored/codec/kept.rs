@@ -3,6 +3,7 @@
 //! New fields have a default, or come with a new version. The meaning of a field never changes. A text that cannot be read was
 //! written by a newer program, because the hash of its line covers it.
 
+use crate::stored::by::Decider;
 use crate::stored::ids::{hex, unhex};
 use crate::stored::interaction::How;
 use crate::stored::outcome::{Mapped, NewArtifact, NewWrite};
@@ -29,7 +30,7 @@ struct KeptOutcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     then: Option<KeptThen>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    by: Option<String>,
+    by: Option<Decider>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mode: Option<String>,
 }

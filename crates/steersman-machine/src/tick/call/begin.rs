@@ -5,6 +5,7 @@ use crate::network::{Source, ToolDef};
 use crate::routers::floor;
 use crate::snapshot::{OpenCall, Phase};
 use crate::stored::built_in::BuiltIn;
+use crate::stored::by::By;
 use crate::stored::commit::{Want, Wished};
 use crate::stored::ids::{Body, Id, Time};
 use crate::stored::interaction::{Cause, How, Interaction, Origin, Target};
@@ -309,7 +310,7 @@ impl Tick<'_> {
     }
 
     /// Closes a call with a person's answer.
-    pub(crate) fn answer_call(&mut self, owner: Id, call: Id, text: &str, by: &str) {
+    pub(crate) fn answer_call(&mut self, owner: Id, call: Id, text: &str, by: &By) {
         let open = self
             .snapshot
             .call(owner, call)

@@ -1,6 +1,7 @@
 //! Texts of results: the only place in which a large text becomes an artifact.
 
 use crate::stored::bounds;
+use crate::stored::by::Decider;
 use crate::stored::commit::Kind;
 use crate::stored::ids::{Body, Id, Name};
 use crate::stored::interaction::{Artifact, Write};
@@ -25,7 +26,7 @@ pub(crate) struct Ending<'a> {
     pub(crate) said: Said,
     pub(crate) writes: Vec<Write>,
     pub(crate) artifacts: Vec<Artifact>,
-    pub(crate) by: Option<Name>,
+    pub(crate) by: Option<Decider>,
     /// The mode that its caller enters next.
     pub(crate) mode: Option<Name>,
 }
@@ -36,7 +37,7 @@ pub(crate) struct Fitted<'a> {
     pub(super) body: Option<Body>,
     pub(super) writes: Vec<Write>,
     pub(super) artifacts: Vec<Artifact>,
-    pub(super) by: Option<Name>,
+    pub(super) by: Option<Decider>,
     pub(super) mode: Option<Name>,
 }
 

@@ -2,8 +2,9 @@
 
 use crate::network::texts;
 use crate::snapshot::{OpenCall, Phase};
+use crate::stored::by::By;
 use crate::stored::commit::{Admission, Admitted};
-use crate::stored::ids::{Digest, Id, Name};
+use crate::stored::ids::{Digest, Id};
 use crate::stored::interaction::{Cause, How, Target};
 use crate::stored::outcome::{Mapped, Outcome};
 use crate::tick::Tick;
@@ -26,7 +27,7 @@ impl Tick<'_> {
     pub(crate) fn take_cancel(
         &mut self,
         what: &Cancelled,
-        by: &Name,
+        by: &By,
         known: &Known,
         shown: &[(Id, Arc<str>)],
     ) -> Taken {
@@ -89,12 +90,13 @@ impl Tick<'_> {
         Ok(())
     }
 
-    fn admit_cancel(&mut self, id: Option<Id>, by: &Name) {
+    fn admit_cancel(&mut self, id: Option<Id>, by: &By) {
         self.admit(Admission {
             kind: Admitted::Cancel,
             id,
-            message: Some(by.clone()),
-            digest: Digest::of(by.as_bytes()),
+            message: None,
+            by: Some(by.clone()),
+            digest: Digest::of(by.role.as_bytes()),
             body: None,
         });
     }

@@ -1,7 +1,8 @@
 //! Edits of state by a person.
 
+use crate::stored::by::By;
 use crate::stored::commit::{Admission, Admitted};
-use crate::stored::ids::{Digest, Name};
+use crate::stored::ids::Digest;
 use crate::stored::outcome::NewWrite;
 use crate::tick::Tick;
 use crate::tick::effect::Until;
@@ -9,7 +10,7 @@ use crate::tick::take::Taken;
 
 impl Tick<'_> {
     /// Takes a person's edit of state.
-    pub(crate) fn take_edit(&mut self, writes: &[NewWrite], by: &Name) -> Taken {
+    pub(crate) fn take_edit(&mut self, writes: &[NewWrite], by: &By) -> Taken {
         let Some(writer) = self.snapshot.top() else {
             return Err(Until::Refused("the session has not begun"));
         };
@@ -24,7 +25,8 @@ impl Tick<'_> {
         self.admit(Admission {
             kind: Admitted::Edited,
             id: None,
-            message: Some(by.clone()),
+            message: None,
+            by: Some(by.clone()),
             digest: Digest::of(names.as_bytes()),
             body: None,
         });

@@ -1,5 +1,6 @@
 //! Approval of a call with other arguments.
 
+use crate::stored::by::By;
 use crate::stored::codes::MISFIT;
 use crate::stored::commit::{Admission, Admitted, CallChanged, Want, Wished};
 use crate::stored::ids::{Digest, Id, Name};
@@ -20,7 +21,7 @@ impl Tick<'_> {
         &mut self,
         effect: Id,
         args: &str,
-        by: &Name,
+        by: &By,
         approver: &Name,
     ) -> Taken {
         let Some(open) = self.snapshot.call_of(effect).cloned() else {
@@ -40,6 +41,7 @@ impl Tick<'_> {
             kind: Admitted::Edited,
             id: Some(effect),
             message: None,
+            by: Some(by.clone()),
             digest: Digest::of(args.as_bytes()),
             body: None,
         });
@@ -56,12 +58,16 @@ impl Tick<'_> {
         if let Some(why) = refusal(&self.cx(), &self.snapshot, &open, tool, full) {
             let raw = Raw::NotPerformed(Fault::new("refused", why));
             let mut mapped = mapping::map(&self.cx(), &self.snapshot, owner, call, &raw);
-            mapped.by = Some(by.to_string());
+            mapped.by = Some(by.clone().into());
             self.close_call(owner, call, mapped);
             return Ok(());
         }
         self.stop(effect);
-        self.branch(owner, call, CallChanged::Edited(approver.clone()));
+        let edited = CallChanged::Edited {
+            by: by.clone(),
+            approver: approver.clone(),
+        };
+        self.branch(owner, call, edited);
         let id = self.id();
         let args = self.body(args);
         self.wish(Wished {

@@ -88,11 +88,11 @@ impl Tick<'_> {
             kind: Admitted::Message,
             id: said.to,
             message: Some(said.id.clone()),
+            by: None,
             digest: Digest::of(said.text.as_bytes()),
             body: None,
         });
-        let by = said.by.as_deref().unwrap_or("user");
-        self.answer_call(open.owner, open.call.id, &said.text, by);
+        self.answer_call(open.owner, open.call.id, &said.text, &said.by);
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Begin of a branch: forked by a person or an agent, or rewound.
 
+use crate::stored::by::By;
 use crate::stored::commit::{Admitted, Opening};
 use crate::stored::ids::Id;
 use crate::stored::interaction::{How, Interaction, Origin, Target};
@@ -91,7 +92,7 @@ impl Tick<'_> {
     fn begin_judging(&mut self, judge: &Judge, above: Option<Id>) {
         let agent = self.make_agent(&judge.agent, above, None);
         let body = self.body(judge.args.to_string());
-        let from = Origin::Outside(None);
+        let from = Origin::Outside(By::default());
         self.push(agent, Interaction::UserMessage { from, body });
         self.wake(agent);
     }

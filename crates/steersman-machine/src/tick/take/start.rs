@@ -2,6 +2,7 @@
 
 use crate::network::Does;
 use crate::stored::bounds;
+use crate::stored::by::By;
 use crate::stored::commit::{Admission, Admitted, Binding, Change};
 use crate::stored::ids::{Body, Digest, Id};
 use crate::stored::interaction::{Artifact, Interaction, Origin};
@@ -62,7 +63,7 @@ impl Tick<'_> {
             self.push(
                 root,
                 Interaction::UserMessage {
-                    from: Origin::Outside(None),
+                    from: Origin::Outside(By::default()),
                     body,
                 },
             );
@@ -91,6 +92,7 @@ impl Tick<'_> {
             kind,
             id: said.to,
             message: Some(said.id.clone()),
+            by: None,
             digest: Digest::of(said.text.as_bytes()),
             body: None,
         });

@@ -1,5 +1,6 @@
 //! Lines that hold, together, every form there is.
 
+use steersman_machine::stored::by::{By, Decider};
 use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
     CallChange, CallChanged, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
@@ -21,6 +22,14 @@ pub(super) fn id(n: u64, k: u32) -> Id {
 
 pub(super) fn name(text: &str) -> Name {
     text.into()
+}
+
+/// A person whose identity is known.
+pub(super) fn ann() -> By {
+    By {
+        role: name("approver"),
+        who: Some(name("ann@example.org")),
+    }
 }
 
 fn text(text: &str) -> Text {
@@ -88,6 +97,7 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
                 kind: Admitted::Outcome,
                 id: Some(id(at - 1, 0)),
                 message: None,
+                by: None,
                 digest: digest("answer"),
                 body: None,
             }],
@@ -156,6 +166,7 @@ pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
                 kind: Admitted::Outcome,
                 id: Some(id(at - 1, 0)),
                 message: None,
+                by: None,
                 digest: digest("result"),
                 body: None,
             }],
@@ -226,6 +237,7 @@ fn start() -> LogLine {
                 kind: Admitted::Start,
                 id: None,
                 message: Some(name("m1")),
+                by: None,
                 digest: digest("hello"),
                 body: Some(Body::new(Line(1), 1)),
             }],
@@ -242,7 +254,7 @@ fn start() -> LogLine {
                 id(1, 0),
                 0,
                 Interaction::UserMessage {
-                    from: Origin::Outside(None),
+                    from: Origin::Outside(By::default()),
                     body: Body::new(Line(1), 0),
                 },
             )],
@@ -273,7 +285,13 @@ fn start() -> LogLine {
             epoch: 1,
             mark: 0x1234_5678_9abc_def0,
         },
-        LedgerEntry::Accepted(name("m1")),
+        LedgerEntry::Accepted {
+            message: name("m1"),
+            by: Some(ann()),
+            parent: Some(name(
+                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            )),
+        },
         LedgerEntry::Escrow {
             tokens: 100_000,
             micros: 250_000,
@@ -304,7 +322,7 @@ fn interactions() -> LogLine {
     let agent = id(7, 2);
     let body = Body::new(Line(9), 0);
     let origins = [
-        Origin::Outside(Some(name("approver"))),
+        Origin::Outside(ann()),
         Origin::Call(id(8, 1)),
         Origin::Agent(id(2, 0)),
         Origin::Released(id(2, 1)),
@@ -472,7 +490,7 @@ fn calls_and_results() -> LogLine {
             code: Some(name("http_404")),
             writes: vec![write(1, 12, Reduce::Last)],
             artifacts: vec![report()],
-            by: Some(name("approver")),
+            by: Some(ann().into()),
         })
     });
     let mut line = line(
@@ -514,6 +532,7 @@ pub(super) fn branches() -> LogLine {
         kind,
         id: Some(id(30, 1)),
         message: None,
+        by: Some(ann()),
         digest: digest("x"),
         body: None,
     });
@@ -553,7 +572,10 @@ pub(super) fn branches() -> LogLine {
                 CallChange {
                     agent: id(4, 0),
                     call: id(29, 2),
-                    what: CallChanged::Edited(name("boss")),
+                    what: CallChanged::Edited {
+                        by: ann(),
+                        approver: name("boss"),
+                    },
                 },
             ],
             made: vec![Made {
@@ -718,7 +740,10 @@ fn ledger() -> LogLine {
             },
             LedgerEntry::Listed(effect),
             LedgerEntry::WouldAsk(effect),
-            LedgerEntry::Paused(true),
+            LedgerEntry::Paused {
+                paused: true,
+                by: ann(),
+            },
         ],
         bodies: vec![text("{\"how\":\"done\"}")],
     }
@@ -758,7 +783,7 @@ fn holds() -> LogLine {
         why: Why::Approval,
         how,
         about: Some(name("password")),
-        by: name("timeout"),
+        by: Decider::Timeout,
         body: Some(Body::new(Line(61), 1)),
     });
     LogLine {

@@ -1,6 +1,7 @@
 //! An invented log of a session, for checks that need real lines.
 
 use std::collections::BTreeMap;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::commit::{
@@ -65,7 +66,7 @@ impl Told {
         let body = Body::new(n, 0);
         let what = if told % 2 == 0 {
             Interaction::UserMessage {
-                from: Origin::Outside(None),
+                from: Origin::Outside(By::default()),
                 body,
             }
         } else {

@@ -11,8 +11,8 @@ use steersman_machine::stored::ids::{Body, Id, Name, Time};
 pub struct Reach {
     /// The effect that waits.
     pub of: Id,
-    /// The person who is notified.
-    pub by: Name,
+    /// The role that is notified.
+    pub role: Name,
     /// Number of the last attempt that may have begun.
     pub attempt: u32,
     /// True if there is no further attempt: the person was notified, or the notification was given up.
@@ -52,10 +52,10 @@ pub enum Heard {
 }
 
 impl Ledger {
-    pub(super) fn told(&mut self, effect: Id, of: Id, by: &Name, what: &Reaching) {
+    pub(super) fn told(&mut self, effect: Id, of: Id, role: &Name, what: &Reaching) {
         let reach = self.reaches.entry(effect).or_insert_with(|| Reach {
             of,
-            by: by.clone(),
+            role: role.clone(),
             attempt: 0,
             over: false,
             again: None,
@@ -85,7 +85,8 @@ impl Ledger {
     /// Returns the notification of this person about the hold of `of` that opened last.
     pub(crate) fn reach(&self, of: Id, by: &str) -> Option<(Id, &Reach)> {
         let mut all = self.reaches.iter();
-        let found = all.find(|(_, reach)| reach.of == of && *reach.by == *by && !reach.earlier)?;
+        let found =
+            all.find(|(_, reach)| reach.of == of && *reach.role == *by && !reach.earlier)?;
         Some((*found.0, found.1))
     }
 

@@ -359,7 +359,7 @@ impl Known {
                 match entry {
                     LedgerEntry::Opened { branch, .. } => self.branches.push(*branch),
                     LedgerEntry::Current(branch) => self.current = Some(*branch),
-                    LedgerEntry::Paused(paused) => self.paused = *paused,
+                    LedgerEntry::Paused { paused, .. } => self.paused = *paused,
                     _ => {}
                 }
             }
