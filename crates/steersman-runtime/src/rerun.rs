@@ -25,7 +25,7 @@ use crate::engine::recorded::Recorded;
 
 use crate::beside::Kept;
 use crate::engine::{Engine, EngineError, Inspection};
-use crate::inbox::{Message, random_id};
+use crate::inbox::{Wanted, random_id};
 use crate::ledger::Amount;
 use crate::past::{self, Past};
 use crate::pending::PendingKind;
@@ -490,12 +490,7 @@ impl Conductor<'_> {
                     let Some(heard) = self.recorded.next_heard() else {
                         return Ok(());
                     };
-                    let message = Message::Say {
-                        text: heard.text,
-                        to: None,
-                        by: heard.by.named().cloned(),
-                        branch: None,
-                    };
+                    let message = Wanted::say(heard.text).by(heard.by);
                     if let Fate::Refused(_) = session.send(message).await?.fate {
                         return Ok(());
                     }

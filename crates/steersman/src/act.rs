@@ -1,14 +1,14 @@
 //! Acts on a session as values, for a session of the store that any process may drive.
 
-use crate::session::By;
 use crate::{Error, EventMessage, Steersman};
 use std::fmt;
 use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::view::artifact::Content;
 use steersman_runtime::artifact::{ArtifactError, Artifacts};
 use steersman_runtime::engine::{Engine, Inspection};
-use steersman_runtime::inbox::{CancelWhat, Message, Resolution, random_id};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted, random_id};
 use steersman_runtime::pending::PendingId;
 use steersman_runtime::session::{Fork, Receipt, Search};
 
@@ -32,7 +32,7 @@ enum What {
     Answer {
         of: PendingId,
         text: String,
-        by: Name,
+        by: By,
     },
 }
 
@@ -66,8 +66,8 @@ impl From<Message> for Act {
 impl Act {
     /// Allows a held effect to run once, with exactly its arguments.
     pub fn approve(question: impl Into<PendingId>, by: By) -> Self {
-        let (of, by) = (question.into(), by.name());
-        Message::Approve { of, by, args: None }.into()
+        let (of, args) = (question.into(), None);
+        Wanted::Approve { of, args }.by(by).into()
     }
 
     /// Like [`Act::approve`] with changed arguments, as far as the definition allows: an object whose values replace those of
@@ -77,16 +77,14 @@ impl Act {
         arguments: &serde_json::Value,
         by: By,
     ) -> Self {
-        let (of, by) = (question.into(), by.name());
-        let args = Some(arguments.to_string());
-        Message::Approve { of, by, args }.into()
+        let (of, args) = (question.into(), Some(arguments.to_string()));
+        Wanted::Approve { of, args }.by(by).into()
     }
 
     /// Rejects a held effect. The model receives the reason.
     pub fn reject(question: impl Into<PendingId>, reason: Option<&str>, by: By) -> Self {
-        let (of, by) = (question.into(), by.name());
-        let reason = reason.map(str::to_owned);
-        Message::Reject { of, by, reason }.into()
+        let (of, reason) = (question.into(), reason.map(str::to_owned));
+        Wanted::Reject { of, reason }.by(by).into()
     }
 
     /// Answers a question, or gives a secret that was asked for.
@@ -96,7 +94,7 @@ impl Act {
             what: What::Answer {
                 of: question.into(),
                 text: text.to_owned(),
-                by: by.name(),
+                by,
             },
             files: Vec::new(),
         }
@@ -104,8 +102,8 @@ impl Act {
 
     /// Resolves an effect in doubt.
     pub fn resolve(question: impl Into<PendingId>, how: Resolution, by: By) -> Self {
-        let (of, by) = (question.into(), by.name());
-        Message::Resolve { of, by, how }.into()
+        let of = question.into();
+        Wanted::Resolve { of, how }.by(by).into()
     }
 
     /// Rates a version of an artifact from 1 to 5; `None` means the newest version. The artifacts are those of the session.
@@ -119,9 +117,8 @@ impl Act {
         reason: Option<&str>,
         by: By,
     ) -> Result<Self, ArtifactError> {
-        let by = by.name();
-        let write = artifacts.rated(name, version, rating, reason, &by)?;
-        Ok(Message::rating(&write, by).into())
+        let write = artifacts.rated(name, version, rating, reason, &by.role)?;
+        Ok(Wanted::rating(&write).by(by).into())
     }
 }
 
@@ -130,21 +127,14 @@ impl Act {
     /// Says something to the agent that has the floor. Without `by` the user says it; without a branch it is said on the
     /// current one.
     pub fn say(text: &str, by: Option<By>, branch: Option<Id>) -> Self {
-        let (text, by) = (text.to_owned(), by.map(By::name));
-        let to = None;
-        Message::Say {
-            text,
-            to,
-            by,
-            branch,
-        }
-        .into()
+        let by = by.unwrap_or_default();
+        Wanted::say(text).by(by).on(branch).into()
     }
 
     /// Cancels everything that is open, and says something instead, as [`Act::say`] does.
     pub fn interrupt(text: &str, by: Option<By>, branch: Option<Id>) -> Self {
-        let (text, by) = (text.to_owned(), by.map(By::name));
-        Message::Interrupt { text, by, branch }.into()
+        let (text, by) = (text.to_owned(), by.unwrap_or_default());
+        Wanted::Interrupt(text).by(by).on(branch).into()
     }
 
     /// Sends an event that was checked ([`event_message`](crate::event_message)), under the id that its definition says.
@@ -165,6 +155,15 @@ impl Act {
         self
     }
 
+    /// Says who acts. Acts whose function takes no person are the user's otherwise.
+    pub fn by(mut self, who: By) -> Self {
+        match &mut self.what {
+            What::Message(message) => message.by = Some(who),
+            What::Answer { by, .. } => *by = who,
+        }
+        self
+    }
+
     /// Gives the act an id. A session accepts each id once in its life. Without one, the act has a random id.
     pub fn with_id(self, id: &str) -> Self {
         let id = Some(id.into());
@@ -177,39 +176,35 @@ impl Act {
     /// Cancels an effect, an agent, a branch or the whole session. Without a branch, effects and agents are those of the
     /// current one.
     pub fn cancel(what: CancelWhat, by: By, branch: Option<Id>) -> Self {
-        let by = by.name();
-        Message::Cancel { what, by, branch }.into()
+        Wanted::Cancel(what).by(by).on(branch).into()
     }
 
     /// Pauses the session: nothing new begins until [`Act::resume`].
     pub fn pause() -> Self {
-        Message::Pause(true).into()
+        Wanted::Pause(true).by(By::user()).into()
     }
 
     /// Ends a pause.
     pub fn resume() -> Self {
-        Message::Pause(false).into()
+        Wanted::Pause(false).by(By::user()).into()
     }
 
     /// Prevents effects of a tool from beginning until [`Act::release`]; `None` means all effects that may change the world.
     pub fn hold(tool: Option<&str>, by: By) -> Self {
-        let (tool, by) = (tool.map(Into::into), by.name());
-        let held = true;
-        Message::Hold { tool, held, by }.into()
+        let (tool, held) = (tool.map(Into::into), true);
+        Wanted::Hold { tool, held }.by(by).into()
     }
 
     /// Takes a hold back. The effects that it kept may begin.
     pub fn release(tool: Option<&str>, by: By) -> Self {
-        let (tool, by) = (tool.map(Into::into), by.name());
-        let held = false;
-        Message::Hold { tool, held, by }.into()
+        let (tool, held) = (tool.map(Into::into), false);
+        Wanted::Hold { tool, held }.by(by).into()
     }
 
     /// Retries what failed: one effect, or all attempts that wait for their next time, else the model call whose failure ended
     /// the session.
     pub fn retry(effect: Option<Id>, by: By) -> Self {
-        let by = by.name();
-        Message::Retry { effect, by }.into()
+        Wanted::Retry(effect).by(by).into()
     }
 
     /// Binds new values of `config`. Nothing of the session may be open.
@@ -221,8 +216,7 @@ impl Act {
         let config = config
             .map(|(name, value)| (name.into(), value.to_string()))
             .collect();
-        let by = by.name();
-        Message::Rebind { config, by }.into()
+        Wanted::Rebind(config).by(by).into()
     }
 }
 
@@ -237,26 +231,20 @@ impl Act {
             say,
             live,
         } = fork;
-        Message::Fork {
-            branch,
+        let wanted = Wanted::Fork {
             at,
             label,
             say,
             live,
-        }
-        .into()
+        };
+        wanted.by(By::user()).on(branch).into()
     }
 
     /// Rewinds a branch to a line, and sends a message there if one is given. Without a branch it is the current one.
     pub fn rewind(branch: Option<Id>, at: Line, label: Option<&str>, say: Option<&str>) -> Self {
         let (label, say) = (label.map(Into::into), say.map(str::to_owned));
-        Message::Rewind {
-            branch,
-            at,
-            label,
-            say,
-        }
-        .into()
+        let wanted = Wanted::Rewind { at, label, say };
+        wanted.by(By::user()).on(branch).into()
     }
 
     /// Reports the results of branches to the session once a condition holds. `then` is a tool that is called next, with its
@@ -264,29 +252,29 @@ impl Act {
     pub fn join(branches: Vec<Id>, on: &JoinOn, then: Option<(&str, Option<&str>)>) -> Self {
         let (then, args) = then.unzip();
         let args = args.flatten().map(str::to_owned);
-        Message::join(branches, on, then.map(Into::into), args).into()
+        let then = then.map(Into::into);
+        Wanted::join(branches, on, then, args).by(By::user()).into()
     }
 
     /// Adopts a branch up to a line: the session continues with its lines. `None` means its last line, or the line before its
     /// first simulated effect.
     pub fn adopt(branch: Id, at: Option<Line>) -> Self {
-        Message::Adopt { branch, at }.into()
+        Wanted::Adopt { branch, at }.by(By::user()).into()
     }
 
     /// Starts a search over branches.
     pub fn search(search: Search) -> Self {
-        Message::Search {
-            branch: search.branch,
+        let wanted = Wanted::Search {
             at: search.at,
             say: search.say,
             plan: search.plan.to_json().to_string(),
-        }
-        .into()
+        };
+        wanted.by(By::user()).on(search.branch).into()
     }
 
     /// Ends a search with the best result so far. `None` means all searches that run.
     pub fn stop_search(search: Option<Id>) -> Self {
-        Message::StopSearch(search).into()
+        Wanted::StopSearch(search).by(By::user()).into()
     }
 }
 
@@ -307,7 +295,7 @@ impl Act {
             What::Message(message) => message,
             What::Answer { of, text, by } => {
                 let sealed = engine.sealer().seal_text(&text);
-                Message::Answer { of, sealed, by }
+                Wanted::Answer { of, sealed }.by(by)
             }
         };
         Ok((self.id.unwrap_or_else(random_id), message))

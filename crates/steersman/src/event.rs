@@ -9,7 +9,7 @@ use steersman_machine::values::expression::{Names, Template};
 use steersman_machine::values::types::{canonical, misfit};
 use steersman_machine::view::artifact::Content;
 use steersman_runtime::engine::{EngineError, StartOptions};
-use steersman_runtime::inbox::Message;
+use steersman_runtime::inbox::{Message, Wanted};
 use steersman_runtime::session::Fate;
 use steersman_runtime::store::{BoxedEvent, Scope, SessionQuery, StoreError};
 
@@ -196,11 +196,11 @@ struct Judged<'a> {
 impl Judged<'_> {
     /// Returns the inbox message that carries the event.
     fn message(&self, name: &str) -> Message {
-        let message = Message::Event {
+        let event = Wanted::Event {
             event: name.into(),
             fields: self.fields.to_string(),
         };
-        message.with(&self.contents)
+        Message::from(event).with(&self.contents)
     }
 }
 

@@ -98,8 +98,9 @@ pub use follow::Events;
 pub use network::{Agent, Builder, Network, agent};
 pub use rerun::Rerun;
 pub use search::Searched;
-pub use session::{By, Session};
+pub use session::Session;
 pub use steersman::{Setup, Steersman};
+pub use steersman_machine::stored::by::By;
 pub use tool::{Tool, ToolContext, ToolError, blocking, tool, tool_with};
 
 pub use steersman_adapters as adapters;

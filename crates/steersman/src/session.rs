@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use steersman_machine::network::join::JoinOn;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::LedgerEntry;
-use steersman_machine::stored::ids::{Id, Line, Name};
+use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::view::artifact::Content;
 use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::engine::{Engine, EngineError};
@@ -35,25 +36,6 @@ pub struct Session {
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Session").field(&self.id()).finish()
-    }
-}
-
-/// The person who acts: the user of the conversation, or a person in a role.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct By(String);
-
-impl By {
-    /// The user, with whom the conversation is held.
-    pub fn user() -> Self {
-        Self("user".into())
-    }
-    /// A person in this role.
-    pub fn role(role: &str) -> Self {
-        Self(role.to_owned())
-    }
-
-    pub(crate) fn name(self) -> Name {
-        self.0.into()
     }
 }
 

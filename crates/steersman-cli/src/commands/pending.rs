@@ -10,7 +10,7 @@ use crate::printer::{Printer, bold, dim, typed, yellow};
 use crate::words::{arguments, count, due, table};
 use serde_json::json;
 use std::collections::BTreeMap;
-use steersman::runtime::inbox::{DecodeError, Message};
+use steersman::runtime::inbox::{DecodeError, Message, Wanted};
 use steersman::runtime::pending::{self, Pending as Waits, PendingKind};
 use steersman::runtime::store::{BoxedEvent, SessionInfo, SessionQuery};
 use steersman_machine::stored::ids::Name;
@@ -206,11 +206,7 @@ fn dead(all: &[SessionInfo]) -> impl Iterator<Item = &SessionInfo> {
 
 /// Returns true for a user message, which is taken only when nothing else is open.
 fn is_said(message: &Message) -> bool {
-    match message {
-        Message::Say { .. } | Message::Sent { .. } => true,
-        Message::With { message, .. } => is_said(message),
-        _ => false,
-    }
+    matches!(message.wanted, Wanted::Say { .. } | Wanted::Sent { .. })
 }
 
 /// Returns inbox messages of sessions that no process drives. An event stays there until something waits for it.
@@ -234,9 +230,11 @@ async fn left<'a>(
             left.push((
                 info,
                 match Message::decode(&message) {
-                    Ok(Message::Event { event, .. }) => Lies::Event(event),
                     Ok(message) if is_said(&message) => Lies::Said,
-                    Ok(_) => Lies::Message,
+                    Ok(message) => match message.wanted {
+                        Wanted::Event { event, .. } => Lies::Event(event),
+                        _ => Lies::Message,
+                    },
                     Err(error) => Lies::Unread(error),
                 },
             ));

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_machine::stored::ids::Time;
-use steersman_runtime::inbox::Message;
+use steersman_runtime::inbox::{Message, Wanted};
 use steersman_runtime::store::Inbox as _;
 use steersman_runtime::store::bounds::WAITING;
 
@@ -562,12 +562,10 @@ fn a_full_inbox_is_told_to_whoever_sends() {
     runtime.unwrap().block_on(async {
         let store = SqliteStore::open(world.folder.join(".steersman/sessions.db")).unwrap();
         let say = |n: u64| {
-            Message::Say {
+            Message::from(Wanted::Say {
                 text: "Hi".to_owned(),
                 to: None,
-                by: None,
-                branch: None,
-            }
+            })
             .encode(format!("m{n}").into(), Time(1))
         };
         let said: Vec<_> = (0..WAITING).map(|n| store.deliver(id, say(n))).collect();

@@ -19,6 +19,23 @@ pub struct By {
 }
 
 impl By {
+    /// The user, with whom the conversation is held.
+    pub fn user() -> Self {
+        Self::default()
+    }
+
+    /// A person in this role.
+    pub fn role(role: &str) -> Self {
+        role.into()
+    }
+
+    /// The same role under an identity that was checked.
+    #[must_use]
+    pub fn known_as(self, who: &str) -> Self {
+        let who = Some(bounds::name(who));
+        Self { who, ..self }
+    }
+
     /// Returns the role that models and people see named. `None` for the user, who is the usual one.
     pub fn named(&self) -> Option<&Name> {
         Some(&self.role).filter(|role| ***role != *USER)

@@ -5,7 +5,7 @@ use super::draft::{Draft, Note, Offer};
 use super::{Driver, OutState, What};
 use crate::branches::unjoinable;
 use crate::engine::EngineError;
-use crate::inbox::{Begin, DecodeError, Message, Resolution};
+use crate::inbox::{Begin, DecodeError, Message, Resolution, Wanted};
 use crate::ledger::Record;
 use crate::pending::{PendingId, may};
 use crate::session::Fate;
@@ -101,94 +101,85 @@ impl Driver {
         }
     }
 
-    async fn act(&mut self, message: InboxMessage, wanted: Message) -> Result<(), EngineError> {
-        let (wanted, came) = wanted.opened();
-        if let Message::Start(begin) = wanted {
-            return self.begin_session(message, *begin, came).await;
+    async fn act(&mut self, message: InboxMessage, mut wanted: Message) -> Result<(), EngineError> {
+        let came = wanted.came();
+        let (by, branch) = (wanted.by.unwrap_or_default(), wanted.branch);
+        if let Wanted::Start(begin) = wanted.wanted {
+            return self.begin_session(message, *begin, by, came).await;
         }
         if self.network.is_none() || !self.has_commit() {
             return self.refuse(message, "the session has not begun").await;
         }
-        let acted = match wanted {
-            Message::Start(_) => Ok(()),
-            Message::Say {
-                text,
-                to,
-                by,
-                branch,
-            } => {
+        let acted = match wanted.wanted {
+            Wanted::Start(_) => Ok(()),
+            Wanted::Say { text, to } => {
                 let said = Said {
                     to,
-                    by: by.into(),
+                    by,
                     came,
                     ..said(&message, text)
                 };
                 self.say(&message, said, branch)
             }
-            Message::Sent {
-                text,
-                to,
-                from,
-                branch,
-            } => {
+            Wanted::Sent { text, to, from } => {
                 let said = Said {
                     to: Some(to),
                     sender: Some(from),
                     ..said(&message, text)
                 };
-                self.say(&message, said, Some(branch))
+                self.say(&message, said, branch)
             }
-            Message::Interrupt { text, by, branch } => {
+            Wanted::Interrupt(text) => {
                 let said = Said {
-                    by: by.into(),
+                    by,
                     came,
                     ..said(&message, text)
                 };
                 self.offer_message(&message, branch, What::Interrupt(said))
             }
-            Message::Answer { of, sealed, by } => {
-                self.answer(&message, of, &sealed, by.into()).await?
-            }
-            Message::Approve { of, by, args } => {
-                self.approve(&message, of, by.into(), args).await?
-            }
-            Message::Reject { of, by, reason } => self.reject(&message, of, &by.into(), reason)?,
-            Message::Resolve { of, by, how } => self.resolve(&message, of, &by.into(), how).await?,
-            Message::Cancel { what, by, branch } => {
-                self.cancel(&message, &what, &by.into(), branch).await?
-            }
-            Message::Event { .. } => {
+            Wanted::Answer { of, sealed } => self.answer(&message, of, &sealed, by).await?,
+            Wanted::Approve { of, args } => self.approve(&message, of, by, args).await?,
+            Wanted::Reject { of, reason } => self.reject(&message, of, &by, reason)?,
+            Wanted::Resolve { of, how } => self.resolve(&message, of, &by, how).await?,
+            Wanted::Cancel(what) => self.cancel(&message, &what, &by, branch).await?,
+            Wanted::Event { .. } => {
                 self.inbox.events.push(message.clone());
                 Ok(())
             }
-            Message::Pause(paused) => self.pause(&message, paused).await?,
-            Message::Hold { tool, held, by } => self.order(&message, tool, held, by.into()).await?,
-            Message::Retry { effect, by: _ } => self.retry(&message, effect).await?,
-            Message::Rebind { config, by: _ } => self.rebind(&message, config).await?,
-            Message::Redefine(order) => self.redefine(&message, &order).await?,
-            Message::Fork {
-                branch,
+            Wanted::Pause(paused) => self.pause(&message, paused, by).await?,
+            Wanted::Hold { tool, held } => self.order(&message, tool, held, by).await?,
+            Wanted::Retry(effect) => self.retry(&message, effect).await?,
+            Wanted::Rebind(config) => self.rebind(&message, config).await?,
+            Wanted::Redefine(order) => self.redefine(&message, &order).await?,
+            Wanted::Fork {
                 at,
                 label,
                 say,
                 live,
             } => self.fork(&message, branch, at, label, say, live).await?,
-            Message::Rewind {
-                branch,
-                at,
-                label,
-                say,
-            } => self.rewind(&message, branch, at, label, say).await?,
-            joins @ (Message::Join { .. } | Message::JoinOn { .. }) => {
-                self.join(&message, joins)?
+            Wanted::Rewind { at, label, say } => {
+                self.rewind(&message, branch, at, label, say).await?
             }
-            Message::Adopt { branch, at } => self.adopt(&message, branch, at).await?,
-            searched @ (Message::Search { .. } | Message::StopSearch(_)) => {
-                self.act_on_search(&message, searched).await?
+            Wanted::Join {
+                branches,
+                on,
+                then,
+                args,
+            } => match self.joinable(&branches)? {
+                Some(why) => Err(why),
+                None => self.offer_join(&message, branches, &on, then, args.as_deref()),
+            },
+            Wanted::Adopt { branch, at } => self.adopt(&message, branch, at).await?,
+            Wanted::Search { at, say, plan } => {
+                let begun = self.begin_search(&message, branch, at, say, &plan);
+                Box::pin(begun).await?
             }
-            Message::Current(branch) => self.make_current(&message, branch).await?,
-            Message::Edit { writes, by } => self.edit(&message, writes, by.into()),
-            Message::With { .. } => Err("what comes with a message is no message".to_owned()),
+            Wanted::StopSearch(of) => Box::pin(self.stop_searches(&message, of)).await?,
+            Wanted::Current(branch) => self.make_current(&message, branch).await?,
+            Wanted::Edit(writes) => self.edit(&message, writes, by),
+            Wanted::Outcome { effect, .. } => Err(format!(
+                "the outcome of {effect} comes from elsewhere, and this process runs its effects itself"
+            )),
         };
         match acted {
             Ok(()) => Ok(()),
@@ -196,54 +187,28 @@ impl Driver {
         }
     }
 
-    fn join(&mut self, message: &InboxMessage, wanted: Message) -> Result<Acted, EngineError> {
-        if let Message::Join { branches, .. } | Message::JoinOn { branches, .. } = &wanted
-            && let Some(why) = self.ask(|cx| {
-                let stand = self.branches.iter().map(|(id, b)| (*id, &b.snapshot));
-                unjoinable(cx, &self.ledger, &stand.collect(), branches)
-            })?
-        {
-            return Ok(Err(why));
-        }
-        Ok(self.offer_join(message, wanted))
+    /// Returns why the root cannot wait for these branches; `None` if it can.
+    fn joinable(&self, branches: &[Id]) -> Result<Option<String>, EngineError> {
+        let found = self.ask(|cx| {
+            let stand = self.branches.iter().map(|(id, b)| (*id, &b.snapshot));
+            unjoinable(cx, &self.ledger, &stand.collect(), branches)
+        })?;
+        Ok(found)
     }
 
-    fn offer_join(&mut self, message: &InboxMessage, wanted: Message) -> Acted {
-        let (branches, on, then, args) = match wanted {
-            Message::Join {
-                branches,
-                then,
-                args,
-            } => (branches, JoinOn::All, then, args),
-            Message::JoinOn {
-                branches,
-                on,
-                then,
-                args,
-            } => (branches, on.parse()?, then, args),
-            _ => return Ok(()),
-        };
-        let then = follows(then, args.as_deref())?;
+    fn offer_join(
+        &mut self,
+        message: &InboxMessage,
+        branches: Vec<Id>,
+        on: &str,
+        then: Option<Name>,
+        args: Option<&str>,
+    ) -> Acted {
+        let on: JoinOn = on.parse()?;
+        let then = follows(then, args)?;
         on.fits(branches.len())?;
         let offered = Offered::Join { branches, on, then };
         self.offer_message(message, None, What::Offer(Box::new(offered)))
-    }
-
-    async fn act_on_search(
-        &mut self,
-        message: &InboxMessage,
-        wanted: Message,
-    ) -> Result<Acted, EngineError> {
-        match wanted {
-            Message::Search {
-                branch,
-                at,
-                say,
-                plan,
-            } => self.begin_search(message, branch, at, say, &plan).await,
-            Message::StopSearch(of) => self.stop_searches(message, of).await,
-            _ => Ok(Ok(())),
-        }
     }
 
     /// Begins a session with the binding that was chosen when it was started.
@@ -251,13 +216,13 @@ impl Driver {
         &mut self,
         message: InboxMessage,
         begin: Begin,
+        by: By,
         came: Vec<NewArtifact>,
     ) -> Result<(), EngineError> {
         if self.network.is_some() {
             return self.refuse(message, "the session has begun already").await;
         }
         self.bind(&begin.binding, &begin.values).await?;
-        let by: By = begin.by.into();
         let said = begin.say.map(|text| Said {
             by,
             ..said(&message, text)

@@ -4,7 +4,7 @@ use super::draft::{Draft, Note, Offer};
 use super::{Driver, What};
 use crate::branches::{not_adoptable, not_all_act, searched, taken_label};
 use crate::engine::EngineError;
-use crate::inbox::Message;
+use crate::inbox::Wanted;
 use crate::load::Since;
 use crate::store::bounds::ID;
 use crate::store::{InboxMessage, StoreError};
@@ -471,12 +471,8 @@ impl Driver {
         branch: Id,
         said: &Said,
     ) -> Result<Result<(), String>, EngineError> {
-        let message = Message::Say {
-            text: said.text.to_string(),
-            to: None,
-            by: said.by.named().cloned(),
-            branch: Some(branch),
-        };
+        let text = Wanted::say(said.text.to_string());
+        let message = text.by(said.by.clone()).on(Some(branch));
         let id: Name = if said.id.len() < ID / 2 {
             format!("{}/{branch}", said.id).into()
         } else {

@@ -108,7 +108,7 @@ impl Draft {
     pub(crate) fn refuse(&mut self, message: &InboxMessage, why: &str) {
         let wanted = self.accept(message);
         let mut why: String = why.chars().take(REFUSAL).collect();
-        if let Some(said) = wanted.as_ref().and_then(Message::said) {
+        if let Some(said) = wanted.as_ref().and_then(|wanted| wanted.wanted.said()) {
             why.push_str(": ");
             why.push_str(said);
         }
@@ -124,8 +124,8 @@ impl Draft {
         let wanted = Message::decode(message).ok();
         self.ledger.push(LedgerEntry::Accepted {
             message: message.id.clone(),
-            by: wanted.as_ref().and_then(Message::by),
-            parent: None,
+            by: wanted.as_ref().and_then(|wanted| wanted.by.clone()),
+            parent: wanted.as_ref().and_then(|wanted| wanted.parent.clone()),
         });
         self.consumed.push(message.id.clone());
         wanted

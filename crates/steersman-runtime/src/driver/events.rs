@@ -3,7 +3,7 @@
 use super::draft::Offer;
 use super::{Driver, OutState, What};
 use crate::engine::EngineError;
-use crate::inbox::Message;
+use crate::inbox::{Message, Wanted};
 use crate::session::Fate;
 use crate::store::{InboxMessage, StoreError};
 use serde_json::Value as Json;
@@ -168,9 +168,10 @@ pub(super) fn is_event(message: &InboxMessage) -> bool {
 
 /// Decodes an event of an inbox or of the box: its name, its fields, and the artifacts that came with it.
 fn event_of(message: &InboxMessage) -> Option<(Name, String, Vec<NewArtifact>)> {
-    let (message, came) = Message::decode(message).ok()?.opened();
-    match message {
-        Message::Event { event, fields } => Some((event, fields, came)),
+    let mut message = Message::decode(message).ok()?;
+    let came = message.came();
+    match message.wanted {
+        Wanted::Event { event, fields } => Some((event, fields, came)),
         _ => None,
     }
 }

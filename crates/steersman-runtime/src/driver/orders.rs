@@ -20,8 +20,8 @@ impl Driver {
         &mut self,
         message: &InboxMessage,
         paused: bool,
+        by: By,
     ) -> Result<Acted, EngineError> {
-        let by = By::default();
         self.accept_with(message, vec![LedgerEntry::Paused { paused, by }])
             .await?;
         if paused {

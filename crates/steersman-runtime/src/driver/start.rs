@@ -6,7 +6,7 @@ use super::{AtWork, Driver, OnDisk, OutState};
 use crate::artifact::Artifacts;
 use crate::engine::EngineError;
 use crate::feed::FeedItem;
-use crate::inbox::Message;
+use crate::inbox::Wanted;
 use crate::limiter::{Ask, Limiter};
 use crate::model::{BoundModel, Model, ModelCall, Transport};
 use crate::store::StoreError;
@@ -528,12 +528,8 @@ impl Driver {
             let out = &self.outs[&id];
             (out.branch, out.wish.agent)
         };
-        let sent = Message::Sent {
-            text: message.to_owned(),
-            to,
-            from,
-            branch,
-        };
+        let text = message.to_owned();
+        let sent = Wanted::Sent { text, to, from }.on(Some(branch));
         let key = format!("sent:{id}").into();
         let raw = match self.engine.put(&self.session, key, &sent).await {
             Ok(_) => Raw::Done("sent".into()),

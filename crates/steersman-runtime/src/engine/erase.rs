@@ -134,7 +134,8 @@ impl Engine {
 
 /// Returns why a session cannot be erased, or `None` if nothing in it is open.
 fn open(seen: &crate::engine::Inspection) -> Option<String> {
-    let is_event = |message| matches!(Message::decode(message), Ok(Message::Event { .. }));
+    let is_event =
+        |message| Message::decode(message).is_ok_and(|message| message.wanted.is_event());
     if !seen.inbox.iter().all(is_event) {
         return Some(
             "messages lie in its inbox: they are texts of it that nobody has taken yet".to_owned(),

@@ -19,7 +19,7 @@ pub use options::{Durability, Judge, Options, Process, Timeouts};
 use crate::bind::{self, BindError, ManifestHash, Values};
 use crate::clock::Clock;
 use crate::feed::{Feed, Notice};
-use crate::inbox::{Begin, Message, random_id};
+use crate::inbox::{Begin, Message, Wanted, random_id};
 use crate::model::Models;
 use crate::seal::Sealer;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
@@ -314,14 +314,18 @@ impl Engine {
         getrandom::fill(&mut salt).expect("the operating system gives random bytes");
         let source: Arc<[u8]> = network.source.as_bytes().into();
         let source_hash = binding.source;
-        let begin = Message::Start(Box::new(Begin {
+        let begin = Wanted::Start(Box::new(Begin {
             binding,
             values: serde_json::to_string(&values).expect("values are JSON"),
             agent: options.agent,
             args: options.args.map(|a| a.to_string()),
             say: options.say,
-            by: options.by,
+            history: None,
+            state: Vec::new(),
+            scope: Scope::default(),
+            occasion: None,
         }))
+        .by(options.by)
         .with(&options.files);
         let message = options.message_id.unwrap_or_else(random_id);
         // Everything is checked before anything is stored: a session that cannot begin is not created.
@@ -480,7 +484,9 @@ impl Engine {
         let encoded = message.encode(id, self.0.clock.now());
         match self.0.store.deliver(session, encoded).await {
             // An answer is sealed to another text each time, so a repeated answer never has equal bytes.
-            Err(StoreError::Repeated(_)) if matches!(message, Message::Answer { .. }) => Ok(false),
+            Err(StoreError::Repeated(_)) if matches!(message.wanted, Wanted::Answer { .. }) => {
+                Ok(false)
+            }
             delivered => Ok(delivered?),
         }
     }

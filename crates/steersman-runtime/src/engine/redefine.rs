@@ -2,7 +2,7 @@
 
 use crate::bind::{self, BindError, ManifestHash, Values};
 use crate::engine::{Engine, EngineError, Inspection};
-use crate::inbox::{Message, Redefinition};
+use crate::inbox::{Redefinition, Wanted};
 use crate::servers;
 use crate::session::Receipt;
 use serde_json::Value as Json;
@@ -64,12 +64,11 @@ impl Engine {
             ));
         };
         let (binding, values) = self.bound_to(old, bound, &seen.values, &wanted).await?;
-        let message = Message::Redefine(Box::new(Redefinition {
+        let order = Wanted::Redefine(Box::new(Redefinition {
             binding,
             values: serde_json::to_string(&values).expect("values are JSON"),
-            by: wanted.by,
         }));
-        self.order(id, message).await
+        self.order(id, order.by(wanted.by)).await
     }
 
     /// Returns the binding of a session under another definition, and stores everything that it names. Values of `config` that

@@ -3,7 +3,7 @@
 use crate::artifact::Artifacts;
 use crate::engine::{Engine, EngineError, Inspection};
 use crate::feed::{Feed, Live};
-use crate::inbox::{CancelWhat, Message, Resolution};
+use crate::inbox::{CancelWhat, Message, Resolution, Wanted};
 pub use crate::log::settled::Settled;
 use crate::pending::PendingId;
 use crate::store::SessionId;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::network::search::Plan;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::view::artifact::Content;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -133,23 +134,13 @@ impl Session {
 
     /// Says something to the agent that has the floor on the current branch.
     pub async fn say(&self, text: &str) -> Result<Receipt, EngineError> {
-        self.send(Message::Say {
-            text: text.to_owned(),
-            to: None,
-            by: None,
-            branch: None,
-        })
-        .await
+        self.send(Wanted::say(text).by(By::default())).await
     }
 
     /// Cancels everything that is open, and then says something.
     pub async fn interrupt(&self, text: &str) -> Result<Receipt, EngineError> {
-        self.send(Message::Interrupt {
-            text: text.to_owned(),
-            by: None,
-            branch: None,
-        })
-        .await
+        self.send(Wanted::Interrupt(text.to_owned()).by(By::default()))
+            .await
     }
 
     /// Answers a question, or gives a secret that was asked for. The text is sealed.
@@ -160,22 +151,12 @@ impl Session {
         by: &str,
     ) -> Result<Receipt, EngineError> {
         let sealed = self.engine.sealer().seal_text(text);
-        self.send(Message::Answer {
-            of,
-            sealed,
-            by: by.into(),
-        })
-        .await
+        self.send(Wanted::Answer { of, sealed }.by(by)).await
     }
 
     /// Approves a held effect with its own arguments. Other holds still keep it from running.
     pub async fn approve(&self, of: PendingId, by: &str) -> Result<Receipt, EngineError> {
-        self.send(Message::Approve {
-            of,
-            by: by.into(),
-            args: None,
-        })
-        .await
+        self.send(Wanted::Approve { of, args: None }.by(by)).await
     }
 
     /// Approves a call with edited arguments: those given replace the call's own. The arguments are checked again.
@@ -185,12 +166,8 @@ impl Session {
         args: &Json,
         by: &str,
     ) -> Result<Receipt, EngineError> {
-        self.send(Message::Approve {
-            of,
-            by: by.into(),
-            args: Some(args.to_string()),
-        })
-        .await
+        let args = Some(args.to_string());
+        self.send(Wanted::Approve { of, args }.by(by)).await
     }
 
     /// Rejects a held effect.
@@ -200,12 +177,8 @@ impl Session {
         reason: Option<&str>,
         by: &str,
     ) -> Result<Receipt, EngineError> {
-        self.send(Message::Reject {
-            of,
-            by: by.into(),
-            reason: reason.map(str::to_owned),
-        })
-        .await
+        let reason = reason.map(str::to_owned);
+        self.send(Wanted::Reject { of, reason }.by(by)).await
     }
 
     /// Settles a doubt: says whether the effect happened.
@@ -215,31 +188,18 @@ impl Session {
         how: Resolution,
         by: &str,
     ) -> Result<Receipt, EngineError> {
-        self.send(Message::Resolve {
-            of,
-            by: by.into(),
-            how,
-        })
-        .await
+        self.send(Wanted::Resolve { of, how }.by(by)).await
     }
 
     /// Cancels an effect, an agent, everything on the branch, or everything in the session ([`CancelWhat`]).
     pub async fn cancel(&self, what: CancelWhat, by: &str) -> Result<Receipt, EngineError> {
-        self.send(Message::Cancel {
-            what,
-            by: by.into(),
-            branch: None,
-        })
-        .await
+        self.send(Wanted::Cancel(what).by(by)).await
     }
 
     /// Delivers an event to the session. Its open wait takes the event, or the event stays in the inbox for a later wait.
     pub async fn event(&self, event: &str, fields: &Json) -> Result<Receipt, EngineError> {
-        self.send(Message::Event {
-            event: event.into(),
-            fields: fields.to_string(),
-        })
-        .await
+        let (event, fields) = (event.into(), fields.to_string());
+        self.send(Wanted::Event { event, fields }.into()).await
     }
 
     /// Sends a message or an event together with contents. The contents become artifacts when the message is taken.
@@ -254,91 +214,74 @@ impl Session {
 
     /// Pauses the session: nothing new begins until [`Session::resume`].
     pub async fn pause(&self) -> Result<Receipt, EngineError> {
-        self.send(Message::Pause(true)).await
+        self.send(Wanted::Pause(true).by(By::default())).await
     }
 
     /// Ends a pause: effects may begin again.
     pub async fn resume(&self) -> Result<Receipt, EngineError> {
-        self.send(Message::Pause(false)).await
+        self.send(Wanted::Pause(false).by(By::default())).await
     }
 
     /// Keeps effects of a tool from beginning, until [`Session::release`]. `None` means all effects that may change the world.
     pub async fn hold(&self, tool: Option<&str>, by: &str) -> Result<Receipt, EngineError> {
-        self.send(Message::Hold {
-            tool: tool.map(Into::into),
-            held: true,
-            by: by.into(),
-        })
-        .await
+        let (tool, held) = (tool.map(Into::into), true);
+        self.send(Wanted::Hold { tool, held }.by(by)).await
     }
 
     /// Ends a hold. The effects that it kept may begin.
     pub async fn release(&self, tool: Option<&str>, by: &str) -> Result<Receipt, EngineError> {
-        self.send(Message::Hold {
-            tool: tool.map(Into::into),
-            held: false,
-            by: by.into(),
-        })
-        .await
+        let (tool, held) = (tool.map(Into::into), false);
+        self.send(Wanted::Hold { tool, held }.by(by)).await
     }
 
     /// Tries again now an effect that waits for its next attempt. `None` means all of them. If no effect waits, the model call
     /// whose failure ended the session is tried again, on a new branch from the line before.
     pub async fn retry(&self, effect: Option<Id>, by: &str) -> Result<Receipt, EngineError> {
-        let by = by.into();
-        self.send(Message::Retry { effect, by }).await
+        self.send(Wanted::Retry(effect).by(by)).await
     }
 
     /// Binds new values of `config`. Nothing in the session may be open.
     pub async fn rebind(&self, config: &[(Name, Json)], by: &str) -> Result<Receipt, EngineError> {
         let config = config.iter();
-        self.send(Message::Rebind {
-            config: config
-                .map(|(name, value)| (name.clone(), value.to_string()))
-                .collect(),
-            by: by.into(),
-        })
-        .await
+        let config = config.map(|(name, value)| (name.clone(), value.to_string()));
+        self.send(Wanted::Rebind(config.collect()).by(by)).await
     }
 
     /// Forks a branch at a line ([`Fork`]). The new branch is dry unless `live` is set.
     pub async fn fork(&self, fork: Fork) -> Result<Receipt, EngineError> {
-        self.send(Message::Fork {
-            branch: fork.branch,
+        let wanted = Wanted::Fork {
             at: fork.at,
             label: fork.label,
             say: fork.say,
             live: fork.live,
-        })
-        .await
+        };
+        self.send(wanted.by(By::default()).on(fork.branch)).await
     }
 
     /// Starts a search from a line at which an agent owes a model call. It runs next to the session. Its results are in the log
     /// ([`crate::ledger::Ledger::searches`]), and the winning branch can be adopted.
     pub async fn search(&self, search: Search) -> Result<Receipt, EngineError> {
-        self.send(Message::Search {
-            branch: search.branch,
+        let wanted = Wanted::Search {
             at: search.at,
             say: search.say,
             plan: search.plan.to_json().to_string(),
-        })
-        .await
+        };
+        self.send(wanted.by(By::default()).on(search.branch)).await
     }
 
     /// Ends a search with the best result so far. `None` means all open searches.
     pub async fn stop_search(&self, of: Option<Id>) -> Result<Receipt, EngineError> {
-        self.send(Message::StopSearch(of)).await
+        self.send(Wanted::StopSearch(of).by(By::default())).await
     }
 
     /// Goes back to a line of the current branch. Everything after it is superseded and stays readable.
     pub async fn rewind(&self, at: Line, say: Option<&str>) -> Result<Receipt, EngineError> {
-        self.send(Message::Rewind {
-            branch: None,
+        let wanted = Wanted::Rewind {
             at,
             label: None,
             say: say.map(str::to_owned),
-        })
-        .await
+        };
+        self.send(wanted.by(By::default())).await
     }
 
     /// Makes the root wait for these branches until `on` is met. The ends of the branches are the result. `then` is a tool that
@@ -352,17 +295,19 @@ impl Session {
     ) -> Result<Receipt, EngineError> {
         let (then, args) = then.unzip();
         let args = args.flatten().map(|args| args.to_string());
-        self.send(Message::join(branches, on, then, args)).await
+        self.send(Wanted::join(branches, on, then, args).by(By::default()))
+            .await
     }
 
     /// Adopts a branch: the current branch continues with its results.
     pub async fn adopt(&self, branch: Id, at: Option<Line>) -> Result<Receipt, EngineError> {
-        self.send(Message::Adopt { branch, at }).await
+        self.send(Wanted::Adopt { branch, at }.by(By::default()))
+            .await
     }
 
     /// Makes a branch the current one.
     pub async fn make_current(&self, branch: Id) -> Result<Receipt, EngineError> {
-        self.send(Message::Current(branch)).await
+        self.send(Wanted::Current(branch).by(By::default())).await
     }
 
     /// Puts a message into the inbox and waits until it is taken, visibly waits, or is refused.

@@ -7,11 +7,12 @@
 
 use crate::Boxed;
 use crate::engine::EngineError;
-use crate::inbox::{Message, random_id};
+use crate::inbox::{Wanted, random_id};
 use crate::session::{Fate, Receipt, Session, Settled, Standing, ToDriver};
 use crate::store::SessionId;
 use std::fmt;
 use std::sync::Arc;
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::Line;
 use tokio::sync::oneshot;
 
@@ -119,20 +120,12 @@ impl Session {
         };
         // A running effect may touch the world. If it were cancelled, it would be unknown whether it happened.
         let message = if running {
-            Message::Say {
-                text,
-                to: None,
-                by: None,
-                branch: None,
-            }
+            Wanted::say(text)
         } else {
-            Message::Interrupt {
-                text,
-                by: None,
-                branch: None,
-            }
+            Wanted::Interrupt(text)
         };
         let id = random_id();
+        let message = message.by(By::default());
         self.engine.put(&self.id, id.clone(), &message).await?;
         let (reply, answer) = oneshot::channel();
         // Sent before the step, so that the message is read before anything begins.

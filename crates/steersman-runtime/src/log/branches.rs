@@ -1,6 +1,6 @@
 //! Facts about branches, for callers that look at a session: what moved, and whether a branch can be adopted.
 
-use crate::inbox::Message;
+use crate::inbox::{Message, Wanted};
 use crate::ledger::Ledger;
 use crate::log::inspection::Inspection;
 use crate::store::bounds::unfit_label;
@@ -28,28 +28,22 @@ impl Inspection {
     /// Returns true if the inbox holds a message or an interrupt for this branch.
     pub fn is_spoken_to(&self, branch: Id) -> bool {
         let read = self.inbox.iter().filter_map(|m| Message::decode(m).ok());
-        let mut opened = read.map(|message| message.opened().0);
-        opened.any(|message| match message {
-            Message::Say { branch: to, .. } | Message::Interrupt { branch: to, .. } => {
-                to.unwrap_or(self.current) == branch
-            }
-            Message::Sent { branch: to, .. } => to == branch,
-            _ => false,
-        })
+        let mut texts = read.filter(|message| message.wanted.is_text());
+        texts.any(|message| message.branch.unwrap_or(self.current) == branch)
     }
 }
 
 /// Returns why a request about branches would be refused, as far as the log says now. Callers ask this before they put the
 /// message into the inbox, so that a refused request leaves no trace. The owner checks again when it takes the message.
 pub fn refusal(seen: &Inspection, message: &Message) -> Option<String> {
-    match message {
-        Message::Fork { label, .. } => taken_label(&seen.ledger, label.as_ref()),
-        Message::Rewind { label, branch, .. } => {
-            let from = branch.unwrap_or(seen.current);
+    match &message.wanted {
+        Wanted::Fork { label, .. } => taken_label(&seen.ledger, label.as_ref()),
+        Wanted::Rewind { label, .. } => {
+            let from = message.branch.unwrap_or(seen.current);
             let taken = taken_label(&seen.ledger, label.as_ref());
             taken.or_else(|| searched(&seen.ledger, from))
         }
-        Message::Adopt { branch, .. } => {
+        Wanted::Adopt { branch, .. } => {
             if let Some(why) = searched(&seen.ledger, *branch) {
                 return Some(why);
             }
@@ -63,8 +57,7 @@ pub fn refusal(seen: &Inspection, message: &Message) -> Option<String> {
             }
             not_adoptable(&seen.ledger, current, &from)
         }
-        Message::Join { branches, then, .. } => not_joined(seen, branches, "all", then.as_ref()),
-        Message::JoinOn {
+        Wanted::Join {
             branches, on, then, ..
         } => not_joined(seen, branches, on, then.as_ref()),
         _ => None,

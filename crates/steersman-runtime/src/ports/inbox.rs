@@ -4,7 +4,7 @@
 //! Every request goes through the inbox, whether or not somebody owns the session. So each request is durable before it is
 //! acknowledged and is accepted once. It stays in the inbox, outside every branch, until a tick takes it.
 
-use crate::store::InboxMessage;
+use crate::store::{InboxMessage, Scope};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -55,57 +55,59 @@ impl FromStr for PendingId {
 /// Version of the encoding. It is the first byte of a stored message.
 const VERSION: u8 = 1;
 
-/// A request to a session.
+/// A request to a session: who makes it, where it applies, and what is wanted.
+///
+/// Made from a [`Wanted`] with `into()`, and the methods that add the rest:
+/// `Message::from(Wanted::Pause(true)).by(By::from("operator"))`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Message {
+pub struct Message {
+    /// The person or program that makes the request. `None` if no person does: an event, a schedule, a text of an agent.
+    pub by: Option<By>,
+    /// The trace that the request belongs to: a W3C `traceparent`, at most 55 bytes.
+    pub parent: Option<Name>,
+    /// The branch that the request is about. `None` means the current one.
+    pub branch: Option<Id>,
+    /// Contents that come with the request; only a start, a text and an event have any. Each is stored as a blob before the
+    /// message is put into an inbox.
+    pub files: Vec<File>,
+    /// The request itself.
+    pub wanted: Wanted,
+}
+
+/// The content of a [`Message`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wanted {
     /// The session begins.
     Start(Box<Begin>),
     /// A text for the agent that has the floor, or for a named agent or question.
     Say {
-        /// Text of the message.
+        /// The text.
         text: String,
         /// The agent or question that is meant. `None` means the agent that has the floor.
         to: Option<Id>,
-        /// Role of the speaker, if it is not the user.
-        by: Option<Name>,
-        /// The branch. `None` means the current one.
-        branch: Option<Id>,
     },
     /// A text from one agent to another (`send`).
     Sent {
-        /// Text of the message.
+        /// The text.
         text: String,
         /// The agent that receives it.
         to: Id,
         /// The agent that sent it.
         from: Id,
-        /// The branch of both agents.
-        branch: Id,
     },
     /// A text, like `Say`, that first cancels everything that is open.
-    Interrupt {
-        /// Text of the message.
-        text: String,
-        /// Role of the speaker, if it is not the user.
-        by: Option<Name>,
-        /// The branch. `None` means the current one.
-        branch: Option<Id>,
-    },
-    /// The answer to a question, or a secret that was asked for (`input`). Sealed, because it may be a secret.
+    Interrupt(String),
+    /// The answer to a question, or a secret that was asked for (`input`).
     Answer {
         /// The question, or the hold that asks for the secret.
         of: PendingId,
-        /// The sealed text ([`crate::seal`]).
+        /// The text, sealed because it may be a secret ([`crate::seal`]).
         sealed: String,
-        /// The person who answers.
-        by: Name,
     },
     /// Grants an approval, a repetition or more budget.
     Approve {
         /// The hold that the person saw.
         of: PendingId,
-        /// The person who decides.
-        by: Name,
         /// JSON object of arguments that replace those of the call. `None` keeps the call's arguments.
         args: Option<String>,
     },
@@ -113,8 +115,6 @@ pub enum Message {
     Reject {
         /// The hold that the person saw.
         of: PendingId,
-        /// The person who decides.
-        by: Name,
         /// The reason, which the model can read.
         reason: Option<String>,
     },
@@ -122,20 +122,11 @@ pub enum Message {
     Resolve {
         /// The doubt that the person saw. Without a line it is of an effect that no branch waits for any more.
         of: PendingId,
-        /// The person who knows.
-        by: Name,
         /// Statement about the effect.
         how: Resolution,
     },
     /// Cancels work of the session.
-    Cancel {
-        /// The work that is cancelled.
-        what: CancelWhat,
-        /// The person who cancels.
-        by: Name,
-        /// The branch. `None` means the current one.
-        branch: Option<Id>,
-    },
+    Cancel(CancelWhat),
     /// An event for this session.
     Event {
         /// Name of the event.
@@ -145,10 +136,8 @@ pub enum Message {
     },
     /// Pauses (true) or resumes the session. Nothing new begins while it is paused.
     Pause(bool),
-    /// A branch begins at a line.
+    /// A branch begins at a line of the message's branch.
     Fork {
-        /// The branch that is forked. `None` means the current one.
-        branch: Option<Id>,
         /// The line. `None` means the branch's last line.
         at: Option<Line>,
         /// Label of the new branch.
@@ -158,10 +147,8 @@ pub enum Message {
         /// True if effects that touch the world run on the new branch too.
         live: bool,
     },
-    /// A branch begins at an earlier line and becomes current. The branch that it replaces is superseded.
+    /// A branch begins at an earlier line of the message's branch and becomes current. The branch that it replaces is superseded.
     Rewind {
-        /// The branch that is rewound. `None` means the current one.
-        branch: Option<Id>,
         /// The line to go back to.
         at: Line,
         /// Label of the new branch.
@@ -169,10 +156,13 @@ pub enum Message {
         /// First message on the new branch.
         say: Option<String>,
     },
-    /// The root waits for all of these branches.
+    /// The root waits for branches until a condition is met.
     Join {
         /// The branches to wait for.
         branches: Vec<Id>,
+        /// The condition, in the form that [`steersman_machine::network::join::JoinOn`] parses: `all`, `any`, a number, or an
+        /// expression.
+        on: String,
         /// A tool that is called next.
         then: Option<Name>,
         /// Arguments of the tool: a JSON object whose texts are templates over `result`. `None` means what the tool reads from
@@ -189,49 +179,24 @@ pub enum Message {
     /// A branch becomes current.
     Current(Id),
     /// A person edits state: entries and JSON values. `None` unsets an entry.
-    Edit {
-        /// Entries and their new values.
-        writes: Vec<(Name, Option<String>)>,
-        /// The person who edits.
-        by: Name,
-    },
+    Edit(Vec<(Name, Option<String>)>),
     /// Keeps effects of a tool from beginning, or lets them begin again.
     Hold {
         /// The tool. `None` means all tools that may change the world.
         tool: Option<Name>,
         /// True to hold the effects, false to release them.
         held: bool,
-        /// The person who orders it.
-        by: Name,
     },
     /// Tries again now what failed: an effect that waits for its next attempt, or a model call whose failure ended the session. A
-    /// model call is tried again from the line before.
-    Retry {
-        /// The effect. `None` means everything that waits or, if nothing does, the model call whose failure ended the session.
-        effect: Option<Id>,
-        /// The person who wants it.
-        by: Name,
-    },
-    /// Binds new values of `config`.
-    Rebind {
-        /// Names and JSON values.
-        config: Vec<(Name, String)>,
-        /// The person who binds them.
-        by: Name,
-    },
-    /// A message that comes with contents: one of `Start`, `Say`, `Interrupt` and `Event`.
-    With {
-        /// The contents. Each is stored as a blob before the message is put into an inbox.
-        files: Vec<File>,
-        /// The message that they come with.
-        message: Box<Message>,
-    },
+    /// model call is tried again from the line before. `None` means everything that waits or, if nothing does, the model call
+    /// whose failure ended the session.
+    Retry(Option<Id>),
+    /// Binds new values of `config`: names and JSON values.
+    Rebind(Vec<(Name, String)>),
     /// The session continues under another definition.
     Redefine(Box<Redefinition>),
-    /// A search over branches begins.
+    /// A search over branches begins on the message's branch.
     Search {
-        /// The branch to start from. `None` means the current one.
-        branch: Option<Id>,
         /// The line to start from. `None` means the branch's last line.
         at: Option<Line>,
         /// First message on the root branch of the search.
@@ -241,90 +206,116 @@ pub enum Message {
     },
     /// Ends a search with the best result so far. `None` means all open searches.
     StopSearch(Option<Id>),
-    /// The root waits for branches until a condition is met.
-    JoinOn {
-        /// The branches to wait for.
-        branches: Vec<Id>,
-        /// The condition, in the form that [`steersman_machine::network::join::JoinOn`] parses.
-        on: String,
-        /// A tool that is called next.
-        then: Option<Name>,
-        /// Arguments of the tool, as in `Join`.
-        args: Option<String>,
+    /// The outcome of an effect that ran elsewhere.
+    Outcome {
+        /// The effect.
+        effect: Id,
+        /// Number of the attempt, from 1.
+        attempt: u32,
+        /// The outcome as it came in.
+        raw: RawOutcome,
     },
 }
 
-impl Message {
-    /// Returns the message with which a person joins branches. `args` is a JSON object whose texts are templates over `result`.
+/// The outcome of an effect that ran elsewhere, as JSON before mapping.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RawOutcome {
+    /// The JSON itself, at most 16 KiB.
+    Here(String),
+    /// The JSON is a blob.
+    Blob {
+        /// blake3 hash of the JSON.
+        hash: [u8; 32],
+        /// Length of the JSON, in bytes.
+        len: u64,
+    },
+}
+
+impl From<Wanted> for Message {
+    fn from(wanted: Wanted) -> Self {
+        Self {
+            by: None,
+            parent: None,
+            branch: None,
+            files: Vec::new(),
+            wanted,
+        }
+    }
+}
+
+impl Wanted {
+    /// Makes the content with which a person joins branches. `args` is a JSON object whose texts are templates over `result`.
     pub fn join(branches: Vec<Id>, on: &JoinOn, then: Option<Name>, args: Option<String>) -> Self {
-        match on {
-            JoinOn::All => Self::Join {
-                branches,
-                then,
-                args,
-            },
-            on => Self::JoinOn {
-                branches,
-                on: on.to_string(),
-                then,
-                args,
-            },
+        Self::Join {
+            branches,
+            on: on.to_string(),
+            then,
+            args,
         }
     }
 
-    /// Returns the text that the message says, if it says any.
+    /// Makes a text for the agent that has the floor.
+    pub fn say(text: impl Into<String>) -> Self {
+        Self::Say {
+            text: text.into(),
+            to: None,
+        }
+    }
+
+    /// Makes the edit of state with which a person rates an artifact. `write` comes from [`crate::artifact::Artifacts::rated`].
+    pub fn rating(write: &NewWrite) -> Self {
+        let value = write.value.as_ref().map(ToString::to_string);
+        Self::Edit(vec![(write.name.as_str().into(), value)])
+    }
+
+    /// Makes a message of this content by a person or program.
+    pub fn by(self, by: impl Into<By>) -> Message {
+        Message::from(self).by(by)
+    }
+
+    /// Makes a message about a branch; `None` means the current one.
+    pub fn on(self, branch: Option<Id>) -> Message {
+        Message::from(self).on(branch)
+    }
+
+    /// Returns true for a text to an agent, from outside or from another agent.
+    pub fn is_text(&self) -> bool {
+        matches!(
+            self,
+            Self::Say { .. } | Self::Sent { .. } | Self::Interrupt(_)
+        )
+    }
+
+    /// Returns true for an event.
+    pub fn is_event(&self) -> bool {
+        matches!(self, Self::Event { .. })
+    }
+
+    /// Returns the text that is said, if one is.
     pub(crate) fn said(&self) -> Option<&str> {
         match self {
-            Self::Say { text, .. } | Self::Sent { text, .. } | Self::Interrupt { text, .. } => {
-                Some(text)
-            }
+            Self::Say { text, .. } | Self::Sent { text, .. } | Self::Interrupt(text) => Some(text),
             Self::Fork { say, .. } | Self::Rewind { say, .. } | Self::Search { say, .. } => {
                 say.as_deref()
             }
             Self::Start(begin) => begin.say.as_deref(),
-            Self::With { message, .. } => message.said(),
             _ => None,
         }
     }
+}
 
-    /// Returns the person or program that sent the message, as far as the message says so. `None` for what no person sends, and
-    /// for orders that have no role.
-    pub(crate) fn by(&self) -> Option<By> {
-        match self {
-            Self::Start(begin) => Some(begin.by.clone().into()),
-            Self::Say { by, .. } | Self::Interrupt { by, .. } => Some(by.clone().into()),
-            Self::Answer { by, .. }
-            | Self::Approve { by, .. }
-            | Self::Reject { by, .. }
-            | Self::Resolve { by, .. }
-            | Self::Cancel { by, .. }
-            | Self::Edit { by, .. }
-            | Self::Hold { by, .. }
-            | Self::Retry { by, .. }
-            | Self::Rebind { by, .. } => Some(by.clone().into()),
-            Self::Redefine(order) => Some(order.by.clone().into()),
-            Self::With { message, .. } => message.by(),
-            Self::Sent { .. }
-            | Self::Event { .. }
-            | Self::Pause(_)
-            | Self::Fork { .. }
-            | Self::Rewind { .. }
-            | Self::Join { .. }
-            | Self::JoinOn { .. }
-            | Self::Adopt { .. }
-            | Self::Current(_)
-            | Self::Search { .. }
-            | Self::StopSearch(_) => None,
-        }
+impl Message {
+    /// Says who makes the request.
+    #[must_use]
+    pub fn by(self, by: impl Into<By>) -> Self {
+        let by = Some(by.into());
+        Self { by, ..self }
     }
 
-    /// Returns the edit of state with which a person rates an artifact. `write` comes from [`crate::artifact::Artifacts::rated`].
-    pub fn rating(write: &NewWrite, by: Name) -> Self {
-        let value = write.value.as_ref().map(ToString::to_string);
-        Self::Edit {
-            writes: vec![(write.name.as_str().into(), value)],
-            by,
-        }
+    /// Says which branch the request is about; `None` means the current one.
+    #[must_use]
+    pub fn on(self, branch: Option<Id>) -> Self {
+        Self { branch, ..self }
     }
 }
 
@@ -335,8 +326,6 @@ pub struct Redefinition {
     pub binding: steersman_machine::stored::commit::Binding,
     /// JSON of the bound values ([`crate::bind`]).
     pub values: String,
-    /// The person who binds it.
-    pub by: Name,
 }
 
 /// A content that comes with a message. It becomes an artifact when the message is taken.
@@ -378,8 +367,25 @@ pub struct Begin {
     pub args: Option<String>,
     /// Text of the first message.
     pub say: Option<String>,
-    /// Role of the speaker, if it is not the user.
-    pub by: Option<Name>,
+    /// A conversation that was held elsewhere and precedes the session: a JSON array of chat messages with `role` and `content`.
+    pub history: Option<String>,
+    /// Entries of state and JSON values that are set before anything else happens.
+    pub state: Vec<(Name, String)>,
+    /// The part of the store that the session belongs to.
+    pub scope: Scope,
+    /// The occurrence of a schedule that began the session.
+    pub occasion: Option<Occasion>,
+}
+
+/// The occurrence of a schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Occasion {
+    /// Name of the schedule.
+    pub schedule: Name,
+    /// The moment for which the schedule planned the session.
+    pub due: Time,
+    /// Number of earlier occurrences that were missed and are made up for by this one.
+    pub missed: u32,
 }
 
 /// A person's statement about an effect in doubt.
@@ -412,11 +418,7 @@ pub enum CancelWhat {
 impl Message {
     /// Returns the message together with contents. The contents must be stored first ([`crate::engine::Engine::keep`]).
     #[must_use]
-    pub fn with(self, contents: &[Content]) -> Self {
-        if contents.is_empty() {
-            return self;
-        }
-        let mut files: Vec<File> = Vec::with_capacity(contents.len());
+    pub fn with(mut self, contents: &[Content]) -> Self {
         for content in contents {
             let version = content.version();
             let file = File {
@@ -426,24 +428,17 @@ impl Message {
                 len: version.len,
             };
             // One message may name the same content twice.
-            if !files.contains(&file) {
-                files.push(file);
+            if !self.files.contains(&file) {
+                self.files.push(file);
             }
         }
-        Self::With {
-            files,
-            message: Box::new(self),
-        }
+        self
     }
 
-    /// Returns the message itself, and the artifacts that came with it.
-    pub(crate) fn opened(self) -> (Self, Vec<NewArtifact>) {
-        match self {
-            Self::With { files, message } => {
-                (*message, files.into_iter().map(File::version).collect())
-            }
-            plain => (plain, Vec::new()),
-        }
+    /// Returns the artifacts that came with the message.
+    pub(crate) fn came(&mut self) -> Vec<NewArtifact> {
+        let files = std::mem::take(&mut self.files);
+        files.into_iter().map(File::version).collect()
     }
 
     /// Returns the stored form: a version byte, the positional encoding, and eight bytes of hash over the id and all of it. The

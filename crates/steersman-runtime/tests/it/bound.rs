@@ -9,7 +9,7 @@ use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{Binding, LogLine, Text};
 use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_runtime::engine::Durability;
-use steersman_runtime::inbox::{Begin, Message};
+use steersman_runtime::inbox::{Begin, Message, Wanted};
 use steersman_runtime::session::Fork;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Batch, Needs, NewSession, Row, Scope, Worker};
@@ -172,7 +172,7 @@ async fn a_session_of_a_newer_machine_does_not_begin() {
     let network = crate::world::network(TALK);
     let values = steersman_runtime::bind::Values::default();
     let ours = steersman_runtime::bind::binding(&network, "main".into(), &values);
-    let begin = Message::Start(Box::new(Begin {
+    let begin = Message::from(Wanted::Start(Box::new(Begin {
         binding: Binding {
             machine: ours.machine + 1,
             ..ours.clone()
@@ -181,8 +181,11 @@ async fn a_session_of_a_newer_machine_does_not_begin() {
         agent: None,
         args: None,
         say: Some("Go.".to_owned()),
-        by: None,
-    }));
+        history: None,
+        state: Vec::new(),
+        scope: Scope::default(),
+        occasion: None,
+    })));
     let source: Arc<[u8]> = network.source.as_bytes().into();
     world.store.put_blob(ours.source, source).await.unwrap();
     let new = NewSession {

@@ -5,7 +5,7 @@ use crate::world::{Does, World, answered};
 use serde_json::{Value as Json, json};
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Inspection;
-use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
 use steersman_runtime::ledger::Progress;
 use steersman_runtime::pending::{Pending, PendingId, PendingKind};
 use steersman_runtime::rerun::Rerun;
@@ -200,12 +200,11 @@ async fn what_a_rerun_asks_can_be_answered() {
     let q = seen(&world).await.ledger.find_branch("q").unwrap();
     session.adopt(q, None).await.unwrap();
     session.settled().await.unwrap();
-    let rewind = Message::Rewind {
-        branch: None,
+    let rewind = Message::from(Wanted::Rewind {
         at: Line(1),
         label: None,
         say: None,
-    };
+    });
     session.send(rewind).await.unwrap();
     session.settled().await.unwrap();
     let wanted = Rerun {

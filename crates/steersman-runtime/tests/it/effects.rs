@@ -552,12 +552,7 @@ async fn a_message_is_accepted_once() {
     let world = World::new(json!({ "main": ["One.", "Two.", "Three."] }));
     let session = world.start(TOOLS, "Go.").await;
     session.settled().await.unwrap();
-    let say = |text: &str| steersman_runtime::inbox::Message::Say {
-        text: text.to_owned(),
-        to: None,
-        by: None,
-        branch: None,
-    };
+    let say = |text: &str| steersman_runtime::inbox::Wanted::say(text).into();
     session.send_as("once".into(), say("Again.")).await.unwrap();
     let twice = session.send_as("once".into(), say("Again.")).await.unwrap();
     assert_eq!(twice.fate, Fate::Known);

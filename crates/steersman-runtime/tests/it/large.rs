@@ -3,7 +3,7 @@
 use crate::world::{Does, World, answered, asked};
 use serde_json::json;
 use steersman_machine::stored::interaction::Interaction;
-use steersman_runtime::inbox::{Message, Resolution};
+use steersman_runtime::inbox::{Message, Resolution, Wanted};
 use steersman_runtime::session::Settled;
 
 const DESK: &str = r#"
@@ -59,12 +59,11 @@ async fn every_large_result_becomes_an_artifact_whoever_gave_it() {
         .await
         .unwrap();
     let settled = session.settled().await.unwrap();
-    let answer = Message::Say {
+    let answer = Wanted::Say {
         text: long("person", 2_000),
         to: Some(asked(&settled).effect),
-        by: Some("boss".into()),
-        branch: None,
-    };
+    }
+    .by(Some("boss".into()));
     session.send(answer).await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "Done.");
 

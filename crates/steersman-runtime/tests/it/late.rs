@@ -4,7 +4,7 @@ use crate::effects::TOOLS;
 use crate::world::{World, answered, asked};
 use serde_json::json;
 use steersman_machine::stored::ids::Name;
-use steersman_runtime::inbox::Message;
+use steersman_runtime::inbox::{Message, Wanted};
 use steersman_runtime::pending::PendingId;
 use steersman_runtime::session::{Fate, Settled};
 
@@ -36,11 +36,7 @@ fn paying() -> World {
 
 /// Puts an approval into the inbox while no process drives the session, then opens it: what became of it.
 async fn approved_by(world: &World, by: &str, of: PendingId) -> Fate {
-    let message = Message::Approve {
-        of,
-        by: by.into(),
-        args: None,
-    };
+    let message = Wanted::Approve { of, args: None }.by(by);
     let id = Name::from(format!("by {by}"));
     let put = world
         .engine
@@ -75,11 +71,11 @@ async fn an_approval_that_came_in_time_is_taken_later() {
     let held = asked(&session.settled().await.unwrap());
     let world = world.killed().await;
     world.clock.advance(HOUR / 4);
-    let message = Message::Approve {
+    let message = Wanted::Approve {
         of: held,
-        by: "clerk".into(),
         args: None,
-    };
+    }
+    .by("clerk");
     world.engine.deliver("session", message).await.unwrap();
     world.clock.advance(HOUR / 8);
     let settled = world.open().await.settled().await.unwrap();
@@ -115,10 +111,10 @@ async fn an_event_behind_the_time_of_its_wait_is_not_taken() {
     ));
     let world = world.killed().await;
     world.clock.advance(5 * HOUR);
-    let message = Message::Event {
+    let message = Message::from(Wanted::Event {
         event: "paid".into(),
         fields: json!({ "invoice": "7", "cents": 5 }).to_string(),
-    };
+    });
     world.engine.deliver("session", message).await.unwrap();
     let settled = world.open().await.settled().await.unwrap();
     assert_eq!(answered(&settled), "So be it.");

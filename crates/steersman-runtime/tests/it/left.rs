@@ -8,7 +8,7 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_runtime::engine::StartOptions;
-use steersman_runtime::inbox::{Message, Resolution};
+use steersman_runtime::inbox::{Message, Resolution, Wanted};
 use steersman_runtime::ledger::Progress;
 use steersman_runtime::session::{Fate, Session, Settled};
 use steersman_runtime::step::Go;
@@ -42,12 +42,11 @@ async fn begun_of(desk: &str, world: &World, tool: &str) -> (Session, Arc<Semaph
 
 /// Its branch is left for one with a script of its own.
 async fn rewound(session: &Session) {
-    let rewind = Message::Rewind {
-        branch: None,
+    let rewind = Message::from(Wanted::Rewind {
         at: Line(1),
         label: Some("other".into()),
         say: None,
-    };
+    });
     session.send(rewind).await.unwrap();
     settle().await;
 }

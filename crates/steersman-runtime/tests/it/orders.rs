@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::view::mapping::Fault;
-use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
 use steersman_runtime::model::scripted::Script;
 use steersman_runtime::pending::{PendingId, PendingKind};
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
@@ -39,11 +39,11 @@ async fn refused(session: &Session, message: Message) -> String {
 }
 
 fn hold(tool: Option<&str>, held: bool) -> Message {
-    Message::Hold {
+    Wanted::Hold {
         tool: tool.map(Into::into),
         held,
-        by: "user".into(),
     }
+    .by("user")
 }
 
 #[tokio::test]
@@ -133,7 +133,7 @@ async fn an_order_begins_nothing() {
     assert!(taken(&fate), "{fate:?}");
     let fate = world
         .engine
-        .order("session", Message::Pause(false))
+        .order("session", Message::from(Wanted::Pause(false)))
         .await
         .unwrap()
         .fate;
@@ -212,10 +212,8 @@ async fn values_are_bound_anew_on_all_branches_at_once() {
     };
     session.fork(fork).await.unwrap();
     let _ = session.settled().await.unwrap();
-    let rebind = |name: &str, value: &str| Message::Rebind {
-        config: vec![(name.into(), value.to_owned())],
-        by: "user".into(),
-    };
+    let rebind =
+        |name: &str, value: &str| Wanted::Rebind(vec![(name.into(), value.to_owned())]).by("user");
     for (name, value, why) in [
         ("limit", "\"much\"", "is not a whole number"),
         ("limits", "3", "is not declared"),
@@ -247,10 +245,7 @@ async fn values_are_not_bound_anew_in_the_middle() {
     let world = World::new(script);
     let session = world.start(DESK, "Pay.").await;
     let _ = session.settled().await.unwrap();
-    let message = Message::Rebind {
-        config: vec![("limit".into(), "20".to_owned())],
-        by: "user".into(),
-    };
+    let message = Wanted::Rebind(vec![("limit".into(), "20".to_owned())]).by("user");
     let why = refused(&session, message).await;
     assert!(why.contains("at work or waits"), "{why}");
 }
@@ -327,11 +322,13 @@ async fn nothing_real_begins_behind_a_simulated_effect() {
         branch.snapshot.first_simulated.unwrap(),
         branch.snapshot.line,
     );
-    let back = |at| Message::Rewind {
-        branch: Some(dry),
-        at,
-        label: None,
-        say: Some("Go on.".to_owned()),
+    let back = |at| {
+        Wanted::Rewind {
+            at,
+            label: None,
+            say: Some("Go on.".to_owned()),
+        }
+        .on(Some(dry))
     };
     let said = refused(&session, back(head)).await;
     let named = said.rsplit_once("begin at line ").unwrap().1;
@@ -357,10 +354,10 @@ async fn a_branch_is_not_taken_over_where_something_would_be_lost() {
     let b1 = named(&world, "b1").await;
     let said = refused(
         &session,
-        Message::Adopt {
+        Message::from(Wanted::Adopt {
             branch: b1,
             at: None,
-        },
+        }),
     )
     .await;
     assert_eq!(
@@ -371,10 +368,10 @@ async fn a_branch_is_not_taken_over_where_something_would_be_lost() {
     assert_eq!(
         refused(
             &session,
-            Message::Adopt {
+            Message::from(Wanted::Adopt {
                 branch: Id::MAIN,
                 at: None
-            }
+            })
         )
         .await,
         "this branch is current already"
@@ -382,12 +379,12 @@ async fn a_branch_is_not_taken_over_where_something_would_be_lost() {
     // whoever wants it all the same goes back to it, and leaves the rest
     let at = world.engine.inspect("session").await.unwrap();
     let head = at.branches.iter().find(|b| b.id == b1).unwrap().head;
-    let rewind = Message::Rewind {
-        branch: Some(b1),
+    let rewind = Wanted::Rewind {
         at: head,
         label: None,
         say: None,
-    };
+    }
+    .on(Some(b1));
     let fate = session.send(rewind).await.unwrap().fate;
     assert!(taken(&fate), "{fate:?}");
     assert_eq!(answered(&session.settled().await.unwrap()), "There.");
@@ -548,11 +545,7 @@ async fn who_cancels_a_session_whose_current_branch_rests_is_told_that_others_en
     let seen = world.engine.inspect("session").await.unwrap();
     let words = seen.branches.iter().map(|b| seen.settled_on(b).word());
     assert_eq!(words.collect::<Vec<_>>(), ["answered", "cancelled"]);
-    let again = Message::Cancel {
-        what: CancelWhat::Session,
-        by: "user".into(),
-        branch: None,
-    };
+    let again = Wanted::Cancel(CancelWhat::Session).by("user");
     assert_eq!(refused(&session, again).await, "nothing is open");
 }
 
@@ -593,12 +586,11 @@ async fn a_cancel_of_a_session_ends_all_of_its_branches_whenever_its_process_die
 }
 
 fn rewind_to_begin(label: &str) -> Message {
-    Message::Rewind {
-        branch: None,
+    Message::from(Wanted::Rewind {
         at: Line(1),
         label: Some(label.into()),
         say: None,
-    }
+    })
 }
 
 /// What a rewind let run is not in doubt where its branch is current again: this process runs it.

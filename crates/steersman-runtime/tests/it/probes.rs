@@ -10,7 +10,7 @@ use steersman_machine::stored::commit::{LedgerEntry, Probing};
 use steersman_machine::view::mapping::Fault;
 use steersman_runtime::clock::Clock as _;
 use steersman_runtime::engine::EngineError;
-use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
 use steersman_runtime::ledger::Progress;
 use steersman_runtime::pending::Pending;
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
@@ -386,10 +386,7 @@ async fn what_a_probe_lets_run_again_passes_its_guard_again() {
         .will("payments", Does::Gate(gate.clone(), json!({ "id": null })));
     let session = world.start(&desk("not_performed"), "Go.").await;
     began(&world, "payments", 1).await;
-    let closes = Message::Edit {
-        writes: vec![("open".into(), Some("false".to_owned()))],
-        by: "user".into(),
-    };
+    let closes = Wanted::Edit(vec![("open".into(), Some("false".to_owned()))]).by("user");
     session.send(closes).await.unwrap();
     gate.add_permits(1);
     assert_eq!(
@@ -536,17 +533,13 @@ async fn an_order_that_came_behind_the_time_of_a_probe_is_read() {
         world.clock.advance(130_000);
         world.tools.will("payments", not_found());
         let message = match order {
-            "pause" => Message::Pause(true),
-            "resolve" => Message::Resolve {
+            "pause" => Message::from(Wanted::Pause(true)),
+            "resolve" => Wanted::Resolve {
                 of,
-                by: "head".into(),
                 how: Resolution::Fail,
-            },
-            _ => Message::Cancel {
-                what: CancelWhat::Session,
-                by: "user".into(),
-                branch: None,
-            },
+            }
+            .by("head"),
+            _ => Wanted::Cancel(CancelWhat::Session).by("user"),
         };
         world.engine.deliver("session", message).await.unwrap();
         let session = world.open().await;

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Id, Line};
-use steersman_runtime::inbox::{Message, Resolution};
+use steersman_runtime::inbox::{Message, Resolution, Wanted};
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
 use tokio::sync::Semaphore;
 
@@ -64,12 +64,11 @@ async fn branch_named(world: &World, label: &str) -> Id {
 }
 
 async fn rewound(session: &Session) {
-    let rewind = Message::Rewind {
-        branch: None,
+    let rewind = Message::from(Wanted::Rewind {
         at: Line(1),
         label: Some("other".into()),
         say: None,
-    };
+    });
     session.send(rewind).await.unwrap();
 }
 

@@ -10,7 +10,7 @@ use steersman_machine::network::search::{Method, Plan, Scorer};
 use steersman_machine::stored::commit::Text;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::values::expression::Expr;
-use steersman_runtime::inbox::Message;
+use steersman_runtime::inbox::{Message, Wanted};
 use steersman_runtime::session::{Fate, Fork, Search, Settled};
 
 /// The search of a person was cut by a kill, behind whatever line; what it opened is adopted, made current or gone back to
@@ -37,21 +37,21 @@ async fn what_a_search_that_was_cut_opened_is_not_taken_from_it() {
         let opened = known.tried.last().copied().unwrap_or(root);
         let at = Line(2);
         for message in [
-            Message::Adopt {
+            Message::from(Wanted::Adopt {
                 branch: root,
                 at: None,
-            },
-            Message::Adopt {
+            }),
+            Message::from(Wanted::Adopt {
                 branch: opened,
                 at: None,
-            },
-            Message::Current(root),
-            Message::Rewind {
-                branch: Some(root),
+            }),
+            Message::from(Wanted::Current(root)),
+            Wanted::Rewind {
                 at,
                 label: None,
                 say: None,
-            },
+            }
+            .on(Some(root)),
         ] {
             let fate = world
                 .engine
@@ -150,12 +150,11 @@ async fn what_is_said_to_a_branch_that_is_gone_is_kept_where_it_is_refused() {
     session.rewind(Line(1), None).await.unwrap();
     let _ = session.settled().await.unwrap();
     let text = format!("{} the end", "word ".repeat(100));
-    let said = Message::Say {
+    let said = Wanted::Say {
         text: text.clone(),
         to: None,
-        by: None,
-        branch: Some(Id::MAIN),
-    };
+    }
+    .on(Some(Id::MAIN));
     let fate = session.send(said).await.unwrap().fate;
     assert!(matches!(&fate, Fate::Refused(why) if why.contains("no ticks any more")));
     let lines = world.lines().await;
@@ -205,13 +204,13 @@ async fn a_branch_on_which_one_agent_acts_does_not_become_current() {
         .unwrap()
         .commit;
     for message in [
-        Message::Current(tried),
-        Message::Rewind {
-            branch: Some(tried),
+        Message::from(Wanted::Current(tried)),
+        Wanted::Rewind {
             at,
             label: None,
             say: None,
-        },
+        }
+        .on(Some(tried)),
     ] {
         let fate = session.send(message).await.unwrap().fate;
         let Fate::Refused(why) = &fate else {

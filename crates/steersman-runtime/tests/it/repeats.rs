@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use steersman_machine::stored::commit::{LedgerEntry, Text};
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::view::mapping::Fault;
-use steersman_runtime::inbox::{Message, Resolution};
+use steersman_runtime::inbox::{Message, Resolution, Wanted};
 use steersman_runtime::pending::PendingId;
 use steersman_runtime::redefine::Redefine;
 use steersman_runtime::session::{Fate, Fork, Session, Settled};
@@ -440,12 +440,11 @@ async fn a_rewind_that_waits_for_the_next_owner_wipes_out_no_doubt() {
         }
         drop(session);
         let world = world.killed().await;
-        let rewind = Message::Rewind {
-            branch: None,
+        let rewind = Message::from(Wanted::Rewind {
             at: Line(1),
             label: None,
             say: Some("Once more.".to_owned()),
-        };
+        });
         world.engine.deliver("session", rewind).await.unwrap();
         let session = world.open().await;
         assert_eq!(answered(&session.settled().await.unwrap()), "Done.");

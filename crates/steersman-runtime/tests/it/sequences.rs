@@ -17,7 +17,7 @@ use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::Expr;
 use steersman_runtime::beside::{Kept, differs};
 use steersman_runtime::engine::{Durability, EngineError, Inspection, StartOptions};
-use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
 use steersman_runtime::load::Load;
 use steersman_runtime::pending::{HELD_ALL, Pending, PendingId, PendingKind};
 use steersman_runtime::session::{Fate, Receipt, Session, Settled};
@@ -197,12 +197,11 @@ impl Play {
 
     /// Keeps what is said of a second time, before it is said: whoever is told of an equal call lets that run, too.
     fn says(&mut self, message: &Message, seen: &Inspection) {
-        let of = match message {
-            Message::Approve { of, args: None, .. }
-            | Message::Resolve {
+        let of = match &message.wanted {
+            Wanted::Approve { of, args: None }
+            | Wanted::Resolve {
                 of,
                 how: Resolution::NotPerformed,
-                ..
             } => *of,
             _ => return,
         };
@@ -337,7 +336,7 @@ impl Play {
             let settled = settled.ok_or("it goes on")?.map_err(|e| e.to_string())?;
             let seen = self.seen().await?;
             let message = match &*settled {
-                Settled::Paused => Message::Pause(false),
+                Settled::Paused => Message::from(Wanted::Pause(false)),
                 Settled::Asks(_) | Settled::Doubt(_) | Settled::Waits(_) => {
                     let Some(message) = self.ends(&settled, &seen)? else {
                         turns(50).await;
@@ -400,15 +399,11 @@ impl Play {
         let of = first.id();
         Ok(Some(match (first.kind, first.due) {
             (PendingKind::Doubt, _) => resolved(of, 0),
-            (kind, _) if kind.is_asked() => Message::Approve { of, by, args: None },
+            (kind, _) if kind.is_asked() => Wanted::Approve { of, args: None }.by(by),
             (PendingKind::Hold, _) => {
                 let all = first.because.as_deref() == Some(HELD_ALL);
                 let tool = first.tool.clone().filter(|_| !all);
-                Message::Hold {
-                    tool,
-                    held: false,
-                    by,
-                }
+                Wanted::Hold { tool, held: false }.by(by)
             }
             (_, Some(due)) => {
                 let now = self.world.engine.clock().now();
@@ -502,7 +497,7 @@ type Act = (&'static str, Message);
 fn speaks(draws: &mut Draws, branch: Option<Id>) -> Act {
     let (text, by) = ("Stop that.".to_owned(), None);
     match draws.below(3) {
-        0 => ("interrupt", Message::Interrupt { text, by, branch }),
+        0 => ("interrupt", Wanted::Interrupt(text).by(by).on(branch)),
         1 => ("say", said("Go on.", None)),
         _ => ("say", said("Go on.", branch)),
     }
@@ -516,24 +511,24 @@ fn branches(draws: &mut Draws, seen: &Inspection, place: Place) -> Act {
     match draws.below(11) {
         0 | 1 => (
             "fork",
-            Message::Fork {
-                branch,
+            Wanted::Fork {
                 at,
                 label,
                 say,
                 live,
-            },
+            }
+            .on(branch),
         ),
         2 => (
             "rewind",
-            Message::Rewind {
-                branch,
+            Wanted::Rewind {
                 at: line.unwrap_or(Line(1)),
                 label,
                 say,
-            },
+            }
+            .on(branch),
         ),
-        3 | 4 => ("adopt", Message::Adopt { branch: any, at }),
+        3 | 4 => ("adopt", Message::from(Wanted::Adopt { branch: any, at })),
         5 => {
             // What a search opened, found, or stands on.
             let searched = seen.ledger.searches().flat_map(|(id, s)| {
@@ -543,16 +538,19 @@ fn branches(draws: &mut Draws, seen: &Inspection, place: Place) -> Act {
             });
             let searched: Vec<Id> = searched.collect();
             let branch = draws.of(&searched).copied().unwrap_or(any);
-            ("adopt", Message::Adopt { branch, at: None })
+            ("adopt", Message::from(Wanted::Adopt { branch, at: None }))
         }
-        6 => ("current", Message::Current(any)),
+        6 => ("current", Message::from(Wanted::Current(any))),
         7 => {
             let ids: Vec<Id> = seen.branches.iter().map(|b| b.id).collect();
             let mut branches = vec![any];
             branches.extend(draws.of(&ids));
             branches.dedup();
             let on = if live { JoinOn::All } else { JoinOn::Any };
-            ("join", Message::join(branches, &on, None, None))
+            (
+                "join",
+                Message::from(Wanted::join(branches, &on, None, None)),
+            )
         }
         8 | 9 => {
             let methods = [Method::BestOf, Method::Beam, Method::Rollouts, Method::Mcts];
@@ -563,17 +561,9 @@ fn branches(draws: &mut Draws, seen: &Inspection, place: Place) -> Act {
                 ..Plan::of(method, n)
             };
             let (at, plan) = (line, plan.to_json().to_string());
-            (
-                "search",
-                Message::Search {
-                    branch,
-                    at,
-                    say,
-                    plan,
-                },
-            )
+            ("search", Wanted::Search { at, say, plan }.on(branch))
         }
-        _ => ("stop search", Message::StopSearch(None)),
+        _ => ("stop search", Message::from(Wanted::StopSearch(None))),
     }
 }
 
@@ -598,26 +588,26 @@ fn orders(draws: &mut Draws, seen: &Inspection, branch: Option<Id>) -> Act {
                     .map_or(CancelWhat::Branch, |e| CancelWhat::Effect(*e)),
                 _ => CancelWhat::Branch,
             };
-            ("cancel", Message::Cancel { what, by, branch })
+            ("cancel", Wanted::Cancel(what).by(by).on(branch))
         }
-        1 => ("pause", Message::Pause(true)),
-        2 => ("resume", Message::Pause(false)),
+        1 => ("pause", Message::from(Wanted::Pause(true))),
+        2 => ("resume", Message::from(Wanted::Pause(false))),
         3 => {
             let held = true;
-            ("hold", Message::Hold { tool, held, by })
+            ("hold", Wanted::Hold { tool, held }.by(by))
         }
         4 => {
             let held = false;
-            ("release", Message::Hold { tool, held, by })
+            ("release", Wanted::Hold { tool, held }.by(by))
         }
         5 => {
             let pending = draws.of(&seen.pending).map(|p| p.effect);
             let effect = pending.filter(|_| draws.one_in(2));
-            ("retry", Message::Retry { effect, by })
+            ("retry", Wanted::Retry(effect).by(by))
         }
         _ => {
             let writes = vec![("mood".into(), Some("\"sad\"".to_owned()))];
-            ("edit", Message::Edit { writes, by })
+            ("edit", Wanted::Edit(writes).by(by))
         }
     }
 }
@@ -631,22 +621,21 @@ fn decides(draws: &mut Draws, seen: &Inspection) -> Act {
     let (reason, mut args) = (None, None);
     match (pending.kind, draws.below(4)) {
         (PendingKind::Doubt, n) => ("resolve", resolved(of, n)),
-        (_, 0) => ("reject", Message::Reject { of, by, reason }),
+        (_, 0) => ("reject", Wanted::Reject { of, reason }.by(by)),
         (PendingKind::Approval, 1) => {
             args = Some(json!({ "cents": 7 }).to_string());
-            ("edit args", Message::Approve { of, by, args })
+            ("edit args", Wanted::Approve { of, args }.by(by))
         }
-        _ => ("approve", Message::Approve { of, by, args }),
+        _ => ("approve", Wanted::Approve { of, args }.by(by)),
     }
 }
 
 fn said(text: &str, branch: Option<Id>) -> Message {
-    Message::Say {
+    Wanted::Say {
         text: text.to_owned(),
         to: None,
-        by: None,
-        branch,
     }
+    .on(branch)
 }
 
 fn resolved(of: PendingId, n: usize) -> Message {
@@ -657,11 +646,7 @@ fn resolved(of: PendingId, n: usize) -> Message {
         1 => Resolution::NotPerformed,
         _ => Resolution::Fail,
     };
-    Message::Resolve {
-        of,
-        by: "user".into(),
-        how,
-    }
+    Wanted::Resolve { of, how }.by("user")
 }
 
 /// Plays one sequence; what went wrong, with what was ordered.

@@ -6,12 +6,16 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use steersman_machine::network::manifest::{Listed, Listing, Manifest};
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{Binding, LedgerEntry, LogLine};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Time, hex, unhex};
 use steersman_runtime::bind::{ManifestHash, Values};
 use steersman_runtime::conformance::{SALT, story};
-use steersman_runtime::inbox::{Begin, CancelWhat, DecodeError, Message, Redefinition, Resolution};
+use steersman_runtime::inbox::{
+    Begin, CancelWhat, DecodeError, File, Message, Occasion, RawOutcome, Redefinition, Resolution,
+    Wanted,
+};
 use steersman_runtime::load::Load;
 use steersman_runtime::model::BoundModel;
 use steersman_runtime::pending::PendingId;
@@ -25,121 +29,148 @@ use steersman_testkit::schema::describe;
 
 /// One of each kind, every field filled once.
 fn every() -> Vec<Message> {
-    let (of, branch, by): (PendingId, _, _) =
-        ("7.3@9".parse().unwrap(), Some(Id::new(Line(5), 0)), "ann");
-    let cancel = |what| Message::Cancel {
-        what,
-        by: by.into(),
-        branch,
-    };
-    let mut all = vec![
-        begin(),
-        Message::Say {
-            text: "Hello.".to_owned(),
-            to: Some(of.effect),
-            by: Some(by.into()),
-            branch,
-        },
-        Message::Sent {
-            text: "Hello.".to_owned(),
-            to: of.effect,
-            from: Id::new(Line(2), 1),
-            branch: Id::MAIN,
-        },
-        Message::Interrupt {
-            text: "Stop.".to_owned(),
-            by: Some(by.into()),
-            branch,
-        },
+    let of: PendingId = "7.3@9".parse().unwrap();
+    let id = of.effect;
+    let text = || Some("{}".to_owned());
+    let all = [
+        vec![Wanted::Start(Box::new(begin()))],
+        vec![
+            Wanted::Say {
+                text: "Hello.".to_owned(),
+                to: Some(id),
+            },
+            Wanted::Sent {
+                text: "Hello.".to_owned(),
+                to: id,
+                from: Id::new(Line(2), 1),
+            },
+            Wanted::Interrupt("Stop.".to_owned()),
+            Wanted::Event {
+                event: "paid".into(),
+                fields: "{}".to_owned(),
+            },
+            Wanted::Pause(true),
+            Wanted::Current(Id::MAIN),
+            Wanted::Edit(vec![("mood".into(), text()), ("plan".into(), None)]),
+            Wanted::Hold {
+                tool: Some("refund".into()),
+                held: true,
+            },
+            Wanted::Retry(Some(id)),
+            Wanted::Rebind(vec![("limit".into(), "3".to_owned())]),
+            Wanted::Redefine(Box::new(Redefinition {
+                binding: begin().binding,
+                values: "{}".to_owned(),
+            })),
+        ],
+        answers(of),
+        branches(id),
+        [
+            CancelWhat::Effect(id),
+            CancelWhat::Agent(id),
+            CancelWhat::Branch,
+            CancelWhat::Session,
+        ]
+        .map(Wanted::Cancel)
+        .into(),
+        [
+            RawOutcome::Here("{}".to_owned()),
+            RawOutcome::Blob {
+                hash: [6; 32],
+                len: 70_000,
+            },
+        ]
+        .map(|raw| Wanted::Outcome {
+            effect: id,
+            attempt: 2,
+            raw,
+        })
+        .into(),
     ];
-    all.extend(answers(of, by));
-    all.extend([
-        cancel(CancelWhat::Effect(of.effect)),
-        cancel(CancelWhat::Agent(of.effect)),
-        cancel(CancelWhat::Branch),
-        cancel(CancelWhat::Session),
-        Message::Event {
-            event: "paid".into(),
-            fields: "{}".to_owned(),
-        },
-        Message::Pause(true),
-        Message::Fork {
-            branch,
-            at: Some(Line(4)),
-            label: Some("b1".into()),
-            say: Some("Else?".to_owned()),
-            live: true,
-        },
-        Message::Rewind {
-            branch,
-            at: Line(4),
-            label: Some("b1".into()),
-            say: Some("Else?".to_owned()),
-        },
-        Message::Join {
-            branches: vec![of.effect],
-            then: Some("sum".into()),
-            args: Some("{}".to_owned()),
-        },
-        Message::Adopt {
-            branch: of.effect,
-            at: Some(Line(9)),
-        },
-        Message::Current(Id::MAIN),
-        Message::Edit {
-            writes: vec![("mood".into(), Some("1".to_owned())), ("plan".into(), None)],
-            by: by.into(),
-        },
-        Message::Hold {
-            tool: Some("refund".into()),
-            held: true,
-            by: by.into(),
-        },
-        Message::Retry {
-            effect: Some(of.effect),
-            by: by.into(),
-        },
-        Message::Rebind {
-            config: vec![("limit".into(), "3".to_owned())],
-            by: by.into(),
-        },
-    ]);
-    all
+    let all = all.into_iter().flatten();
+    all.map(|wanted| Message {
+        by: Some(By::role("clerk").known_as("ann@example.org")),
+        parent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+        branch: Some(Id::new(Line(5), 0)),
+        files: vec![File {
+            name: "bill".into(),
+            media: "text/plain".into(),
+            hash: [5; 32],
+            len: 9,
+        }],
+        wanted,
+    })
+    .collect()
 }
 
-/// What people answer.
-fn answers(of: PendingId, by: &str) -> Vec<Message> {
-    let resolve = |how| Message::Resolve {
-        of,
-        by: by.into(),
-        how,
-    };
+/// The answers of people.
+fn answers(of: PendingId) -> Vec<Wanted> {
     vec![
-        Message::Answer {
+        Wanted::Answer {
             of,
             sealed: "1.0.0.0".to_owned(),
-            by: by.into(),
         },
-        Message::Approve {
+        Wanted::Approve {
             of,
-            by: by.into(),
             args: Some("{}".to_owned()),
         },
-        Message::Reject {
+        Wanted::Reject {
             of,
-            by: by.into(),
             reason: Some("No.".to_owned()),
         },
-        resolve(Resolution::Done {
-            result: "null".to_owned(),
-        }),
-        resolve(Resolution::NotPerformed),
-        resolve(Resolution::Fail),
+        Wanted::Resolve {
+            of,
+            how: Resolution::Done {
+                result: "null".to_owned(),
+            },
+        },
+        Wanted::Resolve {
+            of,
+            how: Resolution::NotPerformed,
+        },
+        Wanted::Resolve {
+            of,
+            how: Resolution::Fail,
+        },
     ]
 }
 
-fn begin() -> Message {
-    Message::Start(Box::new(Begin {
+/// The requests about branches.
+fn branches(branch: Id) -> Vec<Wanted> {
+    let (label, say) = (Some("b1".into()), Some("Else?".to_owned()));
+    vec![
+        Wanted::Fork {
+            at: Some(Line(4)),
+            label: label.clone(),
+            say: say.clone(),
+            live: true,
+        },
+        Wanted::Rewind {
+            at: Line(4),
+            label,
+            say: say.clone(),
+        },
+        Wanted::Join {
+            branches: vec![branch],
+            on: "done >= 2".to_owned(),
+            then: Some("sum".into()),
+            args: Some("{}".to_owned()),
+        },
+        Wanted::Adopt {
+            branch,
+            at: Some(Line(9)),
+        },
+        Wanted::Search {
+            at: Some(Line(4)),
+            say,
+            plan: "{}".to_owned(),
+        },
+        Wanted::StopSearch(Some(branch)),
+    ]
+}
+
+fn begin() -> Begin {
+    Begin {
         binding: Binding {
             digest: Digest([3; 16]),
             source: [4; 32],
@@ -152,8 +183,18 @@ fn begin() -> Message {
         agent: Some("main".into()),
         args: Some("{}".to_owned()),
         say: Some("Hello.".to_owned()),
-        by: Some("ann".into()),
-    }))
+        history: Some("[]".to_owned()),
+        state: vec![("mood".into(), "1".to_owned())],
+        scope: Scope {
+            tenant: "acme".into(),
+            subject: Some("ann".into()),
+        },
+        occasion: Some(Occasion {
+            schedule: "nightly".into(),
+            due: Time(7),
+            missed: 2,
+        }),
+    }
 }
 
 fn values() -> Values {
@@ -205,42 +246,7 @@ fn messages_of_the_first_version_are_read_for_ever() {
     });
     let read: Vec<Message> = then.map(|m| Message::decode(&m).unwrap()).collect();
     assert_eq!(read, every()[..read.len()]);
-}
-
-#[test]
-fn the_order_of_another_definition_is_read_for_ever() {
-    let Message::Start(begin) = begin() else {
-        panic!("it begins");
-    };
-    let message = Message::Redefine(Box::new(Redefinition {
-        binding: begin.binding,
-        values: begin.values,
-        by: "ann".into(),
-    }));
-    let then = fixture("message-redefine.hex", &hex(&encoded(&message).bytes));
-    let read = InboxMessage {
-        id: "m1".into(),
-        at: Time(5),
-        bytes: unhex(then.trim()).unwrap().into(),
-    };
-    assert_eq!(Message::decode(&read), Ok(message));
-}
-
-#[test]
-fn a_join_with_a_condition_is_read_for_ever() {
-    let message = Message::JoinOn {
-        branches: vec![Id::new(Line(4), 1)],
-        on: "done >= 2".to_owned(),
-        then: Some("sum".into()),
-        args: Some("{}".to_owned()),
-    };
-    let then = fixture("message-join-on.hex", &hex(&encoded(&message).bytes));
-    let read = InboxMessage {
-        id: "m1".into(),
-        at: Time(5),
-        bytes: unhex(then.trim()).unwrap().into(),
-    };
-    assert_eq!(Message::decode(&read), Ok(message));
+    assert_eq!(read.len(), every().len(), "every kind has bytes");
 }
 
 #[test]

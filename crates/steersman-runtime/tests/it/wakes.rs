@@ -7,7 +7,7 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_runtime::engine::StartOptions;
-use steersman_runtime::inbox::Message;
+use steersman_runtime::inbox::{Message, Wanted};
 use steersman_runtime::session::Fate;
 use steersman_runtime::step::Go;
 use tokio::sync::Semaphore;
@@ -29,12 +29,11 @@ fn passing(again: u64) -> Fault {
 }
 
 fn rewind(label: Option<&str>) -> Message {
-    Message::Rewind {
-        branch: None,
+    Message::from(Wanted::Rewind {
         at: Line(1),
         label: label.map(Into::into),
         say: None,
-    }
+    })
 }
 
 /// The wake of an attempt that a rewind left meets the effect when its branch is current again, and another attempt of it is

@@ -4,7 +4,7 @@ use crate::world::{Does, NOON, World, answered, network};
 use serde_json::json;
 use std::sync::Arc;
 use steersman_runtime::engine::{EngineError, StartOptions};
-use steersman_runtime::inbox::Message;
+use steersman_runtime::inbox::{Message, Wanted};
 use steersman_runtime::session::{Fate, Settled};
 use steersman_runtime::store::{BoxedEvent, Scope, StoreError, Worker};
 use tokio_util::sync::CancellationToken;
@@ -150,12 +150,10 @@ async fn all_sessions_of_a_store_are_driven_and_let_go_of() {
     for id in ["one", "two", "three"] {
         until(&world, id, "answered").await;
     }
-    let message = Message::Say {
+    let message = Message::from(Wanted::Say {
         text: "And?".to_owned(),
         to: None,
-        by: None,
-        branch: None,
-    };
+    });
     world.engine.deliver("two", message).await.unwrap();
     until(&world, "two", "failed").await;
     stop.cancel();
@@ -178,11 +176,11 @@ async fn a_message_that_comes_when_its_session_is_let_go_of_takes_it_again() {
         let session = world.engine.driven(id).unwrap();
         assert_eq!(answered(&session.settled().await.unwrap()), "First.");
     }
-    let say = |text: &str| Message::Say {
-        text: text.to_owned(),
-        to: None,
-        by: None,
-        branch: None,
+    let say = |text: &str| {
+        Message::from(Wanted::Say {
+            text: text.to_owned(),
+            to: None,
+        })
     };
     // The mail of this process was looked at now, and is looked at again when the session is gone.
     world.clock.advance(25);
@@ -263,9 +261,11 @@ async fn what_waits_in_an_inbox_is_no_reason_to_take_its_session_again_and_again
     for id in ["one", "two"] {
         create(&world, id).await;
     }
-    let paid = |nr: usize| Message::Event {
-        event: "paid".into(),
-        fields: json!({ "invoice": nr.to_string() }).to_string(),
+    let paid = |nr: usize| {
+        Message::from(Wanted::Event {
+            event: "paid".into(),
+            fields: json!({ "invoice": nr.to_string() }).to_string(),
+        })
     };
     // nobody waits for it: it stays where it is
     world.engine.deliver("one", paid(0)).await.unwrap();

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use steersman_definition::expect::{Subject, find, judge};
 use steersman_definition::test::{Act, Expect, Kill, Resolve, Step, Test};
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine, Probing, Reaching};
 use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_machine::stored::interaction::{Cause, Class, Interaction};
 use steersman_runtime::clock::Clock;
 use steersman_runtime::engine::{BranchView, Inspection, StartOptions};
-use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
 use steersman_runtime::ledger::Progress;
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::{Fate, Fork, Receipt};
@@ -278,12 +279,8 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Act::Interrupt(text) => {
-                let message = Message::Interrupt {
-                    text: text.clone(),
-                    by: step.role.clone(),
-                    branch: self.at(step).await?,
-                };
-                self.send(message).await
+                let message = Wanted::Interrupt(text.clone()).by(step.role.clone());
+                self.send(message.on(self.at(step).await?)).await
             }
             Act::Answer(text) => {
                 let kinds = &[PendingKind::Question, PendingKind::Input];
@@ -445,17 +442,17 @@ impl<'a> Run<'a> {
                 let (branch, at) = self.place(branch, from.as_deref()).await?;
                 let (inspection, _) = self.look().await?;
                 let head = inspection.branches.iter().find(|b| b.id == branch);
-                let message = Message::Rewind {
-                    branch: Some(branch),
+                let wanted = Wanted::Rewind {
                     at: at.or(head.map(|b| b.head)).unwrap_or(Line::NONE),
                     label: name.as_deref().map(Into::into),
                     say: say.clone(),
                 };
-                self.send(message).await
+                self.send(wanted.by(By::user()).on(Some(branch))).await
             }
             Act::Adopt(branch) => {
                 let branch = self.branch(branch).await?;
-                self.send(Message::Adopt { branch, at: None }).await
+                let wanted = Wanted::Adopt { branch, at: None };
+                self.send(wanted.by(By::user())).await
             }
             Act::Join { branches, on, then } => {
                 let mut ids = Vec::new();
@@ -469,7 +466,8 @@ impl<'a> Run<'a> {
                     Json::Object(args.collect()).to_string()
                 });
                 let then = then.as_ref().map(|t| t.tool.clone());
-                self.send(Message::join(ids, on, then, args)).await
+                let wanted = Wanted::join(ids, on, then, args);
+                self.send(wanted.by(By::user())).await
             }
             _ => Ok(()),
         }
@@ -492,13 +490,8 @@ impl<'a> Run<'a> {
             self.id = Some(session.id().to_owned());
             return Ok(());
         }
-        let message = Message::Say {
-            text: text.to_owned(),
-            to: None,
-            by: step.role.clone(),
-            branch: self.at(step).await?,
-        };
-        self.send(message).await
+        let message = Wanted::say(text).by(step.role.clone());
+        self.send(message.on(self.at(step).await?)).await
     }
 
     async fn event(&mut self, name: &str, fields: &Json) -> Result<(), Stopped> {
@@ -558,12 +551,8 @@ impl<'a> Run<'a> {
             (_, _, None, Some((branch, agent))) => (CancelWhat::Agent(agent), Some(branch)),
             _ => return Err(Stopped::Failed(format!("there is no `{what}` to cancel"))),
         };
-        self.send(Message::Cancel {
-            what,
-            by: by.into(),
-            branch,
-        })
-        .await
+        let wanted = Wanted::Cancel(what);
+        self.send(wanted.by(by).on(branch)).await
     }
 
     /// Returns the line after which the process dies in step `n`, if the step after it is a `kill`.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use steersman::machine::stored::ids::Line;
-use steersman::runtime::inbox::{Message, random_id};
+use steersman::runtime::inbox::{Message, Wanted, random_id};
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::memory::MemoryStore;
 use steersman::{
@@ -319,11 +319,7 @@ async fn who_comes_at_once_gets_the_same_session_and_who_asks_late_learns_what_w
             opened.unwrap();
         }
         // It is refused before anybody asks what became of it.
-        let message = Message::Approve {
-            of,
-            by: "nobody".into(),
-            args: None,
-        };
+        let message = Wanted::Approve { of, args: None }.by("nobody");
         let (id, now) = (random_id(), steersman.engine().clock().now());
         let store = steersman.engine().store();
         let put = store.deliver(session.id(), message.encode(id.clone(), now));

@@ -1,7 +1,7 @@
 //! Bounds of inputs: at the bound everything is taken, above it nothing is changed, and the sender gets an error.
 
 use super::{Place, claimed, event, message, new, open, own, rows};
-use crate::inbox::Message;
+use crate::inbox::{Message, Wanted};
 use crate::store::bounds::{BOXED, ID, SESSION_ID, WAITING, WAITING_ORDERS};
 use crate::store::{
     Batch, BoxedEvent, InboxMessage, NewSession, SessionQuery, StoreError, WaitChange,
@@ -104,7 +104,7 @@ pub(super) async fn inboxes_have_bounds(place: &impl Place) {
     };
     store.append(&claim, waits).await.expect("written");
     let said = |n: u64| message(&format!("m{n}"), 0);
-    let order = |n: u64| Message::Pause(true).encode(format!("o{n}").into(), Time(0));
+    let order = |n: u64| Message::from(Wanted::Pause(true)).encode(format!("o{n}").into(), Time(0));
     // All are queued before the first is awaited.
     let sent: Vec<_> = (0..WAITING).map(|n| store.deliver("a", said(n))).collect();
     for sent in sent {

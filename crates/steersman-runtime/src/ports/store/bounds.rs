@@ -201,15 +201,8 @@ fn sum<'a>(texts: impl IntoIterator<Item = &'a std::sync::Arc<str>>) -> usize {
 /// Returns how many messages may wait in an inbox if this one comes in, including this one.
 pub fn most_waiting(message: &InboxMessage) -> u64 {
     match Message::decode(message) {
-        Ok(
-            Message::Say { .. }
-            | Message::Sent { .. }
-            | Message::Interrupt { .. }
-            | Message::Event { .. }
-            | Message::With { .. },
-        )
-        | Err(_) => WAITING,
-        Ok(_) => WAITING_ORDERS,
+        Ok(message) if !message.wanted.is_text() && !message.wanted.is_event() => WAITING_ORDERS,
+        _ => WAITING,
     }
 }
 

@@ -166,7 +166,18 @@ pub struct Needs {
 }
 
 /// The part of a store that a session belongs to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub struct Scope {
     /// The tenant; empty in a store without tenants.
     pub tenant: Name,

@@ -17,7 +17,7 @@ use steersman_machine::values::expression::Expr;
 use steersman_machine::view::artifact::Content;
 use steersman_runtime::clock::{Clock as _, Virtual};
 use steersman_runtime::engine::{Engine, Inspection, StartOptions};
-use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
 use steersman_runtime::pending::{Pending, PendingKind};
 use steersman_runtime::session::Session;
 use steersman_runtime::store::Inbox as _;
@@ -200,7 +200,7 @@ impl Play {
         let at = dice.pick(&lines).copied();
         let say = dice.percent(50).then(|| "Otherwise.".to_owned());
         if self.known.paused && dice.percent(50) {
-            return Message::Pause(false);
+            return Message::from(Wanted::Pause(false));
         }
         let alone = others.is_empty();
         match dice.below(100) {
@@ -211,43 +211,41 @@ impl Play {
             }
             40..52 => speaks(dice, branch, &self.known.agents),
             52..54 => brings(&self.engine, branch).await,
-            54..56 if *self.network.name == *"rich" => Message::Rebind {
-                config: vec![("rate".into(), dice.below(4).to_string())],
-                by: "user".into(),
-            },
-            56..86 if alone && dice.percent(80) => Message::Fork {
-                branch: None,
+            54..56 if *self.network.name == *"rich" => {
+                Wanted::Rebind(vec![("rate".into(), dice.below(4).to_string())]).by("user")
+            }
+            56..86 if alone && dice.percent(80) => Message::from(Wanted::Fork {
                 at,
                 label: None,
                 say,
                 live: dice.percent(40),
-            },
-            56..64 => Message::Fork {
-                branch: Some(any),
+            }),
+            56..64 => Wanted::Fork {
                 at,
                 label: dice
                     .percent(30)
                     .then(|| format!("l{}", self.messages).into()),
                 say,
                 live: dice.percent(40),
-            },
-            64..68 => Message::Rewind {
-                branch: Some(any),
+            }
+            .on(Some(any)),
+            64..68 => Wanted::Rewind {
                 at: at.unwrap_or(Line(1)),
                 label: None,
                 say,
-            },
-            68..71 => Message::Current(other),
+            }
+            .on(Some(any)),
+            68..71 => Message::from(Wanted::Current(other)),
             71..76 => {
                 let both = BTreeSet::from([other, *dice.pick(&others).unwrap_or(&any)]);
                 let on = ["all", "any", "1", "done >= 1"];
                 let on = dice.pick(&on).unwrap().parse().unwrap();
-                Message::join(both.into_iter().collect(), &on, None, None)
+                Message::from(Wanted::join(both.into_iter().collect(), &on, None, None))
             }
-            76..83 => Message::Adopt {
+            76..83 => Message::from(Wanted::Adopt {
                 branch: other,
                 at: at.filter(|_| dice.percent(50)),
-            },
+            }),
             // A search compiles the stored definition, and networks of the machine have none.
             83..86 if *self.network.name != *"random" => {
                 let rich = *self.network.name == *"rich";
@@ -279,15 +277,15 @@ impl Play {
                     1 => Resolution::NotPerformed,
                     _ => Resolution::Fail,
                 };
-                Message::Resolve { of, by, how }
+                Wanted::Resolve { of, how }.by(by)
             }
             (PendingKind::Question | PendingKind::Input, 1..) => {
                 let sealed = self.stage.sealer.seal_text("1");
-                Message::Answer { of, sealed, by }
+                Wanted::Answer { of, sealed }.by(by)
             }
             (_, 0) => {
                 let reason = dice.percent(50).then(|| "Not now.".to_owned());
-                Message::Reject { of, by, reason }
+                Wanted::Reject { of, reason }.by(by)
             }
             (PendingKind::Approval, 1) => {
                 let args = if dice.percent(50) {
@@ -296,9 +294,9 @@ impl Play {
                     "{\"cents\":7}"
                 };
                 let args = Some(args.to_owned());
-                Message::Approve { of, by, args }
+                Wanted::Approve { of, args }.by(by)
             }
-            _ => Message::Approve { of, by, args: None },
+            _ => Wanted::Approve { of, args: None }.by(by),
         }
     }
 
@@ -312,8 +310,7 @@ impl Play {
             (3 | 4, _, Some(effect)) => CancelWhat::Effect(effect),
             _ => CancelWhat::Branch,
         };
-        let by = "user".into();
-        Message::Cancel { what, by, branch }
+        Wanted::Cancel(what).by("user").on(branch)
     }
 
     fn orders(&mut self) -> Message {
@@ -322,25 +319,25 @@ impl Play {
         let tools = [None, Some("mail"), Some("pay")];
         let tool = dice.pick(&tools).copied().flatten().map(Name::from);
         match dice.below(8) {
-            0 => Message::Pause(true),
-            1 | 2 => Message::Pause(false),
+            0 => Message::from(Wanted::Pause(true)),
+            1 | 2 => Message::from(Wanted::Pause(false)),
             3 => {
                 let held = true;
-                Message::Hold { tool, held, by }
+                Wanted::Hold { tool, held }.by(by)
             }
             4 => {
                 let held = false;
-                Message::Hold { tool, held, by }
+                Wanted::Hold { tool, held }.by(by)
             }
             5 => {
                 let effect = dice.pick(&self.known.effects).copied();
                 let effect = effect.filter(|_| dice.percent(50));
-                Message::Retry { effect, by }
+                Wanted::Retry(effect).by(by)
             }
             _ => {
                 let value = dice.percent(70).then(|| dice.below(9).to_string());
                 let writes = vec![("other".into(), value)];
-                Message::Edit { writes, by }
+                Wanted::Edit(writes).by(by)
             }
         }
     }
@@ -374,29 +371,24 @@ impl Known {
 }
 
 fn said(text: &str, to: Option<Id>, branch: Option<Id>) -> Message {
-    Message::Say {
+    Wanted::Say {
         text: text.to_owned(),
         to,
-        by: None,
-        branch,
     }
+    .on(branch)
 }
 
 fn speaks(dice: &mut Dice, branch: Option<Id>, agents: &[Id]) -> Message {
     match dice.below(6) {
         0 => said("You there.", dice.pick(agents).copied(), branch),
-        1 => Message::Interrupt {
-            text: "Stop, and do this.".to_owned(),
-            by: None,
-            branch,
-        },
+        1 => Wanted::Interrupt("Stop, and do this.".to_owned()).on(branch),
         _ => said("And?", None, branch),
     }
 }
 
 fn searches(dice: &mut Dice, worth: &str, branch: Option<Id>) -> Message {
     if dice.percent(30) {
-        return Message::StopSearch(None);
+        return Message::from(Wanted::StopSearch(None));
     }
     let methods = [Method::BestOf, Method::Beam, Method::Rollouts, Method::Mcts];
     let method = *dice.pick(&methods).unwrap();
@@ -405,12 +397,12 @@ fn searches(dice: &mut Dice, worth: &str, branch: Option<Id>) -> Message {
         live: dice.percent(50),
         ..Plan::of(method, 1 + dice.below(2) as u32)
     };
-    Message::Search {
-        branch,
+    Wanted::Search {
         at: None,
         say: dice.percent(50).then(|| "Seek.".to_owned()),
         plan: plan.to_json().to_string(),
     }
+    .on(branch)
 }
 
 /// A message that comes with a content.

@@ -15,7 +15,7 @@ use steersman_machine::values::expression::Names;
 use steersman_machine::values::types::canonical;
 use steersman_runtime::clock::{Clock as _, Virtual};
 use steersman_runtime::engine::{BranchView, Engine, EngineError, Inspection, StartOptions};
-use steersman_runtime::inbox::{CancelWhat, Message, Resolution};
+use steersman_runtime::inbox::{CancelWhat, Message, Resolution, Wanted};
 use steersman_runtime::ledger::Progress;
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::pending::{Pending, PendingKind};
@@ -180,41 +180,39 @@ impl<'a> Run<'a> {
         let branch = self.at(step).await?;
         let message = match act {
             Act::Say(text) if !self.begun => return Ok(self.start(text, step).await?),
-            Act::Say(text) => Message::Say {
+            Act::Say(text) => Wanted::Say {
                 text: text.clone(),
                 to: None,
-                by: step.role.clone(),
-                branch,
-            },
+            }
+            .by(step.role.clone())
+            .on(branch),
             Act::Event { name, fields } => return self.event(name, fields, step).await,
-            Act::Interrupt(text) => Message::Interrupt {
-                text: text.clone(),
-                by: step.role.clone(),
-                branch,
-            },
+            Act::Interrupt(text) => Wanted::Interrupt(text.clone())
+                .by(step.role.clone())
+                .on(branch),
             Act::Answer(text) => {
                 let kinds = &[PendingKind::Question, PendingKind::Input];
                 let of = self.open(kinds, None, branch).await?.id();
                 let sealed = self.stage.sealer.seal_text(text);
-                Message::Answer { of, sealed, by }
+                Wanted::Answer { of, sealed }.by(by)
             }
             Act::Approve { tool, edit, repeat } => {
                 let open = self.open(HELD, Some(tool), branch).await?;
                 repeats(&open, edit.is_some(), *repeat)?;
                 let args = edit.as_ref().map(Json::to_string);
                 let of = open.id();
-                Message::Approve { of, by, args }
+                Wanted::Approve { of, args }.by(by)
             }
             Act::Reject { tool, reason } => {
                 let of = self.open(HELD, Some(tool), branch).await?.id();
                 let reason = reason.clone();
-                Message::Reject { of, by, reason }
+                Wanted::Reject { of, reason }.by(by)
             }
             Act::Resolve { tool, to } => {
                 let open = self.open(&[PendingKind::Doubt], Some(tool), branch);
                 let of = open.await?.id();
                 let how = self.resolution(tool, *to);
-                Message::Resolve { of, by, how }
+                Wanted::Resolve { of, how }.by(by)
             }
             Act::Cancel(what) => self.cancel(what, by, branch).await?,
             Act::Fork { .. } | Act::Rewind { .. } | Act::Adopt(_) | Act::Join { .. } => {
@@ -288,10 +286,10 @@ impl<'a> Run<'a> {
         let id = def.id.render(&Names::from_json(json!({ "event": fields })));
         let id = id.map_err(|e| e.to_string())?;
         let id = format!("{} event {name} {id}", self.network.name);
-        let message = Message::Event {
+        let message = Message::from(Wanted::Event {
             event: name.into(),
             fields: fields.to_string(),
-        };
+        });
         self.send_as(id.into(), message).await?;
         if step.refused {
             // An event that stays in the inbox met no wait.
@@ -326,13 +324,13 @@ impl<'a> Run<'a> {
                 say,
             } => {
                 let (branch, at) = self.place(branch, from.as_deref()).await?;
-                Message::Fork {
-                    branch: Some(branch),
+                Wanted::Fork {
                     at,
                     label: name.as_deref().map(Into::into),
                     say: say.clone(),
                     live: false,
                 }
+                .on(Some(branch))
             }
             Act::Rewind {
                 branch,
@@ -343,16 +341,16 @@ impl<'a> Run<'a> {
                 let (branch, at) = self.place(branch, from.as_deref()).await?;
                 let (seen, _) = self.look().await?;
                 let head = seen.branches.iter().find(|b| b.id == branch);
-                Message::Rewind {
-                    branch: Some(branch),
+                Wanted::Rewind {
                     at: at.or(head.map(|b| b.head)).unwrap_or(Line::NONE),
                     label: name.as_deref().map(Into::into),
                     say: say.clone(),
                 }
+                .on(Some(branch))
             }
             Act::Adopt(branch) => {
                 let branch = self.branch(branch).await?;
-                Message::Adopt { branch, at: None }
+                Message::from(Wanted::Adopt { branch, at: None })
             }
             Act::Join { branches, on, then } => {
                 let mut ids = Vec::new();
@@ -366,7 +364,7 @@ impl<'a> Run<'a> {
                     Json::Object(args.collect()).to_string()
                 });
                 let then = then.as_ref().map(|then| then.tool.clone());
-                Message::join(ids, on, then, args)
+                Message::from(Wanted::join(ids, on, then, args))
             }
             other => return Err(format!("{other:?} is not about branches")),
         })
@@ -394,7 +392,7 @@ impl<'a> Run<'a> {
             (_, _, None, Some(agent)) => (CancelWhat::Agent(agent.id), Some(on)),
             _ => return Err(format!("there is no `{what}` to cancel")),
         };
-        Ok(Message::Cancel { what, by, branch })
+        Ok(Wanted::Cancel(what).by(by).on(branch))
     }
 
     /// Advances the clock, and stops at each time at which something is due.
