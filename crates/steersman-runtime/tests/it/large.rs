@@ -3,7 +3,7 @@
 use crate::world::{Does, World, answered, asked};
 use serde_json::json;
 use steersman_machine::stored::interaction::Interaction;
-use steersman_runtime::inbox::{Message, Resolution, Wanted};
+use steersman_runtime::inbox::{Resolution, Wanted};
 use steersman_runtime::session::Settled;
 
 const DESK: &str = r#"

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use steersman::machine::stored::ids::Line;
-use steersman::runtime::inbox::{Message, Wanted, random_id};
+use steersman::runtime::inbox::{Wanted, random_id};
 use steersman::runtime::session::Fate;
 use steersman::runtime::store::memory::MemoryStore;
 use steersman::{
