@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use steersman_adapters::sqlite::SqliteStore;
 use steersman_machine::stored::ids::Time;
-use steersman_runtime::inbox::{Message, Wanted};
+use steersman_runtime::inbox::Wanted;
 use steersman_runtime::store::Inbox as _;
 use steersman_runtime::store::bounds::WAITING;
 
