@@ -24,7 +24,7 @@ async fn a_session_of_before_the_bounds_is_read_and_driven() {
         let conn = rusqlite::Connection::open(folder.file()).unwrap();
         conn.execute(
             "UPDATE session SET id = ?2, key = ?3 WHERE id = ?1",
-            [&made, id, &long],
+            [&made, id, &format!("{n}{long}")],
         )
         .unwrap();
         conn.execute(

@@ -116,7 +116,7 @@ fn an_owner_whose_locks_vanished_writes_nothing_more_and_nobody_follows_while_it
             std::fs::rename(&path, world.folder.join("taken.db")).unwrap();
             std::fs::copy(world.folder.join("taken.db"), &path).unwrap();
             let ran = world.run(RESUME);
-            is_refused(&ran, "opens for reading only");
+            is_refused(&ran, "replaced while another process has it open");
         }
         world.write("till/go", "");
         let ended = owner.wait_with_output().unwrap();
