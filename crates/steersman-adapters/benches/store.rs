@@ -58,7 +58,7 @@ fn line(n: u64) -> LogLine {
     };
     let what = if n % 2 == 1 {
         Interaction::UserMessage {
-            from: Origin::Outside(None),
+            from: Origin::Outside("user".into()),
             body,
         }
     } else {

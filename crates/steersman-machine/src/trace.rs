@@ -329,6 +329,15 @@ impl Trace {
                 mark.exchanges
             );
         }
+        for hooked in commit.hooked() {
+            let _ = writeln!(
+                out,
+                "  hook    {} {} {}",
+                self.agent(hooked.agent),
+                words::hooked(hooked),
+                plain(bodies, hooked.change)
+            );
+        }
         for (label, body) in commit.labels() {
             let value = body.map_or_else(|| "unset".to_owned(), |b| quoted(bodies, b));
             let _ = writeln!(out, "  label   {label} {value}");
@@ -679,6 +688,16 @@ impl Trace {
                 format!("refused {message} {}", quoted(bodies, *why))
             }
             LedgerEntry::StoreAccepted { at, was } => words::accepted(*at, *was),
+            LedgerEntry::Step {
+                effect,
+                attempt,
+                nth,
+                name,
+                what,
+            } => format!(
+                "step {effect} attempt {attempt} {nth} {name} {}",
+                words::stepped(*what, bodies)
+            ),
         }
     }
 }

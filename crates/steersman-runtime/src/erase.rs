@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::codec::CodecError;
-use steersman_machine::stored::commit::{LedgerEntry, LogLine, Probing, Text};
+use steersman_machine::stored::commit::{About, LedgerEntry, LogLine, Probing, Stepped, Text};
 use steersman_machine::stored::ids::{Body, Id, Line, Name};
 use steersman_machine::stored::interaction::Interaction;
 
@@ -289,6 +289,8 @@ fn of_effect(rows: &[(Row, LogLine)], effect: Id) -> Result<BTreeSet<Body>, Engi
             }
             let admitted = commit.admitted.iter().filter(|a| a.id == Some(effect));
             bodies.extend(admitted.filter_map(|a| a.body));
+            let hooked = commit.hooked().filter(|hooked| hooked.effect == Some(effect));
+            bodies.extend(hooked.map(|hooked| hooked.change));
         }
         for entry in &line.ledger {
             match entry {
@@ -309,7 +311,17 @@ fn of_effect(rows: &[(Row, LogLine)], effect: Id) -> Result<BTreeSet<Body>, Engi
                     }
                     Probing::Started { .. } => {}
                 },
-                LedgerEntry::Hold(hold) if hold.effect == effect => bodies.extend(hold.ask),
+                LedgerEntry::Hold(hold) if hold.effect == effect => {
+                    bodies.extend(hold.ask);
+                    bodies.extend(hold.about.as_ref().and_then(About::body));
+                }
+                LedgerEntry::Step {
+                    effect: of,
+                    what: Stepped::Done(body) | Stepped::Failed(body),
+                    ..
+                } if *of == effect => {
+                    bodies.insert(*body);
+                }
                 _ => {}
             }
         }

@@ -21,7 +21,7 @@ use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Class;
 
 /// Version of the form of ledgers in checkpoints, and of the meaning of the fold. Checkpoints of other versions are discarded.
-pub const VERSION: u8 = 14;
+pub const VERSION: u8 = 15;
 
 /// Everything that is known of the world after a line.
 ///
@@ -380,7 +380,8 @@ impl Ledger {
             LedgerEntry::Late { .. }
             | LedgerEntry::Refused { .. }
             | LedgerEntry::WouldAsk(_)
-            | LedgerEntry::StoreAccepted { .. } => {}
+            | LedgerEntry::StoreAccepted { .. }
+            | LedgerEntry::Step { .. } => {}
             LedgerEntry::Again { effect, at } => self.put_off(line, *effect, *at),
             LedgerEntry::Opened { branch, from, at } => {
                 let opened = self.branch_mut(*branch);

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::stored::commit::{Hold, Why};
+use steersman_machine::stored::commit::{About, Hold, Why};
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::tick::effect::{Wish, Work};
 use steersman_machine::view::{Cx, mapping};
@@ -466,17 +466,21 @@ fn held(cx: &Cx<'_>, ledger: &Ledger, wish: &Wish, hold: &Hold, pending: &mut Pe
         Why::Budget => PendingKind::Budget,
         Why::Repeat => PendingKind::Repeat,
         Why::Outage => PendingKind::Outage,
+        Why::Wait if hold.about.as_ref().and_then(About::body).is_none() => PendingKind::Timer,
+        Why::Wait => PendingKind::Event,
+        Why::Elicited => PendingKind::Question,
     };
+    let about = hold.about.as_ref();
     pending.due = hold.due;
     if hold.why == Why::Outage {
         let down = ledger.effect(hold.effect).and_then(|record| record.down);
         pending.since = down.unwrap_or(pending.since);
-        pending.place.clone_from(&hold.about);
+        pending.place = about.and_then(About::place).cloned();
     } else {
         pending.by.clone_from(&hold.by);
     }
     if matches!(hold.why, Why::Approval | Why::Repeat) {
-        pending.repeats.clone_from(&hold.about);
+        pending.repeats = about.and_then(About::equal).map(Name::from);
     }
     if let (Why::Doubt, Work::Tool(tool)) = (hold.why, &wish.work) {
         let def = cx.network.tools.get(&tool.tool);

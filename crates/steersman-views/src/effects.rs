@@ -152,6 +152,8 @@ impl Effect {
             Standing::Held(Why::Budget) => "waits for budget".into(),
             Standing::Held(Why::Repeat) => "waits: done before".into(),
             Standing::Held(Why::Outage) => "waits for its place".into(),
+            Standing::Held(Why::Wait) => "waits".into(),
+            Standing::Held(Why::Elicited) => "waits for fields".into(),
             Standing::Held(Why::Doubt) | Standing::Doubt => "in doubt".into(),
             Standing::Barred => "held".into(),
             Standing::Running => "running".into(),

@@ -205,6 +205,10 @@ impl Story {
                 rows.push(row(line, "", text, note.into(), Tone::Engine));
             }
         }
+        for hooked in commit.hooked() {
+            let text = holds::hooked(hooked);
+            rows.push(row(line, "", text, "hook".into(), Tone::Engine));
+        }
         for edit in &commit.edits {
             let value = edit.value.map(|body| texts.text(body));
             let now = memory::told_now(&edit.name, value.as_deref().unwrap_or("unset"));

@@ -489,6 +489,7 @@ pub(crate) fn effect_of(entry: &LedgerEntry) -> Option<Id> {
         | LedgerEntry::Late { effect, .. }
         | LedgerEntry::Again { effect, .. }
         | LedgerEntry::Spend { effect, .. }
+        | LedgerEntry::Step { effect, .. }
         | LedgerEntry::Listed(effect)
         | LedgerEntry::WouldAsk(effect) => Some(*effect),
         LedgerEntry::Reach { of, .. } | LedgerEntry::Probe { of, .. } => Some(*of),

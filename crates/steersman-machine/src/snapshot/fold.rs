@@ -612,6 +612,8 @@ impl Snapshot {
             Change::Label(label, None) => drop(self.labels.remove(label)),
             Change::Artifact(artifact) => self.came(artifact),
             Change::Grew(agent, bytes) => weight::grew(self.agent_mut(*agent), *bytes),
+            // It changed what left or came, and nothing of where the branch stands.
+            Change::Hooked(_) => {}
         }
     }
 

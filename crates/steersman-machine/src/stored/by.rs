@@ -85,8 +85,8 @@ pub enum Decider {
     Probe,
     /// The place of a model, which answers again.
     Place,
-    /// An event that a tool waited for.
-    Event,
+    /// An event that a tool waited for, by its id.
+    Event(Name),
 }
 
 impl Decider {
@@ -106,7 +106,7 @@ impl Decider {
             Self::Timeout => "timeout",
             Self::Probe => "probe",
             Self::Place => "place",
-            Self::Event => "event",
+            Self::Event(_) => "event",
         }
     }
 }

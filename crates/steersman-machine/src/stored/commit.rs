@@ -12,11 +12,11 @@ pub use adoption::{
     AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, CallFact, CellFact, Counter,
     DraftStands, Period,
 };
-pub use hold::{Hold, Release, Why};
+pub use hold::{About, Hold, Release, Why};
 pub use ledger::{LedgerEntry, Searching};
 pub use recorded::Recorded;
 
-pub use own::{Probing, Reaching};
+pub use own::{Hooked, Moment, Probing, Reaching, Stepped};
 
 use crate::stored::by::By;
 use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
@@ -163,6 +163,13 @@ impl Commit {
             _ => None,
         })
     }
+    /// Returns the changes that hooks made.
+    pub fn hooked(&self) -> impl Iterator<Item = &Hooked> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Hooked(hooked) => Some(hooked),
+            _ => None,
+        })
+    }
     /// Returns all versions of artifacts that the commit names, those of its adoption included.
     pub fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
         let made = self.pushes.iter().flat_map(|push| match &push.what {
@@ -195,6 +202,8 @@ pub enum Change {
     /// This many bytes were pushed onto the stack of an agent whose context may be compacted. The number is stored because the
     /// texts may be erased later.
     Grew(Id, u32),
+    /// A hook changed a request or an answer.
+    Hooked(Hooked),
 }
 
 /// The reason for a change of mode.

@@ -1,6 +1,6 @@
 //! Words for the variants of stored enums, for traces and messages.
 
-use super::commit::{Release, Why};
+use super::commit::{Moment, Release, Why};
 use super::interaction::{Cause, End, How};
 
 /// Returns the word for how a call closed.
@@ -55,6 +55,19 @@ pub fn why_word(why: Why) -> &'static str {
         Why::Budget => "budget",
         Why::Repeat => "repeat",
         Why::Outage => "outage",
+        Why::Wait => "wait",
+        Why::Elicited => "elicited",
+    }
+}
+
+/// Returns the word for a moment of an agent's life.
+pub fn moment_word(at: Moment) -> &'static str {
+    match at {
+        Moment::BeforeModel => "before_model",
+        Moment::AfterModel => "after_model",
+        Moment::BeforeCall => "before_call",
+        Moment::AfterCall => "after_call",
+        Moment::Finish => "finish",
     }
 }
 

@@ -1,7 +1,8 @@
 //! Words for ledger entries in traces.
 
 use crate::stored::by::By;
-use crate::stored::commit::{LedgerEntry, Probing, Reaching, Recorded, Usage};
+use crate::stored::commit::{Hooked, LedgerEntry, Probing, Reaching, Recorded, Stepped, Usage};
+use crate::stored::words::moment_word;
 use crate::stored::ids::{Bodies, Time};
 use crate::stored::interaction::Doubtful;
 use std::fmt::Write as _;
@@ -45,6 +46,21 @@ pub(super) fn reaching(what: &Reaching, bodies: &dyn Bodies) -> String {
         Reaching::Done => "done".to_owned(),
         Reaching::Failed(why) => format!("failed {}", super::quoted(bodies, *why)),
     }
+}
+
+/// Returns the words for the progress of a step inside a tool.
+pub(super) fn stepped(what: Stepped, bodies: &dyn Bodies) -> String {
+    match what {
+        Stepped::Began => "began".to_owned(),
+        Stepped::Done(body) => format!("done {}", super::plain(bodies, body)),
+        Stepped::Failed(body) => format!("failed {}", super::plain(bodies, body)),
+    }
+}
+
+/// Returns the words for a change by a hook, without the change itself.
+pub(super) fn hooked(hooked: &Hooked) -> String {
+    let of = hooked.effect.map_or_else(String::new, |effect| format!(" of {effect}"));
+    format!("{} {}{of}", hooked.hook, moment_word(hooked.at))
 }
 
 /// Returns the words for the progress of a probe.

@@ -2,6 +2,7 @@
 
 mod facts;
 mod lines;
+mod rest;
 
 use lines::{SALT, every, tool_loop};
 use serde_json::json;
@@ -11,7 +12,7 @@ use steersman_machine::snapshot::{Snapshot, checkpoint};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codec::{self, CodecError, Hash};
 use steersman_machine::stored::commit::{
-    AgentFact, CallFact, Change, Commit, Fired, Hold, LedgerEntry, LogLine, Probing, Reaching,
+    About, AgentFact, CallFact, Change, Commit, Fired, Hold, LedgerEntry, LogLine, Probing, Reaching,
     Recorded, Release, Text, Turned, Why,
 };
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
@@ -384,18 +385,23 @@ fn the_line_of_a_newer_owner_is_newer() {
     assert_eq!(codec::verify(&newer, &[8; 32], &SALT), Err(CodecError::Hash(n)));
 }
 
-/// Enums grow at their end, everything else stays: the form of lines is positional.
+/// Enums grow at their end, everything else stays: the form of lines is positional. What grew has a revision of its own.
 #[test]
 fn the_form_of_lines_only_grows_at_the_ends_of_enums() {
-    let now = describe::<(Line, Id, Option<Commit>, Vec<LedgerEntry>)>();
-    let then = fixture("lines.txt", &now);
+    let now = describe::<(Line, Id, Option<Commit>, Vec<LedgerEntry>, Vec<Text>)>();
     let of_now: std::collections::BTreeSet<&str> = now.lines().collect();
-    for line in then.lines() {
-        assert!(
-            of_now.contains(line),
-            "version 1 of lines had\n  {line}\nwhich no longer is: what is stored could not be read. New variants go \
-             behind the others; any other change needs a new version beside the old one"
-        );
+    for revision in 1..=codec::REVISION {
+        let then = fixture(&format!("lines.{revision}.txt"), &now);
+        for line in then.lines() {
+            assert!(
+                of_now.contains(line),
+                "revision {revision} of lines had\n  {line}\nwhich no longer is: what is stored could not be read. New \
+                 variants go behind the others; any other change needs a new version beside the old one"
+            );
+        }
+        if revision == codec::REVISION {
+            assert_eq!(then, now, "an enum grew: raise `codec::REVISION`");
+        }
     }
 }
 
@@ -534,7 +540,9 @@ fn later() -> [(&'static str, LogLine); 6] {
 /// A model did not answer, and did again.
 fn outage() -> LogLine {
     let effect = Id::new(Line(20), 1);
-    let place = Some(Name::from("openai/gpt-5-mini at https://api.openai.com/v1"));
+    let place = Some(About::Place(
+        "openai/gpt-5-mini at https://api.openai.com/v1".into(),
+    ));
     let hold = Hold {
         effect,
         why: Why::Outage,

@@ -415,7 +415,7 @@ impl Driver {
         let about = self
             .ledger
             .hold(effect, Why::Input)
-            .and_then(|h| h.about.clone());
+            .and_then(|h| h.about.as_ref()?.parameter().cloned());
         if let (Some(out), Some(parameter)) = (self.outs.get_mut(&effect), about) {
             out.inputs.push((parameter, sealed.to_owned()));
         }
@@ -458,7 +458,13 @@ impl Driver {
         self.accepted(&mut draft, message);
         match why {
             Why::Budget => self.granted(&mut draft, effect, by),
-            Why::Approval | Why::Repeat | Why::Input | Why::Doubt | Why::Outage => {
+            Why::Approval
+            | Why::Repeat
+            | Why::Input
+            | Why::Doubt
+            | Why::Outage
+            | Why::Wait
+            | Why::Elicited => {
                 self.go(&mut draft, effect, why, by.into(), None)?;
             }
         }
@@ -545,7 +551,13 @@ impl Driver {
                 let (how, by) = match why {
                     // A doubt ends with `Go`: the effect did not happen, and is not to happen now.
                     Why::Doubt => (Release::Go, by),
-                    Why::Approval | Why::Input | Why::Budget | Why::Repeat | Why::Outage => {
+                    Why::Approval
+                    | Why::Input
+                    | Why::Budget
+                    | Why::Repeat
+                    | Why::Outage
+                    | Why::Wait
+                    | Why::Elicited => {
                         (Release::Refused, Decider::Rule)
                     }
                 };
@@ -601,7 +613,12 @@ impl Driver {
                 }
                 return Ok(Ok(()));
             }
-            Why::Approval | Why::Input | Why::Doubt | Why::Outage => {
+            Why::Approval
+            | Why::Input
+            | Why::Doubt
+            | Why::Outage
+            | Why::Wait
+            | Why::Elicited => {
                 let said = match self.held_about(effect, why) {
                     // A rejection does not undo the equal effect: the model is told about it.
                     Some(equal) => format!("{said}. {}", self.what_came(equal)?),
@@ -751,5 +768,7 @@ pub(super) fn word(why: Why) -> &'static str {
         Why::Budget => "more budget",
         Why::Repeat => "a word on doing it again",
         Why::Outage => "an answer of its place",
+        Why::Wait => "an event or a time",
+        Why::Elicited => "fields that its server asks for",
     }
 }

@@ -7,7 +7,7 @@ use crate::store::{InboxMessage, WaitChange};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::stored::by::Decider;
-use steersman_machine::stored::commit::{Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
+use steersman_machine::stored::commit::{About, Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::outcome::NewArtifact;
 use steersman_machine::tick::effect::Step;
@@ -259,7 +259,7 @@ pub(crate) struct NewHold<'a> {
     pub(crate) by: Vec<Name>,
     pub(crate) ask: Option<&'a str>,
     pub(crate) due: Option<Time>,
-    pub(crate) about: Option<Name>,
+    pub(crate) about: Option<About>,
 }
 
 /// A ledger entry that goes with an offer if it is taken.

@@ -89,7 +89,7 @@ impl Driver {
                     by: vec![approver.unwrap_or_else(|| "user".into())],
                     ask: Some(&ask),
                     due: None,
-                    about: Some(equal.name().into()),
+                    about: Some(equal.about()),
                 });
                 self.state(id, OutState::Held);
             }
@@ -162,7 +162,7 @@ impl Driver {
         let (tool, digest) = out.tool().zip(out.digest)?;
         let draft = Draft::default();
         let mut equals = self.ledger.equals(self.beginning(&draft, id, tool, digest));
-        equals.find(|equal| equal.name() == *about)
+        equals.find(|equal| equal.about() == about)
     }
 
     /// Opens the hold of an approval. If an equal effect was done or given up before, the hold is about that one, and the
@@ -202,7 +202,7 @@ impl Driver {
             by: vec![approval.by.clone()],
             ask: Some(&ask),
             due: approval.timeout.map(|ms| now.plus(ms)),
-            about: before.map(|equal| equal.name().into()),
+            about: before.map(|equal| equal.about()),
         });
         self.state(id, OutState::Held);
     }

@@ -19,7 +19,7 @@ use std::task::Poll;
 use steersman_machine::context::Request;
 use steersman_machine::network::{ANYBODY, ModelRetry};
 use steersman_machine::stored::by::Decider;
-use steersman_machine::stored::commit::{LedgerEntry, LogLine, Release, Why};
+use steersman_machine::stored::commit::{About, Hold, LedgerEntry, LogLine, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name, Time};
 use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
 
@@ -186,7 +186,7 @@ impl Driver {
                 by: vec![ANYBODY.into()],
                 ask: Some(&ask),
                 due: until,
-                about: Some(place),
+                about: Some(About::Place(place)),
             });
         }
         let outage = self.outages.0.entry(id).or_default();
@@ -280,7 +280,7 @@ impl Driver {
     /// Returns a place for which calls wait.
     pub(super) fn place_out(&self) -> Option<Name> {
         let mut held = self.outs.iter().filter_map(|(id, out)| match out.state {
-            OutState::Held => self.ledger.hold(*id, Why::Outage)?.about.clone(),
+            OutState::Held => place_of(self.ledger.hold(*id, Why::Outage)?),
             _ => None,
         });
         held.next()
@@ -329,7 +329,7 @@ impl Driver {
     pub(super) fn outage_expired(&mut self, id: Id) {
         let now = self.engine.clock().now();
         let hold = self.ledger.hold(id, Why::Outage);
-        let place = hold.and_then(|hold| hold.about.clone());
+        let place = hold.and_then(place_of);
         let place = place.unwrap_or_else(|| "its place".into());
         let since = self.ledger.effect(id).and_then(|record| record.down);
         let since = since.unwrap_or(now);
@@ -378,6 +378,11 @@ impl Driver {
     }
 }
 
+/// Returns the place that a hold waits for.
+fn place_of(hold: &Hold) -> Option<Name> {
+    hold.about.as_ref()?.place().cloned()
+}
+
 /// Returns the calls that begin or stop to wait for a place with this line, as stores index them.
 pub(super) fn changed(line: &LogLine) -> Vec<(Id, Option<(Name, Time)>)> {
     let entries = line.ledger.iter();
@@ -389,7 +394,7 @@ pub(super) fn changed(line: &LogLine) -> Vec<(Id, Option<(Name, Time)>)> {
     };
     let changed = entries.clone().filter_map(|entry| match entry {
         LedgerEntry::Hold(hold) if hold.why == Why::Outage => {
-            let waits = hold.about.clone().zip(since(hold.effect));
+            let waits = place_of(hold).zip(since(hold.effect));
             Some((hold.effect, waits))
         }
         LedgerEntry::Released { effect, why, .. } if *why == Why::Outage => Some((*effect, None)),

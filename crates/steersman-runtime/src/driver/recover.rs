@@ -8,7 +8,7 @@ use crate::ledger::{Progress, Record};
 use crate::load::Since;
 use std::collections::HashMap;
 use steersman_machine::snapshot::Snapshot;
-use steersman_machine::stored::commit::{Binding, LedgerEntry, Why};
+use steersman_machine::stored::commit::{About, Binding, LedgerEntry, Why};
 use steersman_machine::stored::ids::{Bodies, Id, Line, Name};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::stored::outcome::Outcome;
@@ -299,7 +299,7 @@ impl Driver {
                         LedgerEntry::Released {
                             effect: of,
                             why: Why::Input,
-                            about: Some(parameter),
+                            about: Some(About::Parameter(parameter)),
                             body: Some(body),
                             ..
                         } if *of == effect => {

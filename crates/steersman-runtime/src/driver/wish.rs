@@ -14,7 +14,7 @@ use crate::toolset::ToolRun;
 use std::sync::Arc;
 use steersman_machine::network::{Source, ToolDef};
 use steersman_machine::stored::by::Decider;
-use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
+use steersman_machine::stored::commit::{About, LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{ToolWork, Wish, Work};
@@ -179,7 +179,7 @@ impl Driver {
                 by: vec!["user".into()],
                 ask: Some(question),
                 due: None,
-                about: Some(parameter.clone()),
+                about: Some(About::Parameter(parameter.clone())),
             });
             self.state(id, OutState::Held);
             return Ok(());
@@ -507,7 +507,12 @@ impl Driver {
             match why {
                 Why::Repeat => out.word = out.word.max(at),
                 Why::Approval => out.approved.extend(asked.into_iter().flatten()),
-                Why::Input | Why::Doubt | Why::Budget | Why::Outage => {}
+                Why::Input
+                | Why::Doubt
+                | Why::Budget
+                | Why::Outage
+                | Why::Wait
+                | Why::Elicited => {}
             }
         }
         self.gate(draft, id)

@@ -3,7 +3,7 @@
 
 use super::{Ledger, Progress};
 use serde::{Deserialize, Serialize};
-use steersman_machine::stored::commit::{LedgerEntry, Recorded, Release, Why};
+use steersman_machine::stored::commit::{About, LedgerEntry, Recorded, Release, Why};
 use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_machine::stored::interaction::Class;
 
@@ -298,12 +298,12 @@ impl Equal {
         over && (self.recorded || self.at <= line)
     }
 
-    /// Returns the name of the effect in a hold ([`Hold::about`](steersman_machine::stored::commit::Hold::about)).
-    pub fn name(&self) -> String {
+    /// Returns the effect as the subject of a hold.
+    pub fn about(&self) -> About {
         if self.recorded {
-            format!("{RECORDED}{}", self.effect)
+            About::Recorded(self.effect)
         } else {
-            self.effect.to_string()
+            About::Equal(self.effect)
         }
     }
 
@@ -341,5 +341,3 @@ impl Equal {
     }
 }
 
-/// Beginning of a hold's `about` for an effect of the session that this one reruns.
-const RECORDED: &str = "recorded ";

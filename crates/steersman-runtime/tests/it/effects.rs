@@ -265,7 +265,7 @@ async fn two_secrets_that_two_owners_were_given_are_not_mixed_up() {
         .iter()
         .flat_map(|l| &l.ledger)
         .filter_map(|e| match e {
-            LedgerEntry::Released { about, .. } => about.as_deref(),
+            LedgerEntry::Released { about, .. } => about.as_ref()?.parameter().map(|name| &**name),
             _ => None,
         });
     assert_eq!(about.collect::<Vec<_>>(), ["password", "word"]);

@@ -4,7 +4,7 @@ use crate::places::{Does, Rack, Stage, fails, since};
 use crate::spy::Spy;
 use crate::world::answered;
 use std::sync::Arc;
-use steersman_machine::stored::commit::{LedgerEntry, Why};
+use steersman_machine::stored::commit::{About, LedgerEntry, Why};
 use steersman_machine::stored::ids::Time;
 use steersman_machine::stored::outcome::Retry;
 use steersman_runtime::clock::Clock;
@@ -57,7 +57,7 @@ async fn told(stage: &Stage, session: &Session) -> Vec<String> {
     let told = entries.filter_map(|entry| match entry {
         LedgerEntry::Hold(hold) if hold.why == Why::Outage => Some(format!(
             "down {}",
-            hold.about.as_deref().unwrap_or_default()
+            hold.about.as_ref().and_then(About::place).unwrap()
         )),
         LedgerEntry::Released { why, how, by, .. } if *why == Why::Outage => {
             Some(format!("{how:?} by {by}"))

@@ -2,7 +2,7 @@
 
 use super::{Seen, World};
 use steersman_machine::stored::by::By;
-use steersman_machine::stored::commit::{Hold, LedgerEntry, LogLine, Why};
+use steersman_machine::stored::commit::{About, Hold, LedgerEntry, LogLine, Why};
 use steersman_machine::stored::ids::{Digest, Id, Name};
 use steersman_machine::tick::effect::{
     BranchEnd, Fact, Offered, Request, ToolWork, Until, Wish, Work,
@@ -170,7 +170,7 @@ pub(crate) fn digest(tool: &ToolWork) -> Digest {
 pub(super) fn hold(effect: Id, tool: &ToolWork, approved: &[Name]) -> Option<Hold> {
     let (why, by, about) = match (tool.next_approval(approved), tool.inputs.first()) {
         (Some(approve), _) => (Why::Approval, approve.by.clone(), None),
-        (None, Some((input, _))) => (Why::Input, "user".into(), Some(input.clone())),
+        (None, Some((input, _))) => (Why::Input, "user".into(), Some(About::Parameter(input.clone()))),
         (None, None) => return None,
     };
     Some(Hold {

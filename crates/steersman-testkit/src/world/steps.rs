@@ -7,7 +7,7 @@ use steersman_machine::network::join::JoinOn;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::by::By;
-use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
+use steersman_machine::stored::commit::{About, LedgerEntry, Release, Why};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::stored::outcome::{Came, Outcome};
 use steersman_machine::tick::allowed;
@@ -324,7 +324,7 @@ impl World {
                     effect,
                     why: Why::Input,
                     how: Release::Go,
-                    about: Some(tool.inputs[k].0.clone()),
+                    about: Some(About::Parameter(tool.inputs[k].0.clone())),
                     by: By::from(by).into(),
                     body: None,
                 },

@@ -131,6 +131,7 @@ impl Teller {
             | LedgerEntry::Spend { .. }
             | LedgerEntry::Settle { .. }
             | LedgerEntry::More { .. }
+            | LedgerEntry::Step { .. }
             | LedgerEntry::Unbelievable { .. }
             | LedgerEntry::Outage { .. }
             | LedgerEntry::Opened { .. }
@@ -303,5 +304,7 @@ fn asked(why: Why) -> PendingKind {
         Why::Budget => PendingKind::Budget,
         Why::Repeat => PendingKind::Repeat,
         Why::Outage => PendingKind::Outage,
+        Why::Wait => PendingKind::Event,
+        Why::Elicited => PendingKind::Question,
     }
 }

@@ -4,7 +4,7 @@ use super::{Told, Tone};
 use crate::words::{digits, span};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
-    Hold, LedgerEntry, LogLine, Probing, Reaching, Release, Why,
+    Hold, Hooked, LedgerEntry, LogLine, Moment, Probing, Reaching, Release, Stepped, Why,
 };
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Id, Time};
@@ -44,7 +44,11 @@ pub(super) fn released(why: Why, how: Release, by: &Decider, said: Option<&str>)
         (Why::Doubt, Release::Outcome) => (format!("was done, says {by}"), Tone::Decided),
         (Why::Doubt, Release::Go) => (format!("did not happen, says {by}"), Tone::Decided),
         (Why::Doubt, Release::GivenUp) => (format!("stays unknown, says {by}"), Tone::Doubt),
-        (Why::Input, Release::Go) => (format!("given by {by}"), Tone::Decided),
+        (Why::Input, Release::Go) | (Why::Elicited, Release::Outcome) => {
+            (format!("given by {by}"), Tone::Decided)
+        }
+        (Why::Wait, Release::Go) => ("its time has come".into(), Tone::Came),
+        (Why::Wait, Release::Outcome) => ("its event came".into(), Tone::Came),
         (_, Release::Go) => (format!("approved by {by}"), Tone::Decided),
         (_, Release::Edited) => (
             format!("approved by {by} with other arguments"),
@@ -62,6 +66,10 @@ pub(super) fn held(hold: &Hold, ask: String) -> Told {
     let word = why_word(hold.why);
     match hold.why {
         Why::Outage => ("!".into(), ask, word.into(), Tone::Wrong),
+        Why::Wait => {
+            let about = hold.about.as_ref().map_or_else(String::new, ToString::to_string);
+            ("".into(), format!("waits: {about}"), word.into(), Tone::Engine)
+        }
         _ => (
             "?".into(),
             ask,
@@ -100,6 +108,38 @@ pub(super) fn reached(by: &str, what: &Reaching, texts: &dyn Bodies) -> Told {
         }
     };
     (mark.to_owned(), text, note, tone)
+}
+
+/// Describes a step inside a tool.
+pub(super) fn stepped(
+    tool: &str,
+    step: &str,
+    attempt: u32,
+    what: Stepped,
+    texts: &dyn Bodies,
+) -> Told {
+    let note = format!("attempt {attempt}");
+    let (mark, text, tone) = match what {
+        Stepped::Began => ("", format!("{tool} begins its step `{step}`"), Tone::Engine),
+        Stepped::Done(_) => ("", format!("step `{step}` of {tool} is done"), Tone::Came),
+        Stepped::Failed(why) => {
+            let text = format!("step `{step}` of {tool} failed: {}", texts.text(why));
+            ("!", text, Tone::Wrong)
+        }
+    };
+    (mark.to_owned(), text, note, tone)
+}
+
+/// Describes a change by a hook.
+pub(super) fn hooked(hooked: &Hooked) -> String {
+    let what = match hooked.at {
+        Moment::BeforeModel => "the request to the model",
+        Moment::AfterModel => "the answer of the model",
+        Moment::BeforeCall => "the arguments of a call",
+        Moment::AfterCall => "the result of a call",
+        Moment::Finish => "the answer",
+    };
+    format!("hook `{}` changed {what}", hooked.hook)
 }
 
 /// Describes a probe, which asks whether an effect happened.

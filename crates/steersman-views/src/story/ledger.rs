@@ -4,7 +4,7 @@ use super::holds::{self, outage, released, unbelievable};
 use super::{Row, Story, Told, Tone, effects_call, row};
 use crate::why::effect_of;
 use crate::words::{accepted_store, question, span};
-use steersman_machine::stored::commit::{Hold, LedgerEntry, LogLine, Probing, Why};
+use steersman_machine::stored::commit::{About, Hold, LedgerEntry, LogLine, Probing, Why};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::{Class, Target};
@@ -69,7 +69,7 @@ impl Story {
                 how,
                 about,
                 ..
-            } => outage(about.as_deref(), *how),
+            } => outage(about.as_ref().and_then(About::place).map(|place| &**place), *how),
             LedgerEntry::Released {
                 effect,
                 why,
@@ -137,6 +137,13 @@ impl Story {
                 Tone::Wrong,
             ),
             LedgerEntry::Reach { role, what, .. } => holds::reached(role, what, texts),
+            LedgerEntry::Step {
+                effect,
+                attempt,
+                name,
+                what,
+                ..
+            } => holds::stepped(&tool(self, effect), name, *attempt, *what, texts),
             LedgerEntry::Probe { effect, of, what } => {
                 if let Probing::Started { tool, .. } = what {
                     self.probes.insert(*effect, tool.clone());
@@ -237,6 +244,7 @@ impl Story {
             | LedgerEntry::Probe { .. }
             | LedgerEntry::Recorded { .. }
             | LedgerEntry::More { .. }
+            | LedgerEntry::Step { .. }
             | LedgerEntry::Refused { .. } => return None,
         })
     }

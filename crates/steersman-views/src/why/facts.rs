@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use steersman_machine::network::{
     AgentDef, Does, ExitCause, Network, Offer, Requires, RouteBy, StateNode,
 };
-use steersman_machine::stored::commit::{Hold, LedgerEntry, Probing, Release, Why};
+use steersman_machine::stored::commit::{Hold, LedgerEntry, Probing, Release, Stepped, Why};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::stored::interaction::{Call, Choice, Interaction, Route, Target};
@@ -378,6 +378,9 @@ impl Past<'_> {
                 Fact::new("attempt", format!("an outcome came too late, @{line}"))
             }
             LedgerEntry::Probe { what, .. } => Fact::new("probe", self.probed(line, what)),
+            LedgerEntry::Step { name, what, .. } => {
+                Fact::new("step", self.stepped(line, name, *what))
+            }
             LedgerEntry::WouldAsk(_) => {
                 Fact::new("approval", format!("would be asked for, dry, @{line}"))
             }
@@ -412,6 +415,15 @@ impl Past<'_> {
         }
     }
 
+    fn stepped(&self, line: Line, name: &str, what: Stepped) -> String {
+        let text = |body| one_line(&self.texts().text(body), TEXT);
+        match what {
+            Stepped::Began => format!("`{name}` began, @{line}"),
+            Stepped::Done(body) => format!("`{name}` was done, @{line}: {}", text(body)),
+            Stepped::Failed(body) => format!("`{name}` failed, @{line}: {}", text(body)),
+        }
+    }
+
     fn held(&self, line: Line, hold: &Hold) -> String {
         let ask = hold.ask.map_or_else(String::new, |body| {
             format!(": {}", one_line(&question(&self.texts().text(body)), TEXT))
@@ -420,11 +432,11 @@ impl Past<'_> {
             .about
             .as_ref()
             .map_or_else(String::new, |about| format!(" ({about})"));
-        format!(
-            "for {}{about} by {}, @{line}{ask}",
-            why_word(hold.why),
-            hold.askers()
-        )
+        let by = match &hold.by[..] {
+            [] => String::new(),
+            _ => format!(" by {}", hold.askers()),
+        };
+        format!("for {}{about}{by}, @{line}{ask}", why_word(hold.why))
     }
 
     fn clock(&self, line: Line) -> String {
@@ -445,6 +457,8 @@ fn ended(why: Why, how: Release) -> &'static str {
         (Why::Doubt, Release::Outcome) => "was done, says",
         (Why::Doubt, Release::GivenUp) => "stays unknown, says",
         (Why::Outage, Release::Go) => "over, told by the",
+        (Why::Wait, Release::Go | Release::Outcome) => "over, ended by the",
+        (Why::Elicited, Release::Outcome) => "given by",
         (_, Release::Go) => "given by",
         (_, Release::Edited) => "given with other arguments by",
         (_, Release::Refused) => "refused by",

@@ -1,6 +1,6 @@
 //! Ledger entries. **Stored**, like all of [`super`].
 
-use super::{Hold, Probing, Reaching, Recorded, Release, Why};
+use super::{About, Hold, Probing, Reaching, Recorded, Release, Stepped, Why};
 use crate::stored::by::{By, Decider};
 use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::stored::interaction::{Class, Doubtful};
@@ -65,11 +65,11 @@ pub enum LedgerEntry {
         why: Why,
         /// The way in which the hold ended.
         how: Release,
-        /// The subject of the hold, as in [`Hold::about`]; for `input` the parameter that was asked for.
-        about: Option<Name>,
+        /// The subject of the hold, as in [`Hold::about`].
+        about: Option<About>,
         /// The one that ended it.
         by: Decider,
-        /// The reason, the edited arguments or the sealed value, if any.
+        /// The reason, the edited arguments, the sealed value, or the fields of an event or answer, if any.
         body: Option<Body>,
     },
     /// An attempt may begin from here on.
@@ -258,6 +258,20 @@ pub enum LedgerEntry {
         output: u64,
         /// Price in millionths of the currency, as reported.
         micros: Option<u64>,
+    },
+    /// A tool ran a step of its own work. A step counts by effect and number, whatever the attempt: a later attempt gets the
+    /// recorded end of a finished step.
+    Step {
+        /// The effect of the tool.
+        effect: Id,
+        /// Number of the attempt that ran the step, from 1.
+        attempt: u32,
+        /// Number among the steps and waits of the attempt, from 1.
+        nth: u32,
+        /// Name of the step, unique in its attempt.
+        name: Name,
+        /// Progress of the step.
+        what: Stepped,
     },
 }
 

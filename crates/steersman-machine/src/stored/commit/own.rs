@@ -1,7 +1,7 @@
 //! Progress of tools that the engine runs for itself: they tell people that something waits for them, and probe whether an effect
-//! happened.
+//! happened. Progress of steps inside a tool, and changes by hooks.
 
-use crate::stored::ids::{Body, Name, Time};
+use crate::stored::ids::{Body, Id, Name, Time};
 use serde::{Deserialize, Serialize};
 
 /// Progress of telling a person that something waits for them.
@@ -48,4 +48,46 @@ pub enum Probing {
         /// Time of the next attempt. `None` means that the probe is over and has decided nothing.
         again: Option<Time>,
     },
+}
+
+/// Progress of a step inside a tool.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stepped {
+    /// The step may begin after this entry is stored. Without a later entry its end is unknown.
+    Began,
+    /// The step ended. JSON of its result, which a later attempt gets in place of running the step again.
+    Done(Body),
+    /// The step failed. JSON of code and message, which a later attempt gets, too.
+    Failed(Body),
+}
+
+/// A change that a hook around an agent's life made. The line that holds it is stored before the request leaves, or before the
+/// answer is used. A replay makes the same change without the hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hooked {
+    /// The agent.
+    pub agent: Id,
+    /// The effect of the model call or call whose request or answer was changed. `None` for an end that no effect led to.
+    pub effect: Option<Id>,
+    /// The moment at which the hook ran.
+    pub at: Moment,
+    /// Name of the hook.
+    pub hook: Name,
+    /// JSON of the change.
+    pub change: Body,
+}
+
+/// Moments of an agent's life at which a hook runs.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Moment {
+    /// Before a model call: the request may be changed.
+    BeforeModel,
+    /// After a model call: the answer may be changed.
+    AfterModel,
+    /// Before a call of a tool or agent: its arguments may be changed.
+    BeforeCall,
+    /// After a call: its result may be changed.
+    AfterCall,
+    /// Before the agent ends its turn or task: its answer may be changed.
+    Finish,
 }

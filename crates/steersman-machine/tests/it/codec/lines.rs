@@ -1,11 +1,11 @@
 //! Lines that hold, together, every form there is.
 
-use steersman_machine::stored::by::{By, Decider};
+use steersman_machine::stored::by::By;
 use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
-    CallChange, CallChanged, CallFact, CellFact, Change, Commit, Counter, Hold, Kind, LedgerEntry,
-    LogLine, Made, Opening, Period, Push, Release, Text, Turned, Usage, Want, Watermark, Why,
+    CallChange, CallChanged, CallFact, CellFact, Change, Commit, Counter, Kind, LedgerEntry,
+    LogLine, Made, Opening, Period, Push, Text, Turned, Usage, Want, Watermark,
     Wished,
 };
 use steersman_machine::stored::engine::{Asked, Caller, Extracted, Judged};
@@ -33,7 +33,7 @@ pub(super) fn ann() -> By {
     }
 }
 
-fn text(text: &str) -> Text {
+pub(super) fn text(text: &str) -> Text {
     Text::Here(text.into())
 }
 
@@ -204,13 +204,12 @@ pub(crate) fn every() -> Vec<(&'static str, LogLine)> {
         ("calls_and_results", calls_and_results()),
         ("branches", branches()),
         ("ledger", ledger()),
-        ("holds", holds()),
         ("orders", super::orders()),
         ("outside", super::outside()),
-        ("texts", texts()),
         ("money", money()),
     ];
     lines.extend(super::later());
+    lines.extend(super::rest::rest());
     let tool_loop = tool_loop(1_000).into_iter();
     lines.extend(
         tool_loop
@@ -750,73 +749,5 @@ fn ledger() -> LogLine {
             },
         ],
         bodies: vec![text("{\"how\":\"done\"}")],
-    }
-}
-
-fn holds() -> LogLine {
-    let effect = id(60, 2);
-    let whys = [
-        Why::Approval,
-        Why::Input,
-        Why::Doubt,
-        Why::Budget,
-        Why::Repeat,
-    ];
-    let holds = whys.map(|why| {
-        LedgerEntry::Hold(Hold {
-            effect,
-            why,
-            digest: digest("send_money"),
-            by: vec![name("user"), name("supervisor")],
-            ask: Some(Body::new(Line(61), 0)),
-            due: Some(Time(1_790_000_000_000)),
-            about: Some(name("20.1")),
-        })
-    });
-    let hows = [
-        Release::Go,
-        Release::Edited,
-        Release::Refused,
-        Release::Outcome,
-        Release::GivenUp,
-        Release::Cancelled,
-        Release::Expired,
-    ];
-    let released = hows.map(|how| LedgerEntry::Released {
-        effect,
-        why: Why::Approval,
-        how,
-        about: Some(name("password")),
-        by: Decider::Timeout,
-        body: Some(Body::new(Line(61), 1)),
-    });
-    LogLine {
-        n: Line(61),
-        at: Time(0),
-        prev: Line(60),
-        branch: Id::MAIN,
-        commit: None,
-        ledger: holds.into_iter().chain(released).collect(),
-        bodies: vec![text("Send 500 to 1234324?"), text("wrong account")],
-    }
-}
-
-fn texts() -> LogLine {
-    LogLine {
-        n: Line::MAX,
-        at: Time(0),
-        prev: Line(1),
-        branch: Id::MAIN,
-        commit: Some(Commit::default()),
-        ledger: Vec::new(),
-        bodies: vec![
-            text(""),
-            Text::Blob {
-                hash: [7; 32],
-                len: 1 << 40,
-            },
-            Text::Erased { hash: [8; 32] },
-            text(&"long enough for two bytes of length ".repeat(9)),
-        ],
     }
 }
