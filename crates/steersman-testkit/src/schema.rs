@@ -3,6 +3,10 @@
 //! Positional encodings store neither names nor types, so these must not change. The description is made by deserializing
 //! pretended values until every variant of every enum was reached.
 
+mod written;
+
+pub use written::Written;
+
 use serde::de::value::Error;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
 use std::collections::BTreeMap;

@@ -21,7 +21,7 @@ use steersman_machine::stored::interaction::{
 };
 use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite};
 use steersman_machine::view::artifact::came_with;
-use steersman_testkit::schema::describe;
+use steersman_testkit::schema::{Written, describe};
 
 const PREV: Hash = [9; 32];
 
@@ -403,6 +403,22 @@ fn the_form_of_lines_only_grows_at_the_ends_of_enums() {
             assert_eq!(then, now, "an enum grew: raise `codec::REVISION`");
         }
     }
+}
+
+/// Every variant of every enum in a line, and every optional field set and unset, is in a line with kept bytes. A variant that is
+/// added without such a line fails here.
+#[test]
+fn every_variant_and_option_has_kept_bytes() {
+    let mut written = Written::default();
+    for (_, line) in every() {
+        written.add(&(line.prev, line.branch, &line.commit, &line.ledger));
+        written.add(&line.bodies);
+    }
+    let all = describe::<(Line, Id, Option<Commit>, Vec<LedgerEntry>, Vec<Text>)>();
+    let none = Written::default().lacks(&all);
+    assert!(none.contains(&"enum Stepped 1 Done".to_owned()), "{none:?}");
+    let lacks = written.lacks(&all);
+    assert!(lacks.is_empty(), "no line of `every` has\n  {}", lacks.join("\n  "));
 }
 
 /// A checkpoint is a cache, so its form may change: with another version, so that old ones are discarded.
