@@ -289,7 +289,9 @@ fn of_effect(rows: &[(Row, LogLine)], effect: Id) -> Result<BTreeSet<Body>, Engi
             }
             let admitted = commit.admitted.iter().filter(|a| a.id == Some(effect));
             bodies.extend(admitted.filter_map(|a| a.body));
-            let hooked = commit.hooked().filter(|hooked| hooked.effect == Some(effect));
+            let hooked = commit
+                .hooked()
+                .filter(|hooked| hooked.effect == Some(effect));
             bodies.extend(hooked.map(|hooked| hooked.change));
         }
         for entry in &line.ledger {

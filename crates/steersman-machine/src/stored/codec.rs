@@ -219,7 +219,8 @@ fn revision_is_known(line: &LogLine) -> Result<(), CodecError> {
     });
     match newer {
         Some((revision, build)) => {
-            let why = format!("revision {revision} of build {build}, this program knows {REVISION}");
+            let why =
+                format!("revision {revision} of build {build}, this program knows {REVISION}");
             Err(CodecError::Newer(line.n, why))
         }
         None => Ok(()),

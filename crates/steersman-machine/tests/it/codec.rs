@@ -12,8 +12,8 @@ use steersman_machine::snapshot::{Snapshot, checkpoint};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::codec::{self, CodecError, Hash};
 use steersman_machine::stored::commit::{
-    About, AgentFact, CallFact, Change, Commit, Fired, Hold, LedgerEntry, LogLine, Probing, Reaching,
-    Recorded, Release, Text, Turned, Why,
+    About, AgentFact, CallFact, Change, Commit, Fired, Hold, LedgerEntry, LogLine, Probing,
+    Reaching, Recorded, Release, Text, Turned, Why,
 };
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{
@@ -382,7 +382,10 @@ fn the_line_of_a_newer_owner_is_newer() {
     let told = format!("revision {} of build 0.1.0", codec::REVISION + 1);
     assert!(why.to_string().contains(&told), "{why}");
     // In another place it is damaged: the revision of a line that does not verify says nothing.
-    assert_eq!(codec::verify(&newer, &[8; 32], &SALT), Err(CodecError::Hash(n)));
+    assert_eq!(
+        codec::verify(&newer, &[8; 32], &SALT),
+        Err(CodecError::Hash(n))
+    );
 }
 
 /// Enums grow at their end, everything else stays: the form of lines is positional. What grew has a revision of its own.
@@ -418,7 +421,11 @@ fn every_variant_and_option_has_kept_bytes() {
     let none = Written::default().lacks(&all);
     assert!(none.contains(&"enum Stepped 1 Done".to_owned()), "{none:?}");
     let lacks = written.lacks(&all);
-    assert!(lacks.is_empty(), "no line of `every` has\n  {}", lacks.join("\n  "));
+    assert!(
+        lacks.is_empty(),
+        "no line of `every` has\n  {}",
+        lacks.join("\n  ")
+    );
 }
 
 /// A checkpoint is a cache, so its form may change: with another version, so that old ones are discarded.

@@ -557,9 +557,7 @@ impl Driver {
                     | Why::Repeat
                     | Why::Outage
                     | Why::Wait
-                    | Why::Elicited => {
-                        (Release::Refused, Decider::Rule)
-                    }
+                    | Why::Elicited => (Release::Refused, Decider::Rule),
                 };
                 draft.note(Self::released(effect, why, how, by));
                 self.answer_fault(effect, "refused", &refusal.text);
@@ -613,12 +611,7 @@ impl Driver {
                 }
                 return Ok(Ok(()));
             }
-            Why::Approval
-            | Why::Input
-            | Why::Doubt
-            | Why::Outage
-            | Why::Wait
-            | Why::Elicited => {
+            Why::Approval | Why::Input | Why::Doubt | Why::Outage | Why::Wait | Why::Elicited => {
                 let said = match self.held_about(effect, why) {
                     // A rejection does not undo the equal effect: the model is told about it.
                     Some(equal) => format!("{said}. {}", self.what_came(equal)?),

@@ -7,7 +7,9 @@ use crate::store::{InboxMessage, WaitChange};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use steersman_machine::stored::by::Decider;
-use steersman_machine::stored::commit::{About, Commit, Hold, LedgerEntry, Probing, Release, Text, Why};
+use steersman_machine::stored::commit::{
+    About, Commit, Hold, LedgerEntry, Probing, Release, Text, Why,
+};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use steersman_machine::stored::outcome::NewArtifact;
 use steersman_machine::tick::effect::Step;

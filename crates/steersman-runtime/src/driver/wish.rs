@@ -507,12 +507,8 @@ impl Driver {
             match why {
                 Why::Repeat => out.word = out.word.max(at),
                 Why::Approval => out.approved.extend(asked.into_iter().flatten()),
-                Why::Input
-                | Why::Doubt
-                | Why::Budget
-                | Why::Outage
-                | Why::Wait
-                | Why::Elicited => {}
+                Why::Input | Why::Doubt | Why::Budget | Why::Outage | Why::Wait | Why::Elicited => {
+                }
             }
         }
         self.gate(draft, id)

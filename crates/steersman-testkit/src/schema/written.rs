@@ -211,11 +211,7 @@ impl<'a> ser::Serializer for Met<'a> {
         Ok(Several::of(self.all, self.place))
     }
 
-    fn serialize_tuple_struct(
-        self,
-        name: &'static str,
-        _: usize,
-    ) -> Result<Several<'a>, Never> {
+    fn serialize_tuple_struct(self, name: &'static str, _: usize) -> Result<Several<'a>, Never> {
         Ok(Several::of(self.all, name.to_owned()))
     }
 

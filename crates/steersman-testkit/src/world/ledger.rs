@@ -170,7 +170,11 @@ pub(crate) fn digest(tool: &ToolWork) -> Digest {
 pub(super) fn hold(effect: Id, tool: &ToolWork, approved: &[Name]) -> Option<Hold> {
     let (why, by, about) = match (tool.next_approval(approved), tool.inputs.first()) {
         (Some(approve), _) => (Why::Approval, approve.by.clone(), None),
-        (None, Some((input, _))) => (Why::Input, "user".into(), Some(About::Parameter(input.clone()))),
+        (None, Some((input, _))) => (
+            Why::Input,
+            "user".into(),
+            Some(About::Parameter(input.clone())),
+        ),
         (None, None) => return None,
     };
     Some(Hold {

@@ -67,8 +67,16 @@ pub(super) fn held(hold: &Hold, ask: String) -> Told {
     match hold.why {
         Why::Outage => ("!".into(), ask, word.into(), Tone::Wrong),
         Why::Wait => {
-            let about = hold.about.as_ref().map_or_else(String::new, ToString::to_string);
-            ("".into(), format!("waits: {about}"), word.into(), Tone::Engine)
+            let about = hold
+                .about
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string);
+            (
+                "".into(),
+                format!("waits: {about}"),
+                word.into(),
+                Tone::Engine,
+            )
         }
         _ => (
             "?".into(),

@@ -69,7 +69,10 @@ impl Story {
                 how,
                 about,
                 ..
-            } => outage(about.as_ref().and_then(About::place).map(|place| &**place), *how),
+            } => outage(
+                about.as_ref().and_then(About::place).map(|place| &**place),
+                *how,
+            ),
             LedgerEntry::Released {
                 effect,
                 why,

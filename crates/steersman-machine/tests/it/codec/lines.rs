@@ -5,8 +5,7 @@ use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{
     Admission, Admitted, AdoptedAgent, AdoptedCall, AdoptedCell, Adoption, AgentFact, Binding,
     CallChange, CallChanged, CallFact, CellFact, Change, Commit, Counter, Kind, LedgerEntry,
-    LogLine, Made, Opening, Period, Push, Text, Turned, Usage, Want, Watermark,
-    Wished,
+    LogLine, Made, Opening, Period, Push, Text, Turned, Usage, Want, Watermark, Wished,
 };
 use steersman_machine::stored::engine::{Asked, Caller, Extracted, Judged};
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name, Time};

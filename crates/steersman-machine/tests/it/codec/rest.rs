@@ -112,10 +112,7 @@ fn texts() -> LogLine {
 fn stacks() -> LogLine {
     let (agent, n) = (id(7, 2), 110);
     let body = Body::new(Line(n), 0);
-    let reflects = |tool| Origin::Reflect {
-        of: id(8, 1),
-        tool,
-    };
+    let reflects = |tool| Origin::Reflect { of: id(8, 1), tool };
     let origins = [Origin::Net, reflects(None), reflects(Some(name("look")))];
     let said = origins.map(|from| Interaction::UserMessage { from, body });
     let task = |goal| Choice::Task {
@@ -432,11 +429,26 @@ fn steps() -> LogLine {
         hold(Why::Wait, Vec::new(), None, waits(None)),
         ended(Why::Wait, Release::Go, Decider::Timeout, None),
         hold(Why::Wait, Vec::new(), None, waits(Some(text(2)))),
-        ended(Why::Wait, Release::Outcome, Decider::Event(name("e17")), Some(text(2))),
-        hold(Why::Elicited, vec![name("user")], Some(text(3)), About::Fields(text(4))),
+        ended(
+            Why::Wait,
+            Release::Outcome,
+            Decider::Event(name("e17")),
+            Some(text(2)),
+        ),
+        hold(
+            Why::Elicited,
+            vec![name("user")],
+            Some(text(3)),
+            About::Fields(text(4)),
+        ),
         ended(Why::Elicited, Release::Outcome, ann().into(), Some(text(5))),
         hold(Why::Doubt, vec![name("any")], Some(text(3)), unknown),
-        hold(Why::Repeat, vec![name("user")], Some(text(3)), About::Recorded(id(12, 0))),
+        hold(
+            Why::Repeat,
+            vec![name("user")],
+            Some(text(3)),
+            About::Recorded(id(12, 0)),
+        ),
     ];
     let texts = [
         "{\"reservation\":\"r1\"}",
@@ -473,5 +485,10 @@ fn hooks() -> LogLine {
         ],
         ..Commit::default()
     };
-    line(n, Some(commit), Vec::new(), &["{\"instructions\":\"Be brief.\"}"])
+    line(
+        n,
+        Some(commit),
+        Vec::new(),
+        &["{\"instructions\":\"Be brief.\"}"],
+    )
 }
