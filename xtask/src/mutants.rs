@@ -28,7 +28,9 @@ struct Tried {
     name: String,
     built: f64,
     ran: f64,
+    /// The finding of the campaign. `None` if it found nothing, or if the mutant does not build.
     found: Option<String>,
+    builds: bool,
 }
 
 /// Runs the named mutants; all of them if no name is given.
@@ -48,6 +50,9 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<(), String> {
     let mut all = vec![scratch.try_out("(none)", None)?];
     if let Some(found) = &all[0].found {
         return Err(format!("the campaign fails without a mutant: {found}"));
+    }
+    if !all[0].builds {
+        return Err("the program does not build".to_owned());
     }
     for patch in &patches {
         let tried = scratch.try_out(&name_of(patch), Some(patch))?;
@@ -76,8 +81,10 @@ fn row(tried: &Tried) -> String {
         built,
         ran,
         found,
+        builds,
     } = tried;
-    let found = found.as_deref().unwrap_or("nothing");
+    let nothing = if *builds { "nothing" } else { "does not build" };
+    let found = found.as_deref().unwrap_or(nothing);
     format!("{name:<28} {built:>3.0} s  {ran:>3.0} s   {found}")
 }
 
@@ -189,10 +196,16 @@ impl Scratch {
             .env("RUSTFLAGS", "-Awarnings")
             .status()
             .map_err(|e| format!("cargo could not be started: {e}"))?;
-        if !status.success() {
-            return Err(format!("{name} does not build"));
-        }
         let built = begun.elapsed().as_secs_f64();
+        if !status.success() {
+            return Ok(Tried {
+                name: name.to_owned(),
+                built,
+                ran: 0.0,
+                found: None,
+                builds: false,
+            });
+        }
         let begun = Instant::now();
         let mut campaign = Command::new("cargo");
         campaign
@@ -227,6 +240,7 @@ impl Scratch {
             name: name.to_owned(),
             built,
             ran: begun.elapsed().as_secs_f64(),
+            builds: true,
             found: found.map(|found| found.chars().take(110).collect()),
         })
     }

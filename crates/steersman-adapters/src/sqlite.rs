@@ -33,7 +33,7 @@ pub use open::accept;
 use append::{effect_of, fenced, find, guarded, head, key, of_no};
 use enter::{Guard, Journal};
 use error::sql;
-use file::Held;
+use file::{Held, Unlocked};
 use lists::Trust;
 use open::{For, Opened};
 use read::Readers;
@@ -71,10 +71,28 @@ struct Inner {
     doubt: Option<StoreError>,
     /// True if lists by which sessions are found are known to be damaged.
     distrusts: AtomicBool,
+    /// State of the file if it is read without locks.
+    unlocked: Option<Unlocked>,
     /// Set if the store is open for writing.
     guard: Option<Arc<Guard>>,
     /// Declared after all connections, so that it closes last.
     held: Arc<Held>,
+}
+
+impl Inner {
+    fn whole<T>(&self, result: rusqlite::Result<T>) -> Result<T, StoreError> {
+        whole(&self.path, self.unlocked.as_ref(), result)
+    }
+}
+
+/// Returns what was read, unless the file was read without locks and changed meanwhile.
+fn whole<T>(
+    path: &Path,
+    unlocked: Option<&Unlocked>,
+    result: rusqlite::Result<T>,
+) -> Result<T, StoreError> {
+    unlocked.map_or(Ok(()), |unlocked| unlocked.is_still(path))?;
+    result.map_err(|e| sql(path, e))
 }
 
 /// Returns true if an operation failed because the disk is read-only.
@@ -117,12 +135,17 @@ impl SqliteStore {
             opened => opened?,
         };
         let reader = || open::reader(&opened.path, opened.reads).map_err(failed);
-        let pool = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
-        let readers = Readers::start(pool, reader()?).map_err(|e| error::io(path, e))?;
+        let mut pool = (0..=READERS).map(|_| reader());
+        let (here, mut unlocked) = pool.next().unwrap_or_else(reader)?;
+        unlocked = opened.unlocked.clone().or(unlocked);
+        let pool = pool.map(|made| made.map(|(conn, _)| conn));
+        let pool = pool.collect::<Result<_, _>>()?;
+        let readers = Readers::start(pool, here).map_err(|e| error::io(path, e))?;
         let Opened {
             conn,
             doubt,
             guard,
+            newest,
             held,
             journal,
             ..
@@ -132,9 +155,9 @@ impl SqliteStore {
                 "its journal was removed or replaced while it was being opened; open it again";
             return Err(error::io(path, std::io::Error::other(why)));
         }
-        let writer = match &guard {
+        let writer = match guard.as_ref().zip(newest) {
             None => None,
-            Some(guard) => {
+            Some((guard, newest)) => {
                 if let Some(pages) = options.max_pages {
                     conn.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
                         .map_err(failed)?;
@@ -142,7 +165,7 @@ impl SqliteStore {
                 // Contents that are removed from an inbox or erased must not stay readable in reused pages.
                 conn.pragma_update(None, "secure_delete", "ON")
                     .map_err(failed)?;
-                let state = State::new(guard.clone());
+                let state = State::new(guard.clone(), newest);
                 Some(Writer::start(conn, state).map_err(|e| error::io(path, e))?)
             }
         };
@@ -152,6 +175,7 @@ impl SqliteStore {
             writer,
             doubt,
             distrusts: AtomicBool::new(false),
+            unlocked,
             guard,
             held,
         };
@@ -217,12 +241,10 @@ impl SqliteStore {
         run: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Boxed<'static, Result<T, StoreError>> {
         let result = self.inner.readers.read(run);
-        let path = self.inner.path.clone();
+        let (path, unlocked) = (self.inner.path.clone(), self.inner.unlocked.clone());
         Box::pin(async move {
-            match result.await {
-                Some(result) => result.map_err(|e| sql(&path, e)),
-                None => Err(Self::gone(&path)),
-            }
+            let result = result.await.ok_or_else(|| Self::gone(&path))?;
+            whole(&path, unlocked.as_ref(), result)
         })
     }
 
@@ -418,8 +440,8 @@ impl Store for SqliteStore {
             Some((no, _)) => one_row(conn, no, n).map(Some),
             None => Ok(None),
         });
-        found
-            .map_err(|e| sql(&self.inner.path, e))?
+        self.inner
+            .whole(found)?
             .ok_or_else(|| StoreError::NoSession(session.into()))
     }
 
@@ -510,8 +532,8 @@ impl Store for SqliteStore {
 
     fn blob_now(&self, hash: &[u8; 32]) -> Result<Option<Arc<[u8]>>, StoreError> {
         let found = self.inner.readers.now(|conn| lists::blob(conn, hash));
-        found
-            .map_err(|e| sql(&self.inner.path, e))?
+        self.inner
+            .whole(found)?
             .map(|bytes| lists::checked(&self.place(), hash, bytes))
             .transpose()
     }

@@ -48,15 +48,20 @@ impl Journal {
         }
     }
 
-    /// Formats device and inode of both files as in the lock file.
-    fn text(self) -> String {
+    /// Formats device and inode of the store's file and of both files as in the lock file.
+    fn text(self, store: &Path) -> String {
         let says = |file: Option<Inode>| {
             file.map_or_else(
                 || "none".to_owned(),
                 |(device, inode)| format!("{device}:{inode}"),
             )
         };
-        format!("journal {} index {}\n", says(self.file), says(self.index))
+        let store = says(inode(store).ok());
+        format!(
+            "store {store} journal {} index {}\n",
+            says(self.file),
+            says(self.index)
+        )
     }
 }
 
@@ -90,8 +95,8 @@ impl Wait {
                     .to_owned()
             }
             Self::Journal => format!(
-                "its journal {} or the index of it was removed or replaced while another process has it open; end that \
-                 process first: unless it is killed, it leaves all that was acknowledged",
+                "the file, its journal {} or the index of that was removed or replaced while another process has it open; end \
+                 that process first: unless it is killed, it leaves all that was acknowledged",
                 beside(path, "-wal").display()
             ),
         };
@@ -143,10 +148,12 @@ impl Entry {
             };
             let name = folder.join(OPEN);
             let file = lock_file(&name)?;
-            let others = others(&file, &folder)?;
+            let others = lock_or_read(&file, &folder)?;
             let ours = held.file().map_err(failed)?;
-            if others.is_none() && !locked(ours, path)? {
-                held.let_go();
+            // A handle of this process has the file open while nobody locks its name: the lock folder was removed. To ask for
+            // more than the shared lock would release that one.
+            if others.is_none() && (held.has_writers() || !locked(ours, path)?) {
+                held.unlock_if_unused();
                 return Ok(Err(Wait::Name));
             }
             let place = inode_of(&file).map_err(failed)?;
@@ -157,7 +164,7 @@ impl Entry {
                 return Ok(Err(Wait::Journal));
             }
             if inode(&name).ok() != Some(place) || !held.is_there() {
-                held.let_go();
+                held.unlock_if_unused();
                 return Ok(Err(Wait::Name));
             }
             let shared = held.share().and_then(|()| {
@@ -205,7 +212,7 @@ impl Entry {
             let Some(file) = lock_to_read(&folder.join(OPEN))? else {
                 return Ok(Ok(entry(None, Some(gate))));
             };
-            let others = others(&file, &folder)?;
+            let others = lock_or_read(&file, &folder)?;
             if others
                 .as_ref()
                 .is_some_and(|theirs| !is_there(theirs, path))
@@ -219,7 +226,7 @@ impl Entry {
     /// Returns true if the writers' journal is still in its place after the first connection opened the journal, or if no
     /// other writer is known. If false, the last
     /// writer may have ended and removed it; then the caller enters again.
-    pub(super) fn is_right(&self) -> bool {
+    pub(super) fn is_journal_unchanged(&self) -> bool {
         let theirs = self.others.as_ref();
         theirs.is_none_or(|theirs| is_there(theirs, self.held.path()))
     }
@@ -233,17 +240,17 @@ impl Entry {
             .lock
             .ok_or_else(|| failed(Error::other("it was not entered for writing")))?;
         let is_first = self.others.is_none();
-        let theirs = self.others.unwrap_or_else(|| journal.text());
+        let theirs = self.others.unwrap_or_else(|| journal.text(path));
         let file = regular::read(&beside(path, "-wal"));
         if cfg!(unix) {
             let is_ours = |file: &File| inode_of(file).ok() == journal.file;
-            if theirs != journal.text() || !file.as_ref().is_ok_and(is_ours) {
+            if theirs != journal.text(path) || !file.as_ref().is_ok_and(is_ours) {
                 return Err(Wait::Journal.refused(path));
             }
             // Only the first writer records its journal. If the write is cut short, no other writer exists yet that could be
             // mistaken for one without a journal.
             if is_first {
-                lock.says(&theirs).map_err(failed)?;
+                lock.write_journal_ids(&theirs).map_err(failed)?;
             }
         }
         Ok(Guard {
@@ -256,7 +263,7 @@ impl Entry {
 
 /// Returns the text of the lock file about the journal if another handle has the file locked. Otherwise locks the file and
 /// returns `None`.
-fn others(file: &File, folder: &Path) -> Result<Option<String>, StoreError> {
+fn lock_or_read(file: &File, folder: &Path) -> Result<Option<String>, StoreError> {
     if locked(file, folder)? {
         return Ok(None);
     }
@@ -270,7 +277,7 @@ fn others(file: &File, folder: &Path) -> Result<Option<String>, StoreError> {
 }
 
 fn is_there(journal: &str, store: &Path) -> bool {
-    !cfg!(unix) || Journal::of(store).text() == journal
+    !cfg!(unix) || Journal::of(store).text(store) == journal
 }
 
 fn locked(file: &File, place: &Path) -> Result<bool, StoreError> {
@@ -330,7 +337,7 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    fn says(&self, journal: &str) -> std::io::Result<()> {
+    fn write_journal_ids(&self, journal: &str) -> std::io::Result<()> {
         let mut file = &self.file;
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;

@@ -23,7 +23,7 @@ pub(super) type Inode = (u64, u64);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileId {
     inode: u64,
-    /// Id of the file system as it reports it. Some derive it from the device number, which may change with a mount.
+    /// Id of the file system as it reports it; 0 for systems that report the device number, which may change with a mount.
     system: u64,
     /// UUID of the file system, if available.
     uuid: Option<String>,
@@ -34,13 +34,19 @@ pub(super) struct FileId {
 impl FileId {
     #[cfg(unix)]
     pub(super) fn of(path: &Path) -> std::io::Result<Self> {
-        let system = rustix::fs::statvfs(path)?.f_fsid;
+        let system = system(
+            &rustix::fs::statfs(path)?,
+            rustix::fs::statvfs(path)?.f_fsid,
+        );
         Ok(Self::told(&std::fs::metadata(path)?, system))
     }
 
     #[cfg(unix)]
     pub(super) fn of_open(file: &File) -> std::io::Result<Self> {
-        let system = rustix::fs::fstatvfs(file)?.f_fsid;
+        let system = system(
+            &rustix::fs::fstatfs(file)?,
+            rustix::fs::fstatvfs(file)?.f_fsid,
+        );
         Ok(Self::told(&file.metadata()?, system))
     }
 
@@ -69,12 +75,35 @@ impl FileId {
 
     /// Returns true if both identify the same file.
     pub(super) fn is(&self, other: &Self) -> bool {
-        let known = |a: &Option<String>, b: &Option<String>| a.is_some() && a == b;
         let made_together = self.born.zip(other.born).is_none_or(|(a, b)| a == b);
-        self.inode == other.inode
-            && made_together
-            && (self.system == other.system || known(&self.uuid, &other.uuid))
+        let uuids = self.uuid.as_ref().zip(other.uuid.as_ref());
+        let on_one_system = match uuids.map(|(a, b)| a == b) {
+            Some(true) => true,
+            Some(false) if self.system == 0 => false,
+            _ => self.system == other.system,
+        };
+        self.inode == other.inode && made_together && on_one_system
     }
+}
+
+/// The id that a file system reports, unless it is the number of the device: XFS and F2FS report that.
+#[cfg(target_os = "linux")]
+fn system(of: &rustix::fs::StatFs, reported: u64) -> u64 {
+    const XFS: i64 = 0x5846_5342;
+    const F2FS: i64 = 0xf2f5_2010;
+    #[expect(
+        clippy::unnecessary_cast,
+        reason = "the type differs between architectures"
+    )]
+    match of.f_type as i64 {
+        XFS | F2FS => 0,
+        _ => reported,
+    }
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn system(_: &rustix::fs::StatFs, reported: u64) -> u64 {
+    reported
 }
 
 /// The UUID of the file system on a device.
@@ -88,6 +117,48 @@ fn uuid(device: u64) -> Option<String> {
         disk.is_ok_and(|disk| disk.rdev() == device)
     });
     found.map(|entry| entry.file_name().to_string_lossy().into_owned())
+}
+
+/// Size and times of a file that SQLite reads without locks, because it lies on a disk that is read-only here. Another system, or
+/// another mount of the same disk, may write to it all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unlocked {
+    len: u64,
+    changed: Option<(i64, i64)>,
+    modified: Option<std::time::SystemTime>,
+    has_journal: bool,
+}
+
+impl Unlocked {
+    pub(super) fn of(store: &Path) -> std::io::Result<Self> {
+        let found = std::fs::metadata(store)?;
+        #[cfg(unix)]
+        let changed = {
+            use std::os::unix::fs::MetadataExt;
+            Some((found.ctime(), found.ctime_nsec()))
+        };
+        #[cfg(not(unix))]
+        let changed = None;
+        Ok(Self {
+            len: found.len(),
+            changed,
+            modified: found.modified().ok(),
+            has_journal: beside(store, "-wal").exists(),
+        })
+    }
+
+    pub(super) fn has_journal(&self) -> bool {
+        self.has_journal
+    }
+
+    /// Returns an error if the file changed since this was made: what was read meanwhile may be a mixture.
+    pub(super) fn is_still(&self, store: &Path) -> Result<(), StoreError> {
+        if Self::of(store).map_err(|e| io(store, e))? == *self {
+            return Ok(());
+        }
+        let why = "it lies on a disk that is read-only here, and was changed from elsewhere while it was read; open it again";
+        Err(io(store, Error::other(why)))
+    }
 }
 
 /// The inode of the file at a path.
@@ -318,16 +389,21 @@ impl Held {
         Ok(())
     }
 
+    /// Returns true if a handle of this process writes.
+    pub(super) fn has_writers(&self) -> bool {
+        *self.writers.lock().unwrap_or_else(PoisonError::into_inner) > 0
+    }
+
     /// Removes a writing handle.
     pub(super) fn unshare(&self) {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         *writers -= 1;
         drop(writers);
-        self.let_go();
+        self.unlock_if_unused();
     }
 
     /// Releases the lock on the file if no handle of this process writes.
-    pub(super) fn let_go(&self) {
+    pub(super) fn unlock_if_unused(&self) {
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         if *writers == 0
             && let Ok(file) = self.file()
@@ -388,4 +464,31 @@ fn is_bound(path: &Path) -> bool {
 #[cfg(all(unix, not(target_os = "linux")))]
 fn is_bound(_: &Path) -> bool {
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FileId;
+
+    fn id(system: u64, uuid: Option<&str>, born: u64) -> FileId {
+        FileId {
+            inode: 7,
+            system,
+            uuid: uuid.map(str::to_owned),
+            born: Some(born),
+        }
+    }
+
+    /// A system that reports its device number gets another one with another mount; a container may not see its UUID.
+    #[test]
+    fn a_file_is_the_same_after_a_remount_and_another_one_on_another_system() {
+        let same = |a: &FileId, b: &FileId| a.is(b) && b.is(a);
+        assert!(same(&id(0, None, 1), &id(0, Some("a"), 1)));
+        assert!(same(&id(5, Some("a"), 1), &id(6, Some("a"), 1)));
+        assert!(same(&id(5, None, 1), &id(5, Some("a"), 1)));
+        assert!(!same(&id(0, Some("a"), 1), &id(0, Some("b"), 1)));
+        assert!(!same(&id(0, None, 1), &id(0, None, 2)));
+        // A snapshot of a volume has the inodes and times of the original, and an id of its own.
+        assert!(!same(&id(5, None, 1), &id(6, None, 1)));
+    }
 }

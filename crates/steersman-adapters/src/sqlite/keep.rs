@@ -2,7 +2,8 @@
 
 use super::append::{effect_of, find, key, name};
 use super::error::{io, sql};
-use super::open::{For, alone, open};
+use super::file::one_name;
+use super::open::{For, alone, entered, open};
 use super::part::Part;
 use super::{SqliteStore, lists, schema, seen};
 use rusqlite::Connection;
@@ -278,12 +279,16 @@ fn kept(conn: &Connection, no: i64) -> rusqlite::Result<Kept> {
     Ok(kept)
 }
 
-/// Copies a store. A single backup step takes the whole file as of one moment; the journal keeps what others write meanwhile.
+/// Copies a store. A single backup step takes the whole file as of one moment; the journal keeps what others write meanwhile. A
+/// file that is read without locks has no journal that could do so: then no process enters until the copy is made, as far as
+/// this process can tell, and a change of the file is an error.
 fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
     if to.exists() {
         return Err(io(to, std::io::ErrorKind::AlreadyExists.into()));
     }
-    let source = open(from, For::Reading)?;
+    let (source, entry) = entered(from, For::Reading)?;
+    one_name(&source.path)?;
+    let _entry = source.unlocked.is_some().then_some(entry);
     let (part, file) = Part::of(to).map_err(|e| io(to, e))?;
     drop(file);
     let aside = &part.path(to);
@@ -294,6 +299,9 @@ fn copy(from: &Path, to: &Path) -> Result<u64, StoreError> {
         if backup.step(-1).map_err(failed)? != StepResult::Done {
             return Err(io(from, std::io::Error::other("somebody has it locked")));
         }
+    }
+    if let Some(unlocked) = &source.unlocked {
+        unlocked.is_still(&source.path)?;
     }
     if let Some(doubt) = &source.doubt {
         // A copy has no mark, so it is not driven if it says that it needs one.

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use steersman_runtime::store::StoreError;
 
 /// **Stored**: version of the object in a slot.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Bytes of a slot.
 const SLOT: usize = 512;
 /// Hexadecimal digits of the sum, and of a name.
@@ -40,6 +40,8 @@ pub(super) struct Mark {
     synced: bool,
     /// The random id of the store.
     pub(super) store: String,
+    /// The id that the store has until the transaction that the mark announces is committed.
+    before: Option<String>,
     /// Identity of the files.
     #[serde(flatten)]
     of: Of,
@@ -64,6 +66,10 @@ impl Mark {
     /// Returns true if the mark belongs to this file of a store.
     pub(super) fn names(&self, file: &FileId) -> bool {
         self.of.file.is(file)
+    }
+    /// Returns true if the mark announces a transaction of the store with this id.
+    pub(super) fn announces(&self, store: &str) -> bool {
+        self.before.as_deref() == Some(store)
     }
 }
 
@@ -189,26 +195,41 @@ fn encode(mark: &Mark) -> std::io::Result<[u8; SLOT]> {
     Ok(slot)
 }
 
-/// Makes the mark of a store that is about to need one. The mark survives a power cut then. A file in its place that is no mark
-/// belongs to another program and is an error.
-pub(super) fn make(store: &Path, id: &str) -> Result<(), StoreError> {
-    read(store).map_err(|why| io(&folder(store), Error::other(why)))?;
-    anew(store, id, 0)
+/// Makes the mark of a store that is about to need one, and to get the id `id` in place of `before`. The mark survives a power cut
+/// then. A file in its place that is no mark belongs to another program and is an error, and so is a mark that counted
+/// transactions of a store with another id.
+pub(super) fn make(store: &Path, id: &str, before: &str) -> Result<(), StoreError> {
+    let refused = |why: String| io(&folder(store), Error::other(why));
+    match read(store).map_err(refused)? {
+        Some(mark) if mark.written > 0 && mark.store != before => Err(refused(
+            "it counts the transactions of another store, whose place this one took; open the store again".to_owned(),
+        )),
+        _ => {
+            let file = FileId::of(store).map_err(|e| io(store, e))?;
+            written_anew(store, file, id, Some(before), 0)
+        }
+    }
+}
+
+/// Draws the id of a store: 32 hexadecimal digits.
+pub(super) fn draw(store: &Path) -> Result<String, StoreError> {
+    let drawn = name().and_then(|first| Ok(first + &name()?));
+    drawn.map_err(|e| io(store, e))
 }
 
 /// Records the number of transactions that are on disk. `synced`: waits until the mark is on disk, too.
-pub(super) fn tell(store: &Path, id: &str, written: u64, synced: bool) -> Result<(), StoreError> {
+pub(super) fn record(store: &Path, id: &str, written: u64, synced: bool) -> Result<(), StoreError> {
     let folder = folder(store);
-    let tell = || -> std::io::Result<()> {
+    let record = || -> std::io::Result<()> {
         let (mut file, place) = locked(&folder)?;
-        let told = put(&mut file, id, None, written, synced)
+        let done = put(&mut file, id, None, None, written, synced)
             // After a power cut it may have its old name: only its content matters, and that is on disk.
             .and_then(|()| std::fs::rename(place, folder.join(name()?)));
         // Closing is not enough: a child process that was just forked has the file open, too.
         file.unlock()?;
-        told
+        done
     };
-    match tell() {
+    match record() {
         Err(e) if synced => Err(io(&folder, e)),
         // The mark stays at a lower number, which is safe.
         _ => Ok(()),
@@ -258,6 +279,7 @@ fn lock(file: &File) -> std::io::Result<()> {
 fn put(
     file: &mut File,
     store: &str,
+    announces: Option<&str>,
     of: Option<Of>,
     written: u64,
     synced: bool,
@@ -279,6 +301,7 @@ fn put(
         number: 1 + numbers.max().unwrap_or(0),
         synced,
         store: store.to_owned(),
+        before: announces.map(str::to_owned),
         of,
         written: before.map_or(0, |before| before.written).max(written),
         is_copy: false,
@@ -308,6 +331,16 @@ pub(super) fn anew_of(
     id: &str,
     written: u64,
 ) -> Result<(), StoreError> {
+    written_anew(store, file, id, None, written)
+}
+
+fn written_anew(
+    store: &Path,
+    file: FileId,
+    id: &str,
+    before: Option<&str>,
+    written: u64,
+) -> Result<(), StoreError> {
     let folder = folder(store);
     let made = || -> std::io::Result<()> {
         std::fs::create_dir_all(&folder)?;
@@ -320,7 +353,7 @@ pub(super) fn anew_of(
             file: file.clone(),
             own: FileId::of_open(&own)?,
         };
-        put(&mut own, id, Some(of), written, true)?;
+        put(&mut own, id, before, Some(of), written, true)?;
         part.replace()?;
         store.parent().map_or(Ok(()), sync)
     };
@@ -346,7 +379,7 @@ mod tests {
         let mut synced = 0;
         for written in 1..40 {
             let now = written % 5 == 1;
-            put(&mut file, "a", Some(Of::default()), written, now).unwrap();
+            put(&mut file, "a", None, Some(Of::default()), written, now).unwrap();
             if now {
                 synced = written;
             }

@@ -5,9 +5,9 @@
 
 use super::enter::{Entry, Guard, Journal, before_all};
 use super::error::{io, sql};
-use super::file::{FileId, Held, beside, put_aside, real};
+use super::file::{FileId, Held, Unlocked, beside, put_aside, real};
 use super::part::Part;
-use super::stamp::{stamp, stray};
+use super::stamp::{Newest, stamp, stray};
 use super::{mark, schema, shape, wal};
 use crate::regular;
 use rusqlite::config::DbConfig;
@@ -39,10 +39,14 @@ pub(super) struct Opened {
     pub(super) doubt: Option<StoreError>,
     /// Sources from which other connections read.
     pub(super) reads: Reads,
+    /// State of the file if it is read without locks.
+    pub(super) unlocked: Option<Unlocked>,
     /// The journal that the connection has open.
     pub(super) journal: Journal,
     /// Set if it is open for writing.
     pub(super) guard: Option<Arc<Guard>>,
+    /// Its newest transaction when it was opened for writing.
+    pub(super) newest: Option<Newest>,
     /// Dropped last: closing a descriptor of a file releases all of SQLite's locks on it.
     pub(super) held: Arc<Held>,
 }
@@ -62,7 +66,7 @@ pub(super) fn open(asked: &Path, to: For) -> Result<Opened, StoreError> {
 }
 
 /// Opens a store while other processes are kept from entering.
-fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
+pub(super) fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     let (mut opened, entry) = judged(asked, to)?;
     if to == For::Reading {
         return Ok((opened, entry));
@@ -70,37 +74,28 @@ fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     if let Some(doubt) = opened.doubt.take() {
         return Err(doubt);
     }
-    let is_anew = begins_anew(&mut opened.conn, &opened.path, false)?;
-    schema::migrate(&mut opened.conn, &opened.path)?;
+    let drawn = announced(&opened.conn, &opened.path)?;
+    schema::migrate(&mut opened.conn, &opened.path, drawn.as_deref())?;
     let newest = schema::newest(&opened.conn).map_err(|e| sql(&opened.path, e))?;
-    newest.ok_or_else(|| nameless(&opened.path))?;
-    if is_anew {
-        begins_anew(&mut opened.conn, &opened.path, true)?;
+    let newest = newest.ok_or_else(|| nameless(&opened.path))?;
+    if drawn.is_some() {
+        mark::anew(&opened.path, &newest.store, newest.written)?;
     }
+    opened.newest = Some(newest);
     keep_journal(&opened.conn, &opened.path, false)?;
     Ok((opened, entry))
 }
 
-/// Gives a new store next to the mark of a removed one a mark of its own: any file that is put in its place later, also a copy
-/// of the removed store, counts as another store. Returns true if the store is new.
-fn begins_anew(conn: &mut Connection, path: &Path, is_made: bool) -> Result<bool, StoreError> {
-    if !is_made && (!matches!(mark::read(path), Ok(Some(_))) || !schema::is_empty(conn, path)?) {
-        return Ok(false);
+/// Draws the id of a new store next to the mark of a removed one, and makes a mark with this id before the store has its tables:
+/// any file that is put in its place later, also a copy of the removed store, counts as another store. Returns `None` if the store
+/// is not new or has no mark next to it. The caller has entered, so no other process makes the tables meanwhile.
+fn announced(conn: &Connection, path: &Path) -> Result<Option<String>, StoreError> {
+    if !matches!(mark::read(path), Ok(Some(_))) || !schema::is_empty(conn, path)? {
+        return Ok(None);
     }
-    let failed = |e| sql(path, e);
-    // Another process may have been faster, and may have begun something in it.
-    let tx = conn
-        .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-        .map_err(failed)?;
-    if schema::is_empty(&tx, path)? {
-        mark::anew(path, "", 0)?;
-    } else if is_made
-        && let Some(newest) = schema::newest(&tx).map_err(failed)?
-        && !newest.begun
-    {
-        mark::anew(path, &newest.store, newest.written)?;
-    }
-    Ok(true)
+    let id = mark::draw(path)?;
+    mark::anew(path, &id, 0)?;
+    Ok(Some(id))
 }
 
 /// Makes the file of a store next to the mark of a removed one. Its own mark is made before the file gets its name: an empty
@@ -111,6 +106,8 @@ fn make_beside_a_mark(path: &Path) -> Result<(), StoreError> {
     if is_there() || !matches!(mark::read(path), Ok(Some(_))) {
         return Ok(());
     }
+    // The journal belongs to the file that is gone, and so does the mark: both stay as they are.
+    refuse_journal(path)?;
     before_all(path, || {
         if is_there() {
             return Ok(());
@@ -119,7 +116,7 @@ fn make_beside_a_mark(path: &Path) -> Result<(), StoreError> {
         let id = FileId::of_open(&file).map_err(failed)?;
         // Once others have opened it, closing it would release their locks.
         drop(file);
-        mark::anew_of(path, id, "", 0)?;
+        mark::anew_of(path, id, &mark::draw(path)?, 0)?;
         part.put().map_err(failed)
     })
 }
@@ -146,22 +143,21 @@ fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     schema::look(&path, held.beginning())?;
     let journal = wal::damage(&path).map_err(|e| io(&path, e))?;
     emptied(&path)?;
-    let (entry, mut conn, is_empty) = loop {
+    let (entry, mut conn, mut unlocked, is_empty) = loop {
         let entry = if writes {
             Entry::write(&held)?
         } else {
             Entry::read(&held)?
         };
-        let conn = if writes {
-            connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|e| sql(&path, e))?
+        let (conn, unlocked) = if writes {
+            connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map(|conn| (conn, None))
         } else {
-            reader(&path, Reads::Frozen).map_err(|e| sql(&path, e))?
-        };
-        // If the store is refused, closing the connection must not move the journal into the file.
-        keep_journal(&conn, &path, true)?;
+            reader(&path, Reads::Frozen)
+        }
+        .map_err(|e| sql(&path, e))?;
         let is_empty = schema::is_empty(&conn, &path)?;
-        if entry.is_right() {
-            break (entry, conn, is_empty);
+        if entry.is_journal_unchanged() {
+            break (entry, conn, unlocked, is_empty);
         }
     };
     let beside = Journal::of(&path);
@@ -173,7 +169,7 @@ fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     {
         doubt = Some(unaccepted(&path, Doubtful::Lost, why));
         reads = Reads::FileAlone;
-        conn = reader(&path, reads).map_err(|e| sql(&path, e))?;
+        (conn, unlocked) = reader(&path, reads).map_err(|e| sql(&path, e))?;
     }
     if doubt.is_none() {
         let mut found = compared(&conn, &path, is_empty)?;
@@ -195,8 +191,10 @@ fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
         path,
         doubt,
         reads,
+        unlocked,
         journal: beside,
         guard: None,
+        newest: None,
         held,
     };
     Ok((opened, entry))
@@ -204,24 +202,28 @@ fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
 
 /// Refuses an empty file next to a journal with transactions: SQLite would delete the journal.
 fn emptied(path: &Path) -> Result<(), StoreError> {
-    let failed = |e| io(path, e);
-    if std::fs::metadata(path).map_err(failed)?.len() > 0 {
-        return Ok(());
+    match std::fs::metadata(path).map_err(|e| io(path, e))?.len() {
+        0 => refuse_journal(path),
+        _ => Ok(()),
     }
-    let journal = wal::read(path).map_err(failed)?.unwrap_or_default();
-    if wal::Journal::of(&journal).size == 0 {
+}
+
+/// Refuses a journal with transactions next to a file that is empty or gone.
+fn refuse_journal(path: &Path) -> Result<(), StoreError> {
+    let journal = wal::read(path).map_err(|e| io(path, e))?;
+    if wal::Journal::of(&journal.unwrap_or_default()).size == 0 {
         return Ok(());
     }
     Err(StoreError::Corrupt {
         place: path.display().to_string(),
         what: format!(
-            "it is empty, and its journal {} is not: put the file back that belongs to the journal, or move the journal away",
+            "it is empty or gone, and its journal {} is not: put the file back that belongs to the journal, or move the journal away",
             beside(path, "-wal").display()
         ),
     })
 }
 
-fn unaccepted(path: &Path, was: Doubtful, why: String) -> StoreError {
+pub(super) fn unaccepted(path: &Path, was: Doubtful, why: String) -> StoreError {
     StoreError::Unaccepted {
         place: path.display().to_string(),
         why,
@@ -235,10 +237,13 @@ pub(super) fn keep_journal(conn: &Connection, path: &Path, keep: bool) -> Result
         .map_err(|e| sql(path, e))
 }
 
-/// Opens a connection to an existing file.
+/// Opens a connection to an existing file. Closing it leaves the journal as it is, until [`keep_journal`] says otherwise.
 fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
+    // The first call: each later one may read the file, and closing a connection that failed must not move a journal into a file
+    // that it does not belong to.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     settings(&conn)?;
     Ok(conn)
 }
@@ -261,14 +266,18 @@ pub(super) enum Reads {
     /// The file and its journal.
     Live,
     /// The file and its journal. On a read-only disk SQLite refuses a store that was closed in order, since it has no journal
-    /// and none can be made; such a file cannot change, so it is read as it is.
+    /// and none can be made. Such a file is read without locks ([`Unlocked`]).
     Frozen,
     /// The file without the journal next to it.
     FileAlone,
 }
 
-/// Opens another connection to a store, which only reads.
-pub(super) fn reader(path: &Path, reads: Reads) -> rusqlite::Result<Connection> {
+/// Opens another connection to a store, which only reads. Returns the state of the file if it is read without locks and may be
+/// changed from elsewhere.
+pub(super) fn reader(
+    path: &Path,
+    reads: Reads,
+) -> rusqlite::Result<(Connection, Option<Unlocked>)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let open = |name: &Path, flags: OpenFlags| {
         let conn = connect(name, flags)?;
@@ -288,18 +297,25 @@ pub(super) fn reader(path: &Path, reads: Reads) -> rusqlite::Result<Connection> 
         open(Path::new(&uri), flags | OpenFlags::SQLITE_OPEN_URI)
     };
     if reads == Reads::FileAlone {
-        return alone();
+        return Ok((alone()?, None));
     }
+    let unlocked = Unlocked::of(path);
     let opened = open(path, flags);
     let cannot = |e: &rusqlite::Error| e.sqlite_error_code() == Some(ErrorCode::CannotOpen);
-    let is_frozen = reads == Reads::Frozen
-        && opened.as_ref().is_err_and(cannot)
-        && !beside(path, "-wal").exists();
-    if is_frozen { alone() } else { opened }
+    match unlocked {
+        Ok(unlocked)
+            if reads == Reads::Frozen
+                && opened.as_ref().is_err_and(cannot)
+                && !unlocked.has_journal() =>
+        {
+            Ok((alone()?, Some(unlocked)))
+        }
+        _ => Ok((opened?, None)),
+    }
 }
 
 /// Compares a store with its mark. Returns what is wrong; `None` if nothing is, or if the store needs no mark.
-fn compared(
+pub(super) fn compared(
     conn: &Connection,
     path: &Path,
     is_empty: bool,
@@ -342,11 +358,13 @@ fn compared(
             Ok(None)
         };
     };
-    let named = newest.filter(|newest| newest.store == mark.store);
-    // A store gets a new id with its first effect of class `unsafe`. The mark gets this id before the transaction is committed,
-    // and counts the transaction before the effect begins.
-    let is_about_to_begin = mark.written == 0 && !begun;
-    if named.is_none() && !is_about_to_begin {
+    // A store gets a new id with its first effect of class `unsafe`. The mark gets this id, and the id before, ahead of the
+    // transaction, which may never be committed; it counts the transaction before the effect begins.
+    let is_announced =
+        |newest: &Newest| mark.written == 0 && !begun && mark.announces(&newest.store);
+    let is_announced = newest.as_ref().is_some_and(is_announced);
+    let same_store = newest.filter(|newest| newest.store == mark.store);
+    if same_store.is_none() && !is_announced {
         return copied("the mark beside it is of another store");
     }
     if !is_this(&mark)? {
@@ -355,7 +373,7 @@ fn compared(
     if mark.is_copy {
         return copied("the mark beside it is a copy that was put there");
     }
-    match named {
+    match same_store {
         Some(newest) if newest.written < mark.written => lost(format!(
             "it lost what it had acknowledged: {} transactions were on disk, and it knows of {}",
             mark.written, newest.written
@@ -376,10 +394,10 @@ pub(super) struct Alone {
 /// Opens a store for writing while no other process has it open.
 pub(super) fn alone(asked: &Path) -> Result<Alone, StoreError> {
     let (opened, entry) = entered(asked, For::Writing)?;
-    by_itself(opened, entry)
+    lock_exclusively(opened, entry)
 }
 
-fn by_itself(opened: Opened, entry: Entry) -> Result<Alone, StoreError> {
+fn lock_exclusively(opened: Opened, entry: Entry) -> Result<Alone, StoreError> {
     let Opened {
         conn, path, held, ..
     } = opened;
@@ -387,7 +405,6 @@ fn by_itself(opened: Opened, entry: Entry) -> Result<Alone, StoreError> {
     drop(conn);
     let failed = |e| sql(&path, e);
     let conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
-    keep_journal(&conn, &path, true)?;
     conn.busy_timeout(Duration::from_millis(500))
         .map_err(failed)?;
     conn.pragma_update(None, "locking_mode", "EXCLUSIVE")
@@ -423,17 +440,19 @@ impl Alone {
         keep_journal(&conn, &path, true)?;
         drop(conn);
         put_aside(&path, "-wal").map_err(|e| io(&path, e))?;
-        let conn = reader(&path, Reads::FileAlone).map_err(|e| sql(&path, e))?;
+        let (conn, unlocked) = reader(&path, Reads::FileAlone).map_err(|e| sql(&path, e))?;
         let opened = Opened {
             conn,
             path,
             doubt: None,
             reads: Reads::Live,
+            unlocked,
             journal: Journal::default(),
             guard: None,
+            newest: None,
             held,
         };
-        by_itself(opened, entry)
+        lock_exclusively(opened, entry)
     }
 
     /// Commits the changes.
@@ -442,7 +461,7 @@ impl Alone {
         let newest = stamp(&self.conn, false).map_err(failed)?;
         self.conn.execute_batch("COMMIT").map_err(failed)?;
         if newest.begun {
-            mark::tell(self.held.path(), &newest.store, newest.written, false)?;
+            mark::record(self.held.path(), &newest.store, newest.written, false)?;
         }
         Ok(())
     }
@@ -465,19 +484,24 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
         _ => Doubtful::Lost,
     };
     let reads = opened.reads;
-    let mut alone = by_itself(opened, entry)?;
+    let mut alone = lock_exclusively(opened, entry)?;
     if reads == Reads::FileAlone {
+        if matches!(mark::read(&alone.path), Ok(None)) {
+            // If this process is killed before it is done, the doubt stays although the journal is gone.
+            mark::anew(&alone.path, "", 1)?;
+        }
         alone = alone.without_journal()?;
     }
     let (conn, path) = (&mut alone.conn, &alone.path);
     let failed = |e| sql(path, e);
     conn.execute_batch("COMMIT").map_err(failed)?;
-    schema::migrate(conn, path)?;
+    schema::migrate(conn, path, None)?;
     let tx = conn.transaction().map_err(failed)?;
     tx.execute("UPDATE store SET id = randomblob(16), begun = 1", [])
         .map_err(failed)?;
     tx.execute(
-        "INSERT OR REPLACE INTO accepted (no, at, was) SELECT no, ?1, ?2 FROM session",
+        "INSERT INTO accepted (no, at, was) SELECT no, ?1, ?2 FROM session WHERE true
+         ON CONFLICT (no) DO UPDATE SET at = excluded.at, was = max(was, excluded.was)",
         params![at.0, was_no(was)],
     )
     .map_err(failed)?;

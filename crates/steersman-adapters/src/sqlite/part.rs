@@ -62,6 +62,22 @@ impl Part {
     /// cut.
     pub(super) fn put(self) -> Result<()> {
         let (folder, none) = (&self.folder, AtFlags::empty());
+        // A kill between making a link and removing the temporary name would leave a file with two names.
+        #[cfg(target_os = "linux")]
+        match rustix::fs::renameat_with(
+            folder,
+            &self.aside,
+            folder,
+            &self.name,
+            rustix::fs::RenameFlags::NOREPLACE,
+        )
+        .map_err(Error::from)
+        {
+            Ok(()) => return folder.sync_all(),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => return Err(e),
+            // A file system that cannot do this.
+            Err(_) => {}
+        }
         match linkat(folder, &self.aside, folder, &self.name, none).map_err(Error::from) {
             Err(e)
                 if matches!(

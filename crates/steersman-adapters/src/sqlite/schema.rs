@@ -238,8 +238,12 @@ pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<Newest>> {
     conn.query_row(query, [], stamp::newest).optional()
 }
 
-/// Migrates a store that was judged to the newest format.
-pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreError> {
+/// Migrates a store that was judged to the newest format. A new store gets the id `drawn`, if one is given.
+pub(super) fn migrate(
+    conn: &mut Connection,
+    path: &Path,
+    drawn: Option<&str>,
+) -> Result<(), StoreError> {
     let sql = |e| super::error::sql(path, e);
     // A copy made by `backup` is a single file, and needs no journal before it is written.
     conn.pragma_update(None, "journal_mode", "WAL")
@@ -253,6 +257,10 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), StoreErr
     // Another process may have been faster.
     let (_, found) = version(&tx).map_err(sql)?;
     carry(&tx, found, known()).map_err(sql)?;
+    if found == 0 && drawn.is_some() {
+        tx.execute("UPDATE store SET id = unhex(?1)", [drawn])
+            .map_err(sql)?;
+    }
     tx.pragma_update(None, "application_id", APPLICATION)
         .map_err(sql)?;
     tx.pragma_update(None, "user_version", known())

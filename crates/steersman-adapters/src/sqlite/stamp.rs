@@ -44,6 +44,7 @@ impl Stamp {
 }
 
 /// The newest transaction of a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Newest {
     /// The store's id.
     pub(super) store: String,
@@ -53,10 +54,10 @@ pub(super) struct Newest {
     pub(super) written: u64,
 }
 
-/// Returns true once an effect of class `unsafe` began in the store.
-pub(super) fn begun(conn: &Connection) -> rusqlite::Result<bool> {
-    conn.prepare_cached("SELECT begun FROM store")?
-        .query_row([], |r| r.get(0))
+/// Returns the newest transaction of a store of the newest format.
+pub(super) fn of(conn: &Connection) -> rusqlite::Result<Newest> {
+    conn.prepare_cached("SELECT lower(hex(id)), begun, written FROM store")?
+        .query_row([], newest)
 }
 
 /// Counts the open transaction, and stamps it if an effect of class `unsafe` ever began in the store or begins with the
@@ -99,8 +100,8 @@ pub(super) fn stray(conn: &Connection, held: &Held) -> std::io::Result<Option<St
         [],
         |r| r.get(0),
     );
-    // If the file and the journal do not belong together, the table may not be found. Then no page is the stamp's page.
-    let root: u32 = root.unwrap_or_default();
+    // If the file and the journal do not belong together, the table may not be found.
+    let root: Option<u32> = root.ok();
     let mut before: Option<Vec<u8>> = None;
     // Another process may have restarted the journal while this one read the file: a mismatch counts only if a second read of the
     // journal finds the same bytes.
@@ -123,7 +124,10 @@ pub(super) fn stray(conn: &Connection, held: &Held) -> std::io::Result<Option<St
     }
 }
 
-fn fits(journal: &Journal<'_>, root: u32, held: &Held) -> std::io::Result<bool> {
+fn fits(journal: &Journal<'_>, root: Option<u32>, held: &Held) -> std::io::Result<bool> {
+    let Some(root) = root else {
+        return Ok(false);
+    };
     let ours = journal.pages().filter(|(page, _)| *page == root);
     let stamps: Vec<Stamp> = ours.filter_map(|(_, page)| Stamp::find(page)).collect();
     let page = match root.checked_sub(1) {

@@ -4,9 +4,9 @@
 use super::enter::Guard;
 use super::error::sql;
 use super::mark;
-use super::open::{Reads, reader};
+use super::open::{Reads, compared, reader, unaccepted};
 use super::owner::OwnerLock;
-use super::stamp::{Newest, begun, stamp};
+use super::stamp::{self, Newest, stamp};
 use super::watch::Watch;
 use rusqlite::Connection;
 use std::path::PathBuf;
@@ -70,7 +70,7 @@ pub(super) struct State {
     /// An effect of class `unsafe` begins with this transaction.
     begins: bool,
     /// True once the file alone, without its journal, has the flag that the store needs a mark.
-    is_told: bool,
+    is_flag_in_file: bool,
     /// Number of events that this writer accepted.
     events: u64,
     watch: Watch,
@@ -82,6 +82,12 @@ pub(super) struct State {
     /// Value of `changes` at which the store had no mark and nothing `unsafe` had begun; `None` if it has a mark or was not
     /// checked.
     unmarked: Option<u64>,
+    /// The newest transaction of the store, as this writer knows it.
+    newest: Newest,
+    /// SQLite's number of the last transaction of another connection that was looked at.
+    seen: Option<i64>,
+    /// Reason why nothing more is written: the store went back while it was open.
+    doubt: Option<StoreError>,
 }
 
 /// Number of events between two counts of the remembered event ids. The first event of a writer causes a count too. The time of
@@ -99,7 +105,7 @@ struct Claimed {
 }
 
 impl State {
-    pub(super) fn new(guard: Arc<Guard>) -> Self {
+    pub(super) fn new(guard: Arc<Guard>, newest: Newest) -> Self {
         let watch = Watch::begin(guard.path());
         Self {
             sessions: std::collections::HashMap::new(),
@@ -107,12 +113,15 @@ impl State {
             path: guard.path().to_owned(),
             guard,
             begins: false,
-            is_told: false,
+            is_flag_in_file: false,
             events: 0,
             watch,
             changes: 0,
             in_place: None,
             unmarked: None,
+            newest,
+            seen: None,
+            doubt: None,
         }
     }
     /// Counts an accepted event. Returns true if the remembered event ids are to be counted now.
@@ -129,19 +138,54 @@ impl State {
     pub(super) fn begins_unsafe(&mut self) {
         self.begins = true;
     }
+    /// Returns an error if the store is not what this writer and others left: an older state may be restored into the file while
+    /// it is open, and then it has lost effects that happened. Called in each transaction, before anything is written.
+    fn follows(&mut self, conn: &Connection) -> Result<(), StoreError> {
+        if let Some(doubt) = &self.doubt {
+            return Err(doubt.clone());
+        }
+        let failed = |e| sql(&self.path, e);
+        let version = conn
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut version| version.query_row([], |row| row.get(0)))
+            .map_err(failed)?;
+        if self.seen == Some(version) {
+            return Ok(());
+        }
+        let newest = stamp::of(conn).map_err(failed)?;
+        let before = &self.newest;
+        let follows = newest.store == before.store
+            && newest.begun == before.begun
+            && newest.written >= before.written;
+        // Another process may have begun the first effect of class `unsafe`; then the store has another id, and a mark.
+        if !follows && let Some((was, why)) = compared(conn, &self.path, false)? {
+            let doubt = unaccepted(&self.path, was, why);
+            self.doubt = Some(doubt.clone());
+            return Err(doubt);
+        }
+        if newest.begun {
+            self.unmarked = None;
+        }
+        self.newest = newest;
+        self.seen = Some(version);
+        Ok(())
+    }
     /// Stamps the open transaction, which wrote something and is about to be committed; returns `None` if it needs no stamp. The
     /// mark is made before the first commit that sets the store's flag, so that no crash leaves a flag without a mark.
     fn commits(&mut self, conn: &Connection) -> Result<Option<Newest>, StoreError> {
-        let begun = self.begun(conn).map_err(|e| sql(&self.path, e))?;
-        let failed = |e| sql(&self.path, e);
+        let begun = self.newest.begun;
+        let is_unmarked = || !begun && !mark::is_there(&self.path);
+        if self.unmarked != Some(self.changes) {
+            self.unmarked = is_unmarked().then_some(self.changes);
+        }
         if !(begun || self.begins) {
             return Ok(None);
         }
-        let newest = stamp(conn, self.begins).map_err(failed)?;
+        let newest = stamp(conn, self.begins).map_err(|e| sql(&self.path, e))?;
         if self.begins && !begun {
             // The mark is made by path, so the file at the path has to be this store.
             self.guard.still()?;
-            mark::make(&self.path, &newest.store)?;
+            mark::make(&self.path, &newest.store, &self.newest.store)?;
         }
         Ok(Some(newest))
     }
@@ -150,30 +194,20 @@ impl State {
         let Some(now) = now else {
             return Ok(());
         };
-        mark::tell(&self.path, &now.store, now.written, self.begins)?;
-        if self.is_told {
+        mark::record(&self.path, &now.store, now.written, self.begins)?;
+        self.newest = now;
+        if self.is_flag_in_file {
             return Ok(());
         }
-        self.is_told = self.tells();
+        self.is_flag_in_file = self.file_has_flag();
         // A copy of the file alone has to carry the flag, so the journal is moved into the file. While a reader uses the older
         // state, SQLite does not move it, and the next transaction tries again.
-        if !self.is_told {
+        if !self.is_flag_in_file {
             conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
                 .map_err(|e| sql(&self.path, e))?;
-            self.is_told = self.tells();
+            self.is_flag_in_file = self.file_has_flag();
         }
         Ok(())
-    }
-    /// Returns true once an effect of class `unsafe` began in the store. The process that begins the first one makes the mark
-    /// before it commits, so the result for a store without a mark is valid until the watch reports a change.
-    fn begun(&mut self, conn: &Connection) -> rusqlite::Result<bool> {
-        if self.unmarked == Some(self.changes) {
-            return Ok(false);
-        }
-        let begun = begun(conn)?;
-        let unmarked = !begun && !mark::is_there(&self.path);
-        self.unmarked = unmarked.then_some(self.changes);
-        Ok(begun)
     }
     /// Returns an error if the store's files are not in their places: other processes would not find the lines written here. In a
     /// store with a mark, all files are looked up each time. In other stores the file is looked up each time, and the rest only
@@ -200,9 +234,9 @@ impl State {
     }
     /// Returns true if the file without its journal has the flag that the store needs a mark. Returns false if the file cannot be
     /// read, which may happen while it is being written.
-    fn tells(&self) -> bool {
+    fn file_has_flag(&self) -> bool {
         let alone = reader(&self.path, Reads::FileAlone);
-        let begun = alone.and_then(|alone| {
+        let begun = alone.and_then(|(alone, _)| {
             let begun = "SELECT begun FROM store";
             alone.query_row(begun, [], |r| r.get(0))
         });
@@ -328,6 +362,7 @@ fn write(
         let simple = |statement: &str| conn.prepare_cached(statement)?.execute([]);
         simple("BEGIN IMMEDIATE").map_err(failed)?;
         state.look()?;
+        state.follows(conn)?;
         let before = conn.total_changes();
         for task in group {
             task.run(conn, state).map_err(failed)?;

@@ -36,5 +36,6 @@ mod sqlite;
 mod structured;
 mod tools;
 mod verdict;
+mod went_back;
 mod whole;
 mod wire;

@@ -4,6 +4,8 @@
 use crate::world::World;
 use std::path::Path;
 use std::process::Command;
+use steersman_adapters::sqlite::SqliteStore;
+use steersman_runtime::store::{SessionQuery, Store};
 
 const SAID: &str = "Why was the shop down last night?";
 
@@ -170,4 +172,50 @@ fn a_file_that_may_not_grow_is_said_and_nothing_is_lost() {
         }
     }
     assert!(told > 1, "{told}");
+}
+
+/// The usual way to make backups of a service in a container: another one sees its folder, read-only.
+#[test]
+#[ignore = "mounts a file system of its own: needs to be root"]
+fn a_store_that_is_read_only_here_and_changed_elsewhere_gives_no_mixture() {
+    let world = World::example("react");
+    let (at, there) = (world.folder.join("service"), world.folder.join("sidecar"));
+    let disk = Disk::mount(&at, "size=16m");
+    std::fs::create_dir_all(&there).unwrap();
+    let bind = |args: &[&str]| {
+        let status = Command::new("mount").args(args).arg(&there).status();
+        assert!(status.unwrap().success());
+    };
+    bind(&["--bind", at.to_str().unwrap()]);
+    let bound = Disk(&there);
+    bind(&["-o", "remount,bind,ro"]);
+    let store = at.join("sessions.db");
+    let args = [
+        "run",
+        "react",
+        "--script-all",
+        "react/script.yaml",
+        "--input",
+        SAID,
+        "--store",
+        store.to_str().unwrap(),
+    ];
+    assert_eq!(world.run(&args).code, Some(6));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let seen = SqliteStore::open(there.join("sessions.db")).unwrap();
+        let all = SessionQuery::default();
+        assert_eq!(seen.sessions(&all).await.unwrap().len(), 1);
+        seen.backup(&world.folder.join("one.db")).await.unwrap();
+        assert_eq!(world.run(&args).code, Some(6));
+        let refused = seen.sessions(&all).await.unwrap_err();
+        assert!(
+            refused.to_string().contains("changed from elsewhere"),
+            "{refused}"
+        );
+        let again = SqliteStore::open(there.join("sessions.db")).unwrap();
+        assert_eq!(again.sessions(&all).await.unwrap().len(), 2);
+        again.backup(&world.folder.join("two.db")).await.unwrap();
+    });
+    drop((bound, disk));
 }

@@ -1,0 +1,252 @@
+//! A store that loses its end while it is open, and the files beside one that is refused.
+
+use crate::marked::begins;
+use crate::sqlite::{Folder, Other, batch, session};
+use std::path::{Path, PathBuf};
+use steersman_adapters::sqlite::{SqliteStore, accept};
+use steersman_machine::stored::ids::{Line, Time};
+use steersman_runtime::store::{Store, StoreError};
+
+/// Restores an older state into the file of a store that others have open, as the shell of SQLite does.
+fn restored(file: &Path, from: &Path) {
+    let from = rusqlite::Connection::open(from).unwrap();
+    let mut into = rusqlite::Connection::open(file).unwrap();
+    let backup = rusqlite::backup::Backup::new(&from, &mut into).unwrap();
+    let all = backup.run_to_completion(1_000, std::time::Duration::ZERO, None);
+    all.unwrap();
+}
+
+fn is_doubt<T>(result: Result<T, StoreError>) -> bool {
+    matches!(result, Err(StoreError::Unaccepted { .. }))
+}
+
+fn marked(folder: &Folder) -> Vec<u8> {
+    std::fs::read(folder.mark().unwrap()).unwrap()
+}
+
+/// Whatever was restored under a process that has the store open: it does not go on, and neither does who opens it next.
+#[tokio::test]
+async fn a_store_that_goes_back_while_it_is_open_is_not_driven() {
+    for begun_before in [false, true] {
+        let folder = Folder::new();
+        let store = folder.store();
+        for id in ["a", "b"] {
+            store.create(session(id)).await.unwrap();
+        }
+        let claim = store.claim("a").await.unwrap();
+        let mut n = 1;
+        if begun_before {
+            store.append(&claim, begins(n)).await.unwrap();
+            n += 1;
+        }
+        let old = folder.0.join("old");
+        store.backup(&old).await.unwrap();
+        for n in n..n + 4 {
+            store.append(&claim, begins(n)).await.unwrap();
+        }
+        let told = marked(&folder);
+        restored(&folder.file(), &old);
+        // A session that is claimed now would be loaded without the effects that it began.
+        assert!(is_doubt(store.claim("b").await), "{begun_before}");
+        assert!(is_doubt(store.append(&claim, begins(9)).await));
+        assert!(is_doubt(
+            store.deliver("a", crate::sqlite::message("m")).await
+        ));
+        assert_eq!(marked(&folder), told, "what was counted stays counted");
+        drop((store, claim));
+        assert!(is_doubt(SqliteStore::open(folder.file()).map(drop)));
+        assert!(accept(&folder.file(), Time(7)).unwrap().is_some());
+        drop(folder.store());
+    }
+}
+
+/// A store in which nothing `unsafe` began does not become one in which it did without the mark that belongs to it.
+#[tokio::test]
+async fn a_backup_that_needs_a_mark_is_not_driven_in_the_place_of_a_store_that_needs_none() {
+    let (other, folder) = (Folder::new(), Folder::new());
+    let theirs = other.store();
+    theirs.create(session("a")).await.unwrap();
+    let claim = theirs.claim("a").await.unwrap();
+    theirs.append(&claim, begins(1)).await.unwrap();
+    let old = folder.0.join("old");
+    theirs.backup(&old).await.unwrap();
+    let store = folder.store();
+    store.create(session("b")).await.unwrap();
+    restored(&folder.file(), &old);
+    assert!(is_doubt(store.claim("a").await));
+    drop(store);
+    assert!(is_doubt(SqliteStore::open(folder.file()).map(drop)));
+}
+
+/// Another process may begin the first effect of class `unsafe`, and may drive on: both go on.
+#[tokio::test]
+async fn a_store_that_goes_on_elsewhere_is_driven() {
+    let folder = Folder::new();
+    let (one, two) = (folder.store(), folder.store());
+    for id in ["a", "b"] {
+        one.create(session(id)).await.unwrap();
+    }
+    let a = one.claim("a").await.unwrap();
+    let b = two.claim("b").await.unwrap();
+    for n in 1..5 {
+        one.append(&a, begins(n)).await.unwrap();
+        two.append(&b, batch(n, b"b", true)).await.unwrap();
+    }
+    two.append(&b, begins(5)).await.unwrap();
+    one.append(&a, batch(5, b"a", true)).await.unwrap();
+}
+
+/// Who removes the file of a killed process keeps its journal and its mark: a refusal touches neither, so that another file in
+/// its place is not taken for it.
+#[tokio::test]
+async fn a_refused_store_keeps_its_mark() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    let old = folder.0.join("old");
+    store.backup(&old).await.unwrap();
+    let claim = store.claim("a").await.unwrap();
+    store.append(&claim, begins(1)).await.unwrap();
+    let journal = folder.file().with_extension("db-wal");
+    let (bytes, told) = (std::fs::read(&journal).unwrap(), marked(&folder));
+    drop((store, claim));
+    let newest = std::fs::read(folder.file()).unwrap();
+    std::fs::write(folder.mark().unwrap(), &told).unwrap();
+    std::fs::write(&journal, &bytes).unwrap();
+    std::fs::remove_file(folder.file()).unwrap();
+    for _ in 0..2 {
+        let refused = SqliteStore::open(folder.file()).map(drop);
+        assert!(
+            matches!(refused, Err(StoreError::Corrupt { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(marked(&folder), told);
+        assert!(!folder.file().exists());
+    }
+    // As the message says: the journal is moved away. A backup from before the first effect is not what the mark is about.
+    std::fs::remove_file(&journal).unwrap();
+    std::fs::copy(&old, folder.file()).unwrap();
+    assert!(is_doubt(SqliteStore::open(folder.file()).map(drop)));
+    std::fs::write(folder.file(), newest).unwrap();
+    assert!(is_doubt(SqliteStore::open(folder.file()).map(drop)));
+}
+
+/// A mark of a file that is empty says nothing of another file, and a kill behind it does no harm.
+#[tokio::test]
+async fn a_mark_of_an_empty_store_is_of_no_other_one() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    let old = folder.0.join("old");
+    store.backup(&old).await.unwrap();
+    let claim = store.claim("a").await.unwrap();
+    store.append(&claim, begins(1)).await.unwrap();
+    drop((store, claim));
+    std::fs::remove_file(folder.file()).unwrap();
+    // The tables cannot be made: the file stays empty, with its mark.
+    let blocked = folder.file().with_extension("db-wal");
+    std::fs::create_dir(&blocked).unwrap();
+    assert!(SqliteStore::open(folder.file()).is_err());
+    std::fs::remove_dir(&blocked).unwrap();
+    if let Ok(mut file) = std::fs::OpenOptions::new().write(true).open(folder.file()) {
+        use std::io::Write;
+        file.write_all(&std::fs::read(&old).unwrap()).unwrap();
+    } else {
+        std::fs::copy(&old, folder.file()).unwrap();
+    }
+    assert!(is_doubt(SqliteStore::open(folder.file()).map(drop)));
+}
+
+/// The leaf of the table that lists the tables.
+fn schema_leaf(file: &Path) -> usize {
+    let bytes = std::fs::read(file).unwrap();
+    assert_eq!(bytes[100], 5, "the table of tables has more than one page");
+    let page = [0, 1, 2, 3].map(|k| bytes[108 + k]);
+    u32::from_be_bytes(page) as usize
+}
+
+/// A connection that fails before the store is judged leaves the journal, which another file may need.
+#[tokio::test]
+async fn a_store_that_cannot_be_read_keeps_its_journal() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    drop(store);
+    let mut owner = Other::start(&folder.file());
+    owner.says("claimed");
+    assert!(owner.write(101).contains("written"));
+    let _ = owner.child.kill();
+    let _ = owner.child.wait();
+    let journal = folder.file().with_extension("db-wal");
+    let kept = std::fs::read(&journal).unwrap();
+    let leaf = schema_leaf(&folder.file());
+    let mut file = std::fs::read(folder.file()).unwrap();
+    file[(leaf - 1) * 4_096..leaf * 4_096].fill(7);
+    std::fs::write(folder.file(), &file).unwrap();
+    for _ in 0..2 {
+        assert!(SqliteStore::open(folder.file()).is_err());
+        assert_eq!(std::fs::read(&journal).unwrap(), kept);
+        assert_eq!(std::fs::read(folder.file()).unwrap(), file);
+    }
+}
+
+/// A process that lives writes into a file that no longer has the name: the next one does not take its journal for that of the
+/// file that has.
+#[cfg(unix)]
+#[tokio::test]
+async fn nobody_enters_beside_an_owner_whose_file_was_replaced() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    let old: PathBuf = folder.0.join("old");
+    store.backup(&old).await.unwrap();
+    drop(store);
+    let mut owner = Other::start(&folder.file());
+    owner.says("claimed");
+    std::fs::rename(&old, folder.file()).unwrap();
+    let refused = SqliteStore::open(folder.file()).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("replaced"), "{refused}");
+}
+
+/// The folder with the locks is removed while two processes have the store open. A second handle of one of them, which is
+/// refused, does not release the lock of the first one.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_handle_that_is_refused_leaves_the_lock_of_another_one() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    let mut owner = Other::start(&folder.file());
+    owner.says("claimed");
+    std::fs::remove_dir_all(folder.file().with_extension("db.owners")).unwrap();
+    assert!(SqliteStore::open(folder.file()).is_err());
+    let _ = owner.child.kill();
+    let _ = owner.child.wait();
+    let mut next = Other::start(&folder.file());
+    let ended = next.child.wait().unwrap();
+    assert!(!ended.success(), "it entered beside a living handle");
+    drop(store);
+}
+
+/// What was written under the other name may lie in a journal there, which a copy would lack.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_store_is_not_backed_up_by_another_name() {
+    let folder = Folder::new();
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    drop(store);
+    let link = folder.0.join("link.db");
+    std::fs::hard_link(folder.file(), &link).unwrap();
+    let looks = steersman_adapters::sqlite::SqliteOptions {
+        read_only: true,
+        ..Default::default()
+    };
+    let linked = SqliteStore::open_with(&link, &looks).unwrap();
+    let copy = folder.0.join("copy");
+    let refused = linked.backup(&copy).await.unwrap_err();
+    assert!(refused.to_string().contains("hard links"), "{refused}");
+    assert!(!copy.exists());
+    let rows = linked.rows("a", Line(1), Line::MAX, 9).await.unwrap();
+    assert!(rows.is_empty());
+}
