@@ -15,7 +15,7 @@ use crate::stored::commit::{
 };
 use crate::stored::ids::{Bodies, Body, Id, Line, Name};
 use crate::stored::interaction::{
-    Call, CallResult, Cause, Covers, End, Interaction, Origin, Reduce, Target, Write,
+    Call, CallResult, Cause, Covers, End, Interaction, Reduce, Target, Write,
 };
 use crate::stored::words::{cause_word, end_word, how_word, release_word, why_word};
 pub use routes::chosen;
@@ -505,7 +505,7 @@ impl Trace {
         let letter = letter(what, rests, &self.calls);
         match what {
             Interaction::UserMessage { from, body } => {
-                format!("{letter}({}{})", origin(from), quoted(bodies, *body))
+                format!("{letter}({}{})", words::origin(from), quoted(bodies, *body))
             }
             Interaction::AssistantMessage {
                 effect,
@@ -720,26 +720,6 @@ fn hold_of(hold: &Hold, bodies: &dyn Bodies) -> String {
         let _ = write!(out, " due {}", due.0);
     }
     out
-}
-
-fn origin(from: &Origin) -> String {
-    match from {
-        Origin::Outside(by) => by.shown().map_or_else(String::new, |by| format!("{by} ")),
-        Origin::Call(call) => format!("{call} "),
-        Origin::Agent(agent) => format!("from {agent} "),
-        Origin::Released(call) => format!("released {call} "),
-        Origin::Route => "route ".to_owned(),
-        Origin::Continuation => "continuation ".to_owned(),
-        Origin::Correction => "correction ".to_owned(),
-        Origin::Limit => "limit ".to_owned(),
-        Origin::Conclude => "conclude ".to_owned(),
-        Origin::Net => "net ".to_owned(),
-        Origin::Reflect { of, tool: None } => format!("reflect {of} "),
-        Origin::Reflect {
-            of,
-            tool: Some(tool),
-        } => format!("reflect {tool} {of} "),
-    }
 }
 
 fn result_of(result: &CallResult, bodies: &dyn Bodies) -> String {

@@ -3,7 +3,7 @@
 use crate::stored::by::By;
 use crate::stored::commit::{Hooked, LedgerEntry, Probing, Reaching, Recorded, Stepped, Usage};
 use crate::stored::ids::{Bodies, Time};
-use crate::stored::interaction::Doubtful;
+use crate::stored::interaction::{Doubtful, Origin};
 use crate::stored::words::moment_word;
 use std::fmt::Write as _;
 
@@ -163,5 +163,26 @@ pub(super) fn of_limits(entry: &LedgerEntry) -> String {
             format!("unbelievable {effect} in {input} out {output}{micros}")
         }
         _ => String::new(),
+    }
+}
+
+/// Returns the words for the sender of a message, with a space behind them; empty for a user of no known identity.
+pub(super) fn origin(from: &Origin) -> String {
+    match from {
+        Origin::Outside(by) => by.shown().map_or_else(String::new, |by| format!("{by} ")),
+        Origin::Call(call) => format!("{call} "),
+        Origin::Agent(agent) => format!("from {agent} "),
+        Origin::Released(call) => format!("released {call} "),
+        Origin::Route => "route ".to_owned(),
+        Origin::Continuation => "continuation ".to_owned(),
+        Origin::Correction => "correction ".to_owned(),
+        Origin::Limit => "limit ".to_owned(),
+        Origin::Conclude => "conclude ".to_owned(),
+        Origin::Net => "net ".to_owned(),
+        Origin::Reflect { of, tool: None } => format!("reflect {of} "),
+        Origin::Reflect {
+            of,
+            tool: Some(tool),
+        } => format!("reflect {tool} {of} "),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steersman_definition::{Files, compile};
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::clock::System;
-use steersman_runtime::engine::{Engine, Options, Parts, StartOptions};
+use steersman_runtime::engine::{Engine, Options, Parts, Process, StartOptions};
 use steersman_runtime::model::scripted::{Script, ScriptedModel};
 use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Fork, Session};
@@ -49,6 +49,10 @@ pub(crate) fn engine() -> Engine {
         sealer: Sealer::ephemeral(),
         options: Options {
             env: Arc::new(|name| (name == "PIN").then(|| SECRET.to_owned())),
+            process: Process {
+                owner: "web-1:4711".into(),
+                build: "0.1.0".into(),
+            },
             ..Options::default()
         },
     })
