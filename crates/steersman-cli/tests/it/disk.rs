@@ -5,7 +5,7 @@ use crate::world::World;
 use std::path::Path;
 use std::process::Command;
 use steersman_adapters::sqlite::SqliteStore;
-use steersman_runtime::store::{SessionQuery, Store};
+use steersman_runtime::store::{Lists as _, SessionQuery};
 
 const SAID: &str = "Why was the shop down last night?";
 
