@@ -13,8 +13,11 @@ use steersman_runtime::beside::Kept;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Lists, SessionId, SessionQuery, Store, StoreError};
 
-/// Schemes of addresses, each with the function that makes the site of the rest of an address.
-const KINDS: &[(&str, fn(&str) -> Arc<dyn Site>)] = &[
+/// Makes the site of the rest of an address, after its scheme.
+type MakeSite = fn(&str) -> Arc<dyn Site>;
+
+/// Schemes of addresses.
+const KINDS: &[(&str, MakeSite)] = &[
     ("sqlite", |file| Arc::new(SqliteSite::new(file))),
     ("memory", |_| Arc::new(Memory)),
 ];

@@ -605,24 +605,7 @@ impl Trace {
             | LedgerEntry::More { .. }
             | LedgerEntry::Unbelievable { .. } => of_limits(entry),
             LedgerEntry::Hold(hold) => hold_of(hold, bodies),
-            LedgerEntry::Released {
-                effect,
-                why,
-                how,
-                about: _,
-                by,
-                body,
-            } => {
-                let mut out = format!(
-                    "released {effect} {} {} by {by}",
-                    why_word(*why),
-                    release_word(*how)
-                );
-                if let Some(body) = body {
-                    let _ = write!(out, " {}", quoted(bodies, *body));
-                }
-                out
-            }
+            LedgerEntry::Released { .. } => released(entry, bodies),
             LedgerEntry::Started {
                 effect,
                 attempt,
@@ -700,6 +683,26 @@ impl Trace {
             ),
         }
     }
+}
+
+fn released(entry: &LedgerEntry, bodies: &dyn Bodies) -> String {
+    let LedgerEntry::Released {
+        effect,
+        why,
+        how,
+        about: _,
+        by,
+        body,
+    } = entry
+    else {
+        return String::new();
+    };
+    let (why, how) = (why_word(*why), release_word(*how));
+    let mut out = format!("released {effect} {why} {how} by {by}");
+    if let Some(body) = body {
+        let _ = write!(out, " {}", quoted(bodies, *body));
+    }
+    out
 }
 
 fn hold_of(hold: &Hold, bodies: &dyn Bodies) -> String {

@@ -373,7 +373,7 @@ impl<'a> View<'a> {
             match given {
                 // The root of a plain message serves no call, so its text is an object only by chance.
                 Some(given) if agent.family.parent.is_some() || given.keys().all(known) => {
-                    args = given
+                    args = given;
                 }
                 _ if fields.is_some_and(|f| f.iter().any(|(n, _)| &**n == "message")) => {
                     args.insert("message".to_owned(), Json::from(&*text));

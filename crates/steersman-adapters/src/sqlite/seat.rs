@@ -35,7 +35,7 @@ pub(super) fn make(conn: &Connection, no: i64, needs: &Needs) -> rusqlite::Resul
 /// Returns the number under which needs are kept.
 fn need(conn: &Connection, needs: &Needs) -> rusqlite::Result<i64> {
     let natives = needs.natives.iter().map(|native| &**native);
-    let natives = serde_json::Value::from_iter(natives).to_string();
+    let natives = natives.collect::<serde_json::Value>().to_string();
     conn.prepare_cached(
         "INSERT INTO need (revision, natives) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
     )?
@@ -294,20 +294,17 @@ impl Candidates {
 
     fn add(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
         let no: i64 = row.get(0)?;
-        match (row.get::<_, String>(1), row.get(2)) {
-            (Ok(id), Ok(wants)) => {
-                let id = id.into();
-                self.found.push(Candidate { no, id, wants });
-            }
-            _ => {
-                let id: SessionId = format!("number {no}").into();
-                let error = StoreError::Corrupt {
-                    place: format!("session {id}"),
-                    what: "its id or its seat cannot be read".to_owned(),
-                };
-                self.refused.push((id, error));
-            }
+        if let (Ok(id), Ok(wants)) = (row.get::<_, String>(1), row.get(2)) {
+            let id = id.into();
+            self.found.push(Candidate { no, id, wants });
+            return Ok(());
         }
+        let id: SessionId = format!("number {no}").into();
+        let error = StoreError::Corrupt {
+            place: format!("session {id}"),
+            what: "its id or its seat cannot be read".to_owned(),
+        };
+        self.refused.push((id, error));
         Ok(())
     }
 }

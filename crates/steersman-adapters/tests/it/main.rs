@@ -21,6 +21,7 @@ mod mcp;
 mod messages;
 #[cfg(unix)]
 mod others;
+mod owners;
 mod pairing;
 mod pieces;
 mod put_back;

@@ -88,7 +88,7 @@ pub(crate) async fn run(
         );
     }
     if let Some(name) = &args.resume {
-        return resume(name, input, &args, global, printer).await;
+        return Box::pin(resume(name, input, &args, global, printer)).await;
     }
     let definition = args.definition.clone().unwrap_or_else(|| ".".into());
     let network = check::required(&definition, printer)?;

@@ -198,7 +198,7 @@ impl Tick<'_> {
     /// Returns true if the tools of an agent with `turns: once` have run, together with their result.
     fn gave_once(&self, agent: Id) -> (bool, Option<Body>) {
         let results = self.results.get(&agent);
-        if let Some(body) = results.and_then(Results::newest) {
+        if let Some(body) = results.and_then(Results::newest).map(|newest| newest.body) {
             return (true, body);
         }
         match results.and_then(Results::reviewed) {

@@ -16,9 +16,9 @@ pub(crate) struct Results {
 }
 
 /// The result that came last.
-struct Newest {
+pub(super) struct Newest {
     /// Its whole text, even if the agent sees only the beginning.
-    body: Option<Body>,
+    pub(super) body: Option<Body>,
     /// True if it is a failure for which the definition sets no reaction.
     failed: bool,
 }
@@ -32,9 +32,9 @@ impl Results {
         }
     }
 
-    /// Returns the text of the newest result. `None` means that there is no result.
-    pub(super) fn newest(&self) -> Option<Option<Body>> {
-        self.newest.as_ref().map(|newest| newest.body)
+    /// Returns the newest result.
+    pub(super) fn newest(&self) -> Option<&Newest> {
+        self.newest.as_ref()
     }
 
     /// Forgets the newest result. Returns true if it is a failure for which the definition sets no reaction.

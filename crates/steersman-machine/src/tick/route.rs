@@ -502,7 +502,7 @@ impl Tick<'_> {
                         self.open_call(agent, call);
                     }
                     Err(e) => {
-                        self.fail(agent, Code::Route, &format!("arguments of `{member}`: {e}"))
+                        self.fail(agent, Code::Route, &format!("arguments of `{member}`: {e}"));
                     }
                 }
             }

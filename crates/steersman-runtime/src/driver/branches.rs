@@ -155,7 +155,7 @@ impl Driver {
         }
         for out in self.outs.values() {
             if left.contains(&out.branch) {
-                self.quit_waiting(draft, out);
+                Self::quit_waiting(draft, out);
             }
         }
     }

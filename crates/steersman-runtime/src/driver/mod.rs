@@ -57,7 +57,7 @@ use crate::ledger::{Amount, Ledger};
 use crate::limiter::Permit;
 use crate::load::{Load, Since};
 use crate::past::Past;
-use crate::session::{Fate, Outside, Receipt, Session, Settled, Standing, ToDriver};
+use crate::session::{Fate, Receipt, Session, Standing, ToDriver};
 use crate::store::{Claim, InboxMessage, SessionId, SessionState, StoreError};
 use attempt::{FromTask, Tell};
 use draft::Offer;
@@ -665,108 +665,6 @@ impl Driver {
             }
             Standing::Busy | Standing::Gone(_) => false,
         });
-    }
-
-    fn publish(&mut self) {
-        if self.stands() && !self.is_quiet() {
-            self.publish_line();
-            return;
-        }
-        if !self.is_still() {
-            return;
-        }
-        let outside = self.outside();
-        if !self.is_quiet() {
-            self.standing.send_if_modified(|standing| {
-                if !matches!(standing, Standing::Gone(_)) {
-                    *standing = Standing::Outside(outside);
-                }
-                false
-            });
-            self.still.notify_waiters();
-            return;
-        }
-        self.rests();
-        let settled: Arc<Settled> = Arc::new(self.settled());
-        let changed = self.standing.send_if_modified(|standing| match standing {
-            Standing::Busy | Standing::Outside(_) | Standing::Stands { .. } => {
-                *standing = Standing::Settled(settled.clone(), outside);
-                true
-            }
-            Standing::Settled(_, known) => {
-                *known = outside;
-                false
-            }
-            Standing::Gone(_) => false,
-        });
-        if changed {
-            self.live.show(FeedItem::Settled(settled));
-        }
-    }
-
-    /// Returns true if the driver has nothing to do and everything is on disk; effects may run.
-    fn is_still(&self) -> bool {
-        self.writer.is_idle()
-            && !self.inbox.look
-            && !self.inbox.late
-            && self.next_branch().is_none()
-            && self.next_search().is_none()
-            && !self.following.has_come()
-            && (self.to_start.is_empty() || self.ledger.paused || self.stopping.is_some())
-    }
-
-    /// Returns the events outside that have to happen before anything goes on.
-    fn outside(&self) -> Outside {
-        // The limiter's clock moves effects that wait for a turn; the end of another effect moves those that wait for a slot.
-        let waits_for_slot = |id: &Id| {
-            self.waits_for_another(*id)
-                || self.short.contains(id)
-                || self.queued.values().any(|ids| ids.contains(id))
-        };
-        let running = self.outs.iter().filter(|(id, out)| match out.state {
-            OutState::Running(_) => true,
-            OutState::Queued => !self.ledger.paused && !waits_for_slot(id),
-            _ => false,
-        });
-        // Attempts whose branch was left, or whose call was cancelled.
-        let left = self.at_work.iter().filter(|((id, attempt), at_work)| {
-            let mut out = self.outs.get(id).into_iter();
-            at_work.world && !out.any(|out| out.attempt == *attempt)
-        });
-        let soon = self.outs.values().filter_map(|out| match out.state {
-            OutState::Soon(at) if !self.ledger.paused => Some(at),
-            _ => None,
-        });
-        Outside {
-            running: running.count()
-                + left.count()
-                + self.probing.len()
-                + self.searches.judging()
-                + self.reaching_now()
-                + usize::from(self.following.is_asking()),
-            due: soon.chain(self.next_due()).min(),
-            place: self.place_out(),
-        }
-    }
-
-    /// Returns true if nothing goes on by itself and everything is on disk.
-    fn is_quiet(&self) -> bool {
-        self.is_still()
-            && !self.is_probing()
-            && !self.following.is_asking()
-            && self.reaching_now() == 0
-            && self.searches.judging() == 0
-            && self.outs.iter().all(|(id, out)| match out.state {
-                OutState::Stands | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
-                // The effect that it waits for shows if anything goes on.
-                OutState::Queued if self.waits_for_another(*id) => true,
-                OutState::Ready | OutState::Queued | OutState::Soon(_) => {
-                    self.ledger.paused || self.stopping.is_some()
-                }
-                OutState::Starting(_) | OutState::Running(_) | OutState::Over => false,
-            })
-            // Effects that are due already end in the next turn of the loop.
-            && self.next_due().is_none_or(|due| due > self.engine.clock().now())
     }
 
     /// Returns true if the session may be released: attempts that must not be repeated have reported their end, and everything

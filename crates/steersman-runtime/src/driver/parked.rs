@@ -43,7 +43,7 @@ pub(crate) struct Parked {
     kept: Kept,
     /// The next due time.
     due: Option<Time>,
-    /// What the owner leaves if the session is released while it is parked.
+    /// State of the seat if the session is released while it is parked.
     left: Left,
     /// It has drawn escrow that it has not used, and which has to be given back when it is released.
     owes: bool,

@@ -252,7 +252,7 @@ impl Driver {
             ));
         }
         self.unqueue(effect, out.wish.agent);
-        self.quit_waiting(draft, &out);
+        Self::quit_waiting(draft, &out);
         drop(out.permit);
         self.retry_queued();
     }
@@ -283,7 +283,7 @@ impl Driver {
             return;
         };
         self.unqueue(effect, out.wish.agent);
-        self.quit_waiting(draft, &out);
+        Self::quit_waiting(draft, &out);
         let world = out.touches_world();
         let runs = matches!(out.state, OutState::Running(_));
         match &out.state {

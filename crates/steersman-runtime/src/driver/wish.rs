@@ -125,7 +125,7 @@ impl Driver {
     }
 
     /// Takes back the wait of an effect that waited for the outside.
-    pub(super) fn quit_waiting(&self, draft: &mut Draft, out: &Out) {
+    pub(super) fn quit_waiting(draft: &mut Draft, out: &Out) {
         let id = out.wish.id;
         if let Work::Event { .. } = out.wish.work {
             draft.waits.push(WaitChange {

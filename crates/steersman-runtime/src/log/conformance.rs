@@ -223,7 +223,7 @@ async fn one_owner_at_a_time(place: &impl Place) {
     let (store, other) = (open(place), open(place));
     let claim = claimed(&store, "a").await;
     for store in [&store, &other] {
-        let refused = own(&store, "a").await.err().expect("it is owned");
+        let refused = own(store, "a").await.err().expect("it is owned");
         let ours = std::process::id().to_string();
         assert!(
             matches!(&refused, StoreError::Owned { process, .. } if *process == ours),

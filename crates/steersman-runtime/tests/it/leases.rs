@@ -10,13 +10,13 @@ use steersman_runtime::store::awkward::AwkwardStore;
 use steersman_runtime::store::{Lists as _, SessionQuery};
 use tokio::sync::Semaphore;
 
-const DESK: &str = r#"
+const DESK: &str = r"
 tools:
   pay: { description: Pays., effect: idempotent, native: 1 }
   note: { description: Notes., effect: idempotent, native: 1 }
 agents:
   main: { system: You pay., tools: [pay, note] }
-"#;
+";
 
 #[tokio::test]
 async fn a_worker_whose_lease_is_over_begins_nothing_more() {

@@ -4,7 +4,7 @@ use super::{Told, Tone};
 use crate::words::{digits, span};
 use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
-    Hold, Hooked, LedgerEntry, LogLine, Moment, Probing, Reaching, Release, Stepped, Why,
+    About, Hold, Hooked, LedgerEntry, LogLine, Moment, Probing, Reaching, Release, Stepped, Why,
 };
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Id, Time};
@@ -72,7 +72,7 @@ pub(super) fn held(hold: &Hold, ask: String) -> Told {
                 .as_ref()
                 .map_or_else(String::new, ToString::to_string);
             (
-                "".into(),
+                String::new(),
                 format!("waits: {about}"),
                 word.into(),
                 Tone::Engine,
@@ -88,8 +88,9 @@ pub(super) fn held(hold: &Hold, ask: String) -> Told {
 }
 
 /// Describes the end of an outage.
-pub(super) fn outage(place: Option<&str>, how: Release) -> Told {
-    let place = place.unwrap_or("its place");
+pub(super) fn outage(about: Option<&About>, how: Release) -> Told {
+    let place = about.and_then(About::place);
+    let place = place.map_or("its place", |place| &**place);
     let (mark, text, tone) = match how {
         Release::Go => ("", format!("{place} answers again"), Tone::Came),
         Release::Expired => (

@@ -4,7 +4,7 @@ use super::holds::{self, outage, released, unbelievable};
 use super::{Row, Story, Told, Tone, effects_call, row};
 use crate::why::effect_of;
 use crate::words::{accepted_store, question, span};
-use steersman_machine::stored::commit::{About, Hold, LedgerEntry, LogLine, Probing, Why};
+use steersman_machine::stored::commit::{Hold, LedgerEntry, LogLine, Probing, Why};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::{Class, Target};
@@ -46,6 +46,15 @@ impl Story {
         }
     }
 
+    /// Records that a hold of an effect ended.
+    fn over(&mut self, line: &LogLine, effect: Id, why: Why) {
+        let call = *effects_call(&self.effects, &effect);
+        if why == Why::Doubt {
+            self.settled.insert(call);
+        }
+        self.began.remove(&(line.branch, call));
+    }
+
     /// Returns the row of a ledger entry about an effect.
     fn of_effect(
         &mut self,
@@ -60,19 +69,14 @@ impl Story {
         };
         Some(match entry {
             // The row of the effect says that it is in doubt.
-            LedgerEntry::Hold(hold) if hold.why == Why::Doubt => {
-                return None;
-            }
+            LedgerEntry::Hold(hold) if hold.why == Why::Doubt => return None,
             LedgerEntry::Hold(hold) => self.hold(hold, texts),
             LedgerEntry::Released {
                 why: Why::Outage,
                 how,
                 about,
                 ..
-            } => outage(
-                about.as_ref().and_then(About::place).map(|place| &**place),
-                *how,
-            ),
+            } => outage(about.as_ref(), *how),
             LedgerEntry::Released {
                 effect,
                 why,
@@ -81,11 +85,7 @@ impl Story {
                 body,
                 ..
             } => {
-                let call = *effects_call(&self.effects, effect);
-                if *why == Why::Doubt {
-                    self.settled.insert(call);
-                }
-                self.began.remove(&(line.branch, call));
+                self.over(line, *effect, *why);
                 let said = body.map(|body| texts.text(body).to_string());
                 let (word, tone) = released(*why, *how, by, said.as_deref());
                 (

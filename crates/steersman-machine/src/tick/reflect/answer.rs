@@ -116,7 +116,7 @@ impl Tick<'_> {
         match of_itself(answer, def.output.as_ref()) {
             Verdict::Accept => self.stand(agent, &draft, draft.cause, None),
             Verdict::Unusable(_) => {
-                self.stand(agent, &draft, draft.cause, Some(Code::Unusable.text()))
+                self.stand(agent, &draft, draft.cause, Some(Code::Unusable.text()));
             }
             Verdict::Revise(text) => {
                 let whole = answer.text.as_deref().map(str::trim) == Some(&*text);

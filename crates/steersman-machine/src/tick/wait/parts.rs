@@ -15,8 +15,6 @@ use crate::view::{Cx, View};
 use serde_json::Value as Json;
 use std::sync::Arc;
 
-/// Code of a wait for branches if too few were forked.
-
 /// State of a wait or of a part.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stands {

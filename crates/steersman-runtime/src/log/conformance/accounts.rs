@@ -159,7 +159,7 @@ pub(super) async fn webhooks_find_what_is_new(place: &impl Place) {
     let hook = hook.id;
     let behind = async |limit| {
         let found = other.behind(&hook, limit).await.expect("read");
-        found.iter().map(|id| id.to_string()).collect::<Vec<_>>()
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let moves = async |session: &'static str, from, to| {
         let moved = store.move_delivered(&hook, session, from, to).await;

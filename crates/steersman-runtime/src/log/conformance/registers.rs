@@ -112,7 +112,7 @@ pub(super) async fn schedules_move_on_once(place: &impl Place) {
         missed: 2,
         ..early.clone()
     };
-    assert_eq!(list(None, 1).await, [moved.clone()]);
+    assert_eq!(list(None, 1).await, std::slice::from_ref(&moved));
     // The same definition changes no times; another one does.
     assert!(!store.put_schedule(early.clone()).await.expect("tried"));
     assert_eq!(list(None, 1).await, [moved]);

@@ -93,7 +93,7 @@ impl Lease for Unlimited {
     }
 }
 
-/// How much a worker takes.
+/// Limits on the sessions that a worker takes at once.
 #[derive(Clone)]
 pub struct Room {
     /// Current time. Sessions that are wanted by then are taken.
@@ -123,7 +123,7 @@ pub struct Taken {
 /// A time before all others. A session that is wanted from then on is taken next.
 pub const IMMEDIATELY: Time = Time(0);
 
-/// What an owner leaves when it releases a session.
+/// State of a seat after its owner released the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left {
     /// Number of delivered messages that the owner has read ([`Inbox::inbox`](super::Inbox::inbox)).
@@ -156,7 +156,7 @@ pub enum Wake {
     Look,
 }
 
-/// What a program needs to drive a session.
+/// Requirements for a program that drives a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needs {
     /// The newest form of lines among the programs that wrote to it ([`codec::REVISION`](steersman_machine::stored::codec::REVISION)).
@@ -245,7 +245,7 @@ pub struct SessionInfo {
     pub labels: Vec<(Name, Arc<str>)>,
     /// The process that owns it now, if any.
     pub owner: Option<String>,
-    /// What the last owner left. While the session is owned, it is wanted immediately: if the owner dies, another one takes it.
+    /// State that the last owner left. While the session is owned, it is wanted immediately: if the owner dies, another one takes it.
     pub left: Left,
 }
 

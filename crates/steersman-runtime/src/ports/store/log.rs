@@ -90,7 +90,7 @@ pub struct NewSession {
     pub first: Option<InboxMessage>,
     /// Hash for the id of that message, if it is not the hash of the message itself: for an event that begins a session.
     pub said: Option<SaidHash>,
-    /// What a program needs to drive the session.
+    /// Requirements for a program that drives the session.
     pub needs: Needs,
 }
 
@@ -114,7 +114,7 @@ pub struct Claim {
     pub scope: Scope,
     /// Number of messages that were ever delivered to the session, at the time of the claim.
     pub mail: u64,
-    /// What the last owner left.
+    /// State that the last owner left.
     pub before: Left,
     /// Set if a person accepted the store and no line of the session says so yet. The owner's first line says it.
     pub accepted: Option<StoreAccepted>,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use steersman_machine::stored::ids::{Line, Name, Time};
 
-/// What a store keeps apart from its sessions.
+/// Data of a store apart from its sessions.
 pub(super) struct Registers {
     pub(super) digest_key: [u8; 32],
     tokens: BTreeMap<Name, Token>,
