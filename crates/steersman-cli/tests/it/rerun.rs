@@ -215,11 +215,21 @@ fn a_session_is_rerun_up_to_where_it_was_bound_anew() {
         let ran = world.run(args);
         assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
     }
-    let ran = world.run(&["rerun", &format!("{session}@head"), "--json"]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let rerun = document(&ran)["session"].as_str().unwrap().to_owned();
-    let ran = world.run(&["run", "--resume", &rerun]);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // Something else may be said where one of the branches was bound anew: the others are bound, too.
+    for (at, say) in [
+        ("@head", None),
+        ("@head", Some("And now?")),
+        (":other@head", Some("And now?")),
+    ] {
+        let address = format!("{session}{at}");
+        let mut args = vec!["rerun", &address, "--json", "--script-all", "script.yaml"];
+        args.extend(say.iter().flat_map(|say| ["--say", say]));
+        let ran = world.run(&args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+        let rerun = document(&ran)["session"].as_str().unwrap().to_owned();
+        let ran = world.run(&["run", "--resume", &rerun]);
+        assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
+    }
 }
 
 /// A branch that a search left, with one that its agent forked, is rerun as it was before values were bound anew.

@@ -150,25 +150,41 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Follows the next line or, after the recording was left, keeps its outcomes for later requests.
+    /// Follows the next line or, after the recording was left, keeps its outcomes for later requests. Lines that bind all branches
+    /// anew belong together: all of them are followed, or none.
     pub(crate) fn next(&mut self) -> Result<Next, EngineError> {
-        let Some(line) = self.recording.lines.get(self.at).cloned() else {
+        let Some(first) = self.recording.lines.get(self.at).cloned() else {
             self.passes(None);
             return Ok(Next::End);
         };
+        let behind = self.changed.at.is_some_and(|at| first.n > at);
+        let mut came = self.next_line(&first, behind)?;
+        let Some(bound) = digest_of(&first) else {
+            return Ok(came);
+        };
+        let mut branches = BTreeSet::from([first.branch]);
+        while let Some(line) = self.recording.lines.get(self.at).cloned()
+            && digest_of(&line) == Some(bound)
+            && branches.insert(line.branch)
+        {
+            came = self.next_line(&line, behind)?;
+        }
+        Ok(came)
+    }
+
+    fn next_line(&mut self, line: &Arc<LogLine>, behind: bool) -> Result<Next, EngineError> {
         self.passes(Some(line.n));
         self.at += 1;
         let commit = line
             .commit
             .as_ref()
             .expect("only lines with commits are read");
-        let behind = self.changed.at.is_some_and(|at| line.n > at);
         let mut came = Next::Left;
         if self.diverged.is_none() {
             if behind && self.changed.says {
                 self.leaves(line.n, SAID);
             } else {
-                match self.line(&line, commit, behind)? {
+                match self.line(line, commit, behind)? {
                     Ok(()) => came = Next::Made(line.n),
                     Err(why) => self.leaves(line.n, &why),
                 }
@@ -176,11 +192,11 @@ impl<'a> Walk<'a> {
         }
         if self.diverged.is_some() {
             let mut left = std::mem::take(&mut self.left);
-            self.leave(&line, commit, &mut left)?;
+            self.leave(line, commit, &mut left)?;
             self.left = left;
-            self.not_repeated.extend(deeds(&line, commit));
+            self.not_repeated.extend(deeds(line, commit));
         }
-        self.carry_old(&line)?;
+        self.carry_old(line)?;
         Ok(came)
     }
 
@@ -664,6 +680,12 @@ pub(super) fn same_tool(old: &Network, new: &Network, name: &str) -> bool {
         }
         (old, new) => old.is_none() && new.is_none(),
     }
+}
+
+/// Returns the digest of the binding that a line sets, if it sets one.
+fn digest_of(line: &LogLine) -> Option<Digest> {
+    let commit = line.commit.as_ref()?;
+    commit.binding.as_ref().map(|binding| binding.digest)
 }
 
 /// Returns true if two commits did the same, regardless of their bindings.
