@@ -1,6 +1,6 @@
 //! Stores by their addresses: `sqlite:FILE`, `memory:`, or the path of a file, which means SQLite.
 //!
-//! A kind of store is a row of [`KINDS`]: its scheme, and the [`Site`] of an address. Everything else about it is in its own files.
+//! A kind of store is a row of `KINDS`: its scheme, and the [`Site`] of an address. Everything else about it is in its own files.
 
 use crate::sqlite::SqliteSite;
 use std::collections::{BTreeMap, BTreeSet};

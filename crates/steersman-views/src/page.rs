@@ -28,7 +28,7 @@ use steersman_runtime::session::Settled;
 /// The subject of a page.
 #[derive(Copy, Clone)]
 pub struct Subject<'a> {
-    /// The session, [veiled](Inspection::veiled).
+    /// The session, [veiled](steersman_runtime::known::Known::veiled).
     pub seen: &'a Inspection,
     /// Its log.
     pub log: &'a Log,

@@ -19,7 +19,7 @@ pub const AHEAD_BYTES: usize = 1024 * 1024;
 pub trait Log: Send + Sync + 'static {
     /// Creates a session with an empty log, together with the message that begins it: both or neither. Fails with `Conflict` if
     /// the id exists, or if another session of this network has the key; the error names that session. A session beyond a bound
-    /// ([`bounds::session`]) is refused.
+    /// ([`bounds::session`](super::bounds::session)) is refused.
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>>;
 
     /// Makes the worker the owner, unless the session was moved (`Moved`). The claim has a new epoch and the first line number that the owner may use: the next hundred
@@ -158,7 +158,7 @@ pub struct Batch {
     pub begins_unsafe: bool,
     /// True if the first row says that the store was accepted ([`Claim::accepted`]).
     pub tells_accepted: bool,
-    /// True if somebody waits for this batch: it is flushed immediately. Otherwise it may be delayed up to 20 ms ([`COMPANY`]).
+    /// True if somebody waits for this batch: it is flushed immediately. Otherwise it may be delayed up to 20 ms ([`COMPANY`](super::COMPANY)).
     pub urgent: bool,
 }
 
@@ -211,7 +211,7 @@ pub fn first_line(before: Option<Line>, head: Line) -> Line {
     }
 }
 
-/// Refuses a batch that no store may take: values over [`MAX_VALUE`], lines out of order or above [`Line::MAX`].
+/// Refuses a batch that no store may take: values over [`MAX_VALUE`](super::MAX_VALUE), lines out of order or above [`Line::MAX`].
 /// `last` is the last line written or queued under the claim.
 pub fn check(session: &SessionId, last: Line, batch: &Batch) -> Result<(), StoreError> {
     let mut before = last;
