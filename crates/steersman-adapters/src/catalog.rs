@@ -307,9 +307,8 @@ impl Look<'_> {
             bound.model = Some(self.first_model(&url, provider, None).await?);
         }
         // The address may be that of a provider whose other servers this one stands for.
-        let owner = homes().find(|(_, home)| {
-            home.elsewhere == Some(provider.name) && url.starts_with(home.site())
-        });
+        let owner =
+            homes().find(|(_, home)| home.elsewhere == Some(provider.name) && home.has(&url));
         if let (Some((owner, home)), None) = (owner, &self.def.key) {
             bound.provider = owner.name.into();
             bound.key_env = Some(home.key.to_owned());

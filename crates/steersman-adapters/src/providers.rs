@@ -41,8 +41,15 @@ pub(crate) struct Home {
 
 impl Home {
     /// Returns the address without the version of the protocol.
-    pub(crate) fn site(&self) -> &'static str {
+    fn site(&self) -> &'static str {
         self.url.trim_end_matches("/v1")
+    }
+
+    /// Returns true if an address is at this site, which may get its key. A longer host name, a port, or a user in front of another
+    /// host is another site.
+    pub(crate) fn has(&self, url: &str) -> bool {
+        let rest = url.strip_prefix(self.site());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
@@ -161,6 +168,20 @@ mod tests {
             assert!(named(elsewhere).is_some(), "{elsewhere}");
         }
         assert!(named(COMPATIBLE).is_some_and(|it| it.home.is_none()));
+    }
+
+    /// The key of a provider goes to its own site and to no other.
+    #[test]
+    fn an_address_that_begins_like_a_site_is_another_one() {
+        for (_, home) in homes() {
+            let site = home.site();
+            for ours in ["", "/", "/v1", "/v1/else?x=1"] {
+                assert!(home.has(&format!("{site}{ours}")), "{ours}");
+            }
+            for other in [".evil/v1", ":8080/v1", "@evil/v1", ":pw@evil", "x"] {
+                assert!(!home.has(&format!("{site}{other}")), "{other}");
+            }
+        }
     }
 
     /// A definition may name each provider of the table, and no other.
