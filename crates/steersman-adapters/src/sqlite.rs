@@ -152,10 +152,9 @@ impl SqliteStore {
             opened => opened?,
         };
         let reader = || open::reader(&opened.path, opened.reads).map_err(failed);
-        let mut pool = (0..=READERS).map(|_| reader());
-        let (here, mut unlocked) = pool.next().unwrap_or_else(reader)?;
-        unlocked = opened.unlocked.clone().or(unlocked);
-        let pool = pool.map(|made| made.map(|(conn, _)| conn));
+        let (here, unlocked) = reader()?;
+        let unlocked = opened.unlocked.clone().or(unlocked);
+        let pool = (0..READERS).map(|_| reader().map(|(conn, _)| conn));
         let pool = pool.collect::<Result<_, _>>()?;
         let readers = Readers::start(pool, here).map_err(|e| error::io(path, e))?;
         let Opened {

@@ -174,9 +174,9 @@ impl State {
     /// mark is made before the first commit that sets the store's flag, so that no crash leaves a flag without a mark.
     fn commits(&mut self, conn: &Connection) -> Result<Option<Newest>, StoreError> {
         let begun = self.newest.begun;
-        let is_unmarked = || !begun && !mark::is_there(&self.path);
         if self.unmarked != Some(self.changes) {
-            self.unmarked = is_unmarked().then_some(self.changes);
+            let is_unmarked = !begun && !mark::is_there(&self.path);
+            self.unmarked = is_unmarked.then_some(self.changes);
         }
         if !(begun || self.begins) {
             return Ok(None);
@@ -189,13 +189,11 @@ impl State {
         }
         Ok(Some(newest))
     }
-    /// Writes the mark after the commit. If an effect of class `unsafe` begins with the transaction, the mark is synced too.
-    fn committed(&mut self, conn: &Connection, now: Option<Newest>) -> Result<(), StoreError> {
-        let Some(now) = now else {
-            return Ok(());
-        };
+    /// Writes the mark after the commit of a transaction with a stamp. If an effect of class `unsafe` begins with the transaction,
+    /// the mark is synced too.
+    fn committed(&mut self, conn: &Connection) -> Result<(), StoreError> {
+        let now = &self.newest;
         mark::record(&self.path, &now.store, now.written, self.begins)?;
-        self.newest = now;
         if self.is_flag_in_file {
             return Ok(());
         }
@@ -370,11 +368,19 @@ fn write(
         if conn.total_changes() == before {
             return simple("COMMIT").map(drop).map_err(failed);
         }
-        let commits = state.commits(conn)?;
+        let stamped = state.commits(conn)?;
         simple("COMMIT").map_err(failed)?;
+        let is_stamped = stamped.is_some();
+        // The transaction is in the store, whatever fails from here on.
+        if let Some(newest) = stamped {
+            state.newest = newest;
+        }
         // A transaction in a journal that other processes do not find must not be acknowledged.
         state.look()?;
-        state.committed(conn, commits)
+        if is_stamped {
+            state.committed(conn)?;
+        }
+        Ok(())
     };
     let result = run();
     if result.is_err() && !conn.is_autocommit() {

@@ -3,9 +3,11 @@
 use crate::marked::begins;
 use crate::sqlite::{Folder, Other, batch, session};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use steersman_adapters::sqlite::{SqliteStore, accept};
 use steersman_machine::stored::ids::{Line, Time};
-use steersman_runtime::store::{Inbox as _, Log as _, StoreError, Worker};
+use steersman_runtime::store::{Claim, Inbox as _, Log as _, StoreError, Worker};
 
 /// Restores an older state into the file of a store that others have open, as the shell of SQLite does.
 fn restored(file: &Path, from: &Path) {
@@ -16,6 +18,17 @@ fn restored(file: &Path, from: &Path) {
     all.unwrap();
 }
 
+/// A backup from before the first effect of class `unsafe`, and the store and claim that began this effect.
+async fn backed_up(folder: &Folder) -> (PathBuf, SqliteStore, Claim) {
+    let store = folder.store();
+    store.create(session("a")).await.unwrap();
+    let old = folder.0.join("old");
+    store.backup(&old).await.unwrap();
+    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
+    store.append(&claim, begins(1)).await.unwrap();
+    (old, store, claim)
+}
+
 fn is_doubt<T>(result: Result<T, StoreError>) -> bool {
     matches!(result, Err(StoreError::Unaccepted { .. }))
 }
@@ -24,7 +37,7 @@ fn marked(folder: &Folder) -> Vec<u8> {
     std::fs::read(folder.mark().unwrap()).unwrap()
 }
 
-/// Whatever was restored under a process that has the store open: it does not go on, and neither does who opens it next.
+/// An older state is restored under a process that has the store open: neither this process nor the next one drives the store.
 #[tokio::test]
 async fn a_store_that_goes_back_while_it_is_open_is_not_driven() {
     for begun_before in [false, true] {
@@ -99,17 +112,12 @@ async fn a_store_that_goes_on_elsewhere_is_driven() {
     one.append(&a, batch(5, b"a", true)).await.unwrap();
 }
 
-/// Who removes the file of a killed process keeps its journal and its mark: a refusal touches neither, so that another file in
-/// its place is not taken for it.
+/// The file of a killed process is removed, its journal and mark are not. A refusal touches neither, so that another file in its
+/// place is not taken for it.
 #[tokio::test]
 async fn a_refused_store_keeps_its_mark() {
     let folder = Folder::new();
-    let store = folder.store();
-    store.create(session("a")).await.unwrap();
-    let old = folder.0.join("old");
-    store.backup(&old).await.unwrap();
-    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
-    store.append(&claim, begins(1)).await.unwrap();
+    let (old, store, claim) = backed_up(&folder).await;
     let journal = folder.file().with_extension("db-wal");
     let (bytes, told) = (std::fs::read(&journal).unwrap(), marked(&folder));
     drop((store, claim));
@@ -138,12 +146,7 @@ async fn a_refused_store_keeps_its_mark() {
 #[tokio::test]
 async fn a_mark_of_an_empty_store_is_of_no_other_one() {
     let folder = Folder::new();
-    let store = folder.store();
-    store.create(session("a")).await.unwrap();
-    let old = folder.0.join("old");
-    store.backup(&old).await.unwrap();
-    let claim = store.claim("a", &Worker::nameless()).await.unwrap();
-    store.append(&claim, begins(1)).await.unwrap();
+    let (old, store, claim) = backed_up(&folder).await;
     drop((store, claim));
     std::fs::remove_file(folder.file()).unwrap();
     // The tables cannot be made: the file stays empty, with its mark.
@@ -231,7 +234,7 @@ async fn a_handle_that_is_refused_leaves_the_lock_of_another_one() {
     drop(store);
 }
 
-/// What was written under the other name may lie in a journal there, which a copy would lack.
+/// Lines written under the other name may be in a journal there, which a copy would lack.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_store_is_not_backed_up_by_another_name() {
@@ -252,4 +255,56 @@ async fn a_store_is_not_backed_up_by_another_name() {
     assert!(!copy.exists());
     let rows = linked.rows("a", Line(1), Line::MAX, 9).await.unwrap();
     assert!(rows.is_empty());
+}
+
+/// The mark of the first effect cannot be written, after its transaction was committed. The effect does not begin, and everything
+/// that is written later is stamped all the same.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_store_knows_its_first_effect_although_the_mark_failed() {
+    for _ in 0..99 {
+        let folder = Folder::new();
+        let store = folder.store();
+        for id in ["a", "b"] {
+            store.create(session(id)).await.unwrap();
+        }
+        let a = store.claim("a", &Worker::nameless()).await.unwrap();
+        let b = store.claim("b", &Worker::nameless()).await.unwrap();
+        let marks = folder.marks();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = is_over.clone();
+        // Another program locks the mark as soon as it has its name.
+        let locks = std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                let all = std::fs::read_dir(&marks).into_iter().flatten().flatten();
+                let mut marks = all.filter(|entry| entry.file_name().len() == 16);
+                let mark = marks.find_map(|entry| std::fs::File::open(entry.path()).ok());
+                if let Some(mark) = mark.filter(|mark| mark.try_lock().is_ok()) {
+                    return Some(mark);
+                }
+            }
+            None
+        });
+        let begun = store.append(&a, begins(1)).await;
+        is_over.store(true, Ordering::Relaxed);
+        let locked = locks.join().unwrap();
+        if begun.is_ok() {
+            continue;
+        }
+        drop(locked);
+        let stamp = || {
+            let conn = rusqlite::Connection::open(folder.file()).unwrap();
+            let stamp = "SELECT begun, written FROM store";
+            conn.query_row(stamp, [], |row| {
+                Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?))
+            })
+            .unwrap()
+        };
+        let (begun, written) = stamp();
+        assert!(begun);
+        store.append(&b, batch(1, b"b", true)).await.unwrap();
+        assert_eq!(stamp(), (true, written + 1));
+        return;
+    }
+    panic!("the mark was never locked in time");
 }
