@@ -8,7 +8,7 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::snapshot::fold::fold;
 use steersman_machine::stored::commit::{Admitted, Commit, LedgerEntry, LogLine};
-use steersman_machine::stored::ids::{Id, Line};
+use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_machine::view::Cx;
 
 /// Number of rows that are read together.
@@ -123,13 +123,10 @@ fn chain(all: &BTreeMap<Line, Arc<LogLine>>, head: Line) -> BTreeSet<Line> {
 fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet<Line> {
     let mut needed = path.clone();
     let head = path.last().copied().unwrap_or(Line::NONE);
-    let is_bound = |line: &LogLine| line.commit.as_ref().is_some_and(|c| c.binding.is_some());
-    // All branches are bound together, with a line for each: the path may end with the first of these lines.
-    let mut together = BTreeSet::new();
-    let lines = all.range(head..);
-    let lines = lines.take_while(|(_, line)| is_bound(line) && together.insert(line.branch));
-    let behind = lines.last().map_or(head, |(n, _)| *n).next();
-    let bound_later = all.range(behind..).find(|(_, line)| is_bound(line));
+    // The path may end with the first of the lines that bind all branches.
+    let together = bound_together(all.range(head..).map(|(_, line)| &**line));
+    let mut behind = all.range(head..).skip(together.max(1));
+    let bound_later = behind.find(|(_, line)| digest_of(line).is_some());
     let end = bound_later.map_or(Line(u64::MAX), |(n, _)| *n);
     let last_of = |branch: Id, before: Line| {
         let mut lines = all.range(..before).rev().map(|(_, line)| line);
@@ -166,6 +163,22 @@ fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet
             return needed;
         }
     }
+}
+
+/// Returns how many of these lines, from the first on, bind all branches anew: a line for each branch, written together.
+pub(super) fn bound_together<'a>(lines: impl Iterator<Item = &'a LogLine>) -> usize {
+    let (mut bound, mut branches) = (None, BTreeSet::new());
+    let together = lines.take_while(|line| {
+        let digest = digest_of(line);
+        digest.is_some() && digest == *bound.get_or_insert(digest) && branches.insert(line.branch)
+    });
+    together.count()
+}
+
+/// Returns the digest of the binding that a line sets, if it sets one.
+fn digest_of(line: &LogLine) -> Option<Digest> {
+    let commit = line.commit.as_ref()?;
+    commit.binding.as_ref().map(|binding| binding.digest)
 }
 
 /// Branches whose end or whose stacks a commit takes in.

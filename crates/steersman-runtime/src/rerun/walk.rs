@@ -3,7 +3,7 @@
 
 use super::left::{deeds, not_taken};
 use super::offers::{Began, offers};
-use super::recording::{Recording, Side, branch_of};
+use super::recording::{Recording, Side, bound_together, branch_of};
 use super::{Diverged, People, RERUN, RERUN_OF};
 use crate::bind::Values;
 use crate::driver::tool_digest;
@@ -151,23 +151,19 @@ impl<'a> Walk<'a> {
     }
 
     /// Follows the next line or, after the recording was left, keeps its outcomes for later requests. Lines that bind all branches
-    /// anew belong together: all of them are followed, or none.
+    /// anew are one step: the recording is not left between them because something else is said.
     pub(crate) fn next(&mut self) -> Result<Next, EngineError> {
-        let Some(first) = self.recording.lines.get(self.at).cloned() else {
+        let recording = self.recording;
+        let rest = &recording.lines[self.at..];
+        let Some(first) = rest.first() else {
             self.passes(None);
             return Ok(Next::End);
         };
         let behind = self.changed.at.is_some_and(|at| first.n > at);
-        let mut came = self.next_line(&first, behind)?;
-        let Some(bound) = digest_of(&first) else {
-            return Ok(came);
-        };
-        let mut branches = BTreeSet::from([first.branch]);
-        while let Some(line) = self.recording.lines.get(self.at).cloned()
-            && digest_of(&line) == Some(bound)
-            && branches.insert(line.branch)
-        {
-            came = self.next_line(&line, behind)?;
+        let together = bound_together(rest.iter().map(|line| &**line)).max(1);
+        let mut came = Next::Left;
+        for line in &rest[..together] {
+            came = self.next_line(line, behind)?;
         }
         Ok(came)
     }
@@ -680,12 +676,6 @@ pub(super) fn same_tool(old: &Network, new: &Network, name: &str) -> bool {
         }
         (old, new) => old.is_none() && new.is_none(),
     }
-}
-
-/// Returns the digest of the binding that a line sets, if it sets one.
-fn digest_of(line: &LogLine) -> Option<Digest> {
-    let commit = line.commit.as_ref()?;
-    commit.binding.as_ref().map(|binding| binding.digest)
 }
 
 /// Returns true if two commits did the same, regardless of their bindings.
