@@ -5,9 +5,9 @@
 //!                 |
 //!                 v
 //!   snapshot --> tick --> commit --------------> one line of the log --> fold --> the next snapshot
-//!    (where       |                                                                (the same that
-//!   a branch      +--> wishes: models to call, tools to run, people to ask          tick returned)
-//!    stands)      +--> left: what is offered again when its time has come
+//!  (state of a    |                                                                (the same that
+//!    branch)      +--> wishes: models to call, tools to run, people to ask          tick returned)
+//!                 +--> left: offers to repeat later
 //! ```
 //!
 //! The driver of a session repeats these steps:
@@ -20,10 +20,10 @@
 //! 4. Perform the wishes. The raw result of a tool goes through [`view::mapping::map`] before it is offered. Mapping decides what the
 //!    model sees, what is written to the state, and what is secret.
 //! 5. After a crash, fold the stored lines ([`fold`](snapshot::fold::fold), which never runs the machine) and ask [`tick::wishes`] for the
-//!    effects that are still owed.
+//!    outstanding effects.
 //!
-//! The same network, snapshot, time and offers give the same step on every computer. So the log is the truth and a snapshot is
-//! only a cache. A run can be replayed and compared byte by byte (`steersman_testkit::replay`).
+//! The same network, snapshot, time and offers give the same step on every computer. So the log is the ground truth, and a snapshot
+//! is only a cache. A run can be replayed and compared byte by byte (`steersman_testkit::replay`).
 //!
 //! Each module uses only modules above it in this table. `cargo xtask tidy` checks that.
 //!
@@ -34,7 +34,7 @@
 //! | [`snapshot`] | the state of a branch, and how a line changes it. It does not know the definition |
 //! | [`network`] | the checked definition |
 //! | [`view`] | what names mean to an agent: state, artifacts, memory, results of tools |
-//! | [`questions`] | why a model is asked, by which tools it answers, and the questions that the engine asks for itself |
+//! | [`questions`] | purposes of model calls, the tools by which a model answers, and the questions that the engine asks for itself |
 //! | [`routers`] | who acts next under a routed agent |
 //! | [`context`] | what a model sees |
 //! | [`tick`] | decides: takes offers, moves agents, returns a commit and wishes |
@@ -53,7 +53,7 @@
 //! use steersman_machine::tick::{tick, wishes};
 //! use steersman_machine::view::Cx;
 //!
-//! /// The log in memory: texts are found by the line that they came in with.
+//! /// The log in memory. A body names the line that holds its text.
 //! #[derive(Default)]
 //! struct Log(Vec<LogLine>);
 //!
@@ -88,12 +88,12 @@
 //!         ledger: Vec::new(), // a driver's: holds, attempts, money
 //!         bodies: step.bodies.clone(),
 //!     };
-//!     assert_eq!(fold(snapshot, &line), step.snapshot, "the log alone says where the branch stands");
+//!     assert_eq!(fold(snapshot, &line), step.snapshot, "fold gives the snapshot that tick returned");
 //!     log.0.push(line);
 //!     step
 //! };
 //!
-//! // A message comes in: the agent is made, and owes a model call.
+//! // A message arrives: the tick makes the agent, which owes a model call.
 //! let message = Said { id: "m1".into(), text: "What is a kettle?".into(), by: "user".into(), to: None,
 //!     sender: None, came: Vec::new() };
 //! let begun = step(Snapshot::empty(), Offered::Start(Start {
@@ -111,10 +111,10 @@
 //!     },
 //!     values: "{}".into(),
 //! }));
-//! let [wish] = begun.wishes.as_slice() else { panic!("one thing is wanted") };
+//! let [wish] = begun.wishes.as_slice() else { panic!("the tick wishes one effect") };
 //! assert!(matches!(wish.work, Work::Model));
 //!
-//! // The model's answer comes in: the turn is finished, nothing is owed.
+//! // The model's answer arrives: the turn ends, and no effect is outstanding.
 //! let answer = Answer { text: Some("It boils water.".to_owned()), ..Answer::default() };
 //! let answered = step(begun.snapshot, Offered::Outcome {
 //!     effect: wish.id,

@@ -78,12 +78,12 @@ pub struct Network {
     pub outcome: BTreeMap<Name, Expr>,
     /// Model whose embeddings find passages. `None` means that only full text is searched.
     pub embeddings: Option<Name>,
-    /// Settings of what the built-in set `memory` saves and finds.
+    /// Settings of the built-in tool set `memory`.
     pub memory: MemoryDef,
     /// MCP servers by name.
     pub mcp: BTreeMap<Name, McpDef>,
-    /// Tools by name, with the built-in ones that are used. Until [`Network::with_manifest`], a server's tools are only those
-    /// that the definition names, without the data that only the server has.
+    /// Tools by name, with the built-in ones that are used. Of an MCP server, these are the tools that the definition names,
+    /// without descriptions and schemas. [`Network::with_manifest`] adds both, and the server's other tools.
     pub tools: BTreeMap<Name, ToolDef>,
     /// Agents by name.
     pub agents: BTreeMap<Name, AgentDef>,
@@ -387,7 +387,7 @@ pub struct ToolDef {
     pub on_doubt: Option<OnDoubt>,
     /// Result of a call in dry mode.
     pub simulate: Option<Data>,
-    /// True if a call may repeat an equal effect that was done in the session without a person's consent.
+    /// True if a call may repeat an equal effect of the session without asking a person.
     pub repeat_allowed: bool,
     /// Tool that is called next, without a model turn between.
     pub then: Option<Then>,
@@ -576,7 +576,7 @@ pub struct AgentDef {
     pub parameters: Parameters,
     /// Structured answer. `None` means that the answer is text.
     pub output: Option<Output>,
-    /// State writes at the agent's end, over `result`.
+    /// State writes when the agent finishes. Their templates read `result`.
     pub set: Vec<(Name, Data)>,
     /// State entries that the agent declares; each instance opens a scope for them.
     pub state: Vec<(Name, Type)>,
@@ -595,7 +595,7 @@ pub struct AgentDef {
     pub reflect: Option<Reflect>,
     /// Kind of the agent and its settings. An agent with modes uses the mode in force instead ([`AgentDef::model`]).
     pub does: Does,
-    /// Modes of the agent; only model-driven agents have some.
+    /// Modes of the agent. Only a model-driven agent can have modes.
     pub modes: Option<Box<Modes>>,
 }
 
@@ -660,15 +660,16 @@ pub struct ModelAgent {
     pub model: Name,
     /// Parameters that override those of the model.
     pub params: BTreeMap<String, Json>,
-    /// Tools, agents and people that the model is offered. Their order is frozen.
+    /// Tools, agents and people that the model is offered. Every request lists them in this order, because another order breaks
+    /// the prefix that the provider has cached.
     pub tools: Vec<ToolUse>,
-    /// Servers of which all tools are offered (`SERVER.*`). A network that has its manifest has none of these.
+    /// Servers whose tools are all offered (`SERVER.*`). [`Network::with_manifest`] replaces them with their tools.
     pub servers: Vec<ServerUse>,
     /// Requirement on the model to call tools: `auto`, `any`, `none` or the name of a tool.
     pub tool_choice: ToolChoice,
     /// Text that begins the model's answer.
     pub prefill: Option<Template>,
-    /// Tools that run before every turn, in parallel. If there are documents, one of these tools searches them.
+    /// Tools that run before every turn, in parallel. If the agent has `knowledge`, one of these tools searches it.
     pub before: Vec<Before>,
     /// Files and folders with text and Markdown that can be searched, relative to the definition's folder. They are read by each
     /// search, so their content is not part of the digest.

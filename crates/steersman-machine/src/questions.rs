@@ -20,9 +20,9 @@ pub enum Purpose {
     Decision,
     /// The model says what is left to be done, for a router. Not one of the router's decisions.
     Continue,
-    /// The model extracts state entries from what was said.
+    /// The model extracts state entries from messages.
     Extract,
-    /// The model summarizes what was said, or what a tool returned.
+    /// The model summarizes messages, or results of a tool.
     Summary,
     /// The model summarizes older parts of an agent's own context.
     Compact,

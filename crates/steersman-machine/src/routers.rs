@@ -23,15 +23,15 @@ use serde_json::{Map, Value as Json, json};
 pub(crate) enum Decision {
     /// The choice, and the values that led to it.
     Chosen(Choice, Map<String, Json>),
-    /// A text that is said in a role and in a member's name, without a model call.
+    /// Role, member and text: the router speaks the text for the member, without a model call.
     Say(Name, Name, String),
-    /// An earlier request is taken up again: the choice, the text of the request, and the values that led to the choice.
+    /// An earlier request of the user continues: the choice, the text of the request, and the values that led to the choice.
     Resume(Choice, Body, Map<String, Json>),
     /// A model is asked this question.
     Ask(Question),
     /// The route ends; the values that led to the end.
     Over(Map<String, Json>),
-    /// No rule holds.
+    /// No rule holds. The agent ends with the cause `no_rule`.
     NoRule,
     /// The router could not decide.
     Failed(String),
@@ -53,7 +53,7 @@ impl Decision {
 pub(crate) fn decide(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Decision {
     let state = snapshot.agent(agent);
     let Does::Route(route) = &cx.network.agent(&state.def).does else {
-        return Decision::Failed("it is no routed agent".to_owned());
+        return Decision::Failed("the agent is not routed".to_owned());
     };
     let view = View::new(cx, snapshot, Some(agent));
     let decision = match &route.by {
@@ -98,7 +98,7 @@ fn fallback(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, route: &Route, about: &
         ("why".to_owned(), json!(&why)),
     ]);
     match (&route.asks.unusable.to, about) {
-        // The user says what is left to be done.
+        // The floor goes back to the user, who can say what is left to be done.
         (_, About::Left) => Decision::Over(read),
         (Fallback::Member(member), _) => {
             Decision::Chosen(Choice::Agents(vec![member.clone()]), read)

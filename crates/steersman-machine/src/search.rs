@@ -1,6 +1,6 @@
 //! Search over branches. The next step is a pure function of the plan and of the tree so far.
 //!
-//! A node of the tree is a commit at the end of a block: an agent owes its next model call, or the branch came to its end.
+//! A node of the tree is a commit at the end of a block: an agent owes its next model call, or the branch ended.
 //! The driver opens branches at nodes, lets each run for one block, records the reached commits and their scores, and calls
 //! [`next`] again. Nothing else decides. So every reader of the log makes the same plan: after a crash a search continues
 //! unchanged, and the same seed gives the same tree.
@@ -88,7 +88,7 @@ pub fn answer(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<Arc<str>> {
 /// Returns the score of a branch by an expression over `answer`, `state` and `calls` of its top agent. True is 1, false is 0.
 ///
 /// # Errors
-/// The reason why the result is no number, in words for people.
+/// The reason why the result is not a number, in words for people.
 pub fn score(cx: &Cx<'_>, snapshot: &Snapshot, now: Time, expr: &Expr) -> Result<f64, String> {
     let answer = answer(cx, snapshot);
     let view = View::new(cx, snapshot, snapshot.top()).at(now);

@@ -49,7 +49,7 @@ pub struct Snapshot {
     pub waits: OrdSet<(Id, Id)>,
     /// The calls that wait for branches, or for the agent that chooses among them.
     pub forks: OrdSet<(Id, Id)>,
-    /// Effects that are out.
+    /// Outstanding effects.
     pub effects: OrdMap<Id, Effect>,
     /// State by declaring agent instance and entry. Unset entries are absent.
     pub state: OrdMap<(Id, Name), Cell>,
@@ -102,7 +102,7 @@ pub struct Routing {
     pub at: Option<Name>,
     /// Counters of each state of a graph that was entered.
     pub places: OrdMap<Name, Place>,
-    /// True if nothing was said in the state since it was entered or its exits were last checked.
+    /// True if no message came in the state since it was entered or its exits were last checked.
     pub settled: bool,
     /// The member that ended, or whose task ended, if no decision has followed yet.
     pub over: Option<Name>,
@@ -168,7 +168,7 @@ pub struct Counters {
     pub session: Span,
     /// The last line that moved the agent or a descendant.
     pub moved: Line,
-    /// Number of effects that are out for the agent and everything it started, without questions to people and waits.
+    /// Number of outstanding effects of the agent and everything it started, without questions to people and waits.
     pub working: u32,
     /// The clock of the answer is stopped while `working` is 0. While it runs, this is the number of milliseconds for which it
     /// was stopped. While it is stopped, this is the moment `now` minus that number. So starting and stopping are the same
@@ -270,7 +270,7 @@ pub struct OpenCall {
     pub call: Call,
     /// The agent that made the call.
     pub owner: Id,
-    /// The effect that is out for the call.
+    /// The outstanding effect of the call.
     pub effect: Option<Id>,
     /// Arguments that a person edited; they replace the call's.
     pub edited: Option<Body>,
@@ -285,7 +285,7 @@ pub struct OpenCall {
     pub approved: bool,
     /// The approver whose question was answered with the arguments in `edited`, and so counts as having approved these.
     pub approver: Option<Name>,
-    /// For a wait: the parts that are over, with the JSON of their results. `None` means that nothing can come of the part.
+    /// For a wait: the parts that are over, with the JSON of their results. `None` means that the part can no longer be met.
     pub met: Vec<(u32, Option<Body>)>,
     /// For a wait: keys of its events that do not follow from its arguments, by part (JSON).
     pub keys: Vec<(u32, Body)>,
@@ -320,7 +320,7 @@ pub struct Closed {
     pub artifacts: Vec<Artifact>,
 }
 
-/// An effect that is out: it was wished, and its outcome has not been taken.
+/// An outstanding effect: it was wished, and its outcome has not been taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
     /// The agent for which the effect is wished.

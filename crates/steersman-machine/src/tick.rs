@@ -59,7 +59,7 @@ pub fn tick(cx: &Cx<'_>, snapshot: Snapshot, line: Line, now: Time, offered: &[O
     tick.close(left)
 }
 
-/// Rebuilds the wishes of all effects that are out, for an owner that takes a session over.
+/// Rebuilds the wishes of all outstanding effects, for an owner that takes a session over.
 pub fn wishes(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Wish> {
     snapshot
         .effects
@@ -173,7 +173,7 @@ impl<'a> Tick<'a> {
         }
     }
 
-    // ---- what is known -------------------------------------------------------------------------------------
+    // ---- reading -------------------------------------------------------------------------------------------
 
     /// Returns the data that decisions of this tick may read, with the texts of this tick.
     pub(crate) fn cx(&self) -> Cx<'_> {
@@ -195,7 +195,7 @@ impl<'a> Tick<'a> {
         self.texts.text(body)
     }
 
-    // ---- what is made: each goes through the fold and into the commit ----------------------------------------
+    // ---- changes: each goes through the fold and into the commit ---------------------------------------------
 
     /// Returns the id for the next thing that this line makes.
     pub(crate) fn id(&mut self) -> Id {
@@ -309,7 +309,7 @@ impl<'a> Tick<'a> {
     }
 
     /// Returns true if this tick may still take an offer: always for the first offer, for later ones if the line has room for
-    /// everything that may come of them.
+    /// all their results.
     fn has_room_for(&self, offer: &Offered) -> bool {
         let writes = match offer {
             Offered::Outcome {

@@ -334,7 +334,7 @@ impl<'a> View<'a> {
         body.map_or(Value::from(()), |b| Value::from(&*self.cx.bodies.text(b)))
     }
 
-    /// Returns the JSON of a body. A text that is no JSON (because it was erased) is returned unchanged.
+    /// Returns the JSON of a body. A text that is not JSON (because it was erased) is returned unchanged.
     fn parsed(&self, body: Option<Body>) -> Value {
         let Some(body) = body else {
             return Value::from(());

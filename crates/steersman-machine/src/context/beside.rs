@@ -51,7 +51,8 @@ pub(super) fn extraction(
     }
 }
 
-/// Returns the text of a message. For a call of a member that sees the others, this is what the others said and did.
+/// Returns the text of a message. For a call of a member that sees the others, these are the messages and calls
+/// of the others.
 fn told(
     cx: &Cx<'_>,
     history: &dyn History,
@@ -82,7 +83,7 @@ fn told(
     super::history::called(&history.text(said))
 }
 
-/// Returns the request for a summary: the summary before, and everything that was said since.
+/// Returns the request for a summary: the summary before, and all messages since.
 pub(super) fn summary(
     cx: &Cx<'_>,
     history: &dyn History,

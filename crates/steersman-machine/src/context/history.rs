@@ -455,7 +455,7 @@ impl At<'_> {
         }
     }
 
-    /// Returns the arguments of a call for a template. Arguments that are no JSON object read as an empty one.
+    /// Returns the arguments of a call for a template. Arguments that are not a JSON object read as an empty one.
     fn args(&self, call: &Call) -> Json {
         let text = self.text(call.args);
         Json::Object(crate::values::json::read(&text).unwrap_or_default())

@@ -12,7 +12,8 @@ use crate::view::Cx;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Returns the number of passages of its network's conversation that an agent is shown before a turn; 0 if it is no member.
+/// Returns the number of passages of its network's conversation that an agent is shown before a turn; 0 if it is not a
+/// member.
 pub(crate) fn relevant(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
     surroundings(cx, snapshot, agent).map_or(0, |around| around.view.relevant.min(notes::MOST))
 }

@@ -1,4 +1,4 @@
-//! Requests of routing models, and what a routed agent adds to the view of its members.
+//! Requests of routing models, and the texts that a routed agent adds to the contexts of its members.
 
 use super::talk::{Entry, Talk, What, Who};
 use super::{Content, History, RenderCache, Request, Segment};
@@ -89,7 +89,7 @@ pub(super) struct Surroundings<'a> {
     node: Option<(&'a StateNode, &'a Place)>,
 }
 
-/// Returns the surroundings of a member of a routed agent, whether it is at work or rests.
+/// Returns the surroundings of an agent, also while it rests. `None` if it is not a member of a routed agent.
 pub(super) fn surroundings<'a>(
     cx: &Cx<'a>,
     snapshot: &'a Snapshot,
@@ -125,7 +125,7 @@ pub(super) fn surroundings<'a>(
 }
 
 impl Surroundings<'_> {
-    /// Returns the line from which on anything is seen, of the member itself, too. `None` means from the beginning.
+    /// Returns the first line that the member sees, also of its own messages. `None` means that it sees all.
     pub(super) fn since(&self) -> Option<Line> {
         let entered = self.node.map(|(_, place)| place.entered);
         entered.filter(|_| self.view.of == Seen::SinceEntry)
@@ -155,7 +155,7 @@ impl Surroundings<'_> {
     }
 }
 
-/// Returns the message of a call to a member: what the others said and did. `None` if the member sees nothing of them.
+/// Returns the message of a call to a member: the messages and calls of the others. `None` if the member sees none of them.
 pub(super) fn told(
     history: &dyn History,
     talk: &Talk,
@@ -170,7 +170,7 @@ pub(super) fn told(
     );
     let lines = match seen.entries.as_slice() {
         [] if seen.summary.is_none() => return None,
-        // The only entry is a message from outside: it is shown without a speaker, because the user addresses the member.
+        // A single message from outside is shown without its speaker, because the user addresses the member.
         [only] if seen.summary.is_none() && only.who == Who::Outside(None) => match &only.what {
             What::Said(body) => super::history::called(&history.text(*body)),
             What::Did(..) => line(history, only),

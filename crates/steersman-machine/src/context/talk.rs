@@ -117,7 +117,7 @@ impl Talk {
                 Origin::Call(_) | Origin::Agent(_) | Origin::Continuation => {
                     self.entries.push(said(Who::Outside(None), *body));
                 }
-                // A released message was said to the speaker, and is an entry already.
+                // A released message was addressed to the speaker, and is an entry already.
                 Origin::Released(_)
                 | Origin::Route
                 | Origin::Correction
@@ -137,7 +137,7 @@ impl Talk {
                 Choice::Enter { .. } => self.entered.push((line, self.entries.len())),
                 _ => {}
             },
-            // Calls that the engine makes for itself are no turns.
+            // Calls that the engine makes for itself are not turns.
             Interaction::Call(call) if call.is_extraction() || call.is_ahead() => {}
             Interaction::Summary(summary) if !summary.covers.is_nothing() => {
                 let (entries, turns) = (self.entries.len(), self.turns.len());
@@ -162,7 +162,7 @@ impl Talk {
         }
     }
 
-    /// Appends what was said and done in the turn of a member whose call closed.
+    /// Appends the messages and calls of the turn of a member whose call closed.
     fn ended(&mut self, history: &dyn History, line: Line, result: &CallResult) {
         let mut newest = self.turns.iter().rev();
         let Some(turn) = newest.find(|turn| turn.call == result.call) else {

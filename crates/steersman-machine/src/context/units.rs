@@ -1,5 +1,5 @@
 //! A stack as units of rendering: messages, summaries, exchanges. An exchange is never split, and a call that follows another
-//! (`then:`) is shown in the place of that one.
+//! (`then:`) is shown in place of that call.
 
 use super::History;
 use super::policies::Age;
@@ -14,7 +14,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) what: What,
-    /// Number of the agent's closed exchanges once this one is closed; 0 while it is open, and for a unit that is no exchange.
+    /// Number of the agent's closed exchanges once this one is closed; 0 while it is open, and for a unit that is not an
+    /// exchange.
     pub(super) closes: u32,
     /// Ages of its calls at the last rendering.
     pub(super) ages: Vec<Age>,
@@ -65,9 +66,10 @@ impl Chain {
     }
 }
 
+/// State after the interaction that was read last.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
 enum Tail {
-    /// The next calls belong to the unit before.
+    /// An answer or a call was read. Calls that follow belong to the same unit.
     Opening,
     #[default]
     Other,
@@ -77,7 +79,7 @@ enum Tail {
 #[derive(Debug, Default)]
 pub(super) struct Units {
     pub(super) list: VecDeque<Unit>,
-    /// Messages that are being answered although they are before the boundary.
+    /// Messages before the boundary that the agent still has to answer. They stay in the context.
     pub(super) pinned: Vec<(Body, Arc<super::Segment>)>,
     /// Line of the last push that was read.
     last: Line,
@@ -106,8 +108,8 @@ pub(super) struct Head {
 }
 
 impl Units {
-    /// Reads everything that was pushed since the last call, and drops units before the boundary. The cost is that of the new
-    /// part. Another stack (after a rewind or an adoption) is read again.
+    /// Reads everything that was pushed since the last call, and drops units before the boundary. If the stack is another one
+    /// (after a rewind or an adoption), it is read as a whole.
     pub(super) fn follow(&mut self, history: &dyn History, head: &Head) {
         if self.last != head.last || self.before > head.before {
             match (self.before <= head.before)
@@ -138,7 +140,8 @@ impl Units {
         self.list.iter().position(is).unwrap_or(0)
     }
 
-    /// Returns the pushes above the known line, oldest first. `None` means that the chain does not lead there.
+    /// Returns the pushes after the last line that was read, oldest first. `None` means that the stack does not contain that
+    /// line.
     fn since(&self, history: &dyn History, head: &Head) -> Option<Vec<Interaction>> {
         if !self.last.is_some() {
             return None;
@@ -211,7 +214,7 @@ impl Units {
             ..Self::default()
         };
         shown.iter().rev().for_each(|i| self.push(i));
-        // Exchanges below were not read, so their uses of the tool are added from the snapshot's count.
+        // Exchanges before the boundary were not read. The snapshot's count says how many of them used the tool.
         let read = std::mem::replace(&mut self.used, head.used.clone());
         let chains = self.list.iter_mut().flat_map(Unit::chains);
         for chain in chains.filter(|chain| chain.own > 0) {
@@ -230,7 +233,7 @@ impl Units {
                 from: from.clone(),
                 body: *body,
             }),
-            // Summaries of policies are no units; the snapshot says where they are shown.
+            // Summaries of policies are not units; the snapshot says where they are shown.
             Interaction::Summary(summary) if matches!(summary.covers, Covers::Exchanges(..)) => {}
             Interaction::Summary(summary) => self.unit(What::Summary(summary.body)),
             Interaction::AssistantMessage { text, opaque, .. } => {
@@ -351,7 +354,7 @@ impl Unit {
     fn chains_mut(&mut self) -> &mut Vec<Chain> {
         match &mut self.what {
             What::Answer { calls, .. } | What::Engine(calls) => calls,
-            What::Message { .. } | What::Summary(_) => unreachable!("asked of exchanges alone"),
+            What::Message { .. } | What::Summary(_) => unreachable!("only exchanges have calls"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Aging: how old calls and results are shortened in a model's context, and when whole conversations are summed up.
+//! Aging: how old calls and results are shortened in a model's context, and when a whole conversation is summarized.
 
 use super::Name;
 use crate::values::expression::Template;
@@ -37,7 +37,7 @@ impl Aging {
     /// Number of exchanges that may pile up beyond the horizon before the boundary moves. Each move writes everything after the
     /// boundary to the provider's cache again; until then each exchange that is still shown costs a tenth of its tokens. If
     /// cached input costs a tenth and writing to the cache costs a quarter more than plain input, this number is the cheapest.
-    /// With a horizon of one it is one, so that boundary is exact.
+    /// A horizon of one gives one, so the boundary is then exact.
     pub fn chunk(&self) -> u32 {
         chunk(self.horizon)
     }
@@ -45,22 +45,22 @@ impl Aging {
 
 /// Returns the chunk ([`Aging::chunk`]) of a horizon of so many exchanges.
 fn chunk(horizon: u32) -> u32 {
-    // `2 * (1.25 - 0.1) / 0.1` for each exchange that a move sends again. Round up: above
-    // the optimum the cost grows slowly, below it fast.
+    // `2 * (1.25 - 0.1) / 0.1 = 23` for each exchange that a move sends again. Round up: above the optimum the cost grows
+    // slowly, below it fast.
     let square = 23_u64.saturating_mul(u64::from(horizon.saturating_sub(1)));
     let root = square.isqrt();
     let up = root.saturating_add(u64::from(root * root < square));
     u32::try_from(up).unwrap_or(u32::MAX).max(1)
 }
 
-/// Settings for summing up a conversation.
+/// Settings for the summary of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compact {
-    /// Estimated size of a request, in tokens, from which on the conversation is summed up.
+    /// Estimated size of a request, in tokens, from which on the conversation is summarized.
     pub when_tokens: u64,
     /// The model that writes the summary.
     pub model: Name,
-    /// Number of the newest exchanges that are never summed up.
+    /// Number of the newest exchanges that are never summarized.
     pub keep_exchanges: u32,
     /// Prompt of the model that writes the summary. `None` means the built-in prompt.
     pub prompt: Option<Template>,
@@ -71,7 +71,7 @@ mod tests {
     use super::chunk;
 
     #[test]
-    fn chunks_are_the_cheapest_where_cached_input_costs_a_tenth_and_new_input_a_quarter_more() {
+    fn chunks_are_near_the_cheapest_for_two_prices_of_cache_writes() {
         let chunks = [1, 2, 3, 4, 10, 50].map(chunk);
         assert_eq!(chunks, [1, 5, 7, 9, 15, 34]);
         // Tokens per turn if each result is one token: the new one costs its full price, the others a tenth, and everything shown

@@ -4,7 +4,7 @@ use super::ToolDef;
 use crate::stored::ids::Name;
 use crate::values::expression::{Data, Expr};
 
-/// The asker that means that anybody may settle a doubt.
+/// Name in `by` that lets every person settle a doubt.
 pub const ANYBODY: &str = "any";
 
 /// A way to settle a doubt.

@@ -2,8 +2,8 @@
 //!
 //! A definition names servers and, with `SERVER.TOOL`, tools of theirs. When a session starts, each server is asked for its
 //! tools. The answer is stored by hash, and the session runs under it until a refresh. [`Network::with_manifest`] combines the
-//! definition and a manifest into the full network. A network without a manifest is complete, too: named tools take any
-//! arguments, which suits tests without a server, and all tools of a server (`SERVER.*`) are no tools.
+//! definition and a manifest into the full network. A network without a manifest works, too, for tests without
+//! a server: a tool that the definition names takes any arguments, and `SERVER.*` offers no tool.
 
 use crate::network::{
     McpDef, McpEffect, Network, Offer, Render, Source, ToolDef, ToolUse, wire_name,
@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most bytes of `SERVER.TOOL`.
+/// Maximum length of `SERVER.TOOL`, in bytes.
 pub const NAME_MAX: usize = crate::stored::bounds::NAME;
-/// Most tools that are taken from one server.
+/// Maximum number of tools of one server.
 pub const TOOLS_MAX: usize = 512;
-/// Most bytes that are stored of one tool.
+/// Maximum stored size of one tool, in bytes.
 pub const TOOL_MAX: usize = 32 << 10;
 
 /// The tools of all servers of a definition. **Stored** as JSON under its hash. Every new field needs a default. A program that
@@ -100,7 +100,7 @@ impl Listing {
         kept
     }
 
-    /// Describes the changes since an older list in words, tool by tool. Empty if the tools are equal.
+    /// Describes the changes since an older list, one text for each tool. Empty if the tools are equal.
     pub fn changes(&self, server: &Name, older: &Self) -> Vec<String> {
         let mut told = Vec::new();
         for is in &self.tools {
@@ -116,7 +116,7 @@ impl Listing {
                 Some(was) if (was.reads, was.idempotent) != (is.reads, is.idempotent) => {
                     told.push(format!("{name} says otherwise what it may do"));
                 }
-                Some(was) if was != is => told.push(format!("{name} is described otherwise")),
+                Some(was) if was != is => told.push(format!("{name} has another description")),
                 Some(_) => {}
             }
         }
@@ -278,7 +278,7 @@ impl Network {
             .collect();
         for name in tools.keys().filter(|name| name.len() > NAME_MAX) {
             wrong.push(format!(
-                "`{name}` has {} characters; {NAME_MAX} are taken: leave it out in `tools` of the server",
+                "`{name}` has {} characters; at most {NAME_MAX} are allowed: leave it out in `tools` of the server",
                 name.len()
             ));
         }

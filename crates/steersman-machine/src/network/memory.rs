@@ -14,7 +14,7 @@ pub struct MemoryDef {
 }
 
 impl Network {
-    /// Returns the model that fills state from what was said: `small` if it is declared, else `default`.
+    /// Returns the model that fills state from messages: `small` if it is declared, else `default`.
     pub fn small(&self) -> &Name {
         let named = |name: &str| self.models.get_key_value(name).map(|(name, _)| name);
         named("small")
@@ -22,7 +22,7 @@ impl Network {
             .expect("a network always has the model `default`")
     }
 
-    /// Returns true if an agent or speaker of the network has state that is filled from what was said.
+    /// Returns true if an agent or speaker of the network has state that is filled from messages.
     pub(super) fn extracts(&self) -> bool {
         self.agents.values().any(|agent| {
             let speaker = |speaker: &Speaker| !speaker.extract.is_empty();

@@ -1,5 +1,5 @@
 //! Modes: named variants of a model-driven agent. The functions here find the mode in force from the agent's entry in a snapshot.
-//! Everything that a model is asked, offered or limited by is looked up through them.
+//! Code that renders a request, offers tools or checks a limit takes the settings from them, not from the agent.
 
 use super::{AgentDef, Does, ModelAgent, Network, ToolUse};
 use crate::network::Limits;
@@ -25,7 +25,7 @@ pub struct Mode {
     pub name: Name,
     /// The agent's settings in this mode.
     pub model: ModelAgent,
-    /// The agent's limits in this mode. Their counters go on over changes of the mode.
+    /// The agent's limits in this mode. A change of the mode does not reset their counters.
     pub limits: Limits,
     /// Exits of this mode; the first that fires is taken.
     pub exits: Vec<ModeExit>,
@@ -98,8 +98,8 @@ impl AgentDef {
         }
     }
 
-    /// Iterates over the settings of each mode. An agent without modes gives its own
-    /// settings, an agent that no model drives gives none.
+    /// Iterates over the settings of each mode. An agent without modes gives its own settings. An agent that no model drives
+    /// gives none.
     pub fn models(&self) -> impl Iterator<Item = &ModelAgent> {
         let modes = self.modes.iter().flat_map(|modes| &modes.all);
         let alone = match &self.does {

@@ -168,7 +168,7 @@ pub struct ViewDef {
     pub relevant: u32,
 }
 
-/// A running summary of what was said under a routed agent.
+/// A running summary of the messages under a routed agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SummaryDef {
     /// Number of messages of members after which the summary is written again.

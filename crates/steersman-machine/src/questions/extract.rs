@@ -1,4 +1,4 @@
-//! Extraction: state entries that are filled from what was said, by a model call that the engine makes for itself.
+//! Extraction: state entries that are filled from messages, by a model call that the engine makes for itself.
 //!
 //! An extraction is a call of class `read` on the stack of the agent whose state it fills. So it is repeated, cancelled, retried
 //! and forked like any such call. Its question is a function of the snapshot, and the model's answer becomes its state writes.
@@ -113,7 +113,7 @@ pub(crate) fn mapped(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, answer: 
             continue;
         };
         match mapping::write(cx, snapshot, open.owner, &name, value.clone()) {
-            // `check` refuses definitions that fill secrets, because a model's value is no secret.
+            // `check` refuses definitions that fill secrets, because a model's value is not a secret.
             Ok(write) if write.seal => left.push(format!("`state.{name}` is a secret")),
             Ok(write) => {
                 writes.push(write);

@@ -151,7 +151,7 @@ pub fn revise(text: &str) -> String {
     json!({ ACCEPT: false, REVISE: text }).to_string()
 }
 
-/// Returns a judgement in words, `accept` or `revise: ..`. `None` means that the text is no judgement of a model.
+/// Returns a judgement in words, `accept` or `revise: ..`. `None` means that the text is not a judgement of a model.
 pub fn in_words(text: &str) -> Option<String> {
     let json: Json = crate::values::json::read(text.trim()).ok()?;
     let known = |name: &String| [ACCEPT, REVISE].contains(&&**name);

@@ -66,7 +66,7 @@ fn due<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<Due<'n>> {
     let since = |policy: &str| routing.said - routing.summed.get(policy).copied().unwrap_or(0);
     let mut wanted = Vec::new();
     wanted.extend(of_network(route, routing.at.as_deref()).map(|def| (Name::from(VIEW), def)));
-    // Skip the search through the members until something was said.
+    // Skip the search through the members before the first message.
     if routing.said > 0 {
         wanted.extend(of_members(cx.network, route));
     }

@@ -37,7 +37,7 @@ pub(crate) fn judge_verdict(text: &str) -> Verdict {
     if is_word(text) {
         return Verdict::Accept;
     }
-    // An object inside another JSON value is no judgement.
+    // An object inside another JSON value is not a judgement.
     let other = crate::values::json::read::<Json>(text).is_ok_and(|json| !json.is_object());
     match object(text).filter(|_| !other) {
         Some(json) => of_object(&json),
@@ -57,7 +57,7 @@ pub fn said_again(code: Option<&str>, text: &str) -> Option<String> {
     }
 }
 
-/// Reads an agent's judgement on its own draft. A text that is no judgement is the new draft.
+/// Reads an agent's judgement on its own draft. A text that is not a judgement is the new draft.
 pub(crate) fn of_itself(answer: &Answer, output: Option<&Output>) -> Verdict {
     let text = answer.text.as_deref().unwrap_or_default().trim();
     if !answer.asks.is_empty() {

@@ -62,7 +62,7 @@ fn leave(graph: &Graph, to: &ExitTo, read: Map<String, Json>) -> Decision {
     }
 }
 
-/// Returns the decision of the first exit that needs no model and is open.
+/// Returns the decision of the first exit that needs no model and whose condition holds.
 fn leaves(
     view: &View<'_>,
     graph: &Graph,
@@ -71,7 +71,7 @@ fn leaves(
     place: &Place,
 ) -> Result<Option<Decision>, String> {
     let reads = Reads::new(view);
-    let mut open = None;
+    let mut first = None;
     for (k, exit) in node.exits.iter().enumerate() {
         let holds = match &exit.cause {
             ExitCause::When(when) => when
@@ -81,11 +81,11 @@ fn leaves(
             ExitCause::Judge(_) => false,
         };
         if holds {
-            open = Some((k, exit));
+            first = Some((k, exit));
             break;
         }
     }
-    Ok(open.map(|(k, exit)| {
+    Ok(first.map(|(k, exit)| {
         let mut read = reads.into_values();
         read.insert("exit".to_owned(), json!(k + 1));
         read.insert("messages".to_owned(), json!(place.messages));
@@ -145,7 +145,7 @@ fn scene(node: &StateNode, view: &View<'_>) -> Result<String, String> {
     }
 }
 
-/// Returns the decision of the n-th judged exit. `None` as number means that the state stays.
+/// Returns the decision for the judged exit with this number, from 1. Without a number the state stays.
 pub(crate) fn exit(graph: &Graph, at: &Name, number: Option<usize>) -> Decision {
     let node = graph.states.get(at);
     let exit = number.and_then(|n| judges(node?).nth(n - 1));
@@ -218,8 +218,8 @@ pub(super) fn in_turn<'n>(node: &'n StateNode, place: &Place) -> &'n Speaker {
     &node.speakers[next]
 }
 
-/// Returns a random index below `of`. It is derived from the session's seed, the agent and the height of its stack, so that it is
-/// the same whenever the session is run again.
+/// Returns a random index below `of`. It is derived from the session's seed, the agent and the height of its stack, so that a
+/// replay draws the same index.
 fn chance(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, of: usize) -> usize {
     let state = snapshot.agent(agent);
     let seed = View::new(cx, snapshot, Some(agent)).seed();

@@ -1,4 +1,4 @@
-//! The worth of a branch for training: a value of the definition's `outcome:`, or an expression over the end of the branch.
+//! Reward of a branch for training: a value of the definition's `outcome:`, or an expression over the end of the branch.
 
 use crate::network::Network;
 use crate::search;
@@ -14,7 +14,7 @@ const NAMES: &[&str] = &[
     "outcome", "answer", "state", "calls", "config", "now", "agent", "mode", "session", "branch",
 ];
 
-/// An expression for the worth of a branch, checked against a network.
+/// An expression for the reward of a branch, checked against a network.
 #[derive(Clone, Debug)]
 pub struct Reward(Expr);
 
@@ -34,11 +34,11 @@ impl Reward {
         }
     }
 
-    /// Returns the worth of a branch. `outcome` holds the values of the definition's `outcome:` for the branch. True counts as 1,
+    /// Returns the reward of a branch. `outcome` holds the values of the definition's `outcome:` for the branch. True counts as 1,
     /// false as 0.
     ///
     /// # Errors
-    /// The evaluation failed, or its value is no finite number; the text is for people.
+    /// The evaluation failed, or its value is not a finite number; the text is for people.
     pub fn of(&self, cx: &Cx<'_>, snapshot: &Snapshot, outcome: &Json) -> Result<f64, String> {
         let answer = search::answer(cx, snapshot);
         let view = View::new(cx, snapshot, snapshot.top()).at(snapshot.now);
@@ -47,7 +47,7 @@ impl Reward {
             let value = outcome.get(&**name).cloned().unwrap_or_default();
             (name.to_string(), value)
         });
-        let scope = Came {
+        let scope = WithOutcomes {
             view: &view,
             outcome: Json::Object(named.collect()),
         };
@@ -58,17 +58,22 @@ impl Reward {
             Json::Null | Json::String(_) | Json::Array(_) | Json::Object(_) => None,
         };
         let number = number.filter(|n| n.is_finite());
-        number.ok_or_else(|| format!("`{}` is no number there", self.0.source.trim()))
+        number.ok_or_else(|| {
+            format!(
+                "`{}` is not a number at the end of this branch",
+                self.0.source.trim()
+            )
+        })
     }
 }
 
 /// The names of a view, with the outcomes of a branch in addition.
-struct Came<'a> {
+struct WithOutcomes<'a> {
     view: &'a View<'a>,
     outcome: Json,
 }
 
-impl Scope for Came<'_> {
+impl Scope for WithOutcomes<'_> {
     fn root(&self, name: &str) -> Option<Value> {
         match self.outcome.get(name) {
             Some(value) => Some(from_json(value.clone())),

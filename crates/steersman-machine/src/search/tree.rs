@@ -61,7 +61,7 @@ pub struct Node {
     pub parent: Option<usize>,
     /// Number of blocks from the root.
     pub depth: u32,
-    /// True if the branch came to its end here.
+    /// True if the branch ended here.
     pub over: bool,
     /// Cost of the block.
     pub cost: Cost,
@@ -230,15 +230,15 @@ pub fn next(plan: &Plan, tree: &Tree) -> Next {
         let winner = best(tree);
         Next::Stop(Stop { winner, why })
     };
-    let worth = |node: &Node| match node.score {
+    let is_enough = |node: &Node| match node.score {
         Score::Value(value) => plan.enough.is_some_and(|enough| value >= enough),
         Score::None | Score::Unusable => false,
     };
-    if tree.nodes.iter().any(worth) {
+    if tree.nodes.iter().any(is_enough) {
         return stop(Why::Enough);
     }
     let spent = tree.cost();
-    let over = |spent: u64, most: Option<u64>| most.is_some_and(|most| spent >= most);
+    let used_up = |spent: u64, most: Option<u64>| most.is_some_and(|most| spent >= most);
     let mut runs = match plan.method {
         Method::BestOf => independent(plan, tree),
         Method::Beam => level(plan, tree),
@@ -252,9 +252,9 @@ pub fn next(plan: &Plan, tree: &Tree) -> Next {
     if plan.tokens.is_some() || plan.micros.is_some() {
         runs.truncate(1);
     }
-    if over(spent.calls, plan.calls)
-        || over(spent.tokens, plan.tokens)
-        || over(spent.micros, plan.micros)
+    if used_up(spent.calls, plan.calls)
+        || used_up(spent.tokens, plan.tokens)
+        || used_up(spent.micros, plan.micros)
     {
         return cut(tree, Why::Budget);
     }
@@ -265,7 +265,7 @@ pub fn next(plan: &Plan, tree: &Tree) -> Next {
     Next::Run(runs)
 }
 
-/// Returns the next step of a search that cannot go on, for this reason: judge what was begun as it is, then stop.
+/// Returns the next step of a search that must end for this reason: judge the newest node of each branch, then stop.
 pub fn cut(tree: &Tree, why: Why) -> Next {
     let last = tree.last().into_iter();
     let unjudged: Vec<usize> = last
@@ -278,7 +278,7 @@ pub fn cut(tree: &Tree, why: Why) -> Next {
     Next::Score(unjudged)
 }
 
-/// Returns the branches that have not come to their end.
+/// Returns a run for each branch that has not ended.
 fn unended(plan: &Plan, tree: &Tree) -> Vec<Run> {
     let last = tree.last().into_iter();
     last.filter(|i| !is_end(plan, &tree.nodes[*i]))
@@ -293,7 +293,8 @@ fn independent(plan: &Plan, tree: &Tree) -> Vec<Run> {
     runs
 }
 
-/// Opens `width` branches at the root first. The later ones begin at the ends of the first blocks of those, in turn.
+/// Opens `width` branches at the root first. Each later branch begins where the first block of one of those ended; they take
+/// turns.
 fn rollouts(plan: &Plan, tree: &Tree) -> Vec<Run> {
     let mut runs = unended(plan, tree);
     let n = plan.n.min(MOST);
@@ -319,7 +320,8 @@ fn rollouts(plan: &Plan, tree: &Tree) -> Vec<Run> {
     runs
 }
 
-/// Completes the deepest level, which a budget fills one by one; if it is complete, opens the next level.
+/// Completes the deepest level. If it is complete, opens the next one. A level can be incomplete, because a budget of tokens or
+/// money opens its branches one by one.
 fn level(plan: &Plan, tree: &Tree) -> Vec<Run> {
     let deepest = tree.nodes.iter().map(|n| n.depth).max().unwrap_or(0);
     let above = |n: &&Node| n.depth < deepest;
@@ -329,7 +331,8 @@ fn level(plan: &Plan, tree: &Tree) -> Vec<Run> {
     missing.unwrap_or_else(|| below(plan, tree, deepest, tree.branches()))
 }
 
-/// Opens the branches that are missing of the level below `depth`, at the best nodes of `depth`. Their numbers follow `before`.
+/// Opens the missing branches of the level below `depth`. They begin at the best nodes of `depth`, and their numbers follow
+/// `before`.
 fn below(plan: &Plan, tree: &Tree, depth: u32, before: u32) -> Vec<Run> {
     let mut kept: Vec<usize> = (0..tree.nodes.len())
         .filter(|i| tree.nodes[*i].depth == depth && !is_end(plan, &tree.nodes[*i]))
@@ -359,7 +362,7 @@ fn rank(node: &Node) -> f64 {
     }
 }
 
-/// Runs one branch at a time to its end. It begins at the node with the highest upper confidence bound.
+/// Runs one branch at a time to its end. A new branch begins at the node with the highest upper confidence bound.
 fn promising(plan: &Plan, tree: &Tree) -> Vec<Run> {
     let at_work = unended(plan, tree);
     if !at_work.is_empty() {
@@ -402,7 +405,8 @@ fn promising(plan: &Plan, tree: &Tree) -> Vec<Run> {
     }
 }
 
-/// Returns the upper confidence bound of a node: its mean between 0 and 1, plus a share that shrinks with its visits.
+/// Returns the upper confidence bound of a node: its mean, scaled to 0 to 1, plus a bonus that shrinks with its
+/// visits.
 fn uct(node: &Seen, parent: &Seen) -> f64 {
     if node.visits == 0 {
         return f64::INFINITY;
@@ -454,10 +458,10 @@ pub fn seen(tree: &Tree) -> Vec<Seen> {
     seen
 }
 
-/// Returns the best node. Of several with the same value one at the end of its branch wins, then the one of the branch that was
-/// opened first. If no node has a value, the first one at the end of its branch wins, else the first one.
+/// Returns the best node: the one with the highest value. Of equal ones a node at the end of its branch wins, then the branch that
+/// was opened first, then the newest node. Nodes without a judgement rank last.
 pub fn best(tree: &Tree) -> Option<usize> {
-    // A node that could not be judged never wins: it failed, or its judge did. If all judgements are like that, no node wins.
+    // A node without a usable judgement never wins: the branch or its judge failed. If no judgement is usable, no node wins.
     let usable = |i: &usize| tree.nodes[*i].score != Score::Unusable;
     let has = |of: fn(&Score) -> bool| tree.nodes.iter().any(|node| of(&node.score));
     if has(|score| *score == Score::Unusable) && !has(|score| matches!(score, Score::Value(_))) {

@@ -21,11 +21,11 @@ pub struct Agent {
     pub family: Family,
     /// Phase of the agent.
     pub phase: Phase,
-    /// Its stack, and what is out for it.
+    /// Its stack, its open calls and its outstanding step.
     pub stack: Stack,
     /// The calls and messages that it got.
     pub input: Input,
-    /// The turn that it is in, or was in last.
+    /// The current turn; at rest, the last turn.
     pub turn: Turn,
     /// Its mode, if its definition has modes.
     pub mode: Option<Name>,
@@ -37,7 +37,8 @@ pub struct Agent {
     pub context: Context,
 }
 
-/// Place of an agent in the tree of agents. Only a birth changes it, or an adoption that removes children.
+/// Place of an agent in the tree of agents. It changes only when the agent starts a child, or when an adoption removes
+/// children.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {
     /// The agent that started this one. Only the parent calls it.
@@ -48,32 +49,34 @@ pub struct Family {
     pub named: Option<Name>,
     /// Number of agents that it started.
     pub births: u32,
-    /// Children that further calls continue, by `agent` (routed) or `agent/name` (`named: true`).
+    /// Children that a later call continues instead of starting a new instance. The key is `agent/name` for a named instance
+    /// (`named: true`), and `agent` for a member of a routed agent.
     pub children: OrdMap<Name, Id>,
 }
 
-/// State of an agent's stack: its head, and the calls and the step that are out.
+/// State of an agent's stack: its head, its open calls and its outstanding step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stack {
     /// The line of its last push, which is the head of the chain that forms the stack.
     pub last: Line,
     /// Number of interactions on it.
     pub height: u32,
-    /// Highest number of its calls over the agent's life. Calls that follow in a chain get no number of their own.
+    /// Highest number that a call of the agent has had. A call that follows another (`then:`) has the number of the first call
+    /// of its chain, so it does not count.
     pub calls: u32,
     /// Number of open calls of its exchange.
     pub open: u32,
     /// Number of these calls that have begun: an effect was wished, or the called agent serves the call.
     pub running: u32,
-    /// The effect that is out for the agent's step. `Thinking` without it means that a step is owed and not wished yet. Other
-    /// effects of the agent ([`crate::stored::commit::Want`]) are no steps and are not stored here.
+    /// The outstanding effect of the agent's step. `None` in [`Phase::Thinking`] means that the effect is not wished yet. Other
+    /// effects of the agent ([`crate::stored::commit::Want`]) are not steps and are not stored here.
     pub owed: Option<Id>,
 }
 
 /// The calls and messages that an agent got.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// The call that the agent serves, over all turns.
+    /// The call that the agent serves. It stays the same over all turns of a task.
     pub serving: Option<Id>,
     /// Calls of its parent that wait for it. The lowest id is the oldest call.
     pub queue: OrdSet<Id>,
@@ -91,11 +94,11 @@ pub struct Input {
     pub unread: Vec<Body>,
 }
 
-/// A turn of an agent: everything between two rests. All of it is from the newest turn, except where a field says otherwise.
+/// A turn of an agent: everything between two rests. A field is about the newest turn unless it says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// The line of the message that took the agent out of [`Phase::Resting`], or of the call that did, where a person joins
-    /// branches. [`Line::NONE`] before its first turn.
+    /// The line in which the agent left [`Phase::Resting`]: the line of a message or, if a person joined branches, of the call
+    /// that joins them. [`Line::NONE`] before its first turn.
     pub began: Line,
     /// Text of the newest assistant message of this turn. `None` if there is no such message or it had no text.
     pub said: Option<Body>,
@@ -108,21 +111,21 @@ pub struct Turn {
     /// The last call that failed in this turn, with the text of its result. `None` if a call of the same or a later exchange
     /// succeeded.
     pub missed: Option<(Name, Option<Body>)>,
-    /// State that its net entered last since the turn began, if the net names its states.
+    /// The last state that its net entered in this turn. `None` if it entered none, or if the net does not name its states.
     pub state: Option<Name>,
-    /// Text of the last `Finished` that ended a turn or a task. Until this turn ends, it is of an earlier one.
+    /// Text of the last `Finished` that ended a turn or a task. Until this turn ends, it is the text of an earlier turn.
     pub answer: Option<Body>,
     /// End and cause of that `Finished`.
     pub ended: Option<(End, Cause)>,
 }
 
-/// State of an agent's context: its exchanges, and what policies need to make room.
+/// State of an agent's context: counts of its exchanges, its summaries and its size. The policies that shorten the context read
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Context {
     /// Number of exchanges that are closed.
     pub exchanges: u32,
-    /// True if its newest answer has no call so far. The next interaction that is no call makes that answer an exchange of its
-    /// own.
+    /// True if its newest answer has no call yet. If the next interaction is not a call, that answer is an exchange of its own.
     pub bare: bool,
     /// Number of exchanges in which it called a tool, by tool.
     pub used: Uses,
@@ -132,14 +135,14 @@ pub struct Context {
     pub weight: Arc<Weight>,
 }
 
-/// State of the summaries of one policy, in exchanges as the boundaries of the policy count them.
+/// State of the summaries of one policy. A boundary is a number of exchanges, counted as the policy counts them.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
     /// Boundary for which the newest summary was written or tried.
     pub tried: u32,
-    /// Boundary before which everything is covered.
+    /// Boundary of the newest summary: it covers all exchanges before.
     pub covered: u32,
-    /// Text of the summary that covers it.
+    /// Text of that summary.
     pub body: Option<Body>,
     /// Number of the agent's exchanges when the last try failed or was of no use. `None` if the last try succeeded.
     pub failed: Option<u32>,
@@ -219,7 +222,7 @@ impl Agent {
 }
 
 impl Family {
-    /// Counts the birth of a child, which further calls continue if it has a key. Returns the child's path.
+    /// Counts a child that the agent starts. Later calls continue a child that has a key. Returns the child's path.
     pub(super) fn bears(&mut self, child: Id, key: Option<Name>) -> Path {
         self.births += 1;
         if let Some(key) = key {
@@ -258,7 +261,8 @@ impl Input {
         self.args = Some(args);
     }
 
-    /// Records a message that gets an answer. `known` means that it was read when it was first said.
+    /// Records a message that gets an answer. `known` means that it repeats an earlier message, which an extraction has read
+    /// already.
     pub(super) fn hear(&mut self, message: Body, known: bool) {
         self.message = Some(message);
         self.before = OrdMap::new();
@@ -296,7 +300,7 @@ impl Turn {
         self.draft = None;
     }
 
-    /// Records an answer of the model. A draft that had to be revised is then criticised.
+    /// Records an answer of the model. It changes a draft from [`Stands::Revise`] to [`Stands::Criticised`].
     pub(super) fn speak(&mut self, effect: Id, text: Option<Body>) {
         self.said = text;
         self.spoke = Some(effect);
@@ -307,7 +311,7 @@ impl Turn {
         }
     }
 
-    /// Counts one more call of a tool that was sent back, or one more result that is judged.
+    /// Counts one more call of a tool that a reviewer sent back, or whose result the agent must judge itself.
     pub(super) fn send_back(&mut self, tool: &Name) {
         match self.sent_back.iter_mut().find(|(name, _)| name == tool) {
             Some((_, times)) => *times += 1,

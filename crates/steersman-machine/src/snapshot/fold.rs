@@ -113,8 +113,8 @@ impl Snapshot {
         self.seal(line, at);
     }
 
-    /// Begins a branch. No effect is out on it: its first commit wishes those again that may be repeated. Its waits did not run
-    /// between the forked commit and now.
+    /// Begins a branch. No effect is outstanding on it: its first commit wishes again those that may be repeated. The clocks of
+    /// its waits did not run between the forked commit and now.
     pub(crate) fn open(&mut self, branch: Id, parent: Line, now: Time, opening: &Opening) {
         let stood = Time(now.0.saturating_sub(self.now.0));
         let waits: Vec<(Id, Id)> = self.waits.iter().copied().collect();
@@ -128,7 +128,7 @@ impl Snapshot {
         self.of = opening.of;
         self.forked_at = parent;
         self.first_simulated = None;
-        // No effect works between the forked commit and now.
+        // No effect ran between the forked commit and now.
         for (_, effect) in std::mem::take(&mut self.effects) {
             self.works(self.now, &effect, false);
             match effect.what {
@@ -254,7 +254,7 @@ impl Snapshot {
         }
     }
 
-    /// Sets the phase in which the agent owes a step, and withdraws the effect of its own that was out.
+    /// Sets the phase in which the agent owes a step, and withdraws its outstanding effect.
     fn owe(&mut self, now: Time, id: Id) {
         self.withdraw(now, id);
         let agent = self.agent_mut(id);
@@ -557,7 +557,7 @@ impl Snapshot {
         }
     }
 
-    /// Records that an effect is out. An effect that was out for the same purpose is dropped.
+    /// Records an outstanding effect. It replaces an outstanding effect of the same purpose.
     pub(crate) fn wish(&mut self, now: Time, wished: &Wished) {
         let before = match wished.what {
             Want::Call(call) => {
@@ -567,7 +567,7 @@ impl Snapshot {
                 open.due = wished.due;
                 if wished.args.is_some() {
                     open.edited = wished.args;
-                    // Only a person edits the arguments of a call that was out already.
+                    // A call that had begun gets other arguments only from the person who approves it.
                     open.approved = again;
                 }
                 open.effect.replace(wished.id)
@@ -612,7 +612,7 @@ impl Snapshot {
                 let agent = self.agent_mut(*agent);
                 agent.context.grew(agent.stack.last, *bytes);
             }
-            // It changed what left or came, and nothing of where the branch stands.
+            // A hook changes requests and results, not the state of the branch.
             Change::Hooked(_) => {}
         }
     }
@@ -707,7 +707,7 @@ fn hear(agent: &mut Agent, line: Line, now: Time, from: &Origin, body: Body) {
         // A new message gets an answer, even if a limit was reached before.
         agent.counters.last_call = false;
         agent.counters.limited = false;
-        // Text that is taken up again was read when it was first said.
+        // A router or a continuation repeats an earlier message, which an extraction has read already.
         let known = matches!(from, Origin::Route | Origin::Continuation);
         agent.input.hear(body, known);
     }

@@ -16,7 +16,7 @@ use crate::stored::ids::Name;
 use serde_json::Value as Json;
 use std::io;
 
-/// Most bytes of a line, and of any other single value that a store takes.
+/// Maximum size, in bytes, of a line, and of any other single value that a store takes.
 pub const MAX_LINE: usize = 256 << 10;
 
 /// A text of more bytes than this is stored as a blob and not in its line. Values of state always stay in the line.
@@ -28,21 +28,21 @@ pub const SEEN_MAX: usize = 64;
 /// A line that is too long moves out texts of more bytes than this. The reference that stays takes 40 bytes.
 pub(crate) const SHORT_TEXT: usize = 64;
 
-/// Most bytes of one value of state as JSON, also after a reducer has joined several. Every snapshot carries it.
+/// Maximum size, in bytes, of one value of state as JSON, also after a reducer has joined several. Every snapshot carries it.
 pub const VALUE: usize = 64 << 10;
 
-/// Most bytes of all values of state that one line writes: one and a half times [`VALUE`].
+/// Maximum size, in bytes, of all values of state that one line writes: one and a half times [`VALUE`].
 pub const VALUES: usize = VALUE + VALUE / 2;
 
 /// Deepest nesting of a value of state. Stored values are parsed again, and the JSON parser gives up at a depth of 128. A
 /// reducer may put a list around a value.
 pub(crate) const VALUE_DEPTH: usize = 64;
 
-/// Most bytes of the defaults of all state that a definition declares. A tick may start any number of agents; its line
+/// Maximum size, in bytes, of the defaults of all state that a definition declares. A tick may start any number of agents; its line
 /// holds each default once.
 pub const DEFAULTS: usize = 16 << 10;
 
-/// Most bytes of an adoption without its values: some 600 agents, at 130 to 160 bytes each.
+/// Maximum size, in bytes, of an adoption without its values: some 600 agents, at 130 to 160 bytes each.
 pub(crate) const ADOPTED: usize = 96 << 10;
 
 /// Most calls in one answer of a model.
@@ -55,16 +55,17 @@ pub(crate) const GOALS: usize = 16;
 /// fewer than twice as many.
 pub const HEARD: usize = 30;
 
-/// Most bytes of a summary. A longer one is cut, and the text says so. Every request of an agent that sees it contains it.
+/// Maximum size, in bytes, of a summary. A longer one is cut, and the text says so. Every request of an agent that sees it
+/// contains it.
 pub(crate) const SUMMARY: usize = 8 << 10;
 
-/// Most bytes of a name from outside (a tool that a model made up, a code, a role). A longer name is cut.
+/// Maximum size, in bytes, of a name from outside (a tool that a model made up, a code, a role). A longer name is cut.
 pub const NAME: usize = 128;
 
-/// Most bytes of the fields that a wait compares events with. Stores index waits by these fields.
+/// Maximum size, in bytes, of the fields that a wait compares events with. Stores index waits by these fields.
 pub const WAIT: usize = 16 << 10;
 
-/// Most bytes of a rendered label. A longer one is cut. Lists of sessions contain labels.
+/// Maximum size, in bytes, of a rendered label. A longer one is cut. Lists of sessions contain labels.
 pub const LABEL: usize = 1 << 10;
 
 /// A result of more bytes than this becomes an artifact, unless the definition of its tool sets another limit.
@@ -74,10 +75,10 @@ pub const SPILL: usize = 16 << 10;
 /// [`crate::network::notes::MOST`] of them.
 pub const QUOTED: usize = 64 << 10;
 
-/// Most bytes of the beginning of a spilled result that its call gets.
+/// Maximum size, in bytes, of the beginning of a spilled result that its call gets.
 pub const PREVIEW: usize = 2 << 10;
 
-/// Most bytes of one version of an artifact.
+/// Maximum size, in bytes, of one version of an artifact.
 pub const ARTIFACT: usize = 32 << 20;
 
 /// Most artifacts that come in with one message or event.

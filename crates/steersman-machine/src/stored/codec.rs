@@ -209,8 +209,8 @@ fn values_can_be_read(line: &LogLine) -> Result<(), CodecError> {
     Ok(())
 }
 
-/// Checks that no newer program owns the session from this line on. That program may give a known form a part that is not known
-/// here, so no later line can be trusted to mean what it seems to mean.
+/// Checks that no newer program owns the session from this line on. That program may add a part to a known form, so this
+/// program cannot rely on its reading of any later line.
 fn revision_is_known(line: &LogLine) -> Result<(), CodecError> {
     let newer = line.ledger.iter().find_map(|entry| match entry {
         LedgerEntry::Claimed {
@@ -369,7 +369,7 @@ pub(crate) fn size<T: Serialize>(value: &T, line: Line) -> usize {
         .len()
 }
 
-/// Most bytes of version, number, lengths and hash of a line.
+/// Maximum size, in bytes, of version, number, lengths and hash of a line.
 const FRAME: usize = 1 + 6 + 10 + 4 + 4 + 32;
 /// Bytes of the reference to a blob in its line.
 const BLOB: usize = 40;

@@ -76,9 +76,9 @@ struct Closes {
 pub enum Caught {
     /// `failed`, else `*`.
     Failed,
-    /// `*`.
+    /// `*` alone.
     Any,
-    /// None: the code is no failure.
+    /// None: the code is not a failure.
     Nothing,
 }
 

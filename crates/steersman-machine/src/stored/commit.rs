@@ -284,11 +284,11 @@ pub enum CallChanged {
     Ended(Body),
     /// The branch that is to be adopted, up to the line at which its end was reported.
     Chose(Id, Line),
-    /// For a wait: this part of it is over, with this result (JSON). `None` means that nothing can come of it.
+    /// For a wait: this part of it is over, with this result (JSON). `None` means that it can no longer be met.
     Met(u32, Option<Body>),
     /// For a call of a tool: a person changed its arguments and so approved it.
     Edited {
-        /// The person.
+        /// The person who changed them.
         by: By,
         /// The role that was to approve the call. Another role may have answered in its place.
         approver: Name,

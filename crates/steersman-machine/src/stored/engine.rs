@@ -19,7 +19,7 @@ pub enum Caller {
     Person,
     /// The engine, before a turn. The result has this name in templates.
     Before(Name),
-    /// The engine: state is filled from what was said.
+    /// The engine: state is filled from messages.
     Extract(Extracted),
     /// The engine: this is to be judged.
     Judge(Judged),
@@ -145,7 +145,7 @@ impl Call {
         matches!(self.by, Caller::Before(_))
     }
 
-    /// Returns true if the call fills state from what was said.
+    /// Returns true if the call fills state from messages.
     pub fn is_extraction(&self) -> bool {
         matches!(self.by, Caller::Extract(_))
     }
@@ -155,7 +155,7 @@ impl Call {
         matches!(self.by, Caller::More(_))
     }
 
-    /// Returns the subject that the call must judge. `None` means that the call is no judgement.
+    /// Returns the subject that the call must judge. `None` means that the call is not a judgement.
     pub fn judged(&self) -> Option<&Judged> {
         match &self.by {
             Caller::Judge(of) => Some(of),

@@ -83,8 +83,8 @@ pub struct Summary {
 /// The part of a stack or scope that a summary covers.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Covers {
-    /// The exchanges of the agent on whose stack it lies, from the first number up to but without the second. They are counted
-    /// as [`crate::stored::commit::Watermark`]s are. A summary among them is part of it.
+    /// The exchanges of the agent that has the summary on its stack, from the first number up to but without the second. They
+    /// are counted as [`crate::stored::commit::Watermark`]s are. A summary among them is part of it.
     Exchanges(u32, u32),
     /// Everything in the agent's scope (its own stack and the stacks of all agents that it started) after the first of these
     /// lines, up to and including the second.
@@ -467,7 +467,7 @@ pub enum Cause {
     Failed,
     /// The work was cancelled.
     Cancelled,
-    /// A deadlock: no effect is out, and nothing from outside is awaited.
+    /// A deadlock: no effect is outstanding, and nothing from outside is awaited.
     Deadlock,
     /// No rule of the router held.
     NoRule,

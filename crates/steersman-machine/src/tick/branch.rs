@@ -1,4 +1,4 @@
-//! Branch operations. A fork, a rewind and an adoption share one mechanism for effects that are out. An effect that may be
+//! Branch operations. A fork, a rewind and an adoption share one mechanism for outstanding effects. An effect that may be
 //! repeated is wished again under an id of the branch that goes on; any other one closes with what the ledger knows of it.
 //!
 //! A `fork` call begins when it is the last open call of its exchange (`Tick::begin_fork`). Until it closes, the agents in
@@ -54,7 +54,7 @@ pub struct Awaited {
 
 /// Returns the calls of a branch that wait for other branches. The driver offers [`crate::tick::effect::Offered::Ended`] to each
 /// of them once, as soon as its condition holds or can no longer hold. A call whose branches are being chosen among gets no
-/// offer. A superseded branch counts as ended, or as cancelled if it had not come to its end. So a branch that begins at a
+/// offer. A superseded branch counts as ended, or as cancelled if it had not ended. So a branch that begins at a
 /// commit that waits for superseded branches gets the offer immediately.
 pub fn awaited(cx: &Cx<'_>, snapshot: &Snapshot) -> Vec<Awaited> {
     let waits = |open: &OpenCall| open.ends.is_none() && snapshot.in_scope(open.owner);
@@ -190,7 +190,7 @@ impl Out {
     }
 }
 
-/// Returns the effects that were out for the agents in `scope`.
+/// Returns the outstanding effects of the agents in `scope`.
 pub(crate) fn out(snapshot: &Snapshot, scope: impl Fn(Id) -> bool) -> Vec<Out> {
     let mut out: Vec<Out> = snapshot
         .effects
@@ -447,7 +447,7 @@ impl Tick<'_> {
         if !rest.is_empty() {
             // The branches that a person forked go on; those that an agent forked are no longer needed.
             let word = if joins { "open" } else { "cancelled" };
-            // Branches are told by number, in the order of the fork: their ids may differ after a crash.
+            // Branches are named by number, in the order of the fork: their ids may differ after a crash.
             let numbers = branches.iter().zip(1..).filter(|(b, _)| rest.contains(b));
             results[word] = numbers.map(|(_, number): (_, u32)| number).collect();
         }
@@ -609,7 +609,7 @@ fn refused(code: Code, text: String) -> Mapped {
     Mapped::plain(How::Refused, Some(code.text()), text)
 }
 
-/// Returns the work of an effect that is out for a call to branches: someone is asked to choose.
+/// Returns the work of the outstanding effect of a call to branches: a tool or a person is asked to choose.
 pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
     let args = cx.bodies.text(open.edited.unwrap_or(open.call.args));
     let chooser = fork_use(cx, snapshot, open.owner, open).and_then(|u| u.choose.as_ref());
@@ -627,7 +627,7 @@ pub(crate) fn work(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Work {
             question: question(&args).into(),
             options: numbers(&args),
         },
-        // An agent chooses by model calls of its own. Without a chooser no effect is out.
+        // An agent chooses by its own model calls. Without a chooser no effect is outstanding.
         Some(Chooser::Agent(_)) | None => Work::Timer,
     }
 }
@@ -710,7 +710,7 @@ pub(crate) fn results(ends: &[BranchEnd]) -> Json {
     json!({ "answers": answers(ends), "branches": branches })
 }
 
-/// Returns [`results`] without ids and lines, which differ after a takeover: branches are told by number and label.
+/// Returns [`results`] without ids and lines, which differ after a takeover: branches are named by number and label.
 pub(crate) fn told(results: &Json) -> Json {
     let mut told = results.clone();
     let branches = told.get_mut("branches").and_then(Json::as_array_mut);

@@ -211,7 +211,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Opens a call of a tool that no model made: a `then:`, a router's plain tool, a tool that runs ahead of a turn.
+    /// Opens a call of a tool that the engine makes: a `then:`, a router's plain tool, a tool that runs ahead of a turn.
     pub(crate) fn open_call(&mut self, owner: Id, call: NewCall<'_>) -> Id {
         let tool = call.name;
         let def = self.network.tools.get(tool);

@@ -55,7 +55,7 @@ pub enum Offered {
         effect: Id,
         /// The arguments, a JSON object.
         args: Arc<str>,
-        /// The person.
+        /// The person who changed them.
         by: By,
         /// The approver in whose place the person answered ([`Approval::by`]).
         approver: Name,
@@ -82,16 +82,16 @@ pub enum Offered {
     Edit {
         /// The writes, checked against the declared types.
         writes: Vec<NewWrite>,
-        /// The person.
+        /// The person who edits.
         by: By,
     },
     /// A message that cancels the open exchange of the agent that has the floor.
     Interrupt {
         /// The message that interrupts.
         message: Said,
-        /// Facts of the ledger about effects that are out.
+        /// Facts of the ledger about outstanding effects.
         known: Known,
-        /// For each model call that is out: the text of its answer that was shown so far.
+        /// For each outstanding model call: the part of its answer that was shown so far.
         shown: Vec<(Id, Arc<str>)>,
     },
     /// A cancel of one call, one agent or everything.
@@ -100,9 +100,9 @@ pub enum Offered {
         what: Cancelled,
         /// The person who cancels.
         by: By,
-        /// Facts of the ledger about effects that are out.
+        /// Facts of the ledger about outstanding effects.
         known: Known,
-        /// For each model call that is out: the text of its answer that was shown so far.
+        /// For each outstanding model call: the part of its answer that was shown so far.
         shown: Vec<(Id, Arc<str>)>,
     },
     /// A message from outside or from another agent.

@@ -1,4 +1,4 @@
-//! Extraction: the calls that fill state from what was said, and their results.
+//! Extraction: the calls that fill state from messages, and their results.
 
 use crate::network::{Does, Route, RouteBy, Speaker};
 use crate::questions::extract::mapped;
@@ -11,7 +11,8 @@ use serde_json::json;
 use std::fmt::Write as _;
 
 impl Tick<'_> {
-    /// Opens a call that fills state from what was said since the last one, ahead of everything else. Returns true if it did.
+    /// Opens a call that fills state from the messages since the last one, before the agent does anything else. Returns true if
+    /// it did.
     pub(crate) fn extracts(&mut self, agent: Id) -> bool {
         let (of, entries) = {
             let state = self.agent(agent);

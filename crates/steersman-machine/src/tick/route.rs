@@ -165,7 +165,7 @@ impl Tick<'_> {
         read: &mut Map<String, Json>,
     ) -> Result<Decision, String> {
         let Does::Route(route) = &self.def(agent).does else {
-            return Err("it is no routed agent".to_owned());
+            return Err("the agent is not routed".to_owned());
         };
         let at = self.agent(agent).routing.at.clone();
         Ok(match (said, &route.by) {
@@ -235,7 +235,7 @@ impl Tick<'_> {
         self.end_route(agent, Cause::Routed, code);
     }
 
-    /// Ends the route if its last member ended because a limit of the router is reached. That is no failure of the member.
+    /// Ends the route if its last member ended because a limit of the router is reached. That is not a failure of the member.
     /// Returns true if the limit was applied.
     fn member_was_limited(&mut self, agent: Id) -> bool {
         let last = self.agent(agent).routing.last.as_ref();

@@ -185,7 +185,7 @@ fn joined_fits(ty: &Type, value: &Json, others: &[&Json]) -> Result<(), String> 
                 .filter_map(serde_json::Number::as_i128)
                 .map(i128::unsigned_abs);
             let fraction: f64 = all().filter_map(Json::as_f64).map(f64::abs).sum();
-            // A single number that is too large is no sum yet, but the next write would make it one.
+            // A single number that is too large is not a sum yet, but the next write would make it one.
             if whole.sum::<u128>() > i64::MAX as u128 || !fraction.is_finite() {
                 return Err("would be larger than a number can be".to_owned());
             }

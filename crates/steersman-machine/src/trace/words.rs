@@ -166,7 +166,7 @@ pub(super) fn of_limits(entry: &LedgerEntry) -> String {
     }
 }
 
-/// Returns the words for the sender of a message, with a space behind them; empty for a user of no known identity.
+/// Returns the words for the sender of a message, followed by a space; empty for a user of no known identity.
 pub(super) fn origin(from: &Origin) -> String {
     match from {
         Origin::Outside(by) => by.shown().map_or_else(String::new, |by| format!("{by} ")),

@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 /// Most steps of one evaluation. A template that needs more probably never ends.
 pub(crate) const FUEL: u64 = 250_000;
-/// Most bytes that one evaluation may produce.
+/// Maximum number of bytes that one evaluation may produce.
 pub const OUTPUT: usize = 8 << 20;
 
 /// The values of names during an evaluation. Values are looked up path by path, so a scope can be lazy and can trace what was

@@ -18,7 +18,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(&exact(text))
 }
 
-/// Most digits of a whole number that a number with a fraction or an exponent may stand for.
+/// Maximum number of digits of a whole number that is written with a fraction or an exponent.
 const LONGEST: usize = 309;
 
 /// Returns a canonical value of a JSON text, so that texts can be compared whatever their spelling. A whole number that is

@@ -33,7 +33,7 @@ pub struct Tokens {
     pub cached: u64,
     /// The part of the input that the provider wrote to its cache on request.
     pub cache_write: u64,
-    /// Output tokens.
+    /// All tokens of the answer.
     pub output: u64,
 }
 
@@ -145,7 +145,7 @@ fn undated(model: &str) -> Option<&str> {
     }
 }
 
-/// Parses a decimal amount of money into millionths. Smaller parts are rounded up. `None` means that the text is no amount or
+/// Parses a decimal amount of money into millionths. Smaller parts are rounded up. `None` means that the text is not an amount or
 /// too large.
 pub fn micros(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_behind_the_name_does_not_count() {
+    fn a_date_after_the_name_does_not_count() {
         let of = |model| Price::known("anthropic", model);
         assert_eq!(of("claude-haiku-4-5-20251001"), of("claude-haiku-4-5"));
         assert!(of("claude-haiku-4-5").is_some());

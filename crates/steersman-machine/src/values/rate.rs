@@ -23,7 +23,7 @@ pub(crate) const MOST_REQUESTS: u64 = 100_000;
 
 impl Rate {
     /// Parses a rate: parts with commas between them, each `N/UNIT` or `N tokens/UNIT`, with the units `s`, `min`, `h` and `d`.
-    /// `None` means that the text is no rate, that a number is 0 or too large, or that a quota comes twice.
+    /// `None` means that the text is not a rate, that a number is 0 or too large, or that a quota comes twice.
     pub fn parse(text: &str) -> Option<Self> {
         let mut rate = Self::default();
         for part in text.split(',') {

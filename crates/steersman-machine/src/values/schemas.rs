@@ -84,7 +84,7 @@ fn not_long(pattern: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Compiles a pattern. The outer error says that it is too large, the inner one that it is no pattern.
+/// Compiles a pattern. The outer error says that it is too large, the inner one that it is not a pattern.
 fn compile(pattern: &str) -> Result<Result<Regex, regex::Error>, String> {
     let mut builder = RegexBuilder::new(pattern);
     builder.size_limit(COMPILED).dfa_size_limit(COMPILED);
@@ -229,7 +229,7 @@ impl Graph {
         })
     }
 
-    /// Checks that there are not too many patterns and that none is too large. A text that is no pattern passes: schemas use a
+    /// Checks that there are not too many patterns and that none is too large. A text that is not a pattern passes: schemas use a
     /// dialect of their own, so the validator decides.
     fn patterns(&self, root: &Json) -> Result<(), String> {
         let mut all: BTreeSet<&str> = BTreeSet::new();

@@ -63,7 +63,7 @@ pub enum TypeKind {
         /// Greatest value, inclusive.
         maximum: Option<f64>,
     },
-    /// A truth value.
+    /// `true` or `false`.
     Boolean,
     /// One of these texts.
     Enum(Vec<String>),

@@ -332,7 +332,7 @@ pub(crate) fn spill_name(tool: &str, path: &[u32], number: Number) -> String {
     name
 }
 
-/// Most bytes of a tool's name in the name of an artifact; the rest of [`NAME`] is room for the numbers.
+/// Maximum size, in bytes, of a tool's name in the name of an artifact; the rest of [`NAME`] is room for the numbers.
 const TOOL: usize = NAME / 2;
 
 /// Text before and after the name of the artifact, in the preview of a result that was moved to an artifact.

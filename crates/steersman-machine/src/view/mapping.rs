@@ -530,7 +530,7 @@ pub(crate) fn handles(tool: &ToolDef, code: &str) -> bool {
 }
 
 /// Returns the entry of `on_error` that fits best: `http_404`, `http_4xx`, `failed`, `*`. An effect that was done elsewhere, an
-/// empty result and a call that is not in this branch are no failures: only entries with their own codes match.
+/// empty result and a call that is not in this branch are not failures: only entries with their own codes match.
 fn entry<'a>(tool: &'a ToolDef, code: &str) -> Option<&'a OnError> {
     let class = codes::http_class(code);
     let caught = match Code::named(code) {

@@ -6,15 +6,15 @@ use crate::snapshot::Snapshot;
 use crate::stored::bounds;
 use crate::view::{Cx, View};
 
-/// Most bytes of one memory.
+/// Maximum size, in bytes, of one memory.
 pub const CONTENT: usize = 1 << 20;
 /// Most tags of one memory.
 pub(crate) const TAGS: usize = 16;
-/// Most bytes of a tag.
+/// Maximum size, in bytes, of a tag.
 pub(crate) const TAG: usize = 64;
-/// Most bytes of a scope.
+/// Maximum size, in bytes, of a scope.
 pub const SCOPE: usize = 256;
-/// Most bytes of one memory that one read returns.
+/// Maximum size, in bytes, of one memory that one read returns.
 pub const READ: usize = 15 << 10;
 
 /// Returns the scope in which a session saves and finds memories. Its template is evaluated as the root agent sees state, and

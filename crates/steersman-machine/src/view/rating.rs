@@ -84,14 +84,14 @@ pub fn is_rating(entry: &str) -> bool {
     entry.starts_with(SIGN)
 }
 
-/// Returns the name of the artifact that an entry of state rates. `None` means that the entry is no rating.
+/// Returns the name of the artifact that an entry of state rates. `None` means that the entry is not a rating.
 pub fn rated(entry: &str) -> Option<&str> {
     let rates = is_rating(entry).then(|| entry.splitn(3, '/').nth(2));
     rates.flatten()
 }
 
 /// Names the artifact that an entry rates, so that the entries of an artifact can be told apart: `report.md`,
-/// `report.md, version 1`. `None` means that the entry is no rating or that no stored version has its hash.
+/// `report.md, version 1`. `None` means that the entry is not a rating or that no stored version has its hash.
 pub fn told_in(snapshot: &Snapshot, scope: Id, entry: &str) -> Option<String> {
     let mut parts = entry.strip_prefix(SIGN)?.splitn(3, '/');
     let (rater, digits, name) = (parts.next()?, parts.next()?, parts.next()?);

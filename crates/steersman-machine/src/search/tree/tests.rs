@@ -31,14 +31,14 @@ impl World {
                     }
                 }
                 Next::Run(runs) => {
-                    assert!(!runs.is_empty(), "a round does something");
+                    assert!(!runs.is_empty(), "a round runs a branch");
                     for run in &runs {
                         self.block(*run);
                     }
                     self.rounds.push(runs);
                 }
             }
-            assert!(self.rounds.len() < 10_000, "it ends");
+            assert!(self.rounds.len() < 10_000, "the search ends");
         }
     }
 
@@ -84,7 +84,7 @@ fn node(number: u32, parent: Option<usize>, depth: u32, over: bool, score: Score
 }
 
 #[test]
-fn best_of_takes_every_branch_to_its_end_and_the_best_of_them() {
+fn best_of_runs_every_branch_to_its_end_and_takes_the_best() {
     let mut world = World::new(Plan::of(Method::BestOf, 5), 3);
     let stop = world.run(|node, _| Some(if node.number == 4 { 2.0 } else { 1.0 }));
     assert_eq!((stop.why, world.won(stop)), (Why::Done, 4));
@@ -94,33 +94,36 @@ fn best_of_takes_every_branch_to_its_end_and_the_best_of_them() {
 }
 
 #[test]
-fn one_branch_is_a_search_too_and_where_none_is_usable_nothing_won() {
+fn one_branch_is_a_search_and_unusable_scores_give_no_winner() {
     let mut world = World::new(Plan::of(Method::BestOf, 1), 2);
     let stop = world.run(|_, _| Some(0.0));
     assert_eq!((stop.why, world.won(stop)), (Why::Done, 1));
     let winner = &world.tree.nodes[stop.winner.expect("one")];
-    assert!(winner.over, "what came to its end goes before what did not");
+    assert!(
+        winner.over,
+        "a branch that ended wins over one that did not"
+    );
     let mut world = World::new(Plan::of(Method::BestOf, 3), 2);
     let stop = world.run(|_, _| None);
     assert_eq!((stop.why, stop.winner), (Why::Done, None));
 }
 
 #[test]
-fn what_is_unusable_is_as_bad_as_the_worst() {
+fn an_unusable_node_ranks_below_every_value() {
     let mut world = World::new(Plan::of(Method::BestOf, 3), 1);
     let stop = world.run(|node, _| (node.number == 3).then_some(-100.0));
     assert_eq!(world.won(stop), 3);
 }
 
 #[test]
-fn of_two_that_are_worth_the_same_the_first_wins() {
+fn of_equal_values_the_first_branch_wins() {
     let mut world = World::new(Plan::of(Method::BestOf, 3), 1);
     let stop = world.run(|_, _| Some(1.0));
     assert_eq!(world.won(stop), 1);
 }
 
 #[test]
-fn enough_ends_it() {
+fn a_value_that_is_enough_ends_the_search() {
     let plan = Plan {
         enough: Some(1.0),
         ..Plan::of(Method::Mcts, 50)
@@ -149,7 +152,7 @@ fn a_budget_of_calls_is_never_exceeded_and_ends_with_the_best_so_far() {
 }
 
 #[test]
-fn tokens_and_money_end_it_with_the_block_that_used_them_up() {
+fn a_search_ends_with_the_block_that_used_up_tokens_or_money() {
     let budgets = [(Some(35), None), (None, Some(18))];
     for (tokens, micros) in budgets {
         let plan = Plan {
@@ -199,7 +202,7 @@ fn a_beam_keeps_its_width_and_goes_on_with_the_best() {
 }
 
 #[test]
-fn a_depth_cuts_what_would_go_on() {
+fn the_depth_of_the_plan_ends_longer_branches() {
     let plan = Plan {
         depth: 2,
         ..Plan::of(Method::BestOf, 2)
@@ -212,7 +215,7 @@ fn a_depth_cuts_what_would_go_on() {
 }
 
 #[test]
-fn rollouts_begin_with_a_few_first_blocks_and_go_round_them() {
+fn rollouts_continue_a_few_first_blocks_in_turn() {
     let plan = Plan {
         width: 3,
         ..Plan::of(Method::Rollouts, 9)
@@ -244,7 +247,7 @@ fn all_visits_of_a_tree_are_its_rollouts() {
 }
 
 #[test]
-fn a_tree_that_is_tried_out_ends_before_its_branches_do() {
+fn a_full_tree_ends_the_search_before_all_branches_are_used() {
     let plan = Plan {
         width: 2,
         ..Plan::of(Method::Mcts, 100)
@@ -277,8 +280,8 @@ fn the_upper_confidence_bound_is_as_worked_out_by_hand() {
     assert!(close(uct(&seen[1], &seen[0]), 0.75 + 1.177_410));
     assert!(close(uct(&seen[3], &seen[0]), 0.25 + 1.177_410));
     assert!(uct(&Seen::default(), &seen[0]).is_infinite());
-    // With a width of 3 the root has room for a third child, so the fifth branch
-    // begins there. With a width of 2 the tree is full.
+    // With a width of 3 the root has room for a third child, so the fifth branch begins there. With a width of 2 the tree is
+    // full.
     let plan = Plan {
         width: 3,
         ..Plan::of(Method::Mcts, 9)
@@ -298,7 +301,7 @@ fn the_upper_confidence_bound_is_as_worked_out_by_hand() {
 }
 
 #[test]
-fn a_plan_is_a_function_of_what_it_is_given() {
+fn equal_plans_give_equal_rounds() {
     let run = || {
         let mut world = World::new(Plan::of(Method::Mcts, 30), 3);
         world.run(|_, i| Some((i % 3) as f64));
@@ -308,7 +311,7 @@ fn a_plan_is_a_function_of_what_it_is_given() {
 }
 
 #[test]
-fn there_are_never_more_branches_than_may_be() {
+fn the_number_of_branches_has_a_bound() {
     let plan = Plan {
         depth: 64,
         ..Plan::of(Method::Beam, 100)
@@ -363,9 +366,9 @@ fn a_budget_that_never_binds_changes_nothing_of_a_tree() {
 }
 
 #[test]
-fn later_branches_are_no_first_blocks() {
-    // Both first blocks are ends, so every later branch begins at the root. Branch 3 did,
-    // too; its first block is not one to continue from.
+fn later_branches_give_no_first_blocks() {
+    // Both first blocks are ends, so every later branch begins at the root. Branch 3 began there, too, but its first block is
+    // not one of the two that later branches continue.
     let plan = Plan {
         width: 2,
         tokens: Some(u64::MAX),
@@ -384,7 +387,7 @@ fn later_branches_are_no_first_blocks() {
 }
 
 #[test]
-fn no_branches_are_a_search_that_is_over() {
+fn a_search_of_no_branches_is_done() {
     for method in [Method::BestOf, Method::Beam, Method::Rollouts, Method::Mcts] {
         let stop = World::new(Plan::of(method, 0), 3).run(|_, _| Some(1.0));
         assert_eq!((stop.winner, stop.why), (None, Why::Done), "{method:?}");

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Snapshot {
-    /// Replaces the scope with that of the adopted branch. Counts of its agents are also added to the agents above them.
+    /// Replaces the agents of the scope with those of the adopted branch. The counts that the branch added since the fork are
+    /// also added to the agents above the scope.
     pub(crate) fn adopt(&mut self, line: Line, now: Time, adoption: &Adoption, bodies: &[Text]) {
         let agents: BTreeMap<Id, Agent> = adoption
             .agents
@@ -44,8 +45,8 @@ impl Snapshot {
         }
         let mut kept = Vec::new();
         for agent in ours.iter().filter(|a| !agents.contains_key(&a.id)) {
-            // An agent that was born here since the fork and rests (a chooser) stays, so that it can be read. One that works is
-            // removed, because nothing waits for it. Parents come before their children.
+            // An agent that was started on this branch since the fork and rests (a chooser) stays, so that it can be read. One
+            // that works is removed, because nothing waits for it. `ours` lists parents before their children.
             let orphan = agent
                 .family
                 .parent
@@ -97,8 +98,8 @@ impl Snapshot {
         self.agent_mut(id).family.children = there;
     }
 
-    /// Adds the counts of the branch since the fork to all agents above its top. Here the top has not moved since the fork, so
-    /// the difference of its counts is exactly the adopted part.
+    /// Adds the counts of the branch since the fork to all agents above its top. On this branch the top has not moved since
+    /// the fork, so the difference between its two counts is what the adopted branch added.
     fn count_adopted(&mut self, top: &Agent) {
         let Some(here) = self.agents.get(&top.id).cloned() else {
             return;
@@ -129,8 +130,8 @@ impl Snapshot {
         }
     }
 
-    /// Applies a change to a call that stays open: a fork begins, its branches ended, one of them was chosen, a part of a wait is
-    /// over or has its key, arguments were changed.
+    /// Applies a change to a call that stays open: a fork began, its branches ended, one of them was chosen, a part of a wait
+    /// ended or got its key, or a person edited the arguments.
     pub(crate) fn call_changed(&mut self, now: Time, changed: &CallChange) {
         let key = (changed.agent, changed.call);
         match &changed.what {

@@ -18,7 +18,7 @@ impl Snapshot {
         let answered = result.how.is_ok() || result.code.as_deref() == Some(Code::Misfit.text());
         let agent = self.agent_mut(owner);
         agent.counters.extracted += 1;
-        // For a model-driven agent `model_calls` counts its own steps, and an extraction is none.
+        // For a model-driven agent `model_calls` counts only its steps, and an extraction is not a step.
         if answered && agent.kind == Kind::Routed {
             agent.counters.model_calls += 1;
         }
@@ -54,7 +54,7 @@ impl Snapshot {
                         Stands::Accepted
                     };
                 }
-                // A revision may need calls, so the net's last call with tools off is taken back.
+                // A revision may need tools, so they are allowed again after the net's last call turned them off.
                 if revise && !agent.counters.limited {
                     agent.counters.last_call = false;
                 }
@@ -82,7 +82,7 @@ impl Snapshot {
         }
     }
 
-    /// Records a summary, or a failed try, which covers nothing.
+    /// Records a summary. A failed one covers nothing.
     pub(super) fn push_summary(&mut self, now: Time, id: Id, summary: &Summary) {
         if self.agent(id).stack.owed == Some(summary.effect) {
             self.withdraw(now, id);
@@ -105,7 +105,7 @@ impl Snapshot {
         self.count_model_call_above(id);
     }
 
-    /// Counts a message of a member that ends a turn and keeps the floor.
+    /// Counts a message with which a member ended its turn and kept the floor.
     pub(super) fn said_in_turn(&mut self, id: Id) {
         let Some((above, _)) = self.agent(id).caller() else {
             return;

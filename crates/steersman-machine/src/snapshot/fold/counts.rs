@@ -27,14 +27,14 @@ pub(super) fn gives(how: How) -> bool {
 }
 
 impl Snapshot {
-    /// Removes an effect that is out. Its call must still be stored, with the target that it had when the effect was wished.
+    /// Removes an outstanding effect. Its call must still be stored, with the target that it had when the effect was wished.
     pub(super) fn drop_effect(&mut self, now: Time, id: Id) {
         if let Some(effect) = self.effects.remove(&id) {
             self.works(now, &effect, false);
         }
     }
 
-    /// Begins or ends the work of an effect, for its agent and all agents above. Questions to people and waits are no work.
+    /// Begins or ends the work of an effect, for its agent and all agents above. Questions to people and waits are not work.
     pub(super) fn works(&mut self, now: Time, effect: &Effect, begins: bool) {
         if !self.is_work(effect) {
             return;

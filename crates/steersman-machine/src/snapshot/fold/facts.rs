@@ -13,7 +13,7 @@ use crate::stored::ids::{Body, Line, Name, Time};
 use crate::stored::interaction::{Cause, Write};
 use std::sync::Arc;
 
-/// Returns the facts of an agent. Its effects are left out, because none is out after an adoption.
+/// Returns the facts of an agent. Its effects are left out, because an adoption leaves none outstanding.
 pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     use AgentFact as Fact;
     let Agent {
@@ -43,7 +43,7 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
         calls,
         open,
         running,
-        // No effect is out.
+        // An adopted agent has no outstanding effect.
         owed: _,
     } = stack;
     let Input {
@@ -58,14 +58,14 @@ pub(crate) fn of_agent(agent: &Agent) -> AdoptedAgent {
     } = input;
     let mut facts = Vec::new();
     facts.extend(parent.map(Fact::Parent));
-    facts.extend(some(*births).map(Fact::Births));
+    facts.extend(nonzero(*births).map(Fact::Births));
     facts.extend(named.clone().map(Fact::Named));
     facts.extend(matches!(phase, Phase::Thinking | Phase::Routing).then_some(Fact::Owes));
     facts.extend(serving.map(Fact::Serving));
-    facts.extend(some(*calls).map(Fact::Called));
-    facts.extend(some(*open).map(Fact::Open));
-    facts.extend(some(*running).map(Fact::Running));
-    facts.extend(some(context.exchanges).map(Fact::Exchanges));
+    facts.extend(nonzero(*calls).map(Fact::Called));
+    facts.extend(nonzero(*open).map(Fact::Open));
+    facts.extend(nonzero(*running).map(Fact::Running));
+    facts.extend(nonzero(context.exchanges).map(Fact::Exchanges));
     facts.extend(queue.iter().copied().map(Fact::Queued));
     let children = children.iter();
     facts.extend(children.map(|(key, child)| Fact::Child(key.clone(), *child)));
@@ -126,7 +126,7 @@ fn of_turn(turn: &Turn, facts: &mut Vec<AgentFact>) {
 
 fn of_context(context: &Context, facts: &mut Vec<AgentFact>) {
     let Context {
-        // It is stored with the counts of the stack.
+        // `of_agent` stores it, as `Exchanges`.
         exchanges: _,
         bare,
         used,
@@ -147,7 +147,7 @@ fn of_context(context: &Context, facts: &mut Vec<AgentFact>) {
         facts.push(AgentFact::Sums(policy, tried, covered, body, failed));
     }
     let Weight {
-        // No effect is out.
+        // An adopted agent has no outstanding effect.
         asked: _,
         tokens,
         since,
@@ -187,7 +187,7 @@ fn draft_stands(stands: DraftStands) -> Stands {
     }
 }
 
-fn some(n: u32) -> Option<u32> {
+fn nonzero(n: u32) -> Option<u32> {
     (n > 0).then_some(n)
 }
 
@@ -208,11 +208,11 @@ fn of_routing(routing: &Routing, facts: &mut Vec<AgentFact>) {
         said,
         summed,
     } = routing;
-    facts.extend(some(*count).map(AgentFact::Routes));
+    facts.extend(nonzero(*count).map(AgentFact::Routes));
     facts.extend(pending.iter().cloned().map(AgentFact::Pending));
     let last = last.clone();
     facts.extend(last.map(|(name, how, gave)| AgentFact::Acted(name, how, gave)));
-    facts.extend(some(*refused).map(AgentFact::Refused));
+    facts.extend(nonzero(*refused).map(AgentFact::Refused));
     facts.extend(why.map(AgentFact::Why));
     facts.extend(at.clone().map(AgentFact::At));
     for (state, place) in places {
@@ -230,7 +230,7 @@ fn of_routing(routing: &Routing, facts: &mut Vec<AgentFact>) {
     facts.extend(goals.map(|(task, asked)| AgentFact::Goal(task, asked)));
     facts.extend(done.iter().cloned().map(AgentFact::TaskDone));
     facts.extend(unread.then_some(AgentFact::SaidUnread));
-    facts.extend(some(*said).map(AgentFact::Heard));
+    facts.extend(nonzero(*said).map(AgentFact::Heard));
     for (policy, said) in summed {
         facts.push(AgentFact::Summed(policy.clone(), *said));
     }
@@ -256,7 +256,7 @@ fn of_counters(counters: &Counters, facts: &mut Vec<AgentFact>) {
         task,
         session,
         moved,
-        // No effect is out.
+        // An adopted agent has no outstanding effect.
         working: _,
         stood,
         calls,
@@ -348,7 +348,7 @@ fn in_context(context: &mut Context, fact: AgentFact) {
         AgentFact::Exchange(bytes) => {
             Arc::make_mut(&mut context.weight).exchanges.push(bytes);
         }
-        _ => unreachable!("other facts are told elsewhere"),
+        _ => unreachable!("the caller passes only facts about the context"),
     }
 }
 
@@ -361,7 +361,7 @@ fn counted(counters: &mut Counters, fact: AgentFact) {
         result,
     } = fact
     else {
-        unreachable!("other facts are told elsewhere");
+        unreachable!("the caller passes only `Calls`");
     };
     let count = Count {
         ok,
@@ -492,6 +492,7 @@ fn count(counters: &mut Counters, counter: Counter, n: u64) {
         Counter::Extracted => counters.extracted = n,
         Counter::Summed => counters.summed = n,
         Counter::Compacted => counters.compacted = n,
+        // These are counted only over a period and with all descendants (`count_below`).
         Counter::Tokens | Counter::Micros => {}
     }
 }
@@ -512,7 +513,7 @@ fn count_below(span: &mut Span, counter: Counter, n: u64) {
         Counter::Tokens => span.tokens = n,
         Counter::Micros => span.micros = n,
         Counter::Ticks => span.ticks = few,
-        // These are counted only for the agent alone.
+        // These are counts of the agent alone, without its descendants.
         Counter::ModelCallsAll
         | Counter::Corrections
         | Counter::Rounds
@@ -524,8 +525,7 @@ fn count_below(span: &mut Span, counter: Counter, n: u64) {
     }
 }
 
-/// Returns the facts of a call. `text` stores a value with which a write of the call waits, and returns its text in the adopting
-/// line.
+/// Returns the facts of a call. `text` copies the value of a waiting write into the adopting line and returns its body there.
 pub(crate) fn of_call(open: &OpenCall, mut text: impl FnMut(&Value) -> Body) -> AdoptedCall {
     use CallFact as Fact;
     let OpenCall {
@@ -571,12 +571,12 @@ pub(crate) fn of_call(open: &OpenCall, mut text: impl FnMut(&Value) -> Body) -> 
         facts.push(Fact::Closed(*how, *digest));
         facts.extend(gave.map(Fact::Gave));
         for (write, value) in writes {
-            let stood = write.value.map(Body::line);
+            let source = write.value.map(Body::line);
             let write = Write {
                 value: value.as_ref().map(&mut text),
                 ..write.clone()
             };
-            facts.push(Fact::Write(write, stood));
+            facts.push(Fact::Write(write, source));
         }
         facts.extend(artifacts.iter().cloned().map(Fact::Artifact));
     }

@@ -1,4 +1,4 @@
-//! Writes of state entries and artifacts: how they are joined with the stored values.
+//! Writes of state entries and artifacts, and the reducers that join a write with the stored value.
 
 use crate::snapshot::{Cell, Snapshot, Value};
 use crate::stored::commit::Text;
@@ -52,8 +52,8 @@ impl Snapshot {
         }
     }
 
-    /// Adds an artifact that a call made. Artifacts that came in from outside with the same line stay after it, whatever order
-    /// the tick took them in: the fold applies all pushes of a line before all other changes.
+    /// Adds an artifact that a call made. It goes before the artifacts that messages of the same line brought, because the fold
+    /// applies the pushes of a line before its other changes. So tick and fold agree on the order.
     pub(super) fn add_artifact(&mut self, line: Line, artifact: &Artifact) {
         let key = (artifact.scope, artifact.name.clone());
         let versions = self.artifacts.entry(key).or_default();
@@ -80,7 +80,7 @@ pub(super) fn value_of(write: &Write, bodies: &[Text]) -> Option<Value> {
 pub(super) fn text_of(body: Body, bodies: &[Text]) -> Option<Value> {
     match bodies
         .get(body.k() as usize)
-        .expect("values lie in their line")
+        .expect("the line of a value holds its text")
     {
         Text::Here(text) => {
             let json = serde_json::from_str(text).expect("values are JSON");
@@ -113,13 +113,13 @@ fn reduced(how: Reduce, old: &Value, new: Value) -> Value {
                 .map(|(k, v)| (k.clone(), v.clone()))
                 .collect(),
         )),
-        // A value that does not fit its reducer is refused where it is written. Here the later one wins.
+        // The tick refuses a value that does not fit its reducer. The fold cannot refuse, so the new value replaces the old one.
         (Reduce::Last | Reduce::Append | Reduce::Sum | Reduce::Max | Reduce::Merge, ..) => new,
     }
 }
 
-/// Adds two numbers. The write checked that the sum fits ([`crate::tick::state`]). After an adoption in between it may not; then it
-/// stays at the end of its range.
+/// Adds two numbers. The tick checked that the sum fits ([`crate::tick::state`]). If an adoption changed the stored value after
+/// that check, the sum may not fit and is clamped to its range.
 fn sum(a: &Number, b: &Number) -> Json {
     if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
         return Json::from(a.saturating_add(b));

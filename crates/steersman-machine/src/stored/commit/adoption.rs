@@ -107,7 +107,8 @@ pub enum AgentFact {
     Limited,
     /// The last line that moved the agent or a descendant.
     Moved(Line),
-    /// Start of the stopped clock of its answer, as in `stood` of [`crate::snapshot::Counters`]: no effect of the agent is out.
+    /// Start of the stopped clock of its answer, as in `stood` of [`crate::snapshot::Counters`]: no effect of the agent
+    /// is outstanding.
     Stood(i64),
     /// Counts of a name of `calls`: `calls.NAME`.
     Calls {
@@ -128,7 +129,7 @@ pub enum AgentFact {
     At(Name),
     /// A state of a graph that was entered: number of messages in it, the role that was chosen last, the line that entered it.
     Place(Name, u32, Option<Name>, Line),
-    /// Nothing was said in the state since it was entered or its exits were last checked.
+    /// No message came in the state since it was entered or its exits were last checked.
     Settled,
     /// The member that ended, or whose task ended, if no decision has followed.
     Over(Name),
@@ -275,7 +276,7 @@ pub enum CallFact {
     Ends(Body),
     /// The chosen branch and the line up to which it is to be adopted.
     Chosen(Id, Line),
-    /// For a wait: this part is over, with the JSON of its result. `None` means that nothing can come of it.
+    /// For a wait: this part is over, with the JSON of its result. `None` means that it can no longer be met.
     Met(u32, Option<Body>),
     /// For a wait: the key of the events of this part (JSON).
     Awaits(u32, Body),

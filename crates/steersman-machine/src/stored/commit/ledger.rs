@@ -231,7 +231,7 @@ pub enum LedgerEntry {
     },
     /// The place of a model does not answer, and a call of that model is held. The hold of this line names the place.
     Outage {
-        /// The held call.
+        /// The effect of the held model call.
         effect: Id,
         /// The moment since which the call waits.
         since: Time,

@@ -65,7 +65,7 @@ pub enum Stepped {
 /// answer is used. A replay makes the same change without the hook.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hooked {
-    /// The agent.
+    /// The agent whose request, answer or end was changed.
     pub agent: Id,
     /// The effect of the model call or call whose request or answer was changed. `None` for an end that no effect led to.
     pub effect: Option<Id>,

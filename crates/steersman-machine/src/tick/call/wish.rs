@@ -1,4 +1,4 @@
-//! Wishes of effects that are out, rebuilt from the snapshot alone, so that they are the same after a takeover.
+//! Wishes of outstanding effects, rebuilt from the snapshot alone, so that they are the same after a takeover.
 
 use super::class;
 use super::judge::use_of;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Returns the wish of an effect that is out.
+/// Returns the wish of an outstanding effect.
 pub(crate) fn wish(cx: &Cx<'_>, snapshot: &Snapshot, id: Id, effect: &Effect) -> Wish {
     let work = match effect.what {
         Want::Call(call) => match snapshot.call(effect.agent, call) {

@@ -155,7 +155,7 @@ impl Tick<'_> {
             Said::Text(_) | Said::Nothing => None,
         };
         let about = call.judged();
-        // An unsafe call runs only after an explicit acceptance; a judgement that cannot be used is none.
+        // An unsafe call runs only after an explicit acceptance; an unusable judgement does not count.
         let accepts = matches!(verdict, Some(Verdict::Accept));
         let revise = match about {
             Some(Judged::Args(..)) => {

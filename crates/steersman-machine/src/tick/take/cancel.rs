@@ -18,9 +18,9 @@ use std::sync::Arc;
 /// Data about effects that are cut off.
 #[derive(Default)]
 pub(crate) struct Cut<'k> {
-    /// Facts of the ledger about effects that are out.
+    /// Facts of the ledger about outstanding effects.
     pub(crate) known: &'k [(Id, Fact)],
-    /// Texts of model calls that are out, as far as they were shown.
+    /// Texts of outstanding model calls, as far as they were shown.
     pub(crate) shown: &'k [(Id, Arc<str>)],
 }
 

@@ -29,8 +29,8 @@ impl Tick<'_> {
         if rule != Rule::Take || !self.snapshot.in_scope(out.agent) {
             return Err(Until::Stale);
         }
-        // An agent below an open fork waits with it, even if it works on a message of its own. The answer of a chooser that is no
-        // agent belongs to the fork itself.
+        // An agent below an open fork waits with it, even if it works on a message of its own. The answer of a chooser that is
+        // not an agent belongs to the fork itself.
         if let Some(forked) = standing(&self.snapshot, out.agent)
             && forked != out.agent
         {

@@ -340,9 +340,9 @@ impl<'a> Look<'a> {
     }
 }
 
-/// Returns true if an event has each field of a wait's key with an equal value. A key that is no JSON object is never met.
+/// Returns true if an event has each field of a wait's key with an equal value. A key that is not a JSON object is never met.
 pub fn is_met(key: &str, payload: &Json) -> bool {
-    // An erased key is no JSON object.
+    // An erased key is not a JSON object.
     let Ok(Json::Object(key)) = serde_json::from_str(key) else {
         return false;
     };

@@ -14,11 +14,11 @@ pub enum Kind {
     None,
     /// A sealed secret.
     Sealed,
-    /// A truth value.
+    /// `true` or `false`.
     Boolean,
     /// A whole number or a fraction.
     Number,
-    /// A text value.
+    /// A text, which can be empty.
     Text,
     /// A list or another sequence.
     List,
