@@ -1,4 +1,4 @@
-//! Checks the expectations of a test against the session that ran it: in the machine alone, or whole.
+//! Checks the expectations of a test against the session that ran it. The session ran in the machine alone, or in a runtime.
 
 use crate::test::Expect;
 use serde_json::{Map, Value as Json};
@@ -44,14 +44,14 @@ pub trait Subject {
     fn modes(&self, branch: Id, agent: Id) -> Vec<String>;
     /// Returns the states that the net of an agent entered on a branch, in order.
     fn states(&self, branch: Id, agent: Id) -> Vec<String>;
-    /// Returns everything on a branch that waits for the outside: `approval TOOL`, `question ROLE`,
-    /// `doubt TOOL`, `input TOOL`, `event NAME`. In any order.
+    /// Returns everything on a branch that waits for a person or an event, in any order: `approval TOOL`, `question ROLE`,
+    /// `doubt TOOL`, `input TOOL`, `event NAME`.
     fn open(&self, branch: Id) -> Vec<String>;
     /// Returns the difference to the end of an undisturbed run; `None` if there is no difference.
     fn disturbed(&self) -> Option<String>;
 }
 
-/// Returns the expectations that do not hold, each in words.
+/// Checks expectations. Returns a message for each one that does not hold.
 pub fn judge(subject: &dyn Subject, expect: &[Expect]) -> Vec<String> {
     expect
         .iter()
@@ -59,8 +59,8 @@ pub fn judge(subject: &dyn Subject, expect: &[Expect]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the branch and the id of an agent as scripts name it: by its path of names, its
-/// name, or its definition's name, on the branch after `@`.
+/// Finds the agent that a script names. The key is a path of names, an agent's own name or the name of its definition. `KEY@BRANCH`
+/// looks on that branch, else on the current one. Returns the branch and the agent.
 pub fn find(subject: &dyn Subject, key: &str) -> Result<(Id, Id), String> {
     let (name, branch) = match key.split_once('@') {
         Some((name, branch)) => {
@@ -99,9 +99,9 @@ fn one(subject: &dyn Subject, expect: &Expect) -> Result<(), String> {
                 .stack(branch, id)
                 .iter()
                 .filter_map(|i| match i {
-                    // Extractions are calls of the engine; nobody speaks in them.
+                    // An extraction is a call of the engine, not a turn of a speaker.
                     Interaction::Call(call) if call.is_extraction() => None,
-                    // Nor does anybody speak in a tool that follows another call.
+                    // A tool that follows another call is not a turn of a speaker either.
                     Interaction::Call(call) if call.chain().is_some() => None,
                     Interaction::Call(call) if !matches!(call.target, Target::Branches(_)) => {
                         Some(call.called().to_string())
@@ -305,10 +305,8 @@ fn saw(
         return Ok(());
     }
     let (word, wrong) = (if not { "unseen" } else { "saw" }, wrong.join(", "));
-    let but = if not { "stood in" } else { "did not stand in" };
-    Err(format!(
-        "{word} {agent}: {wrong} {but} what it was sent:\n{all}"
-    ))
+    let but = if not { "is in" } else { "is not in" };
+    Err(format!("{word} {agent}: {wrong} {but} the request:\n{all}"))
 }
 
 /// Returns a piece of a request as the text that a test searches.
@@ -371,7 +369,7 @@ fn same(what: &str, has: &str, is: &str) -> Result<(), String> {
     }
 }
 
-/// The path of an agent in names, from the entry: `parent/adder`.
+/// Returns the path of an agent in names, from the entry: `parent/adder`.
 pub fn path(snapshot: &Snapshot, agent: Id) -> String {
     let (mut at, mut names) = (Some(agent), Vec::new());
     while let Some(id) = at {

@@ -18,10 +18,10 @@
 //! unused code, which the compiler reports.
 //!
 //! * `= value` is a default as code. `| "text"` is a default in words, where the lowering decides; `=> function` gives these words.
-//! * `as "key"` gives the key where it is no name in Rust.
+//! * `as "key"` gives the key if it is not a name in Rust.
 //! * `with [keys] "place"` reports the key at a place that has none of these keys.
-//! * `short [..] key`: a value that is no map stands for the section with this key alone. `Long<Self>` is the map. If the word is
-//!   no key, the lowering looks at the node.
+//! * `short [..] key`: a value that is not a map is the value of this key, and the section has no other key. `Long<Self>` is the
+//!   map. If the word is not a key, the lowering looks at the node.
 //! * `ordered`: maps of such sections keep their order in the stored form.
 //! * `exactly one of &[..];` or `at_most one of &[..];` after the section: keys that exclude each other.
 
@@ -71,7 +71,7 @@ pub(crate) struct Key {
 /// The value of an absent key.
 #[derive(Debug)]
 pub(crate) enum Default {
-    /// There is none.
+    /// An absent key has no value.
     None,
     /// The lowering decides; a text for the documentation.
     Words(&'static str),
@@ -129,14 +129,15 @@ pub(crate) enum Ty {
     Map(&'static Ty),
     /// A map whose keys are names of tools, agents, state entries and so on; the names must be well formed.
     Names(&'static Ty),
-    /// A section.
+    /// A map with the keys of a section.
     Table(fn() -> &'static Table),
     /// The first alternative that fits the value.
     Or(&'static [Ty]),
 }
 
 impl Ty {
-    /// Returns the alternatives of a choice, those of a choice within it included; a type that is no choice is the only one.
+    /// Returns the alternatives of a choice, also those of a choice within it. A type that is not a choice is its only
+    /// alternative.
     pub(crate) fn alternatives(&'static self) -> Vec<&'static Self> {
         match self {
             Self::Or(kinds) => kinds.iter().flat_map(Self::alternatives).collect(),
@@ -235,7 +236,8 @@ macro_rules! section {
 
             $($crate::keys::section!(@read $a $field, $crate::keys::section!(@key $field $($key)?), $about, $ty $(= $value)?);)+
 
-            /// Returns the value of a key. A value that is no map is that of the key for which the short form stands.
+            /// Returns the value of a key. In the short form, the value that is not a map belongs to one key, and no other key is
+            /// present.
             fn child(self, key: &str) -> Option<&$a $crate::source::Node> {
                 $(
                     if !matches!(self.0.value, $crate::source::Value::Map(_)) {

@@ -54,10 +54,10 @@ pub fn compile_with_tests(
     run(files, root, None)
 }
 
-/// A network and its tests, which are no part of it: sessions never see them.
+/// A network and its tests. Tests are not part of a network: sessions never see them.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    /// The network.
+    /// The checked network, without the tests.
     pub network: Network,
     /// Tests of the definition by name.
     pub tests: BTreeMap<String, test::Test>,

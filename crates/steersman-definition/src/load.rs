@@ -12,8 +12,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Keys that each file has for itself. Of the others, maps of named entries are merged entry by entry, and of a setting that two
-/// files write, the importing file's lies over the other.
+/// Keys that belong to one file and are not merged. Maps of named entries are merged entry by entry. Of any other key that two
+/// files write, the value of the importing file wins.
 const OWN: [&str; 5] = ["steersman", "name", "import", "entry", "tests"];
 
 /// A definition after merging its files.
@@ -42,7 +42,7 @@ impl Broken {
         }
     }
     /// Prepares for lookups after the last `add`. Each entry gets the smallest end of itself and all later entries of its file,
-    /// so that one lookup finds out if any span lies within another.
+    /// so that one lookup finds out if any span is within another.
     fn order(&mut self) {
         self.all.sort_unstable();
         let mut least = (u32::MAX, u32::MAX);
@@ -54,7 +54,7 @@ impl Broken {
             *end = least.1;
         }
     }
-    /// Returns true if a wrong key lies within the span.
+    /// Returns true if a wrong key is within the span.
     pub(crate) fn within(&self, span: Span) -> bool {
         let from = (span.file, span.start, 0);
         let first = self.all.partition_point(|broken| *broken < from);
@@ -71,7 +71,7 @@ impl Merged {
 }
 
 /// Parses and merges the files of a definition. Faults of the texts are reported. Returns `None` if the main file is missing
-/// or is no map.
+/// or is not a map.
 pub(crate) fn load(
     files: &Files,
     main: Option<Node>,

@@ -45,7 +45,7 @@ pub(crate) struct Lowered {
 /// Data that lowering collects in addition to the network.
 #[derive(Default)]
 pub(crate) struct Facts {
-    /// Tests by name.
+    /// Tests of the definition, by name.
     pub tests: BTreeMap<String, Test>,
     /// All expressions and templates.
     pub sites: Vec<Site>,

@@ -144,7 +144,7 @@ impl Span {
             end: range.end as u32,
         }
     }
-    /// Returns true if `other` lies within this span. Always false for [`Span::NONE`].
+    /// Returns true if `other` is within this span. Always false for [`Span::NONE`].
     pub fn contains(self, other: Self) -> bool {
         self.file == other.file
             && self.file != u32::MAX

@@ -80,7 +80,7 @@ impl Answer {
 }
 
 impl Answer {
-    /// Returns the reviewer's verdict in the form that models give; `None` if the answer is no verdict.
+    /// Returns the reviewer's verdict in the form that models give; `None` if the answer is not a verdict.
     pub fn verdict(&self) -> Option<String> {
         match &self.revise {
             Some(revise) => Some(steersman_machine::questions::judgement::revise(revise)),

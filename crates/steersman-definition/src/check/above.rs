@@ -60,7 +60,7 @@ impl Above {
         self.circles.get(name).is_some_and(|at| self.used[*at])
     }
 
-    /// Returns true if `agent` leads to `name` or is `name`. Always false for an agent that has no state and is no router.
+    /// Returns true if `agent` leads to `name` or is `name`. Always false for an agent that has no state and is not a router.
     pub(super) fn is(&self, agent: &Name, name: &Name) -> bool {
         let (Some(bit), Some(at)) = (self.bits.get(agent), self.circles.get(name)) else {
             return false;

@@ -1,4 +1,4 @@
-//! Checks state entries that are filled by extraction: the agent must see them, and a model must be able to give them.
+//! Checks state entries that an extraction fills: the agent must see the entry, and a model must be able to write its value.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::keys::kinds::Read as _;

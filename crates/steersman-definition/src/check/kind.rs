@@ -1,4 +1,4 @@
-//! Static knowledge about a value: its kind, and if it may be none.
+//! The inferred type of an expression: its kind, and whether the value may be none.
 
 use super::super::source::Span;
 use steersman_machine::stored::ids::Name;
@@ -56,7 +56,7 @@ impl Known {
             declared: span,
         }
     }
-    /// The type of a value that is either `self` or `other`.
+    /// Returns the type of a value that is either `self` or `other`.
     pub(super) fn or(self, other: Self) -> Self {
         let optional = self.optional || other.optional;
         let kind = match (self.kind, other.kind) {

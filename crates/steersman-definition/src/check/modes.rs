@@ -13,7 +13,7 @@ use steersman_machine::network::{
 use steersman_machine::stored::ids::Name;
 
 /// The modes that a model's tools may switch to.
-enum Said {
+enum Targets {
     /// Only these modes.
     Only(BTreeSet<Name>),
     /// Any mode: a template or a tool in Rust chooses it at run time.
@@ -38,7 +38,7 @@ impl Check<'_> {
             }
             self.never_in_force(modes, &at);
         }
-        self.said_modes();
+        self.unknown_targets();
     }
 
     fn mode_exits(
@@ -89,7 +89,7 @@ impl Check<'_> {
         }
     }
 
-    /// Reports a mode that has no way out and whose `tool_choice` forces a tool other than `finish`.
+    /// Reports a mode that neither an exit nor a tool leaves, and whose `tool_choice` forces a tool other than `finish`.
     fn never_ends(&mut self, agent: Agent<'_>, mode: &Mode, modes: &Modes, at: &Written<'_>) {
         let ToolChoice::Tool(must) = &mode.model.tool_choice else {
             return;
@@ -100,11 +100,11 @@ impl Check<'_> {
             .iter()
             .chain(&modes.exits)
             .any(|exit| away(&exit));
-        let said = match said(&self.lowered.network, &mode.model) {
-            Said::Any => true,
-            Said::Only(names) => names.iter().any(|name| *name != mode.name),
+        let switches = match targets(&self.lowered.network, &mode.model) {
+            Targets::Any => true,
+            Targets::Only(names) => names.iter().any(|name| *name != mode.name),
         };
-        if leaves || said || **must == *FINISH {
+        if leaves || switches || **must == *FINISH {
             return;
         }
         let at = at.mode(&mode.name).and_then(agent::Mode::tool_choice);
@@ -123,9 +123,9 @@ impl Check<'_> {
                 continue;
             };
             open.extend(mode.exits.iter().map(|exit| exit.to.clone()));
-            match said(network, &mode.model) {
-                Said::Any => return,
-                Said::Only(names) => open.extend(names),
+            match targets(network, &mode.model) {
+                Targets::Any => return,
+                Targets::Only(names) => open.extend(names),
             }
         }
         for mode in modes.all.iter().filter(|mode| !seen.contains(&*mode.name)) {
@@ -135,7 +135,7 @@ impl Check<'_> {
     }
 
     /// Reports tools that switch to a mode which an agent that is offered the tool does not have.
-    fn said_modes(&mut self) {
+    fn unknown_targets(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
         let mut lacking: BTreeMap<&Name, (&str, &AgentDef)> = BTreeMap::new();
@@ -148,8 +148,8 @@ impl Check<'_> {
                 let Offer::Tool(name) = &used.of else {
                     continue;
                 };
-                let said = network.tools.get(name).and_then(|tool| tool.mode.as_ref());
-                if let Some(mode) = said.and_then(|mode| plain(&mode.source))
+                let target = network.tools.get(name).and_then(|tool| tool.mode.as_ref());
+                if let Some(mode) = target.and_then(|mode| plain(&mode.source))
                     && !has.contains(mode)
                 {
                     lacking.entry(name).or_insert((mode, agent));
@@ -204,7 +204,7 @@ fn plain(source: &str) -> Option<&str> {
 }
 
 /// Returns the modes that the tools of a model may switch to.
-fn said(network: &Network, model: &ModelAgent) -> Said {
+fn targets(network: &Network, model: &ModelAgent) -> Targets {
     let mut only = BTreeSet::new();
     for name in called(network, &[model]) {
         let Some(tool) = network.tools.get(&name) else {
@@ -212,15 +212,15 @@ fn said(network: &Network, model: &ModelAgent) -> Said {
         };
         match tool.mode.as_ref().map(|mode| plain(&mode.source)) {
             Some(Some(mode)) => drop(only.insert(mode.into())),
-            Some(None) => return Said::Any,
-            None if matches!(tool.source, Source::Native { .. }) => return Said::Any,
+            Some(None) => return Targets::Any,
+            None if matches!(tool.source, Source::Native { .. }) => return Targets::Any,
             None => {}
         }
     }
-    Said::Only(only)
+    Targets::Only(only)
 }
 
-/// The names of calls that may be in an exchange: tools that are offered, that run ahead of a turn, or that follow others.
+/// The names that calls of an exchange can have: offered tools, tools that run ahead of a turn, and tools that follow others.
 #[derive(Default)]
 struct MayCall {
     names: BTreeSet<Name>,

@@ -223,7 +223,7 @@ impl Check<'_> {
         Root::Known(Known::of(Kind::Fields(fields)), 1)
     }
 
-    /// Returns the names under which `before` holds the results of tools that run ahead of an agent's turns.
+    /// Returns the names in `before`: one for each tool that runs ahead of the agent's turns.
     fn ahead_of(&self, scope: &Scope) -> Option<impl Iterator<Item = Name>> {
         let agent = self.lowered.network.agents.get(scope.agent.as_ref()?)?;
         // all modes of an agent run the same tools ahead
@@ -231,7 +231,8 @@ impl Check<'_> {
         Some(model.before.iter().map(|before| before.named.clone()))
     }
 
-    /// Returns true if the agent of an expression is always in a mode: an agent with modes, or a tool that only such agents call.
+    /// Returns true if the agent of an expression is always in a mode: the agent has modes, or the expression is of a tool that
+    /// only agents with modes call.
     fn has_mode(&self, scope: &Scope) -> bool {
         let modes = |agent: &Name| {
             let agent = self.lowered.network.agents.get(agent);

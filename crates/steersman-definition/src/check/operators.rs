@@ -90,7 +90,7 @@ impl Walker<'_, '_> {
         }
         let mut usable = true;
         for (known, node) in [(x, a), (y, b)] {
-            // equality with an unset optional would be defined, but rule 3 still requires that the optional is narrowed
+            // `==` with an unset optional has a value, but a condition must narrow an optional before it uses it
             usable &= known.kind != Kind::Secret;
             self.used(known, node);
         }

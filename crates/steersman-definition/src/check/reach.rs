@@ -98,7 +98,7 @@ pub(super) fn edges(lowered: &Lowered) -> Edges {
     edges
 }
 
-/// Returns all names that can be reached from the given names, those included.
+/// Returns the given names and all names that can be reached from them.
 fn reached(edges: &Edges, from: impl IntoIterator<Item = Name>) -> BTreeSet<Name> {
     let mut open: Vec<Name> = from.into_iter().collect();
     let mut seen = BTreeSet::new();
@@ -147,7 +147,7 @@ fn reachable(lowered: &Lowered, edges: &Edges) -> BTreeSet<Name> {
         .tests
         .values()
         .filter_map(|test| test.entry.clone());
-    // the tool after a join may be named by a test only
+    // only a test may name the tool that follows a join
     let joins = lowered.facts.tests.values().flat_map(|test| {
         test.steps.iter().filter_map(|step| match &step.act {
             Some(super::super::test::Act::Join {

@@ -85,7 +85,7 @@ impl Check<'_> {
         why.filter(|_| !part.holds(&names).unwrap_or_default())
     }
 
-    /// Returns the value that a state entry keeps because nothing in the definition writes it; `None` if something does.
+    /// Returns the default of a state entry that nothing in the definition writes; `None` if something writes it.
     fn stays(&self, entry: &Name) -> Option<Json> {
         // the built-in tools write `todo`
         if &**entry == "todo" {

@@ -1,4 +1,4 @@
-//! Checks of searches: the judges of branches, and calls that end a dry branch.
+//! Checks of searches: the judges of branches, and tools whose calls end a dry branch.
 
 use super::super::diagnostic::Diagnostic;
 use super::Check;

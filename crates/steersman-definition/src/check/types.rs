@@ -156,7 +156,7 @@ impl Walker<'_, '_> {
         let (Some(is), Some(family)) = (known.kind.family(), wanted.family()) else {
             return;
         };
-        // a text may be written to a secret: it is sealed on the way
+        // a text may be written to a secret, because the write seals it
         let sealed = family == Family::Secret && matches!(is, Family::Text | Family::Secret);
         if is != family && !sealed {
             let (at, declared) = (
@@ -192,8 +192,8 @@ impl Walker<'_, '_> {
                 let known = self.node(test, facts);
                 self.truth(&known, test);
                 let (mut yes, mut no) = (facts.clone(), facts.clone());
-                yes.extend(learnt(test, true));
-                no.extend(learnt(test, false));
+                yes.extend(narrowed(test, true));
+                no.extend(narrowed(test, false));
                 self.body(then, &mut yes);
                 self.body(otherwise, &mut no);
             }
@@ -308,7 +308,7 @@ impl Walker<'_, '_> {
                 let known = self.node(left, facts);
                 self.truth(&known, left);
                 let mut facts = facts.clone();
-                facts.extend(learnt(left, true));
+                facts.extend(narrowed(left, true));
                 let other = self.node(right, &facts);
                 known.or(other)
             }
@@ -316,9 +316,9 @@ impl Walker<'_, '_> {
                 let known = self.node(left, facts);
                 self.truth(&known, left);
                 let mut facts = facts.clone();
-                facts.extend(learnt(left, false));
+                facts.extend(narrowed(left, false));
                 let other = self.node(right, &facts);
-                // an unset value is false, so the left side is set if it is the result
+                // an unset value counts as false, so a result that comes from the left side is set
                 let left = Known {
                     optional: false,
                     ..known
@@ -343,8 +343,8 @@ impl Walker<'_, '_> {
                 let known = self.node(test, facts);
                 self.truth(&known, test);
                 let (mut yes, mut no) = (facts.clone(), facts.clone());
-                yes.extend(learnt(test, true));
-                no.extend(learnt(test, false));
+                yes.extend(narrowed(test, true));
+                no.extend(narrowed(test, false));
                 let then = self.node(then, &yes);
                 match otherwise {
                     Some(otherwise) => then.or(self.node(otherwise, &no)),
@@ -416,8 +416,8 @@ impl Walker<'_, '_> {
         known
     }
 
-    /// Resolves a name, together with its first field where both are looked up together. Also returns the number of steps
-    /// used; `None` if a diagnostic was reported.
+    /// Resolves a name. Entries of `state`, `config`, `secrets` and `calls` are resolved together with the name: the number is 1
+    /// then, else 0. Returns `None` if a diagnostic was reported.
     fn named(
         &mut self,
         name: &Name,
@@ -444,7 +444,7 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// In a transport field a secret is text. A path that the facts say is not none is not optional.
+    /// Adjusts a type to its site: in a transport field a secret is text, and a path that `facts` holds is not optional.
     fn transported(&self, mut known: Known, facts: &Facts) -> Known {
         if known.kind == Kind::Secret && self.site.scope.transport {
             known.kind = Kind::Text;
@@ -572,7 +572,7 @@ impl Walker<'_, '_> {
         let path = known.path.clone().unwrap_or_else(|| self.part(node));
         let at = self.place(node.span);
         let declared = known.declared.and_then(|span| self.check.place(span));
-        // the test is put in front of the whole expression if that keeps the meaning
+        // the patch puts the test in front of the whole expression, unless that changes the meaning
         let insert = match &self.site.code {
             Code::Expr(expr) if known.path.is_some() => match &expr.node().kind {
                 NodeKind::Or(..) | NodeKind::If { .. } => None,
@@ -588,11 +588,11 @@ impl Walker<'_, '_> {
 }
 
 /// Returns the paths that are not none if a condition holds (`holds`) or does not hold (`!holds`).
-fn learnt(node: &Node, holds: bool) -> Facts {
+fn narrowed(node: &Node, holds: bool) -> Facts {
     match &node.kind {
-        NodeKind::Not(of) => learnt(of, !holds),
+        NodeKind::Not(of) => narrowed(of, !holds),
         NodeKind::And(left, right) | NodeKind::Or(left, right) => {
-            let (a, b) = (learnt(left, holds), learnt(right, holds));
+            let (a, b) = (narrowed(left, holds), narrowed(right, holds));
             let both = matches!(&node.kind, NodeKind::And(..)) == holds;
             if both {
                 a.union(&b).cloned().collect()

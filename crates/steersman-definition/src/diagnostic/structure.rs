@@ -1,4 +1,4 @@
-//! Diagnostics E01xx: the text is no valid definition.
+//! Diagnostics E01xx: the text is not a valid definition.
 
 use super::{Diagnostic, Place};
 

@@ -11,7 +11,7 @@ impl Diagnostic {
     pub(crate) fn template_syntax(at: At, message: &str) -> Self {
         Self::new("E0301", at, format!("this is no template: {message}"))
     }
-    /// Two operands have unlike kinds; shows the kind of each and its declaration.
+    /// Two operands have different kinds. The diagnostic shows the kind of each, and its declaration.
     pub(crate) fn unlike(
         at: At,
         message: String,

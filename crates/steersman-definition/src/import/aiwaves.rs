@@ -137,6 +137,7 @@ struct Import<'a> {
     warnings: Vec<Warning>,
 }
 
+/// The keys of a configuration that the import reads.
 const KNOWN: [&str; 9] = [
     "config",
     "LLM_type",
@@ -240,7 +241,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Reads `config` as texts. Only the few values that are no secrets are written to the definition.
+    /// Reads `config` as texts. Secrets and addresses are not copied to the definition; each gives a warning.
     fn settings(&mut self) {
         let Some(config) = self.root.get("config") else {
             return;
@@ -337,7 +338,7 @@ impl<'a> Import<'a> {
         });
     }
 
-    // ---- the whole ---------------------------------------------------------------------------------------------
+    // ---- the definition ----------------------------------------------------------------------------------------
 
     fn write(mut self) -> Result<Imported, ImportError> {
         let states = self.graph()?;

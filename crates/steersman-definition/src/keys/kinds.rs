@@ -62,7 +62,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A number.
+    /// A number, with or without a fraction.
     Real = Ty::Number;
     /// `true` or `false`.
     Flag = Ty::Boolean;
@@ -82,15 +82,15 @@ kinds! {
     Size = Ty::Size;
     /// An amount of money.
     Money = Ty::Money;
-    /// An expression.
+    /// An expression in text form.
     Expr = Ty::Expr;
-    /// A template.
+    /// A text with `{{ }}` and `{% %}`.
     Template = Ty::Template;
     /// JSON with templates in its texts.
     Data = Ty::Data;
     /// JSON without templates.
     Any = Ty::Any;
-    /// A type.
+    /// A type, short or long.
     Type = Ty::Type;
 }
 
@@ -335,7 +335,7 @@ impl<'a, T: Valued<'a>> Valued<'a> for List<'a, T> {
     }
 }
 
-/// A list.
+/// A list whose items are read as `T`.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct List<'a, T>(pub &'a Node, PhantomData<T>);
 

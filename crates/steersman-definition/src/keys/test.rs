@@ -1,4 +1,4 @@
-//! Keys of tests.
+//! Keys of tests, and of their steps and expectations.
 
 use super::kinds::{
     Any, Expr, Flag, List, Many, Map, Millis, Name, Or, Path, Real, Template, Text, Whole, Word,
@@ -21,7 +21,7 @@ words! {
 pub(crate) type Answers<'a> = Map<'a, List<'a, Any<'a>>>;
 
 section! {
-    /// A scripted answer that is no text. Scripts are data, so that the checks of shapes do not see it.
+    /// A scripted answer that is not a text. Scripts are data, so the checks of shapes do not see it.
     Answer<'a>: "Answer", "a scripted answer" {
         text: Template<'a>, "The text.";
         call: Many<'a, Map<'a, Any<'a>>>, "Calls: `TOOL: arguments`.";

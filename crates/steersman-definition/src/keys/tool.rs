@@ -1,4 +1,4 @@
-//! Keys of tools.
+//! Keys of tools, and of their requests, approvals, doubts, waits and horizons.
 
 use super::agent::Reflect;
 use super::kinds::{

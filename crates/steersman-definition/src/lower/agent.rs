@@ -23,7 +23,7 @@ use steersman_machine::stored::ids::Name;
 use steersman_machine::tick::branch::FORKS;
 use steersman_machine::values::types::{Parameters, Type};
 
-/// Name of a net that is reserved. Nets that are not built in are registered in Rust.
+/// Name of a net that no definition may use.
 const RESERVED_NET: &str = "plan_execute";
 
 impl Lower<'_> {
@@ -147,8 +147,8 @@ impl Lower<'_> {
         self.state(name, &own, scope)
     }
 
-    /// Returns the parameters of a tool for a plain agent that passes its own arguments on. Reports nothing: the tool's own
-    /// lowering does.
+    /// Returns the parameters of a tool for a plain agent that passes its own arguments on. Faults are not reported here, because
+    /// lowering the tool reports them.
     fn parameters_of(&mut self, tool: &Name, scope: &Scope) -> Parameters {
         let written = self.file.tool(tool).and_then(Tool::parameters);
         let before = (self.found.len(), self.out.sites.len());
@@ -221,7 +221,7 @@ impl Lower<'_> {
         model
     }
 
-    /// Returns the tools that `tools` offers and those that the engine adds, and the servers offered as a whole.
+    /// Returns the offered tools (those of `tools`, and those that the engine adds), and the servers whose tools are all offered.
     pub(super) fn all_uses(
         &mut self,
         agent: &Name,
@@ -381,7 +381,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Returns the tools and agents that an agent is offered by name, and the servers offered as a whole.
+    /// Returns the tools and agents that `tools` names, and the servers whose tools are all offered.
     fn tool_uses(
         &mut self,
         agent: &Name,
@@ -478,7 +478,7 @@ impl Lower<'_> {
         tools.iter().map(of_set).collect()
     }
 
-    /// Resolves a name in `tools`: with `tool:` a tool, with `agent:` an agent or person, bare any of them.
+    /// Resolves a name in `tools`: a tool after `tool:`, an agent or a person after `agent:`, any of them without a key.
     fn offer(&mut self, used: keys::ToolUse<'_>, what: &Node, name: &Name) -> Option<Offer> {
         let sort = self.out.declared.get(name).map(|declared| declared.sort);
         if used.tool().is_some() {
@@ -586,7 +586,7 @@ impl Lower<'_> {
         self.arguments_fit(Some(args), Some(args.0), of, sort, &open);
     }
 
-    /// Parses the condition under which a call that waits for branches is over.
+    /// Parses the condition that ends a call which waits for branches.
     pub(super) fn join_on(&mut self, node: &Node) -> Option<JoinOn> {
         let scalar = node.scalar()?;
         match scalar.text.parse() {

@@ -140,7 +140,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Lowers `elide`, the arguments to leave out; reports names that are no parameters.
+    /// Lowers `elide`, the arguments to leave out; reports names that are not parameters.
     fn elided(&mut self, render: tool::Render<'_>, of: Option<(&Name, &Parameters)>) -> Vec<Name> {
         let mut elided = Vec::new();
         for item in each(render.elide()) {

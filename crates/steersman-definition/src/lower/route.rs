@@ -40,7 +40,7 @@ impl Lower<'_> {
     }
 
     fn route_by(&mut self, agent: &Name, route: keys::Route<'_>, scope: &Scope) -> RouteBy {
-        // of several kinds, which are an error, the last one is looked at
+        // several kinds are an error, which is reported; the last one is lowered
         let mut written = route.0.entries().iter().rev();
         let kind = written.find_map(|(key, _)| RouterKind::of(&key.name));
         let by = match kind.unwrap_or(RouterKind::Rules) {

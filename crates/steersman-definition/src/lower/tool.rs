@@ -1,4 +1,4 @@
-//! Lowers tools.
+//! Lowers tools: their source, class, guards, approvals and results.
 
 use super::super::diagnostic::Diagnostic;
 use super::super::keys::LongType;
@@ -182,7 +182,7 @@ impl<'a> Lower<'a> {
             url: self
                 .text_of(http.url(), scope)
                 .unwrap_or_else(|| Template::plain("")),
-            // a word that is no method was reported already
+            // a word that is not a method was reported already
             method: match http.method().and_then(|method| method.node().as_text()) {
                 Some(method) => method.to_string(),
                 None => usual.word().to_owned(),

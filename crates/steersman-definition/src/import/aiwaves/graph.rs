@@ -194,7 +194,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    // ---- who speaks --------------------------------------------------------------------------------------------
+    // ---- speakers ----------------------------------------------------------------------------------------------
 
     fn order(&mut self, state: &State<'a>, controller: Option<&Map<String, Json>>, out: &mut Yaml) {
         let path = at(&state.path, "controller");
@@ -304,7 +304,7 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
-    // ---- what leads out ----------------------------------------------------------------------------------------
+    // ---- exits -------------------------------------------------------------------------------------------------
 
     fn exits(&mut self, state: &State<'a>, controller: Option<&Map<String, Json>>, out: &mut Yaml) {
         let relations = at("relations", state.name);
