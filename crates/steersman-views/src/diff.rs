@@ -349,7 +349,7 @@ impl Side {
         for push in commits.flat_map(|commit| &commit.pushes) {
             let is_root = Some(push.agent) == root;
             match &push.what {
-                // A failure is no answer; `ended` reports it.
+                // A failure is not an answer; `ended` reports it.
                 Interaction::Finished {
                     cause: Cause::Failed,
                     ..

@@ -35,14 +35,14 @@ pub struct Effect {
     pub attempts: u32,
     /// Number of attempts that began although an earlier one had, or may have had, its effect.
     pub repeated: u32,
-    /// Its status.
+    /// Status of the effect after the last line.
     pub standing: Standing,
     /// The person or probe that resolved the doubt, if it was in doubt.
     pub settled: Option<Decider>,
     /// If it is done and an equal effect was done before: that effect, as holds name it.
     pub repeats: Option<String>,
-    /// The cause that allowed it to repeat an equal effect: a person, its class, or its definition. `None` if it is no repetition, or
-    /// if nothing allowed it.
+    /// The cause that allowed it to repeat an equal effect: a person, its class, or its definition. `None` if it is not a repetition,
+    /// or if nothing allowed it.
     pub allowed: Option<String>,
     /// The person who allowed it to repeat another effect.
     word: Option<Decider>,
@@ -53,7 +53,7 @@ pub struct Effect {
 pub enum Standing {
     /// It has not begun, and nothing keeps it from beginning.
     Wished,
-    /// It is held.
+    /// A hold keeps it from beginning.
     Held(Why),
     /// A standing order prevents it from beginning.
     Barred,
@@ -61,7 +61,7 @@ pub enum Standing {
     Running,
     /// It began, but no process runs it any more, so its outcome is not known.
     Unknown,
-    /// It happened.
+    /// It happened, and its outcome is known.
     Done,
     /// It did not happen.
     NotPerformed,
@@ -249,7 +249,7 @@ impl Effects {
             if way.is_some()
                 && let Some(standing) = effects.left.get(&kept.id)
             {
-                // The effect may have ended on its own branch, but not on this way.
+                // The effect may have ended on its own branch, but not on this path.
                 kept.attempts = 0;
                 kept.standing = *standing;
                 continue;
@@ -517,7 +517,7 @@ impl Effects {
             sum.intended += 1;
             sum.done += u32::from(effect.standing == Standing::Done);
             sum.repeated += u32::from(effect.repeats.is_some());
-            // Another attempt of an idempotent effect uses the same key, so it is no repetition.
+            // Another attempt of an idempotent effect uses the same key, so it is not a repetition.
             if effect.class == Class::Unsafe {
                 sum.repeated += effect.repeated;
             }

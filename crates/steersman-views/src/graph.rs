@@ -2,8 +2,8 @@
 //!
 //! [`draw`] makes the picture from a network, [`stand`] marks a session in it, and [`Layout`] gives it coordinates. Painters
 //! only paint.
-//! A routed agent is a cluster that contains its members, because each start makes a new instance: a member of two routers
-//! is drawn in both. An agent with modes is a cluster of its modes; the agents that it starts are drawn next to it. So no
+//! A routed agent is a cluster that contains its members. A member of two routers is drawn in both, because each router starts
+//! its own instance. An agent with modes is a cluster of its modes; the agents that it starts are drawn next to it. So no
 //! edge crosses the border of a cluster, and each cluster can be laid out separately.
 
 mod facts;
@@ -31,9 +31,9 @@ pub struct Graph {
     pub stands: Option<String>,
     /// The first cluster is the whole network.
     pub clusters: Vec<Cluster>,
-    /// The boxes.
+    /// The boxes. Items and edges name them by index.
     pub nodes: Vec<Node>,
-    /// The arrows.
+    /// The arrows, each between two items of one cluster.
     pub edges: Vec<Edge>,
 }
 
@@ -60,7 +60,7 @@ pub struct Cluster {
 pub struct Node {
     /// The kind of node.
     pub what: What,
-    /// Its name.
+    /// Name of the agent, person, event, state, task or mode.
     pub name: String,
     /// Text next to the name: the kind, and the model or the role.
     pub note: String,
@@ -84,7 +84,7 @@ pub enum What {
     Agent,
     /// A plain agent, which only runs a tool.
     Plain,
-    /// A person.
+    /// A person that agents ask.
     Person,
     /// The chooser of a routed agent.
     Router,
@@ -98,7 +98,7 @@ pub enum What {
     Begin,
     /// The end of a cluster.
     End,
-    /// A routed agent that is drawn further up, because networks may be recursive.
+    /// A routed agent within itself. Networks may be recursive, so its cluster is drawn once, around this node.
     Again,
 }
 
@@ -107,7 +107,7 @@ pub enum What {
 pub struct Fact {
     /// The word before the text: `tool`, `needs`, `done`.
     pub word: &'static str,
-    /// The text.
+    /// The text after the word, in one line.
     pub text: String,
     /// True if it belongs to the tool in the rows above.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -118,20 +118,20 @@ pub struct Fact {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum At {
-    /// A node.
+    /// Index in [`Graph::nodes`].
     Node(usize),
-    /// A cluster.
+    /// Index in [`Graph::clusters`].
     Cluster(usize),
 }
 
 /// An arrow between two items of the same cluster.
 #[derive(Clone, Debug, Serialize)]
 pub struct Edge {
-    /// Its beginning.
+    /// The item at which the arrow begins.
     pub from: At,
-    /// Its end.
+    /// The item at which the arrow ends.
     pub to: At,
-    /// Its meaning.
+    /// The relation of the two items.
     pub kind: Kind,
     /// The condition or reason; empty if there is nothing to say.
     pub label: String,
@@ -143,7 +143,7 @@ pub struct Edge {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A router chooses it, an agent hands over, or a message arrives.
+    /// A router chooses the target, an agent hands the floor over to it, or a message arrives at it.
     Leads,
     /// An agent calls another one, asks a person, or is judged, and waits for the result.
     Calls,
@@ -166,15 +166,15 @@ pub struct Mark {
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Is {
-    /// It was active, and is over.
+    /// It was active and has ended.
     Over,
-    /// It is wanted, and not done.
+    /// The task is still to be done.
     Goal,
     /// The session is here: at rest with the floor, or in this state.
     Here,
     /// It waits for a person or something else.
     Waits,
-    /// It is at work.
+    /// The agent, person or tool acts now.
     Acts,
 }
 
@@ -210,7 +210,7 @@ impl Graph {
 }
 
 impl Mark {
-    /// Adds a mark and its text. The most important mark stays.
+    /// Adds a mark and its text. Of several marks the most important one stays.
     fn add(&mut self, is: Is, text: &str) {
         self.is = self.is.max(Some(is));
         if text.is_empty() || self.text.split(", ").any(|said| said == text) {

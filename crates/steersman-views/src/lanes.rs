@@ -1,7 +1,7 @@
 //! A session over time: one lane for each branch and agent, as columns.
 //!
-//! A timeline of ten thousand entries is drawn from these columns alone; texts are read for the rows in sight. Lines are added one
-//! by one, so the lanes of a session grow with it: those of the lines up to here and the lines after give those of the whole.
+//! A timeline of ten thousand entries is drawn from these columns alone; texts are read only for the visible rows. Lines are added
+//! one by one. So a program that has the lanes of the first lines of a log adds the later lines, and has the lanes of the whole.
 
 use crate::shown;
 use serde::{Serialize, Serializer};
@@ -14,7 +14,7 @@ use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{Cause, Class, How, Interaction, Origin, Target};
 use steersman_machine::stored::words::why_word;
 
-/// A call, a result or an end that failed.
+/// A call, a result or an end that failed, or a decision against an effect.
 pub const FAILED: u16 = 1;
 /// An effect that may have happened.
 pub const DOUBT: u16 = 2;
@@ -35,15 +35,15 @@ pub const CANCELLED: u16 = 128;
 /// and owner; they have equal lengths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Lanes {
-    /// The last line.
+    /// Number of the last line that was added.
     pub head: u64,
     /// Time of the first line, in milliseconds since 1970.
     pub base_ms: i64,
-    /// The line of each entry, less the line of the entry before it.
+    /// The line of each entry, as the difference to the line of the entry before it.
     pub lines: Vec<u64>,
     /// The number of the interaction in its line, from 1; 0 for other entries.
     pub k: Vec<u32>,
-    /// The time of each entry in milliseconds, less the time of the entry before it.
+    /// The time of each entry, as the difference to the time of the entry before it, in milliseconds.
     pub at: Vec<i64>,
     /// The branch of each entry, as an index.
     pub branch: Vec<usize>,
@@ -76,9 +76,9 @@ pub enum Kind {
     Message,
     /// `a`: a model's answer.
     Answer,
-    /// `c`: a call.
+    /// `c`: a call of a tool, an agent or a person.
     Call,
-    /// `r`: a result.
+    /// `r`: the result of a call.
     Result,
     /// `R`: a decision of a router.
     Route,
@@ -121,22 +121,22 @@ impl Kind {
 /// A branch of the lanes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Branch {
-    /// Its id.
+    /// Id of the branch, `n.k`.
     #[serde(serialize_with = "shown::text")]
     pub id: Id,
-    /// Its label.
+    /// The label of the branch, if it has one.
     pub label: Option<Name>,
     /// The branch that it left, as an index, and the line at which it left it; `None` for `main`.
     pub from: Option<(usize, u64)>,
     /// Its first line.
     pub first: u64,
-    /// Its last line.
+    /// The newest line of the branch.
     pub head: u64,
     /// True if it ended.
     pub ended: bool,
-    /// The last line of it that counts, if it was left behind.
+    /// The last line of the branch that counts, if a rewind superseded the branch.
     pub superseded: Option<u64>,
-    /// The line at which a call received its end.
+    /// The line in which a call that waits for the branch took its end.
     pub joined_at: Option<u64>,
     /// The branch that adopted it, as an index.
     pub adopted_to: Option<usize>,
@@ -145,7 +145,7 @@ pub struct Branch {
 /// An agent of the lanes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Agent {
-    /// Its id.
+    /// Id of the instance, `n.k`.
     #[serde(serialize_with = "shown::text")]
     pub id: Id,
     /// The name that its caller gave it, else that of its definition.
@@ -168,7 +168,7 @@ pub struct Wait {
     pub from_line: u64,
     /// The line at which the wait ended.
     pub to_line: Option<u64>,
-    /// The one who ended it.
+    /// The role of the person who ended the wait, or the word for what ended it: `rule`, `timeout`, `probe`, `place`, `event`.
     pub by: Option<Name>,
     /// True if the effect went on; `None` while it waits.
     pub go: Option<bool>,

@@ -10,13 +10,13 @@ use steersman_machine::trace::Trace;
 /// A line of the log as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LineView {
-    /// Its number.
+    /// Number of the line.
     #[serde(serialize_with = "shown::line")]
     pub line: Line,
-    /// Its branch.
+    /// The branch on which the line was written.
     #[serde(serialize_with = "shown::text")]
     pub branch: Id,
-    /// Its time.
+    /// The time that the line records.
     #[serde(serialize_with = "shown::time")]
     pub at: Time,
     /// Tokens of the model calls whose outcome it took.

@@ -1,4 +1,4 @@
-//! Rows of lists: sessions, and what they wait for.
+//! Rows of lists: sessions, and their open questions, holds and waits.
 
 use crate::shown::{self, rfc3339};
 use serde::{Serialize, Serializer};
@@ -33,7 +33,7 @@ pub struct SessionRow {
     pub model_calls: u64,
     /// Number of tokens spent.
     pub tokens: u64,
-    /// Money spent.
+    /// Money spent, in the currency of the prices.
     pub cost: f64,
     /// Names and values of its labels.
     pub labels: Map<String, Json>,
@@ -49,15 +49,15 @@ pub struct SessionRow {
 /// A call that waits for a place that does not answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlaceRow {
-    /// The place.
+    /// Name of the place: a model's provider, or the host of a tool.
     pub place: Name,
-    /// Time since when the call waits.
+    /// Time at which the call began to wait.
     #[serde(serialize_with = "shown::time")]
     pub since: Time,
 }
 
-/// Returns the status of a session: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`. One that was at
-/// work and has no owner is `interrupted`; one that was never driven is `new`.
+/// Returns the status of a session: `running`, `answered`, `waits`, `doubt`, `limit`, `failed`, `cancelled`, `paused`. A
+/// `running` session without an owner is `interrupted`. A session that no process has driven yet is `new`.
 pub fn status(info: &SessionInfo) -> &str {
     match &*info.state.status {
         "running" if info.owner.is_none() => "interrupted",
@@ -123,7 +123,7 @@ pub struct PendingRow {
     /// The roles that may end the wait.
     #[serde(rename = "for")]
     pub roles: Vec<Name>,
-    /// The people of whom any one may end the wait: `user`, people of the definition, `any`.
+    /// The people who may end the wait: `user`, people of the definition, `any`. One of them is enough.
     pub by: Vec<Name>,
     /// The tool, if a tool was called.
     pub tool: Option<Name>,
@@ -142,13 +142,13 @@ pub struct PendingRow {
     /// Time at which the wait ends by itself.
     #[serde(serialize_with = "shown::optional_time")]
     pub due: Option<Time>,
-    /// The person who is asked after `due`.
+    /// The person who is asked once `due` has passed.
     pub next: Option<Name>,
-    /// The equal effect that was done before, or may have been.
+    /// The earlier equal effect, which was done or is in doubt.
     pub repeats: Option<Name>,
     /// The place that does not answer.
     pub place: Option<Name>,
-    /// Time since when the session waits for it.
+    /// Time at which the session began to wait.
     #[serde(serialize_with = "shown::time")]
     pub since: Time,
     /// True if no branch waits for the effect any more.

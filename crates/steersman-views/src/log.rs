@@ -13,7 +13,7 @@ use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::stored::interaction::Interaction;
 use steersman_runtime::engine::{BranchView, EngineError};
 
-/// The fate of a message, as the log says.
+/// The fate of a message, as the log records it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Became {
     /// The session took it in this line.
@@ -22,7 +22,7 @@ pub enum Became {
     Refused(Arc<str>),
 }
 
-/// Looks for the fate of a message in the lines after this one. `None` if no line tells it yet.
+/// Finds the fate of a message in the lines after this one. `None` if no line has decided it yet.
 ///
 /// # Errors
 /// Errors of the store.
@@ -59,7 +59,7 @@ pub async fn became(
 pub struct Log {
     /// The lines, oldest first.
     pub lines: Vec<Arc<LogLine>>,
-    /// Their texts.
+    /// The texts of these lines.
     pub texts: Texts,
 }
 
@@ -94,7 +94,7 @@ impl Log {
         Some(&self.lines[at])
     }
 
-    /// Returns the branch that a line opened, and the line at which it leaves its parent.
+    /// Returns the branch that a line opened, and the line of the parent at which the branch begins.
     pub fn opened(&self, n: Line) -> Option<(Id, Line)> {
         self.at(n)?.ledger.iter().find_map(|entry| match entry {
             LedgerEntry::Opened { branch, at, .. } => Some((*branch, *at)),
@@ -102,7 +102,7 @@ impl Log {
         })
     }
 
-    /// Returns the effects in lines that were left behind, as the line that left them lists them.
+    /// Returns the effects that a rewind in this line lists: effects of the superseded lines that touched the world or may have.
     pub fn listed(&self, n: Line) -> Vec<Id> {
         let entries = self.at(n).map_or(&[][..], |line| &line.ledger);
         let listed = entries.iter().filter_map(|entry| match entry {

@@ -30,13 +30,13 @@ use steersman_runtime::session::Settled;
 pub struct Subject<'a> {
     /// The session, [veiled](steersman_runtime::known::Known::veiled).
     pub seen: &'a Inspection,
-    /// Its log.
+    /// The log of the session, as its reader shows it.
     pub log: &'a Log,
     /// The definitions that it was bound to, by the line of the binding.
     pub bound: &'a BTreeMap<Line, Arc<Network>>,
     /// The secrets that it knows.
     pub known: &'a Known,
-    /// The branch.
+    /// The branch whose state the page shows.
     pub branch: &'a BranchView,
     /// True if the page is of this branch alone; false if it is of the session.
     pub alone: bool,
@@ -92,7 +92,7 @@ pub struct Standing {
     /// Texts that the user heard on the way to the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<Arc<str>>,
-    /// The answer.
+    /// The answer that settled the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Arc<str>>,
     /// The code of a failure or limit.
@@ -124,14 +124,14 @@ pub struct ModelRow {
 pub struct Lost {
     /// Number of tokens.
     pub tokens: u64,
-    /// Money.
+    /// Money, in the currency of the prices.
     pub cost: f64,
 }
 
 /// An agent of a session.
 #[derive(Clone, Debug, Serialize)]
 pub struct AgentRow {
-    /// Its id.
+    /// Id of the instance, `n.k`.
     #[serde(serialize_with = "shown::text")]
     pub id: Id,
     /// Its name in the definition.
@@ -155,14 +155,14 @@ pub struct AgentRow {
 /// A branch of a session.
 #[derive(Clone, Debug, Serialize)]
 pub struct BranchRow {
-    /// Its id.
+    /// Id of the branch, `n.k`.
     #[serde(serialize_with = "shown::text")]
     pub id: Id,
-    /// Its label.
+    /// The label that the call or the person gave to the branch.
     pub label: Option<Name>,
     /// The branch and line at which it began; `None` for `main`.
     pub from: Option<From>,
-    /// Its last line.
+    /// The newest line of the branch.
     #[serde(serialize_with = "shown::line")]
     pub head: Line,
     /// True if effects that touch the world are not run on it.
@@ -171,7 +171,7 @@ pub struct BranchRow {
     pub ended: bool,
     /// True if it has no more ticks.
     pub superseded: bool,
-    /// The last line of it that counts, if it was left behind.
+    /// The last line of the branch that counts, if a rewind superseded the branch.
     #[serde(serialize_with = "shown::maybe_line")]
     pub left_after: Option<Line>,
     /// True if a person cancelled it, or the agent that forked it no longer waits for it.

@@ -13,7 +13,7 @@ use steersman_runtime::known::Known;
 use steersman_runtime::past::{DEFAULT_BOUND, ERASED, Past};
 use steersman_runtime::store::{SessionId, SessionInfo, SessionQuery, StoreError};
 
-/// Reads one session, as far as it may be shown.
+/// Reads one session. A masked reader hides the values of secrets.
 ///
 /// Texts and stacks are read through [`History`]: synchronously, from a bounded cache or the store. A text that cannot be read is shown as
 /// `[unreadable]` and reported by [`Reader::fault`].
@@ -32,7 +32,7 @@ pub trait Reader: History + Send + Sync {
     /// Returns the texts that a line brought, in order.
     fn texts(&self, line: &LogLine) -> Vec<Arc<str>>;
 
-    /// Takes in a line that a follower received from a live feed, and returns it as it may be shown.
+    /// Adds a line that a follower received from a live feed. Returns the line with its secrets masked, if the reader masks them.
     fn arrived(&self, line: Arc<LogLine>) -> Boxed<'_, Result<Arc<LogLine>, EngineError>>;
 
     /// Returns the definition of a binding that the session has or had.
@@ -59,8 +59,8 @@ pub trait Reader: History + Send + Sync {
 const MISSING: &str = "[missing]";
 /// Shown in place of a text that cannot be read.
 const UNREADABLE: &str = "[unreadable]";
-/// Size of the older lines that a plain reader keeps in memory for their texts and names, in bytes. A masked reader has read all
-/// lines before it shows the first, so it keeps more of them.
+/// Bytes of older lines that a plain reader keeps in memory, to look up their texts and names. A masked reader reads all lines
+/// before it shows the first one, so it keeps more ([`DEFAULT_BOUND`]).
 const KEPT: usize = 256 << 10;
 /// Number of lines that are read at a time.
 pub const PAGE: usize = 256;
@@ -74,7 +74,7 @@ pub struct Stored {
     fault: Mutex<Option<EngineError>>,
 }
 
-/// A session whose entry in lists was read.
+/// A session that was opened: its row of the store was read and, for a masked reader, all its lines.
 struct Opened {
     past: Past,
     /// The secrets that are masked; `None` if nothing is.
@@ -93,8 +93,8 @@ impl Stored {
         Self::of(engine, session, true)
     }
 
-    /// Creates a reader that shows texts as they are stored, for the people who drive the session. Secrets that were given as
-    /// secrets are sealed in it.
+    /// Creates a reader that shows texts as they are stored, for the people who drive the session. A secret
+    /// that was entered as a secret is sealed in the log, so no reader shows it.
     pub fn plain(engine: &Engine, session: &str) -> Self {
         Self::of(engine, session, false)
     }
@@ -127,7 +127,7 @@ impl Stored {
         } else {
             None
         };
-        // If another call opened it meanwhile, that result is used.
+        // If another task opened the session meanwhile, its result is used.
         Ok(self.opened.get_or_init(|| Opened { past, secrets }))
     }
 
@@ -141,7 +141,7 @@ impl Stored {
         Ok(info.ok_or_else(|| StoreError::NoSession(self.session.clone()))?)
     }
 
-    /// Collects the secrets of all lines on disk. A secret may be sealed in a later line than the one that says it in clear.
+    /// Collects the secrets of all lines on disk. A line may contain a secret in clear that only a later line seals.
     async fn secrets(
         &self,
         past: &Past,
@@ -185,7 +185,8 @@ impl Stored {
         Ok(lines)
     }
 
-    /// Returns the secrets that are masked, as far as the lines on disk say. Reads the session if it was not read.
+    /// Returns the secrets of the lines on disk: those that a masked reader masks, and that a plain reader shows. Opens the session
+    /// if it is not open.
     ///
     /// # Errors
     /// Errors of the store.

@@ -21,7 +21,7 @@ pub struct NoTest(String);
 /// A model call of a trajectory. The schema is `docs/reference/trajectories.md`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Block {
-    /// The session.
+    /// Id of the session.
     pub session: String,
     /// The label or id of the branch that made the call.
     pub branch: String,
@@ -39,11 +39,12 @@ pub struct Block {
     pub answer: Json,
     /// The value of the branch, if it is known.
     pub reward: Option<f64>,
-    /// The value less the mean of the branch's siblings.
+    /// The value minus the mean value of the branches that began at the same line, this one included, and of the branch that they
+    /// left. `None` on `main`.
     pub advantage: Option<f64>,
 }
 
-/// A session that was read whole, with the secrets that must not appear in what is made from it.
+/// A session that was read whole, with the secrets that must not appear in its tests and trajectories.
 pub struct Recorded {
     seen: Inspection,
     lines: Vec<Arc<LogLine>>,
@@ -104,13 +105,14 @@ impl Recorded {
         Ok(test)
     }
 
-    /// Returns the tools with outcomes in the test whose definition maps a raw answer to something else.
+    /// Returns the tools of the test whose definition has `result`, `set` or `then`. For these a test needs the raw answers, and the
+    /// log holds only the results that models saw.
     pub fn mapped(&self, test: &Json) -> Vec<String> {
         test::mapped(self, test)
     }
 
-    /// Returns what each agent was shown, called and answered, one block for each model call that has an answer. `reward` returns the
-    /// value of a branch; `None` means that it is unknown. Values of secrets read `(secret)`.
+    /// Returns one block for each model call that has an answer: the messages that the agent saw, its answer and its calls. `reward`
+    /// returns the value of a branch; `None` means that it is unknown. Values of secrets read `(secret)`.
     #[must_use]
     pub fn trajectories(
         self,
@@ -123,7 +125,7 @@ impl Recorded {
             .collect();
         let read = self.veiled();
         let branches = &read.seen.branches;
-        // Siblings are the branches that begin at one line, and the branch that they left.
+        // A group has the branches that begin at one line, and the branch that they left.
         let mut groups: BTreeMap<(Id, Line), Vec<Id>> = BTreeMap::new();
         for branch in branches {
             if let Some(from) = branch.from {
@@ -177,8 +179,8 @@ impl Recorded {
                     messages.extend(self.message(pushed));
                     continue;
                 };
-                let behind = stack[at..].iter().take_while(|(n, _)| n == line);
-                let calls = calls_of_answer(behind.map(|(_, pushed)| pushed));
+                let following = stack[at..].iter().take_while(|(n, _)| n == line);
+                let calls = calls_of_answer(following.map(|(_, pushed)| pushed));
                 let calls: Vec<Json> = calls.map(|call| self.call(call)).collect();
                 let answer = json!({
                     "role": "assistant",

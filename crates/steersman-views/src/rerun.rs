@@ -22,7 +22,7 @@ pub struct Reran {
     pub diverged: Option<Left>,
     /// Acts of people that were not repeated.
     pub not_repeated: Vec<String>,
-    /// Model calls.
+    /// Number of model calls, by the source of their answers.
     pub model_calls: Calls,
     /// The effect that a dry rerun could not simulate, if it ended at one.
     pub leaf: Option<String>,
@@ -30,7 +30,7 @@ pub struct Reran {
     pub status: &'static str,
     /// Tokens of calls that were asked.
     pub tokens: u64,
-    /// Money spent.
+    /// Money spent on these calls, in the currency of the prices.
     pub cost: f64,
     /// The result in one word.
     pub result: Verdict,
@@ -45,7 +45,7 @@ pub struct Left {
     /// The line of the recorded session.
     #[serde(serialize_with = "shown::line")]
     pub line: Line,
-    /// The reason.
+    /// The difference that made the rerun leave the recording.
     pub why: String,
 }
 

@@ -35,8 +35,9 @@ type Told = (String, String, String, Tone);
 #[derive(Clone, Debug, Default)]
 pub struct Story {
     agents: BTreeMap<Id, Name>,
-    /// The definition name of each agent, and the definition under which lines are told.
+    /// Name of each agent in the definition.
     defs: BTreeMap<Id, Name>,
+    /// The definition that is bound at the current line. It explains changes of mode.
     network: Option<Arc<Network>>,
     parents: BTreeMap<Id, Id>,
     versions: made::Versions,
@@ -67,12 +68,12 @@ pub struct Story {
     searches: BTreeMap<Id, search::Seen>,
     /// Branches of searches.
     searched: BTreeSet<Id>,
-    /// Branches of searches whose lines are told nevertheless.
+    /// Branches of searches whose lines get rows nevertheless.
     whole: BTreeSet<Id>,
-    /// The rows of lines that were not told, each with the line before it.
+    /// The rows that were withheld, by line, each with the line before it.
     untold: BTreeMap<Line, (Line, Vec<Row>)>,
     now: Time,
-    /// True if the values that routers read are told as well.
+    /// True if the story also shows the values that routers read.
     verbose: bool,
 }
 
@@ -84,7 +85,8 @@ struct Opened {
 }
 
 impl Story {
-    /// Creates a story. `verbose` adds the values that routers read; otherwise only choices and their reasons are told.
+    /// Creates a story. `verbose` adds the values that routers read; otherwise the story shows only choices and their
+    /// reasons.
     pub fn told(verbose: bool) -> Self {
         Self {
             verbose,
@@ -251,7 +253,7 @@ impl Story {
                         pushes.next();
                     }
                 }
-                // The result of the extraction is told instead.
+                // The result of the extraction gets the row.
                 Interaction::Call(call) if call.is_extraction() => {
                     self.extractions.insert(call.id, push.agent);
                 }
@@ -318,7 +320,7 @@ impl Story {
                         code.as_deref(),
                         texts,
                     );
-                    // The result of a router's last member, or an agent's text with its `done` call, was just told.
+                    // The result of a router's last member, or an agent's text with its `done` call, has a row already.
                     let again = matches!(cause, Cause::Routed | Cause::Tool) && code.is_none();
                     let said = |row: &Row| row.tone == Tone::Said && row.text == told.text;
                     if !(again && rows.iter().any(said)) {
@@ -452,7 +454,7 @@ impl Story {
         let ends = |o: &Opened| BuiltIn::named(&o.name).is_some_and(BuiltIn::passes_floor);
         let says_ok = || result.body.is_some_and(|body| &*texts.text(body) == "ok");
         if result.how == How::Done && opened.is_some_and(ends) && says_ok() {
-            // The end of the agent that hands the floor on is told.
+            // The end of the agent that hands the floor over has a row.
             return None;
         }
         let name = opened.map_or("call", |o| &o.name);
@@ -536,7 +538,7 @@ impl Story {
             None => what.to_owned(),
         };
         if cause == Cause::Released {
-            // This is the user's wish or a reason, not a text that was said.
+            // The text is the user's wish or a reason, not a message.
             let text = if text.is_empty() {
                 what.to_owned()
             } else {
@@ -568,7 +570,7 @@ impl Story {
         }
     }
 
-    /// Returns true if a router calls a member with the message that it received itself. Both were just told.
+    /// Returns true if a router calls a member with the message that it received itself. Both have rows already.
     fn is_handed_on(&self, agent: Id, call: &Call, texts: &dyn Bodies) -> bool {
         let Some(heard) = self
             .heard

@@ -1,4 +1,4 @@
-//! The texts of a log, as far as it was read.
+//! The texts of the lines of a log that were read.
 
 use crate::reader::Reader;
 use std::collections::BTreeMap;

@@ -164,7 +164,8 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Wraps a text into lines of at most `width` characters, and breaks words if it must: a text for a decision is never cut.
+/// Wraps a text into lines of at most `width` characters. Breaks a longer word, because a text that a person decides on must not be
+/// cut.
 pub fn fold(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in wrap(text, width) {
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_put_for_people() {
+    fn numbers_and_calls_are_rendered_for_people() {
         assert_eq!(
             question(r#"pay({"to":"anna","cents":15})"#),
             r#"pay(to: "anna", cents: 15)"#
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_cut_where_a_text_is_wrapped() {
+    fn wrapped_text_keeps_every_character() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         let long = "a".repeat(100) + " and also 1000000 to E";
         let rows = fold(&long, 30);

@@ -53,7 +53,7 @@ pub struct Context {
 pub struct Segment {
     /// The part that it belongs to: `system`, `tools`, `history`, `now`.
     pub part: String,
-    /// Size in bytes.
+    /// Size of the segment, in bytes.
     pub bytes: u64,
     /// Content of the segment.
     pub content: Content,
@@ -123,7 +123,7 @@ pub struct Origins {
 pub struct Piece {
     /// The part that it belongs to: `system`, `tools`, `history`, `now`.
     pub part: String,
-    /// Size in bytes.
+    /// Size of the piece, in bytes.
     pub bytes: u64,
     /// The beginning of its content, in one row.
     pub says: String,
@@ -144,9 +144,9 @@ pub struct Read {
 /// A policy that changed a part of a context.
 #[derive(Clone, Debug, Serialize)]
 pub struct Policy {
-    /// Its name.
+    /// Name of the policy, such as a tool whose results age.
     pub name: Name,
-    /// Its boundary.
+    /// Boundary of the policy, as a number of exchanges.
     pub at: u32,
     /// The replacement: `stub`, `summary`, `elide`.
     pub is: &'static str,
@@ -200,7 +200,7 @@ pub struct Caches {
     pub bytes: u64,
     /// Bytes that they share with the contexts before them.
     pub prefix: u64,
-    /// Input tokens.
+    /// Input tokens of all calls.
     pub input: u64,
     /// Input tokens that the providers had cached.
     pub cached: u64,
@@ -214,11 +214,11 @@ pub struct Cached {
     pub line: Line,
     /// The agent and the purpose of the call, as scripts name them.
     pub agent: String,
-    /// Size in bytes.
+    /// Size of the context, in bytes.
     pub bytes: u64,
     /// Bytes, from the start, that it shares with the agent's context before.
     pub prefix: u64,
-    /// Input tokens.
+    /// Input tokens of the call.
     pub input: u64,
     /// Input tokens that the provider had cached.
     pub cached: u64,

@@ -21,13 +21,13 @@ impl Cursor {
         given: 0,
     };
 
-    /// The line whose events were delivered last.
+    /// Returns the line whose events were delivered last.
     pub fn line(self) -> Line {
         self.line
     }
 
-    /// Returns the line after which a reader continues. Its first line may hold events that were delivered before; their cursors
-    /// are not after this one.
+    /// Returns the line after which a reader continues. The first line that it then reads may hold events that were delivered
+    /// before. Their cursors are not after this one.
     pub fn resume(self) -> Line {
         if self.given == u32::MAX || !self.line.is_some() {
             self.line
@@ -56,9 +56,9 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// Error for a text that is no cursor.
+/// Error for a text that is not a cursor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no cursor: they look like `12` or `12.3`")]
+#[error("`{0}` is not a cursor: a cursor looks like `12` or `12.3`")]
 pub struct CursorError(String);
 
 impl FromStr for Cursor {

@@ -10,7 +10,7 @@ use steersman_runtime::engine::EngineError;
 use steersman_runtime::pending::{PendingId, PendingKind};
 
 impl Teller {
-    /// Returns the event of a ledger entry. Entries about money alone have none: `used` has the numbers.
+    /// Returns the event of a ledger entry. Entries about money alone have none: the event `used` has their numbers.
     pub(super) async fn entry(
         &mut self,
         at: Line,
@@ -142,7 +142,7 @@ impl Teller {
     async fn searched(&mut self, search: Id, what: &Log) -> Result<Option<EventKind>, EngineError> {
         let (step, of, value, why) = match what {
             Log::Began { .. } => (Searching::Began, None, None, None),
-            // These branches are reported where they begin.
+            // The line that opens the branch reports it.
             Log::Tried { .. } | Log::Judged { .. } => return Ok(None),
             Log::Stood { branch, .. } => (Searching::Stood, Some(*branch), None, None),
             Log::Scored {
@@ -196,7 +196,7 @@ impl Teller {
     }
 }
 
-/// Returns true for an entry that is told before the commit of its line, because the commit follows from it.
+/// Returns true for an entry whose event comes before those of the commit, because the commit follows from the entry.
 pub(super) fn is_first(entry: &LedgerEntry) -> bool {
     matches!(
         entry,

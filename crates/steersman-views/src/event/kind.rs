@@ -149,7 +149,7 @@ pub enum EventKind {
         /// The values that led to the decision, by path.
         read: Json,
     },
-    /// Earlier interactions were summed up for an agent.
+    /// A model summarized earlier interactions of an agent.
     Summary {
         /// The policy that wanted the summary.
         policy: Name,
@@ -267,7 +267,7 @@ pub enum EventKind {
         /// The id of what waits.
         #[serde(serialize_with = "shown::text")]
         of: Id,
-        /// The person.
+        /// The role of the person who is notified.
         by: Name,
         /// The progress of the notification.
         how: Asking,
@@ -286,7 +286,7 @@ pub enum EventKind {
         /// The tool's message about its current work.
         message: Option<String>,
     },
-    /// A call ended.
+    /// A call ended, and its agent got a result.
     Ended {
         /// The id of the call.
         #[serde(serialize_with = "shown::text")]
@@ -368,7 +368,7 @@ pub enum EventKind {
         #[serde(serialize_with = "shown::text")]
         of: Id,
     },
-    /// A branch was left behind.
+    /// A branch was superseded: no tick follows its line `after`.
     Superseded {
         /// The id of the branch.
         #[serde(serialize_with = "shown::text")]
@@ -386,7 +386,7 @@ pub enum EventKind {
         #[serde(serialize_with = "shown::line")]
         upto: Line,
     },
-    /// An effect of lines that were left behind, which touched the world or may have.
+    /// An effect of superseded lines that touched the world or may have.
     Listed {
         /// The id of the effect.
         #[serde(serialize_with = "shown::text")]
@@ -435,7 +435,7 @@ pub enum EventKind {
         tool: Option<Name>,
         /// True if the effects are held now.
         held: bool,
-        /// The person.
+        /// The role of the person who gave the order.
         by: Name,
     },
     /// A person accepted the store that holds the session, whatever happened outside meanwhile.

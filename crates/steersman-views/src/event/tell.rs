@@ -23,14 +23,14 @@ use steersman_runtime::feed::FeedItem;
 use steersman_runtime::model::Delta;
 use steersman_runtime::pending::{PendingId, PendingKind};
 
-/// Number of ended model calls that are remembered.
+/// Number of the newest ended effects whose late pieces are dropped.
 const OVER: usize = 256;
 
 /// An event and the agent that it belongs to.
 pub(super) type Told = (Option<(Id, Name)>, EventKind);
 
-/// Converts lines into events. A line that names something from an earlier line is completed by reading that line, so the
-/// events are the same from wherever the reader begins.
+/// Converts lines into events. If a line names a thing of an earlier line, that line is read, so the events do not depend on the
+/// position at which the reader begins.
 pub struct Teller {
     reader: Arc<dyn Reader>,
     agents: BTreeMap<Id, Name>,
@@ -75,10 +75,10 @@ impl Teller {
         Ok(events.collect())
     }
 
-    /// Returns the event of something that is not in the log: a streamed piece, progress, the settled state. `after` is the cursor
-    /// of the last event. `None` if there is nothing to say: the piece belongs to a call that has ended, or is part of a call that
-    /// is reported once it is on disk. Lines have no event here ([`Teller::line`]), and neither has any text if the reader
-    /// [masks secrets](Reader::is_masked).
+    /// Returns the event of an item that is not in the log: a streamed piece, progress, the settled state. `after` is the cursor of
+    /// the last event. `None` means that the item has no event: it is a line, which [`Teller::line`] converts; it belongs to a call
+    /// that has ended; it is a part of a call, which is reported once it is on disk; or it may hold a secret, and the reader [masks
+    /// secrets](Reader::is_masked).
     ///
     /// # Errors
     /// Errors of the store.
@@ -159,7 +159,7 @@ impl Teller {
         }))
     }
 
-    /// Returns the events on disk after a position: those of the next lines, until there are at least `most`. Empty at the end of
+    /// Returns the events on disk after a position. Reads whole lines until there are `most` events or more. Empty at the end of
     /// the log.
     ///
     /// # Errors
@@ -187,7 +187,7 @@ impl Teller {
         self.reader.line(n).await
     }
 
-    /// Returns a text. Its line is read first, so that the thread does not wait for the store.
+    /// Returns a text. Reads its line asynchronously first, so that the lookup of the text does not block the thread on the store.
     pub(super) async fn text(&mut self, body: Body) -> Result<Arc<str>, EngineError> {
         self.reader.line(body.line()).await?;
         Ok(self.reader.text(body))
@@ -416,7 +416,7 @@ impl Teller {
                 }
             }
             Interaction::Route(route) => {
-                // The texts of a decision are in its own line or before it, which were read.
+                // `chosen` looks up texts synchronously. They are in this line or in an earlier one.
                 let read = self.text_or_none(route.read).await?;
                 EventKind::Routed {
                     chosen: chosen(&route.chosen, &*self.reader),

@@ -1,4 +1,4 @@
-//! The facts in the boxes of agents, tools and people: only those that decide what may happen.
+//! The facts in the boxes of agents, tools and people: only settings that allow, forbid or limit an act.
 
 use super::Fact;
 use crate::words::{count, money, span};
@@ -152,7 +152,7 @@ fn judged(reflect: &Reflect) -> String {
     text
 }
 
-/// Adds the facts of a search: its method, how values are given, and its budget.
+/// Adds the facts of a search: its method, the source of its values, and its budget.
 fn search(plan: &Plan, facts: &mut Vec<Fact>) {
     let mut how = format!("{}, n {}", plan.method.word(), plan.n);
     if plan.method != Method::BestOf {
@@ -161,7 +161,7 @@ fn search(plan: &Plan, facts: &mut Vec<Fact>) {
     let _ = write!(how, ", depth {}", plan.depth);
     facts.push(Fact::new("search", how));
     let worth = match &plan.score {
-        None => "1, whatever it answers".to_owned(),
+        None => "1 for every answer".to_owned(),
         Some(Scorer::Expr(expr)) => when(expr),
         Some(Scorer::Tool(name)) => format!("as tool {name} says"),
         Some(Scorer::Agent(name)) => format!("as {name} says"),
@@ -210,7 +210,7 @@ fn of_model(network: &Network, model: &ModelAgent, facts: &mut Vec<Fact>) {
     }
 }
 
-/// Adds the facts of a tool and of its preconditions. Built-in tools share a row.
+/// Adds the facts of a tool, its conditions included. Built-in tools without further facts share one row.
 fn tool(def: &ToolDef, used: Option<&ToolUse>, facts: &mut Vec<Fact>) {
     let at = facts.len();
     told(def, used, facts);
@@ -298,7 +298,7 @@ fn approved(approve: &Approve) -> String {
     text
 }
 
-/// Describes the action of a tool, if its class does not say it.
+/// Describes the action of a tool that its class does not show; else empty.
 fn does(source: &Source) -> String {
     match source {
         Source::Wait(wait) => format!(", waits for {}", waits(wait)),

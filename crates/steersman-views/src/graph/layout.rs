@@ -7,8 +7,9 @@ use super::{At, Cluster, Edge, Fact, Graph, Mark, Node, What};
 use crate::words::fold;
 use serde::Serialize;
 
-/// Maximum number of characters of a line in a box, and of a line of a label. Longer text is wrapped.
+/// Maximum number of characters of a line in a box. Longer text is wrapped.
 const ROOM: usize = 46;
+/// Maximum number of characters of a line of a label. Longer text is wrapped.
 const LABEL: usize = 28;
 /// Width of a character of a title, at a font of 13 pixels. Narrower fonts leave a little more room.
 pub const TITLE: f64 = 8.6;
@@ -28,7 +29,7 @@ pub const WORD: usize = 12;
 pub struct Line {
     /// The word before the text, indented by two blanks if the fact belongs to the tool above; empty on further lines of a fact.
     pub word: String,
-    /// The text.
+    /// The text, at most 46 characters wide.
     pub text: String,
 }
 
@@ -39,9 +40,9 @@ pub struct Area {
     pub x: f64,
     /// Distance from the top.
     pub y: f64,
-    /// Width.
+    /// Width of the shape.
     pub w: f64,
-    /// Height.
+    /// Height of the shape.
     pub h: f64,
 }
 
@@ -51,16 +52,16 @@ pub struct Area {
 pub enum Shape {
     /// The line of an arrow.
     Route {
-        /// The edge.
+        /// Index in [`Graph::edges`].
         edge: usize,
         /// Its points, from box to box.
         points: Vec<(f64, f64)>,
     },
-    /// A box.
+    /// The box of a node.
     Node {
-        /// The node.
+        /// Index in [`Graph::nodes`].
         node: usize,
-        /// Its area.
+        /// The area of the box.
         #[serde(flatten)]
         area: Area,
         /// The note below its name, in lines.
@@ -72,9 +73,9 @@ pub enum Shape {
     },
     /// The frame of a cluster.
     Frame {
-        /// The cluster.
+        /// Index in [`Graph::clusters`].
         cluster: usize,
-        /// Its area.
+        /// The area of the frame, with the items of the cluster.
         #[serde(flatten)]
         area: Area,
         /// The facts in its head, in lines.
@@ -82,9 +83,9 @@ pub enum Shape {
     },
     /// The label of an arrow.
     Label {
-        /// The edge.
+        /// Index in [`Graph::edges`].
         edge: usize,
-        /// Its area.
+        /// The area of the text.
         #[serde(flatten)]
         area: Area,
         /// The middle of its text, from the left.
@@ -264,7 +265,7 @@ impl<'g> Sheet<'g> {
 
 /// Returns the width of a text whose characters have this width.
 pub fn width(text: &str, each: f64) -> f64 {
-    // A character that takes two columns in a terminal is counted twice here.
+    // A character from U+1100 on counts twice, because most of them are twice as wide.
     let wide = |c: char| if u32::from(c) >= 0x1100 { 2.0 } else { 1.0 };
     text.chars().map(wide).sum::<f64>() * each
 }

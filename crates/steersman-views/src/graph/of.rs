@@ -13,9 +13,9 @@ use steersman_machine::network::{
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::Expr;
 
-/// A picture, with indices by which the acts of a session are found in it.
+/// A picture, with indices that map the acts of a session to its items.
 pub struct Drawn {
-    /// The picture.
+    /// The picture without marks of a session.
     pub graph: Graph,
     /// Agents and people by cluster and name.
     pub(super) placed: BTreeMap<(usize, Name), At>,
@@ -85,7 +85,7 @@ impl<'n> Drawing<'n> {
                 self.edge(at, to, Kind::Leads, "starts a session");
             }
         }
-        // People whom only tools of the definition name.
+        // People that no agent asks: only tools name them.
         for person in self.network.people.keys() {
             let known = self.drawn.placed.keys().any(|(_, name)| name == person);
             if !known && !self.told.contains(person) {
@@ -148,7 +148,7 @@ impl<'n> Drawing<'n> {
         }
     }
 
-    /// Places an agent or a person in a cluster. It is drawn once there.
+    /// Returns the item of an agent or a person in a cluster. The first call for a name draws the item.
     pub(super) fn place(&mut self, inside: usize, name: &Name) -> At {
         if let Some(at) = self.drawn.placed.get(&(inside, name.clone())) {
             return *at;
@@ -258,7 +258,7 @@ impl<'n> Drawing<'n> {
         own
     }
 
-    /// Adds arrows for a member that fails, and for a model without a usable answer.
+    /// Adds an arrow or a fact for a member that fails, and for a model without a usable answer.
     fn otherwise(&mut self, own: usize, router: At, route: &Route) {
         match &route.on_failed {
             OnFailed::Fail => {}
@@ -298,7 +298,7 @@ impl<'n> Drawing<'n> {
             .push(Fact::new(word, text));
     }
 
-    /// Returns the item of a member: its task's, or its own.
+    /// Returns the item of a member: that of its task if the task's box shows the member, else its own.
     fn seat(&mut self, own: usize, member: &Name) -> At {
         match self.drawn.placed.get(&(own, member.clone())) {
             Some(at) => *at,
@@ -455,7 +455,7 @@ impl<'n> Drawing<'n> {
         self.say(
             own,
             "floor",
-            "members hand it over along the arrows; a message goes to who has it",
+            "members hand it over along the arrows; its holder gets the next message",
         );
         begin
     }
@@ -547,7 +547,7 @@ impl<'n> Drawing<'n> {
             facts.push(Fact::new("scene", flat(&scene.source)));
         }
         if !node.reset {
-            facts.push(Fact::new("entered", "counts go on as they were"));
+            facts.push(Fact::new("entered", "counters are not reset"));
         }
         facts
     }

@@ -81,7 +81,7 @@ pub(super) fn recorded(read: &Recorded) -> Result<Json, NoTest> {
     Ok(test)
 }
 
-/// Returns the tools with outcomes in the test whose definition maps a raw answer to something else.
+/// Returns the tools of the test whose definition maps raw answers with `result`, `set` or `then`.
 pub(super) fn mapped(read: &Recorded, test: &Json) -> Vec<String> {
     let Some(network) = &read.seen.network else {
         return Vec::new();

@@ -24,7 +24,7 @@ pub(super) fn done(line: &LogLine) -> impl Iterator<Item = Id> {
     })
 }
 
-/// Describes an effect on lines that were left behind, for the person who left them.
+/// Describes an effect of superseded lines, for the person who rewound them.
 pub(super) fn listed(tool: &str, is_done: bool) -> Told {
     let (how, note) = if is_done {
         ("done", "stays done")
@@ -95,15 +95,19 @@ pub(super) fn outage(about: Option<&About>, how: Release) -> Told {
         Release::Go => ("", format!("{place} answers again"), Tone::Came),
         Release::Expired => (
             "!",
-            format!("{place} did not answer for as long as that is waited for"),
+            format!("{place} did not answer in the time that the definition allows"),
             Tone::Wrong,
         ),
-        _ => ("", format!("{place} is waited for no longer"), Tone::Engine),
+        _ => (
+            "",
+            format!("the session no longer waits for {place}"),
+            Tone::Engine,
+        ),
     };
     (mark.into(), text, why_word(Why::Outage).into(), tone)
 }
 
-/// Describes a notification of a person about something that waits.
+/// Describes an attempt to notify a person of a question or a hold.
 pub(super) fn reached(by: &str, what: &Reaching, texts: &dyn Bodies) -> Told {
     let (mark, text, note, tone) = match what {
         Reaching::Started { tool, attempt } => {
@@ -184,10 +188,10 @@ pub(super) fn probed(probe: &str, of: &str, what: &Probing, now: Time, texts: &d
     (mark.to_owned(), text, note, tone)
 }
 
-/// Describes token counts of a provider that cannot be true.
+/// Describes token counts that a provider reports and that are impossible.
 pub(super) fn unbelievable(input: u64, output: u64) -> Told {
     let text = format!(
-        "the provider claims {} tokens in and {} out: that cannot be, and the most that the call could take counts",
+        "the provider reports {} tokens in and {} out, which is impossible: the maximum that the call could use is counted",
         digits(input),
         digits(output)
     );

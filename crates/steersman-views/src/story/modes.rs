@@ -11,7 +11,7 @@ use steersman_machine::stored::ids::{Id, Name};
 const WIDTH: usize = 40;
 
 impl Story {
-    /// Sets the definition that a line binds; the lines from there on are told by it.
+    /// Sets the definition that a line binds. Rows of later lines use it.
     pub(crate) fn bound(&mut self, network: Arc<Network>) {
         self.network = Some(network);
     }

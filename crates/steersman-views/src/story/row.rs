@@ -54,7 +54,7 @@ pub enum Tone {
     Wrong,
     /// A question to somebody.
     Asked,
-    /// A decision.
+    /// A person, a probe or a time-out ended a hold.
     Decided,
     /// An effect that may have happened.
     Doubt,

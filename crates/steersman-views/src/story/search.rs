@@ -1,4 +1,4 @@
-//! Describes searches over branches. The lines of their branches are not told one by one.
+//! Describes searches over branches. Lines of the branches that a search tries get no rows.
 
 use super::{Row, Story, Told, Tone, row};
 use crate::words::{count, search_ended};
@@ -73,7 +73,7 @@ impl Story {
         }
     }
 
-    /// Tells all lines of these branches, although a search may try them.
+    /// Gives rows to all lines of these branches, even if a search tries them.
     pub(crate) fn tells_all_of(&mut self, branches: impl Iterator<Item = Id>) {
         self.whole.extend(branches);
     }
@@ -89,7 +89,7 @@ impl Story {
         }
     }
 
-    /// Adds rows if a person continues with a tried branch: the new branch begins with its lines.
+    /// Adds rows if a person continues with a tried branch. The new branch then begins with the lines of the tried one.
     pub(super) fn chosen(&self, line: &LogLine, commit: &Commit, rows: &mut Vec<Row>) {
         let adopted = line.ledger.iter().find_map(|entry| match entry {
             LedgerEntry::Adopted { branch, at } => Some((*branch, *at)),
@@ -102,7 +102,7 @@ impl Story {
         }
     }
 
-    /// Adds rows for an adopted branch. The lines of a tried branch were not told so far, so they are told now.
+    /// Adds rows for an adopted branch. The lines of a tried branch have no rows yet, so their rows follow.
     pub(super) fn adopts(&self, line: &LogLine, (branch, at): (Id, Line), rows: &mut Vec<Row>) {
         let tells = |text: String| row(line, "", text, "adopted".into(), Tone::Found);
         let mut searches = self.searches.iter();

@@ -34,6 +34,7 @@ pub struct Past<'a> {
     wishes: BTreeMap<Id, Wish>,
     /// The effects of a call, in the order in which they were wished.
     of_call: BTreeMap<Id, Vec<Id>>,
+    /// The interaction that each outcome of a model call became.
     answers: BTreeMap<Id, Place>,
     ledger: BTreeMap<Id, Vec<(Line, &'a LedgerEntry)>>,
     /// Definitions by the line that bound them.
@@ -108,7 +109,7 @@ impl<'a> Past<'a> {
                         self.answers.insert(effect, place);
                     }
                 }
-                // A failed model call ended its agent.
+                // A model call failed, and so ended the turn or task of its agent.
                 Interaction::Finished { .. } => {
                     let own = |effect: &&Id| {
                         self.wishes
@@ -137,7 +138,7 @@ impl<'a> Past<'a> {
             .get(place.k)
     }
 
-    /// Returns the previous push on the same stack. The chain of pushes is the stack, on every branch.
+    /// Returns the previous push on the same stack. Following these pushes gives the whole stack, also across branches.
     pub(super) fn before(&self, place: Place) -> Option<Place> {
         let push = self.push(place)?;
         let pushes = &self.lines.get(&place.line)?.commit.as_ref()?.pushes;
@@ -187,7 +188,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Returns the call by which an agent sent a message to another, at this line or before.
+    /// Returns the newest call of an agent, at this line or before. It is taken as the call that sent the message.
     pub(super) fn sent(&self, sender: Id, upto: Line) -> Option<Place> {
         let sends = |place: &&Place| self.push(**place).is_some_and(|push| push.agent == sender);
         self.calls
@@ -198,8 +199,8 @@ impl<'a> Past<'a> {
             .copied()
     }
 
-    /// Returns the newest message from outside, between two places, to this agent or to one that it started. Lines are
-    /// followed back along their branch.
+    /// Returns the newest message from outside to this agent, or to one that it started, between two places. The search goes back
+    /// along the branch.
     pub(super) fn words(&self, agent: Id, behind: Place, upto: Place) -> Option<Place> {
         let mut n = upto.line;
         while n > behind.line {

@@ -1,4 +1,4 @@
-//! Walks outward: from an act down its stack to the message that began it, and on to the sender of that message.
+//! Walks from an act back to its causes: down the agent's stack to the message that began the act, then on the sender's stack.
 
 use super::past::{Past, Place};
 use super::{Act, Step};
@@ -58,20 +58,20 @@ impl Next {
     }
 }
 
-/// The progress on one stack.
+/// The part of the walk on one stack: the interaction that it looks for next depends on it.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Stage {
     /// At the act of a model, or of the engine.
     Act,
-    /// At a call or an end, whose author is searched.
+    /// At a call or an end. The walk looks for the answer or the decision that made it.
     Called,
     /// A router's decision was found; earlier ones may have led to it.
     Chose,
     /// The last results that a model saw were listed.
     Saw,
-    /// Only the message is still searched.
+    /// The walk looks only for the message that began the act.
     Began,
-    /// Only the giver of the floor is still searched.
+    /// The walk looks only for the decision that gave the floor.
     Floor,
 }
 
@@ -129,7 +129,8 @@ impl Way<'_, '_> {
         }
     }
 
-    /// Goes from an end to the model's answer that led to it, past the tool that gave it and judgements of its draft.
+    /// Goes back from the end of a turn or task to the model's answer that led to it. Skips judgements of the draft, and the call
+    /// of the tool whose result is the end.
     fn ended(&mut self, end: Place, cause: Cause) -> Next {
         let gave = |result: Place| cause == Cause::Tool && result.line == end.line;
         let mut at = self.past.before(end);
@@ -218,8 +219,8 @@ impl Way<'_, '_> {
         self.arrive();
     }
 
-    /// Lists the result of a member and the call of it. A message to the member in between caused the decisions after it.
-    /// It ends the walk if a member that was called afterwards is listed already.
+    /// Lists the result of a member and the call that it answers. A message that the member got in between caused the later
+    /// decisions. If one of their calls is listed already (`called`), the walk ends with that message.
     fn routed(&mut self, result: Place, call: Place, called: bool) -> Next {
         self.turn(result);
         let member = match self.past.call_at(call).map(|call| &call.target) {
@@ -236,14 +237,15 @@ impl Way<'_, '_> {
         }
         if self.left.is_none() && self.told.insert(call) {
             let mut step = self.past.step(Act::Push(call));
-            // The step before it says so.
+            // The step of the result says the same.
             step.facts.retain(|fact| fact.word != "came to");
             self.steps.push(step);
         }
         Next::below(self.past, call)
     }
 
-    /// Handles a message: it ends the walk, ends this stack, or is only an instruction of the engine.
+    /// Handles a message. It ends the walk, or leads to the stack of its sender, or is an instruction of the engine, which the walk
+    /// only lists.
     fn message(&mut self, place: Place, stage: &mut Stage) -> Next {
         let Some(push) = self.past.push(place) else {
             return Next::Over;
@@ -298,7 +300,7 @@ impl Way<'_, '_> {
         }
     }
 
-    // ---- what is told ----------------------------------------------------------------------------------------
+    // ---- steps -----------------------------------------------------------------------------------------------
 
     fn tell(&mut self, place: Place) {
         if self.told.insert(place) {
