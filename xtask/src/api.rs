@@ -21,7 +21,7 @@ const CRATES: [&str; 6] = [
 
 /// Writes the lists if `write` is true; otherwise returns an error with all differences from the sources.
 pub(crate) fn check(root: &Path, write: bool) -> Result<(), String> {
-    let mut other = Vec::new();
+    let mut changed = Vec::new();
     for name in CRATES {
         let now = of(&root.join("crates").join(name).join("src/lib.rs"), name)?;
         let path = root.join("docs/reference/api").join(format!("{name}.txt"));
@@ -33,15 +33,15 @@ pub(crate) fn check(root: &Path, write: bool) -> Result<(), String> {
             fs::create_dir_all(root.join("docs/reference/api")).map_err(|e| e.to_string())?;
             fs::write(&path, now).map_err(|e| e.to_string())?;
         } else {
-            other.push(differences(name, &then, &now));
+            changed.push(differences(name, &then, &now));
         }
     }
-    if other.is_empty() {
+    if changed.is_empty() {
         return Ok(());
     }
-    let other = other.join("\n");
+    let changed = changed.join("\n");
     Err(format!(
-        "the public interface is not what docs/reference/api says; if that is meant: cargo xtask api\n{other}"
+        "the public interface differs from docs/reference/api; if you meant to change it, run `cargo xtask api`\n{changed}"
     ))
 }
 
@@ -88,9 +88,9 @@ pub(crate) fn unused(root: &Path) -> Result<Vec<(&'static str, BTreeSet<String>)
 fn differences(name: &str, then: &str, now: &str) -> String {
     let (old, new): (BTreeSet<&str>, BTreeSet<&str>) =
         (then.lines().collect(), now.lines().collect());
-    let gone = old.difference(&new).map(|line| format!("- {line}"));
-    let come = new.difference(&old).map(|line| format!("+ {line}"));
-    let lines: Vec<String> = gone.chain(come).collect();
+    let removed = old.difference(&new).map(|line| format!("- {line}"));
+    let added = new.difference(&old).map(|line| format!("+ {line}"));
+    let lines: Vec<String> = removed.chain(added).collect();
     format!("{name}:\n{}", lines.join("\n"))
 }
 
@@ -115,6 +115,7 @@ fn of(lib: &Path, name: &str) -> Result<String, String> {
     Ok(text)
 }
 
+/// Parses a file and the files of its modules into `modules`. `folder` holds the files of its modules.
 fn read(
     file: &Path,
     folder: &Path,
@@ -127,6 +128,7 @@ fn read(
     nested(parsed.items, folder, path, modules)
 }
 
+/// Adds a module with its items, and the modules declared in it.
 fn nested(
     items: Vec<Item>,
     folder: &Path,
@@ -145,9 +147,9 @@ fn nested(
             nested(items.clone(), &inner, below, modules)?;
             continue;
         }
-        let beside: PathBuf = folder.join(format!("{name}.rs"));
+        let sibling: PathBuf = folder.join(format!("{name}.rs"));
         let within = inner.join("mod.rs");
-        let file = if beside.exists() { beside } else { within };
+        let file = if sibling.exists() { sibling } else { within };
         read(&file, &inner, below, modules)?;
     }
     modules.insert(path, items);
@@ -167,11 +169,12 @@ struct Api<'a> {
     lines: BTreeSet<String>,
     /// Maps each public type, by module and name of its declaration, to the public path that reaches it.
     types: BTreeMap<(Vec<String>, String), String>,
+    /// The modules that were listed, each with the public path under which it was listed.
     seen: BTreeSet<(Vec<String>, String)>,
 }
 
 impl Api<'_> {
-    /// Lists the items of a module that is reached as `at`.
+    /// Lists the items of the module `path` under its public path `at`.
     fn module(&mut self, path: &[String], at: &str) {
         if !self.seen.insert((path.to_vec(), at.to_owned())) {
             return;
@@ -197,7 +200,7 @@ impl Api<'_> {
         }
     }
 
-    /// Lists a `pub use`: the item itself if it is of this crate, else only its name.
+    /// Lists one name of a `pub use`: the item itself if this crate declares it, otherwise only the name.
     fn import(&mut self, from: &[String], source: &[String], name: &str, at: &str) {
         let (first, rest) = source.split_first().expect("an import names something");
         let base: Vec<String> = match first.as_str() {
@@ -219,7 +222,7 @@ impl Api<'_> {
         if let Some(found) = found {
             return self.item(module, found, Some(name), at);
         }
-        // the module may re-export the item itself; otherwise the item is of another crate
+        // that module may re-export the item; if it does not, another crate declares the item
         let passed = items.into_iter().flatten().find_map(|known| match known {
             Item::Use(import) => leaves(&import.tree)
                 .into_iter()
@@ -240,7 +243,7 @@ impl Api<'_> {
         let key = (module.to_vec(), own.clone());
         match item {
             Item::Fn(item) if public(&item.vis) && !hidden(&item.attrs) => {
-                self.say(&place, &item.sig);
+                self.add(&place, &item.sig);
             }
             Item::Struct(item) if public(&item.vis) && !hidden(&item.attrs) => {
                 self.types.insert(key, place.clone());
@@ -276,17 +279,17 @@ impl Api<'_> {
                                 .insert(format!("{place}: {}{given}", text(&member.sig)));
                         }
                         TraitItem::Const(member) => {
-                            self.say(&format!("{place}::{}", member.ident), &member.ty);
+                            self.add(&format!("{place}::{}", member.ident), &member.ty);
                         }
                         TraitItem::Type(member) => {
-                            self.say(&format!("{place}::{}", member.ident), &member.bounds);
+                            self.add(&format!("{place}::{}", member.ident), &member.bounds);
                         }
                         _ => {}
                     }
                 }
             }
-            Item::Const(item) if public(&item.vis) => self.say(&place, &item.ty),
-            Item::Static(item) if public(&item.vis) => self.say(&place, &item.ty),
+            Item::Const(item) if public(&item.vis) => self.add(&place, &item.ty),
+            Item::Static(item) if public(&item.vis) => self.add(&place, &item.ty),
             Item::Type(item) if public(&item.vis) => {
                 self.types.insert(key, place.clone());
                 self.lines
@@ -303,7 +306,7 @@ impl Api<'_> {
                     .ident
                     .as_ref()
                     .map_or(k.to_string(), ToString::to_string);
-                self.say(&format!("{place}::{name}"), &field.ty);
+                self.add(&format!("{place}::{name}"), &field.ty);
             }
         }
     }
@@ -330,10 +333,10 @@ impl Api<'_> {
             for member in &block.items {
                 match member {
                     ImplItem::Fn(member) if public(&member.vis) && !hidden(&member.attrs) => {
-                        self.say(&format!("{place}::{}", member.sig.ident), &member.sig);
+                        self.add(&format!("{place}::{}", member.sig.ident), &member.sig);
                     }
                     ImplItem::Const(member) if public(&member.vis) => {
-                        self.say(&format!("{place}::{}", member.ident), &member.ty);
+                        self.add(&format!("{place}::{}", member.ident), &member.ty);
                     }
                     _ => {}
                 }
@@ -341,7 +344,8 @@ impl Api<'_> {
         }
     }
 
-    /// Returns the public path of the type of an `impl`. Of several types with its name, takes the one declared closest.
+    /// Returns the public path of the type of an `impl`. If several types have its name, takes the one whose module shares the
+    /// longest beginning of its path with `path`.
     fn place_of(&self, path: &[String], ty: &str) -> Option<String> {
         let name = ty.split('<').next()?.rsplit("::").next()?.trim();
         let named = self.types.iter().filter(|((_, known), _)| known == name);
@@ -353,7 +357,7 @@ impl Api<'_> {
         closest.map(|(_, place)| place.clone())
     }
 
-    fn say(&mut self, place: &str, tokens: &impl ToTokens) {
+    fn add(&mut self, place: &str, tokens: &impl ToTokens) {
         self.lines.insert(format!("{place}: {}", text(tokens)));
     }
 }

@@ -86,7 +86,7 @@ impl<'a> Wanted<'a> {
                 let stages = STAGES.iter().map(|stage| stage.name);
                 let names: Vec<&str> = stages.chain(counterpart::names()).collect();
                 return Err(format!(
-                    "`{word}` is no stage or counterpart of `ci`: {}; {}",
+                    "`{word}` is not a stage or counterpart of `ci`: {}; {}",
                     names.join(", "),
                     crate::USE
                 ));
@@ -145,17 +145,17 @@ fn timed(
     stage().map_err(|why| format!("{name} failed: {why}"))?;
     let wall = begun.elapsed().as_secs();
     let spent = processor_time().saturating_sub(used);
-    let most = budget * CORES;
+    let allowed = budget * CORES;
     say(&format!(
         "== {name}: {wall} s ({} s of processor time, budget {} s)",
         spent.as_secs(),
-        most.as_secs()
+        allowed.as_secs()
     ));
-    if spent > most {
+    if spent > allowed {
         return Err(format!(
             "{name} took {} s of processor time, its budget is {} s: make it cheaper, or move what is long to `cargo xtask long`",
             spent.as_secs(),
-            most.as_secs()
+            allowed.as_secs()
         ));
     }
     Ok(format!("{name} {wall} s"))

@@ -137,7 +137,7 @@ impl Counterparts {
                     )
                 })?;
                 say(&format!(
-                    "== {} is there after {} s",
+                    "== {} is ready after {} s",
                     one.name,
                     begun.elapsed().as_secs()
                 ));
@@ -156,7 +156,7 @@ impl Counterparts {
 }
 
 /// Counterparts that are ready. Dropping this value stops their servers.
-pub(crate) struct Ready(Vec<(&'static Counterpart, Here)>);
+pub(crate) struct Ready(Vec<(&'static Counterpart, Running)>);
 
 impl Ready {
     pub(crate) fn all(&self) -> impl Iterator<Item = &'static Counterpart> {
@@ -198,13 +198,13 @@ impl Ready {
 }
 
 /// A ready counterpart: its address, folder or path, and its process.
-struct Here {
+struct Running {
     value: String,
     #[expect(dead_code, reason = "its drop ends the server")]
     server: Option<Server>,
 }
 
-impl Here {
+impl Running {
     fn at(value: String) -> Self {
         Self {
             value,
@@ -233,22 +233,24 @@ impl Counterpart {
     }
 
     /// Installs and starts the counterpart. If its environment variable is set already, uses that value as it is.
-    fn begin(&self) -> Result<Here, String> {
+    fn begin(&self) -> Result<Running, String> {
         if let Some(value) = self.variable().and_then(|name| std::env::var(name).ok()) {
-            return Ok(Here::at(value));
+            return Ok(Running::at(value));
         }
         match self.kind {
             Kind::Server { script, health, .. } => serve(script, health),
-            Kind::Folder { script, .. } | Kind::Program { script } => printed(script).map(Here::at),
+            Kind::Folder { script, .. } | Kind::Program { script } => {
+                output_of(script).map(Running::at)
+            }
             Kind::Mounts => may_mount()
-                .then(|| Here::at(String::new()))
-                .ok_or_else(|| "no file system can be mounted by this user".to_owned()),
+                .then(|| Running::at(String::new()))
+                .ok_or_else(|| "this user cannot mount a file system".to_owned()),
         }
     }
 }
 
 /// Runs a script of this repository and returns its trimmed output.
-fn printed(script: &str) -> Result<String, String> {
+fn output_of(script: &str) -> Result<String, String> {
     let out = Command::new("bash")
         .arg(script)
         .current_dir(tidy::root())
@@ -262,7 +264,7 @@ fn printed(script: &str) -> Result<String, String> {
 }
 
 /// Starts a server on a free port and waits until it answers.
-fn serve(script: &str, health: &str) -> Result<Here, String> {
+fn serve(script: &str, health: &str) -> Result<Running, String> {
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
     let port = free.map_err(|e| format!("no port is free: {e}"))?.port();
     let log = std::env::temp_dir().join(format!("steersman-counterpart-{port}.log"));
@@ -280,7 +282,7 @@ fn serve(script: &str, health: &str) -> Result<Here, String> {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
         if answers(port, health) {
-            return Ok(Here {
+            return Ok(Running {
                 value: format!("http://127.0.0.1:{port}/v1"),
                 server: Some(server),
             });
@@ -301,12 +303,12 @@ fn answers(port: u16, path: &str) -> bool {
     let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else {
         return false;
     };
-    let asked = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n");
     let mut head = [0; 12];
     stream
         .set_read_timeout(Some(Duration::from_secs(2)))
         .is_ok()
-        && stream.write_all(asked.as_bytes()).is_ok()
+        && stream.write_all(request.as_bytes()).is_ok()
         && stream.read_exact(&mut head).is_ok()
         && head.ends_with(b" 200")
 }

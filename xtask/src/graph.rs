@@ -1,8 +1,8 @@
 //! Finds which folders of a crate use which others, from the paths in its sources.
 //!
 //! A folder is a top-level module of the crate: `src/tick/route.rs` and `src/tick.rs` both belong to `tick`. An item that the
-//! root re-exports belongs to the folder that declares it. Calls of methods name no path. So the graph also lists the inherent
-//! impls of each folder, and where their types are declared.
+//! root re-exports belongs to the folder that declares it. A call of a method contains no path that tells the folder of the
+//! method. So the graph also lists the inherent impls of each folder, and the folders that declare their types.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,9 +14,9 @@ use syn::{Item, Type, UseTree};
 #[derive(Default)]
 pub(crate) struct Graph {
     folders: BTreeSet<String>,
-    /// Maps a using and a used folder to the uses.
+    /// The uses, by the folder that uses and the folder that is used.
     arrows: BTreeMap<(String, String), BTreeSet<Use>>,
-    /// Maps a type to the folders that declare a type of this name.
+    /// The folders that declare a type, by its name. Two folders may declare types of one name.
     types: BTreeMap<String, BTreeSet<String>>,
     /// Inherent impls: the folder, and the name of the type.
     impls: Vec<(String, Use)>,
@@ -27,7 +27,7 @@ pub(crate) struct Graph {
 pub(crate) struct Use {
     /// The file and the line in it: `crates/x/src/a.rs:12`.
     pub(crate) place: Place,
-    /// The path that is named, without `crate`; for an impl the type.
+    /// The path, without `crate`; for an impl, the name of its type.
     pub(crate) name: String,
 }
 
@@ -156,8 +156,8 @@ impl Graph {
         }
     }
 
-    /// Returns the groups of folders that use each other, directly or through others; largest first.
-    pub(crate) fn circles(&self) -> Vec<BTreeSet<String>> {
+    /// Returns the cycles, largest first: groups of folders that use each other, directly or through others.
+    pub(crate) fn cycles(&self) -> Vec<BTreeSet<String>> {
         let mut reached: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for folder in &self.folders {
             let mut seen = BTreeSet::new();
@@ -171,17 +171,17 @@ impl Graph {
             }
             reached.insert(folder, seen);
         }
-        let mut circles: BTreeSet<BTreeSet<String>> = BTreeSet::new();
+        let mut cycles: BTreeSet<BTreeSet<String>> = BTreeSet::new();
         for (folder, to) in &reached {
             if !to.contains(folder) {
                 continue;
             }
-            let circle = to.iter().filter(|other| reached[*other].contains(folder));
-            circles.insert(circle.map(|name| (*name).to_owned()).collect());
+            let cycle = to.iter().filter(|other| reached[*other].contains(folder));
+            cycles.insert(cycle.map(|name| (*name).to_owned()).collect());
         }
-        let mut circles: Vec<_> = circles.into_iter().collect();
-        circles.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
-        circles
+        let mut cycles: Vec<_> = cycles.into_iter().collect();
+        cycles.sort_by_key(|cycle| std::cmp::Reverse(cycle.len()));
+        cycles
     }
 
     /// Prints each arrow with the number of files that contain it, then the cycles.
@@ -190,8 +190,8 @@ impl Graph {
             let files: BTreeSet<&str> = uses.iter().map(|of| of.place.file.as_str()).collect();
             crate::say(&format!("{from} -> {to}: {}", files.len()));
         }
-        for circle in self.circles() {
-            crate::say(&format!("circle of {}: {circle:?}", circle.len()));
+        for cycle in self.cycles() {
+            crate::say(&format!("cycle of {}: {cycle:?}", cycle.len()));
         }
     }
 }
@@ -214,6 +214,7 @@ fn exports(items: &[Item], found: &mut BTreeMap<String, String>) {
     }
 }
 
+/// Adds the names of an import to `found`. `folder` is the first part of their path, if it is known already.
 fn leaves(tree: &UseTree, folder: Option<&str>, found: &mut BTreeMap<String, String>) {
     match tree {
         UseTree::Path(path) => {
@@ -241,7 +242,8 @@ fn leaves(tree: &UseTree, folder: Option<&str>, found: &mut BTreeMap<String, Str
     }
 }
 
-/// Collects the paths that begin at the root of the crate, outside tests, with their lines.
+/// Collects the paths that begin at the root of the crate, outside tests, with their lines. `depth` is the depth of the module
+/// below the root: as many `super` lead to the root.
 fn used(tokens: TokenStream, depth: usize, names: &mut BTreeSet<(usize, String)>) {
     let tokens = crate::house::without_tests(tokens);
     for (at, token) in tokens.iter().enumerate() {

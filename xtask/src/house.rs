@@ -95,15 +95,15 @@ pub(crate) fn print(root: &Path) -> Result<(), String> {
     rows.extend(comments(&sources));
     for name in crates.keys() {
         let graph = graph::of_crate(root, name)?;
-        let circle = graph
-            .circles()
+        let cycle = graph
+            .cycles()
             .into_iter()
             .map(|c| c.len())
             .max()
             .unwrap_or(0);
         rows.push([
-            format!("{name}: folders, of these in the largest circle"),
-            format!("{}, {circle}", graph.folders().len()),
+            format!("{name}: folders, of these in the largest cycle"),
+            format!("{}, {cycle}", graph.folders().len()),
         ]);
         if let Some((_, order)) = rooms::ROOMS.iter().find(|(of, _)| of == name) {
             rows.push([
@@ -289,7 +289,8 @@ impl Source {
     }
 }
 
-/// Parses an attribute at the beginning: its name (`cfg(test)` as a whole), the text of a doc comment, its number of tokens.
+/// Parses an attribute at the beginning of the tokens. Returns its name (for `cfg(test)` the whole attribute), the text if it
+/// is a doc comment, and the number of its tokens.
 fn attribute(tokens: &[TokenTree]) -> Option<(String, Option<String>, usize)> {
     let TokenTree::Punct(hash) = tokens.first()? else {
         return None;
@@ -367,16 +368,16 @@ fn arrow(tokens: &[TokenTree], at: usize) -> bool {
 /// Counts the fields in the body of a struct: identifiers before a single colon, outside generic arguments.
 fn fields(body: TokenStream) -> usize {
     let tokens: Vec<TokenTree> = body.into_iter().collect();
-    let mut deep = 0_i32;
+    let mut depth = 0_i32;
     let mut count = 0;
     for (at, token) in tokens.iter().enumerate() {
         let TokenTree::Punct(punct) = token else {
             continue;
         };
         match punct.as_char() {
-            '<' => deep += 1,
-            '>' if !arrow(&tokens, at) => deep -= 1,
-            ':' if deep == 0 && punct.spacing() == Spacing::Alone => {
+            '<' => depth += 1,
+            '>' if !arrow(&tokens, at) => depth -= 1,
+            ':' if depth == 0 && punct.spacing() == Spacing::Alone => {
                 let before = at.checked_sub(1).map(|b| &tokens[b]);
                 count += usize::from(matches!(before, Some(TokenTree::Ident(_))));
             }

@@ -33,7 +33,7 @@ const ALL: [Campaign; 5] = [
     },
     Campaign {
         name: "reruns",
-        shows: "an unchanged rerun of 100,000 random sessions asks nobody and differs in nothing",
+        shows: "unchanged reruns of 100,000 random sessions ask no model and have no differences",
         cargo: &[
             "test",
             "--release",
@@ -47,7 +47,7 @@ const ALL: [Campaign; 5] = [
     },
     Campaign {
         name: "kills",
-        shows: "each example killed 200 times at random moments ends as undisturbed",
+        shows: "each example, killed 200 times at random moments, ends as it does without kills",
         cargo: &[
             "test",
             "--release",
@@ -89,7 +89,7 @@ pub(crate) fn run_campaigns(names: &[&str]) -> Result<(), String> {
     {
         let known: Vec<&str> = ALL.iter().map(|campaign| campaign.name).collect();
         return Err(format!(
-            "`{other}` is no campaign; there are {}",
+            "`{other}` is not a campaign; the campaigns are {}",
             known.join(", ")
         ));
     }

@@ -1,5 +1,5 @@
-//! `cargo xtask mutants [NAME...]`: breaks the program on purpose, one promise at a time, and tests that the campaign over acts
-//! finds it.
+//! `cargo xtask mutants [NAME...]`: breaks the program on purpose, one guarantee at a time, and checks that the campaign over
+//! acts finds each fault.
 //!
 //! Each patch under `tests/mutants/` is applied to a copy of the tracked tree, and the program is built there. The campaign
 //! itself is run from this tree, so that no mutant can break its own test. The copy without a patch must pass; each copy with
@@ -72,7 +72,7 @@ pub(crate) fn run(root: &Path, names: &[&str]) -> Result<(), String> {
     if missed.is_empty() {
         return Ok(());
     }
-    Err(format!("not seen: {}", missed.join(", ")))
+    Err(format!("not found: {}", missed.join(", ")))
 }
 
 fn row(tried: &Tried) -> String {
@@ -175,7 +175,7 @@ impl Scratch {
             return Ok(());
         }
         Err(format!(
-            "{} applies no longer; make it anew against the code as it is:\n{}",
+            "{} no longer applies; write it again for the present code:\n{}",
             patch.display(),
             String::from_utf8_lossy(&out.stderr)
         ))

@@ -27,7 +27,8 @@ pub(crate) const ROOMS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Types through which callers reach a whole crate. Their methods lie in the room that does the work.
+/// Types through which callers reach a whole crate. Each room may implement methods on them, even if another room declares
+/// them.
 const HANDLES: &[(&str, &str)] = &[("steersman-runtime", "Engine")];
 
 /// Checks all crates of [`ROOMS`].
@@ -40,7 +41,7 @@ pub(crate) fn check(root: &Path, faults: &mut Vec<String>) {
     }
 }
 
-/// Returns the faults of one crate, each with its place and with what to do.
+/// Returns the faults of one crate, each with its place and the remedy.
 pub(crate) fn against(graph: &Graph, name: &str, rooms: &[&str]) -> Vec<String> {
     let order = |room: &str| rooms.iter().position(|known| *known == room);
     let mut faults = Vec::new();
@@ -55,12 +56,12 @@ pub(crate) fn against(graph: &Graph, name: &str, rooms: &[&str]) -> Vec<String> 
     for room in rooms {
         if !graph.folders().contains(*room) {
             faults.push(format!(
-                "{name}: there is no room `{room}`: take it from `ROOMS` of xtask"
+                "{name}: there is no room `{room}`: remove it from `ROOMS` of xtask"
             ));
         }
     }
     for (from, to, uses) in graph.arrows() {
-        // All uses that follow the order together cannot form a circle.
+        // Uses that all follow the order cannot form a cycle.
         if order(from) >= order(to) {
             continue;
         }

@@ -28,7 +28,7 @@ const MACHINE_MAY_USE: &[&str] = &[
     "serde_json",
 ];
 
-/// Words with which no doc comment begins.
+/// Words that must not begin a doc comment.
 const QUESTIONS: &[&str] = &[
     "What", "Whatever", "Who", "Whoever", "Whom", "Whose", "Where", "Wherever", "When", "Whenever",
     "Why", "How", "Whether",
@@ -75,7 +75,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
     (
         "steersman",
         &["clap", "axum"],
-        "who embeds the library does not pay for the program",
+        "a program that uses the library does not pay for the command line",
     ),
     (
         "steersman-examples",
@@ -136,7 +136,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
             links(root, &path, &text, &mut faults);
         }
     }
-    promises(root, &named, &mut faults);
+    guarantees(root, &named, &mut faults);
     machine_manifest(root, &mut faults);
     crate::rooms::check(root, &mut faults);
     trees(root, &mut faults);
@@ -161,8 +161,9 @@ pub(crate) fn tracked(root: &Path) -> Vec<String> {
         .collect()
 }
 
-/// A doc comment says what an item is or does. One that begins with a question word leaves the reader to find that out. The help of
-/// the program's arguments is exempt: a value may be a question. It is in types with a derive of clap, up to their closing brace.
+/// Reports doc comments that begin with a question word: they do not say what the item is or does. The help of the program's
+/// arguments is exempt, because it may say which question a value answers. It is in types that derive a trait of clap, up to
+/// their closing brace.
 fn first_words(path: &str, text: &str, faults: &mut Vec<String>) {
     if !path.contains("/src/") {
         return;
@@ -190,6 +191,7 @@ fn first_words(path: &str, text: &str, faults: &mut Vec<String>) {
     }
 }
 
+/// Checks the length of a Rust file, and its lines against rules that a search for words can decide.
 fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
     let lines = text.lines().count();
     if lines > LINES_MAX {
@@ -197,10 +199,10 @@ fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
             "{path}: {lines} lines; files stay under {LINES_MAX}"
         ));
     }
-    let here = path.ends_with("tidy.rs");
+    let is_this_file = path.ends_with("tidy.rs");
     for (i, line) in text.lines().enumerate() {
         let at = || format!("{path}:{}", i + 1);
-        if !here
+        if !is_this_file
             && ["FIXME", "TODO", "XXX:"]
                 .iter()
                 .any(|word| line.contains(word))
@@ -227,7 +229,7 @@ fn rust_file(path: &str, text: &str, faults: &mut Vec<String>) {
         }
         // kill campaigns wait in real time, because real processes die at random moments
         let kills = ["tests/it/crash.rs", "tests/acts/process.rs"];
-        if !here
+        if !is_this_file
             && !kills.iter().any(|file| path.ends_with(file))
             && path.contains("/tests/")
             && (line.contains("thread::sleep") || line.contains("time::sleep("))
@@ -283,8 +285,8 @@ fn names(text: &str) -> Vec<&str> {
     declared.map(|(_, name)| name).collect()
 }
 
-/// Reports promises that name a test which does not exist.
-fn promises(root: &Path, named: &BTreeSet<String>, faults: &mut Vec<String>) {
+/// Reports guarantees that name a test that does not exist.
+fn guarantees(root: &Path, named: &BTreeSet<String>, faults: &mut Vec<String>) {
     let path = "docs/reference/guarantees.md";
     let text = fs::read_to_string(root.join(path)).unwrap_or_default();
     for (number, line) in text.lines().enumerate() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most bytes of a report: it may contain chat templates.
+/// Maximum number of bytes of a report: it may contain chat templates.
 const MAX: usize = 1 << 20;
 /// Time limit for a report. A slower server counts as silent.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -26,7 +26,7 @@ pub struct Capabilities {
 /// address while this process goes on, without any notice. So the server is asked again: rarely enough that the requests cost
 /// nothing compared with the calls, often enough that a new server is soon known.
 const LIFE: Duration = Duration::from_mins(10);
-/// Most pairs of server and model that are remembered.
+/// Maximum number of pairs of server and model that are remembered.
 const REMEMBERED: usize = 1_024;
 
 /// Facts about models at their servers, each kept for a limited time.

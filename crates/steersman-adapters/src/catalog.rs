@@ -23,7 +23,7 @@ use steersman_runtime::{Boxed, Env, bind};
 const NO_SCRIPT: &str = "it answers from a script, and none was given: --script FILE";
 /// Time limit for a server to list its models.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Most bytes of such a list.
+/// Maximum number of bytes of such a list.
 const LIST_MAX: usize = 4 << 20;
 
 /// Catalog of all providers of the table, and of every server that speaks the protocol of one of them.
@@ -306,7 +306,7 @@ impl Look<'_> {
         if bound.model.is_none() {
             bound.model = Some(self.first_model(&url, provider, None).await?);
         }
-        // The address may be that of a provider whose other servers this one stands for.
+        // The address may be the site of another provider, which lists this one for servers at other addresses (`elsewhere`).
         let owner =
             homes().find(|(_, home)| home.elsewhere == Some(provider.name) && home.has(&url));
         if let (Some((owner, home)), None) = (owner, &self.def.key) {

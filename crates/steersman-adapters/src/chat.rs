@@ -41,7 +41,7 @@ pub struct Server {
     pub model: String,
     /// Variant of the protocol.
     pub dialect: Dialect,
-    /// Time limits.
+    /// Timeouts of one attempt.
     pub timeouts: Timeouts,
 }
 

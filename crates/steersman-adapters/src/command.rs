@@ -23,9 +23,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-/// Most bytes of standard output that are kept, from its beginning.
+/// Maximum number of bytes of standard output that are kept, from its beginning.
 pub const OUTPUT_MAX: usize = 8 << 20;
-/// Most bytes from the end of standard error that a fault quotes.
+/// Maximum number of bytes from the end of standard error that a fault quotes.
 const TOLD_MAX: usize = 2000;
 /// Time to read the rest of the output after the program and its group are gone.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -210,7 +210,7 @@ struct Group(Option<rustix::process::Pid>);
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // Usually nothing is left to kill; that is no error.
+            // Usually nothing is left to kill; that is not an error.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
     }
@@ -299,7 +299,7 @@ impl Kept {
         }
     }
 
-    /// The kept part, if it is text. If the rest was dropped, the cut may be within a character.
+    /// Returns the kept part, if it is text. If the rest was dropped, the cut may be within a character.
     fn is_text(&self) -> Option<&str> {
         match std::str::from_utf8(&self.bytes) {
             Ok(text) => Some(text),
@@ -311,7 +311,7 @@ impl Kept {
     }
 }
 
-/// A text without the line break at its end.
+/// Returns a text without the line break at its end.
 fn ended(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)
@@ -335,8 +335,8 @@ impl End {
         }
     }
 
-    /// The result of a program that succeeded: its output as JSON, else as text. Output that is neither, or more than is kept,
-    /// becomes an artifact, and the result describes it.
+    /// Returns the result of a program that succeeded: its output as JSON, otherwise as text. Output that is neither, or more
+    /// than is kept, becomes an artifact, and the result describes it.
     fn result(mut self, run: &ToolRun, mask: &Mask) -> Raw {
         self.out.without_half(mask);
         let (kept, dropped) = (self.out.bytes.len() as u64, self.out.dropped);

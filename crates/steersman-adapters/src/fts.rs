@@ -8,9 +8,9 @@ use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 use steersman_runtime::retrieval::{Index, IndexError, Retrieval};
 
-/// Most different terms of a query that are used; more add little.
+/// Maximum number of different terms of a query. Further terms are ignored, because they add little.
 const WORDS: usize = 64;
-/// Number of texts from which on a term that most of them contain is ignored.
+/// Minimum number of texts in the index for common terms to be ignored: those that more than half of the texts contain.
 const MANY: u64 = 8;
 
 /// Makes indexes in memory.
@@ -58,6 +58,7 @@ impl Fts {
             .collect()
     }
 
+    /// Returns the texts that fit a query best, except those that `without` excludes: number and score.
     fn found(
         &self,
         query: &str,
@@ -91,6 +92,8 @@ impl Fts {
         Ok(found)
     }
 
+    /// Returns, for each text that contains a term of the query, the share of the query's weight that its terms have: from 0 to
+    /// 1.
     fn covered(&self, query: &str) -> rusqlite::Result<Vec<(u64, f64)>> {
         let terms = self.terms(query)?;
         let weighed = terms
@@ -114,7 +117,7 @@ impl Fts {
     }
 }
 
-/// Inverse document frequency, never negative.
+/// Returns the inverse document frequency of a term, never negative.
 fn idf(texts: u64, with: u64) -> f64 {
     let (texts, with) = (texts as f64, with as f64);
     (1.0 + (texts - with + 0.5) / (with + 0.5)).ln()
@@ -200,7 +203,7 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Separates characters of languages without spaces by blanks.
+/// Puts blanks around the characters of languages that are written without spaces.
 fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len());
     for c in text.chars() {

@@ -19,11 +19,11 @@ use steersman_runtime::Boxed;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
-/// Most bytes of an answer.
+/// Maximum number of bytes of an answer.
 pub const ANSWER_MAX: usize = 10 << 20;
-/// Most bytes of an error's body that are read.
+/// Maximum number of bytes of an error's body that are read.
 const ERROR_MAX: usize = 64 << 10;
-/// Most bytes of an error's body that a fault quotes.
+/// Maximum number of bytes of an error's body that a fault quotes.
 const TOLD_MAX: usize = 2000;
 /// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -170,7 +170,7 @@ fn unknown(code: impl AsRef<str>, message: String, again: Option<u64>) -> Raw {
     Raw::Unknown(fault(code, message, again))
 }
 
-/// The outcome of an attempt that got no status.
+/// Returns the outcome of an attempt that got no status.
 fn no_answer(error: reqwest::Error) -> Raw {
     let code = if error.is_timeout() {
         Code::Timeout
@@ -276,7 +276,7 @@ struct Place<'a> {
     makes: &'a str,
 }
 
-/// Turns a body into a result, or into an artifact if `save` is set or the body is no text.
+/// Turns a body into a result, or into an artifact if `save` is set or the body is not text.
 fn done(headers: &HeaderMap, bytes: &[u8], place: &Place<'_>) -> Raw {
     let kind = headers.get(reqwest::header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -314,7 +314,7 @@ fn done(headers: &HeaderMap, bytes: &[u8], place: &Place<'_>) -> Raw {
     made(name, told)
 }
 
-/// The result of a text: JSON if the media type or the first character says so; an empty text is `null`.
+/// Returns the result of a text: JSON if the media type or the first character says so; an empty text is `null`.
 fn result(kind: &str, text: &str) -> Json {
     if text.trim().is_empty() {
         return Json::Null;
@@ -456,7 +456,7 @@ fn plain(value: &Json) -> String {
     }
 }
 
-/// The value of a header; `None` if it is unset, or if only a scheme is left because an optional secret is unset.
+/// Returns the value of a header; `None` if it is unset, or if only a scheme is left because an optional secret is unset.
 fn header(
     name: &str,
     template: &Template,

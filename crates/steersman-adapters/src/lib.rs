@@ -3,7 +3,7 @@
 //! ```text
 //!   Request --encode--> JSON --POST--> server --SSE--> frames --decode--> Answer      (chat, wire)
 //!      |                                                                     ^
-//!      +-- structured: tools told in the prompt, calls read out of the text --+
+//!      +-- structured: tools listed in the prompt, calls read from the text --+
 //!
 //!   ToolRun --http | command | mcp--> the world --> Raw: done, not performed (proved), unknown
 //! ```

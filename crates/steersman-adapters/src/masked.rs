@@ -153,7 +153,7 @@ impl Hits {
     }
 }
 
-/// Length of the longest prefix of `of` with which `text` ends.
+/// Returns the length of the longest prefix of `of` with which `text` ends.
 fn longest_border(of: &[u8], text: &[u8]) -> usize {
     if of.is_empty() {
         return 0;

@@ -50,9 +50,9 @@ use tokio_util::sync::CancellationToken;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Time limit for an HTTP server to confirm that it still knows the session.
 const ALIVE: Duration = Duration::from_secs(5);
-/// Most connections that are kept.
+/// Maximum number of connections that are kept.
 const KEPT: usize = 64;
-/// Most pages of a list of tools.
+/// Maximum number of pages of a list of tools.
 const PAGES: usize = 64;
 /// Pause after a connection that brought no answer; doubled after each further one.
 const PAUSE: Duration = Duration::from_millis(250);

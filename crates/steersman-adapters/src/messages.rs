@@ -33,7 +33,7 @@ pub struct Server {
     pub url: String,
     /// Name of the model at the server.
     pub model: String,
-    /// Time limits.
+    /// Timeouts of one attempt.
     pub timeouts: Timeouts,
 }
 

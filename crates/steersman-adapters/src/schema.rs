@@ -22,15 +22,15 @@ use steersman_runtime::Boxed;
 use steersman_runtime::engine::Judge;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Most errors reported for one value.
+/// Maximum number of errors reported for one value.
 const TOLD_MAX: usize = 5;
-/// Most bytes of one reported error.
+/// Maximum number of bytes of one reported error.
 const ERROR_MAX: usize = 300;
 /// Number of threads of this process that check at the same time.
 const AT_ONCE: usize = 4;
 /// Stack size of such a thread: values may be nested 128 deep, and each schema leads to 32 others.
 const STACK: usize = 64 << 20;
-/// Most compiled schemas that are kept; above it all are dropped, and compiled again on demand.
+/// Maximum number of compiled schemas that are kept; above it all are dropped, and compiled again on demand.
 const KEPT: usize = 256;
 /// Steps that a check of any value may take.
 pub const STEPS: u64 = 500_000;
@@ -249,7 +249,7 @@ impl<'i> Keyword<'i> for Counter {
     }
 }
 
-/// Approximate size of a value as JSON, in bytes.
+/// Returns the approximate size of a value as JSON, in bytes.
 fn size(value: &Json) -> u64 {
     let mut sum = 0_u64;
     let mut open = vec![value];

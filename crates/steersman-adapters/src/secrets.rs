@@ -122,8 +122,8 @@ pub fn would_be_made(folder: &Path, env: &Env) -> bool {
     env(KEY_VARIABLE).is_none() && matches!(folder.join(KEY_FILE).try_exists(), Ok(false))
 }
 
-/// Returns the key that seals secrets: from `STEERSMAN_KEY`, else from the file `key` in the folder of the store, which is made
-/// with mode 0600 at first use. Two processes that make it at the same time get the same key.
+/// Returns the key that seals secrets: from `STEERSMAN_KEY`, otherwise from the file `key` in the folder of the store, which is
+/// made with mode 0600 at first use. Two processes that make it at the same time get the same key.
 pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
     if let Some(text) = env(KEY_VARIABLE) {
         return parse_key(&text).ok_or(KeyError::Variable);

@@ -219,12 +219,12 @@ impl SqliteStore {
         self.inner.held.may_be_written()
     }
 
-    /// Path of the store, as it was opened.
+    /// Returns the path of the store, as it was opened.
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
 
-    /// Number of transactions that this handle has written: each took one sync, shared by all its writes.
+    /// Returns the number of transactions that this handle has written: each took one sync, shared by all its writes.
     pub fn transactions(&self) -> u64 {
         self.inner.writer.as_ref().map_or(0, Writer::transactions)
     }
@@ -350,7 +350,7 @@ fn effect_no(id: Id) -> i64 {
     (id.line().0 << 20 | u64::from(id.k())) as i64
 }
 
-/// The names of a JSON object's fields, sorted, as JSON.
+/// Returns the names of a JSON object's fields, sorted, as JSON.
 fn field_names(key: &serde_json::Value) -> String {
     let mut names: Vec<&str> = key
         .as_object()
@@ -758,7 +758,7 @@ impl Looks {
             if let Some(wake) = self.wakes.pop_first() {
                 return Some((wake, self));
             }
-            // The hints are as late as the disk is, whatever clock the sessions have.
+            // Hints are as late as the disk, which does not depend on the clock of the sessions.
             let _ = tokio::time::timeout(LOOK, rung).await;
         }
     }

@@ -166,7 +166,7 @@ pub struct Beside {
 /// Sessions by number: their ids, or a description of the damage.
 pub type Ids = Vec<(i64, Result<SessionId, String>)>;
 
-/// Result of deleting contents that a session is to forget.
+/// Result of deleting contents that a session named.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forgot {
     /// Number of deleted blobs; the overwritten data is unreadable once it is removed ([`Site::flush`]).

@@ -26,7 +26,7 @@ pub enum Style {
     Text,
 }
 
-/// The tools of a request, in its order.
+/// Returns the tools of a request, in its order.
 pub fn tools(request: &Request) -> impl Iterator<Item = &ToolSpec> {
     request
         .segments
@@ -89,7 +89,7 @@ pub fn tell(request: &Request, style: Style) -> Request {
     }
 }
 
-/// The tools that may be called in this answer.
+/// Returns the tools that may be called in this answer.
 fn offered(request: &Request) -> Vec<&ToolSpec> {
     match &request.choice {
         ToolChoice::None => Vec::new(),
@@ -149,7 +149,7 @@ fn prompt(request: &Request, offered: &[&ToolSpec], style: Style) -> String {
     text
 }
 
-/// A message of the model, in the form that the prompt asks for.
+/// Returns an earlier message of the model in the form that the prompt asks for.
 fn said(text: Option<&str>, calls: &[CallSpec], style: Style, offered: bool) -> String {
     let mut parts = Vec::new();
     match text {
@@ -167,7 +167,7 @@ fn said(text: Option<&str>, calls: &[CallSpec], style: Style, offered: bool) -> 
     parts.join("\n")
 }
 
-/// The schema of the answer: `anyOf` of a call for each tool, and of a plain answer if that is allowed.
+/// Returns the schema of the answer: `anyOf` of a call for each tool, and of a plain answer if that is allowed.
 fn schema(request: &Request, offered: &[&ToolSpec]) -> Json {
     let single = offered.len() == 1 && must_call(request);
     let mut branches = offered

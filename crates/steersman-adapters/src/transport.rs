@@ -31,7 +31,7 @@ pub(crate) struct Clients {
     hasty: Mutex<BTreeMap<(bool, bool, u64), Client>>,
 }
 
-/// Most clients with a shorter connect timeout that are kept.
+/// Maximum number of clients with a shorter connect timeout that are kept.
 const HASTY: usize = 64;
 
 impl Clients {
@@ -137,12 +137,12 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// An error with its sources on one line, without the address: its path or query may contain secrets.
+/// Renders an error with its sources on one line, without the address: its path or query may contain secrets.
 pub(crate) fn describe(error: reqwest::Error) -> String {
     chain(&error.without_url())
 }
 
-/// An error with its sources, without generic messages.
+/// Renders an error with its sources, without generic messages.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);

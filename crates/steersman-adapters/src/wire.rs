@@ -24,19 +24,19 @@ use steersman_runtime::model::{Delta, ModelCall, Report, Sink};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// Most bytes of an error's body that are read.
+/// Maximum number of bytes of an error's body that are read.
 const ERROR_BODY_MAX: usize = 256 << 10;
-/// Most bytes of an answer, streamed or whole, including everything around its text.
+/// Maximum number of bytes of an answer, streamed or whole, including everything around its text.
 const BODY_MAX: usize = 64 << 20;
 /// Time to wait for usage after the server said that the answer ended.
 const TAIL: Duration = Duration::from_secs(5);
-/// Most bytes that are read after the end of an answer; usage takes less.
+/// Maximum number of bytes that are read after the end of an answer; usage takes less.
 const TAIL_MAX: usize = 256 << 10;
-/// Most kept connections that may turn out to be closed, one after the other.
+/// Maximum number of kept connections that may turn out to be closed, one after the other.
 const STALE: usize = 3;
 /// Time within which a closed connection is noticed.
 const AT_ONCE: Duration = Duration::from_millis(500);
-/// Most bytes of a failure's message.
+/// Maximum number of bytes of a failure's message.
 const TOLD_MAX: usize = 2000;
 /// Time that a complete answer waits for the end of its body.
 const END: Duration = Duration::from_millis(20);
@@ -172,8 +172,8 @@ pub(crate) async fn exchange(
 }
 
 /// Sends the request. Its server may have closed a kept connection just before, often without notice. That shows quickly, and
-/// the server has read nothing: so the request is sent over another connection, which is no second attempt. A later break is
-/// reported.
+/// the server has read nothing: so the request is sent over another connection, which does not count as a second attempt. A
+/// later break is reported.
 async fn sent(post: RequestBuilder, kept: &AtomicBool) -> reqwest::Result<reqwest::Response> {
     let most = if kept.load(Ordering::Relaxed) {
         STALE
@@ -195,8 +195,8 @@ async fn sent(post: RequestBuilder, kept: &AtomicBool) -> reqwest::Result<reqwes
     post.send().await
 }
 
-/// Reads the end of a body whose content is known, so that its connection can carry the next call: dropping a body before its end
-/// closes the connection. Usually the end is there already; else a task of its own waits for it.
+/// Reads the end of a body whose content is known, so that its connection can carry the next call: dropping a body before its
+/// end closes the connection. Usually the end is there already; otherwise a task of its own waits for it.
 async fn drain(mut response: reqwest::Response) {
     async fn end(response: &mut reqwest::Response) {
         while let Ok(Some(_)) = response.chunk().await {}
@@ -208,8 +208,8 @@ async fn drain(mut response: reqwest::Response) {
 
 /// Parses a base address: without a path it gets `/v1`, and a full address of the endpoint is cut to its base.
 pub(crate) fn base_url(base: &str) -> Result<Url, String> {
-    let mut url =
-        Url::parse(base.trim()).map_err(|error| format!("the base address is no URL: {error}"))?;
+    let mut url = Url::parse(base.trim())
+        .map_err(|error| format!("the base address is not a URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err("the base address begins with neither http:// nor https://".to_owned());
     }
@@ -223,7 +223,7 @@ pub(crate) fn base_url(base: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// An address below the base.
+/// Returns an address below the base.
 pub(crate) fn endpoint(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));

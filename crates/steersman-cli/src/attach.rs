@@ -11,7 +11,7 @@ use steersman_machine::stored::bounds::ARTIFACT;
 use steersman_machine::view::artifact::unfit;
 use steersman_runtime::files;
 
-/// Reads the files of a message, each under the name given with it, else under the file's own name.
+/// Reads the files of a message, each under the name given with it, otherwise under the file's own name.
 pub(crate) fn to_message(files: &[String]) -> Result<Vec<Content>, CommandError> {
     let contents = files.iter().map(|file| match file.split_once('=') {
         Some((name, path)) => read(Some(name), Path::new(path)),

@@ -48,7 +48,7 @@ pub(crate) struct Global {
     /// When to use colours. They carry nothing that the text lacks.
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
-    /// What the command drives sessions with.
+    /// Everything in this process that drives sessions for the command.
     #[arg(skip)]
     pub(crate) driven: Driven,
 }

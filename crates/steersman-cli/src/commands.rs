@@ -62,8 +62,8 @@ use crate::cli::Global;
 use crate::error::{CommandError, Exit};
 use crate::printer::Printer;
 
-/// Declares the commands in the groups and in the order of the help. A row names a variant, the module of the command, which is
-/// named like the command, and its arguments.
+/// Declares the commands in the groups and in the order of the help. A row names a variant, the module of the command (which
+/// has the command's name), and the type of its arguments.
 macro_rules! commands {
     (
         $($group:literal { $($name:ident($module:ident::$args:ident),)+ })+

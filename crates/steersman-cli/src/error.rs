@@ -55,11 +55,11 @@ impl CommandError {
             hints: Vec::new(),
         }
     }
-    /// Wrong use; nothing was done.
+    /// Makes the error for wrong use; nothing was done.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
-    /// The store or the binding refused the operation.
+    /// Makes the error for an operation that the store or the binding refused.
     pub(crate) fn store(message: impl Into<String>) -> Self {
         Self::new(Exit::Store, message)
     }
@@ -68,7 +68,7 @@ impl CommandError {
         self.hints.push(hint.into());
         self
     }
-    /// The reader of standard output has gone away, so nothing can be printed any more.
+    /// Makes the error that ends the command silently: the reader of standard output is gone.
     pub(crate) fn reader_gone() -> Self {
         Self::new(Exit::Answered, "")
     }
@@ -189,7 +189,7 @@ impl CommandError {
                 Self::store(message)
             }
             EngineError::Gone(why) => match &**why {
-                // This error came from inside a driven session, so it is no wrong use.
+                // This error came from inside a driven session, so the command was not used wrongly.
                 EngineError::Store(StoreError::TooLarge { .. }) => Self::store(why.to_string()),
                 why => Self::of_engine(why),
             },

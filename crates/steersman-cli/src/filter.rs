@@ -265,7 +265,7 @@ fn terms(text: &str) -> Vec<&str> {
 /// Parses a time to milliseconds: a date, a date and time with zone, or a span back from now (`-7d`, `-30m`).
 fn moment(now: i64, text: &str) -> Result<i64, CommandError> {
     let bad = || {
-        CommandError::usage(format!("`{text}` is no moment")).hint(
+        CommandError::usage(format!("`{text}` is not a time")).hint(
             "a span back from now (-7d, -4h, -30m) or a date (2026-11-21, 2026-11-21T08:00:00Z)",
         )
     };

@@ -4,8 +4,8 @@ use crate::cli::Global;
 use crate::error::CommandError;
 use std::path::{Path, PathBuf};
 
-/// Returns the address of the store: the one that was named, else the file in the nearest `.steersman` folder upward, else that
-/// in the user's data folder.
+/// Returns the address of the store: the one that was named, otherwise the file in the nearest `.steersman` folder upward,
+/// otherwise that in the user's data folder.
 pub(crate) fn store(asked: Option<&Path>) -> Result<PathBuf, CommandError> {
     if let Some(address) = asked {
         return Ok(crate::store::site(address)?.address());

@@ -351,7 +351,7 @@ pub(crate) fn shortest<'a>(id: &'a str, all: impl Iterator<Item = &'a str>) -> &
 /// Maximum number of branches without a label that the error for an unknown branch lists.
 const UNNAMED: usize = 10;
 
-/// Returns the index of a branch in an inspection: by label, by id, else the current one.
+/// Returns the index of a branch in an inspection: by label, by id, otherwise the current one.
 pub(crate) fn branch_at(
     inspection: &Inspection,
     name: Option<&str>,
@@ -380,7 +380,7 @@ pub(crate) fn branch_at(
     })
 }
 
-/// Returns the label of a branch, else its id.
+/// Returns the label of a branch, otherwise its id.
 pub(crate) fn branch_name(branch: &BranchView) -> String {
     branch
         .label

@@ -1,4 +1,4 @@
-//! Drives a session until nothing goes on by itself, and prints its story meanwhile.
+//! Drives a session until it settles, and prints its story meanwhile.
 
 mod stay;
 
@@ -198,7 +198,7 @@ impl<'a> Play<'a> {
         self.feed.cursor()
     }
 
-    /// Drives the session until nothing goes on by itself.
+    /// Drives the session until it settles.
     pub(crate) async fn settle(&mut self) -> Result<Ended, CommandError> {
         loop {
             match self.stood().await? {
@@ -453,7 +453,7 @@ pub(crate) struct Told {
     /// The name as people type it: the session, with the branch if one is reported.
     pub(crate) name: String,
     pub(crate) settled: Arc<Settled>,
-    /// If it waits for branches: those that are open, by name, each with what it waits for.
+    /// If the session waits for branches: the open ones, by name, each with what it waits for.
     pub(crate) waits_for: Vec<(String, Vec<Pending>)>,
 }
 

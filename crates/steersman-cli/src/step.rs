@@ -16,7 +16,7 @@ use steersman_machine::stored::ids::Line;
 /// The keys and texts that a stop accepts.
 const KEYS: &str = "Enter: next line   c: go on   q: leave it paused   other text: say it here";
 
-/// Reads the input at each stop: with a prompt at a terminal, else line by line from standard input.
+/// Reads the input at each stop: with a prompt at a terminal, otherwise line by line from standard input.
 pub(crate) struct Keys {
     printer: Printer,
     prompt: Option<Prompt>,

@@ -20,7 +20,7 @@ pub(crate) fn ago(now: i64, then: i64) -> String {
 
 /// Parses a span as people type it: `250ms`, `90s`, `10m`, `4h`, `3d`.
 pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let wrong = || format!("`{text}` is no duration: `90s`, `10m`, `4h`");
+    let wrong = || format!("`{text}` is not a duration: `90s`, `10m`, `4h`");
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let factor = match unit {
@@ -87,7 +87,7 @@ pub(crate) fn filter(text: &str) -> String {
     }
 }
 
-/// Parses a typed value: JSON if it is valid, else text.
+/// Parses a typed value: JSON if it is valid, otherwise text.
 pub(crate) fn value(typed: &str) -> Json {
     read(typed).unwrap_or_else(|_| typed.into())
 }

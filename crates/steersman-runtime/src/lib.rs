@@ -14,7 +14,7 @@
 //!    |     +-- outcomes <-- Model, Toolset <-- what may begin now that it is on disk
 //!    +-----------------------------------------------------------------------------+
 //!                                                         |
-//!                              Feed: lines on disk, by cursor --> whoever follows
+//!                              Feed: lines on disk, by cursor --> its followers
 //! ```
 //!
 //! The runtime promises, in the order in which things happen:

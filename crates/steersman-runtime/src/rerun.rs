@@ -2,7 +2,7 @@
 //!
 //! First the recording is followed line by line. Each recorded outcome is taken as long as the request equals the recorded one:
 //! for models the digest of the neutral request and the model, for tools and questions the arguments. So nothing runs and nobody
-//! is asked. At the first line that does not match, the rerun goes on by itself: models are asked, and `pure` and `read` tools
+//! is asked. At the first line that does not match, the rerun leaves the recording: models are asked, and `pure` and `read` tools
 //! run. An effect that would touch the world is answered from the recording if tool and arguments are equal. Else it is
 //! simulated, or the block ends there as a leaf. The rest of the recording still answers equal requests.
 //!
@@ -54,8 +54,8 @@ pub struct Rerun {
     pub at: Option<Line>,
     /// The definition to use. `None` means that of the recorded session.
     pub definition: Option<Redefine>,
-    /// Text that is said at the line, before anything else happens there, in place of the next recorded message. Effects that are
-    /// owed at the line are cancelled. If another definition leaves the recording earlier, the text is said there.
+    /// Message that is sent at the line, before anything else happens there, in place of the next recorded message. Effects that
+    /// are owed at the line are cancelled. If another definition leaves the recording earlier, the message is sent there.
     pub say: Option<String>,
     /// True if effects that are not in the recording may touch the world.
     pub live: bool,
@@ -63,7 +63,7 @@ pub struct Rerun {
     pub people: People,
     /// Name of the rerun, stored as its label [`RERUN`].
     pub name: Option<Name>,
-    /// Callback that is asked after each line how the rerun goes on. `None` means that it goes on by itself.
+    /// Callback that decides after each line how the rerun continues. `None` means that it never stops.
     pub steps: Option<Steps>,
 }
 
@@ -117,7 +117,7 @@ pub struct Rerunned {
 impl Engine {
     /// Reruns a session, as a new session of this store. The recorded session is only read, even if somebody drives it.
     ///
-    /// A rerun that was interrupted leaves a session that by itself does nothing but ask models. Start another rerun then.
+    /// An interrupted rerun leaves a session that touches nothing outside except models. Start another rerun then.
     ///
     /// # Errors
     /// [`EngineError::Refused`] if the session has not begun, if the line is not on the branch, or if the other definition does
@@ -399,7 +399,7 @@ struct Conductor<'a> {
     clock: RerunClock,
     recorded: &'a Recorded,
     wanted: &'a Rerun,
-    /// Callback that is asked after each line, until the rerun goes on by itself.
+    /// Callback that is asked after each line, until it lets the rerun continue without stops.
     steps: std::sync::Mutex<Option<Steps>>,
 }
 
@@ -434,7 +434,7 @@ impl Conductor<'_> {
             .clone()
     }
 
-    /// Waits until nothing goes on by itself. Until then the callback is asked at each line.
+    /// Waits until the session settles. Until then the callback is asked after each line.
     async fn settled(&self, session: &Session) -> Result<Arc<Settled>, EngineError> {
         loop {
             let Some(steps) = self.steps() else {

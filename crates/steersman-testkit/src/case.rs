@@ -19,7 +19,7 @@ use steersman_machine::tick::effect::Cancelled;
 pub struct Ran {
     /// The session at its end.
     pub world: World,
-    /// Expectations that do not hold, each in words.
+    /// Expectations that do not hold, each as a sentence.
     pub failures: Vec<String>,
 }
 
@@ -204,8 +204,8 @@ fn edited(world: &World, effect: Id, edit: &serde_json::Value) -> serde_json::Va
     args
 }
 
-/// Returns a line of a branch: by its number, or the line in which a tool closed
-/// (`approve_plan`, `approve_plan#2`), else the head.
+/// Returns a line of a branch: by its number, or the line in which a tool closed (`approve_plan`, `approve_plan#2`), otherwise
+/// the head.
 fn place(world: &World, of: Id, from: Option<&str>) -> Result<Line, Fault> {
     let head = world.branch(of).head;
     let Some(from) = from else { return Ok(head) };

@@ -1,4 +1,4 @@
-//! Tests of machines: a stand-in for driver and store in memory, case files, random sessions and replay.
+//! Tests of machines: a driver with a store in memory, case files, random sessions and replay.
 //!
 //! Nothing here does I/O; the caller reads the files.
 

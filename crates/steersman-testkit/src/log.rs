@@ -48,7 +48,9 @@ pub struct Draft {
     n: Line,
     commit: Commit,
     bodies: Vec<Text>,
+    /// Number of ids that were given out in this line.
     things: u32,
+    /// The last line of each agent's stack.
     heads: Vec<(Id, Line)>,
 }
 
@@ -299,7 +301,7 @@ impl Draft {
             expires: None,
         });
     }
-    /// Records that the agent's context grew by so many bytes.
+    /// Records that the agent's context grew by `bytes`.
     pub fn grew(&mut self, agent: Id, bytes: u32) {
         self.commit.changes.push(Change::Grew(agent, bytes));
     }

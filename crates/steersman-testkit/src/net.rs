@@ -177,7 +177,7 @@ impl Draft {
         self.any(name, Turns::Task, does)
     }
 
-    /// Adds a routed agent with rules: each an expression and its members. No members means the end.
+    /// Adds a routed agent with rules: each an expression and its members. A rule without members ends the task.
     #[must_use]
     pub fn rules(self, name: &str, rules: &[(&str, &[&str])]) -> Self {
         let rules = rules
@@ -377,7 +377,7 @@ pub fn offers(tools: &[&str], agents: &[&str]) -> Vec<ToolUse> {
     tools.chain(agents).collect()
 }
 
-/// Returns the offer of `fork`, with the one who picks the branch to adopt.
+/// Returns the offer of `fork`. `choose` picks the branch to adopt; `live` branches may touch the world.
 pub fn forks(choose: Option<Chooser>, live: bool) -> ToolUse {
     ToolUse {
         choose,

@@ -184,7 +184,7 @@ pub fn network(seed: u64) -> Network {
     let mut network = routed(draft).build();
     small_and_varied(&mut network, seed);
     moody(&mut network, seed / 7);
-    // Only for some seeds, so that the others keep the sessions in which they found faults.
+    // Only for some seeds: the other seeds keep their sessions, some of which once showed a fault.
     if seed % 4 == 1 {
         super::judged::reflects(&mut network, seed);
     }
@@ -230,7 +230,7 @@ fn small_and_varied(network: &mut Network, seed: u64) {
     }
 }
 
-/// Plays a session of so many events, checks the invariants after each line, then lets all agents come to rest.
+/// Plays a session with this many random events, checks the invariants after each line, then lets all agents come to rest.
 pub fn session(seed: u64, events: u32) -> Result<Covered, Fault> {
     let world = played(seed, events)?;
     let adoptions = world.lines().iter().filter_map(|l| l.commit.as_ref());
@@ -337,6 +337,7 @@ pub fn event(world: &mut World, dice: &mut Dice) -> Result<(), Fault> {
     }
 }
 
+/// Returns the branches that are not superseded.
 fn live(world: &World) -> Vec<Id> {
     let live = world.branches().iter().filter(|(_, b)| !b.superseded);
     live.map(|(id, _)| *id).collect()

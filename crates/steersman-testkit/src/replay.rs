@@ -1,4 +1,4 @@
-//! Runs every test twice and compares the two logs, byte for byte.
+//! Runs a test twice and compares the two logs, byte for byte.
 
 use super::case::{Ran, run};
 use super::world::{Fault, fault};
@@ -15,14 +15,11 @@ pub fn twice(network: &Arc<Network>, test: &Test) -> Result<Ran, Fault> {
     let (a, b) = (bytes(&first), bytes(&second));
     for (k, (a, b)) in a.iter().zip(&b).enumerate() {
         if a != b {
-            return fault(format!(
-                "line {} was written otherwise the second time",
-                k + 1
-            ));
+            return fault(format!("line {} differs in the second run", k + 1));
         }
     }
     if a.len() != b.len() {
-        return fault(format!("{} lines, the second time {}", a.len(), b.len()));
+        return fault(format!("{} lines, in the second run {}", a.len(), b.len()));
     }
     Ok(second)
 }

@@ -1,7 +1,7 @@
 //! Describes the stored form of a type: every struct with its fields in order, every enum with its variants in order.
 //!
 //! Positional encodings store neither names nor types, so these must not change. The description is made by deserializing
-//! pretended values until every variant of every enum was reached.
+//! invented values until every variant of every enum was reached.
 
 mod written;
 
@@ -43,6 +43,7 @@ struct Met {
 
 struct Enum {
     variants: &'static [&'static str],
+    /// The fields of each variant as text; `None` for those that were not reached yet.
     bodies: Vec<Option<String>>,
     visits: usize,
 }

@@ -1,5 +1,5 @@
-//! A stand-in for driver and store in memory. It holds the lines and branches of one session, offers inputs, plays the answers of
-//! models and tools, and checks the invariants after each line.
+//! A driver with a store in memory, for tests. It holds the lines and branches of one session, offers inputs, plays the answers
+//! of models and tools, and checks the invariants after each line.
 //!
 //! It has no epochs, no budget and no disk. It writes only the ledger entries that people need to read a trace: accepted
 //! messages, holds and their ends, attempts, and the life of branches.
@@ -70,14 +70,14 @@ pub struct Branch {
     pub from: Option<Id>,
 }
 
-/// An effect that is out: wished and not yet ended.
+/// An effect that is out: it was wished and has not ended.
 #[derive(Debug, Clone)]
 pub struct Out {
     /// The branch of the effect.
     pub branch: Id,
     /// The wish for the effect.
     pub wish: Wish,
-    /// The thing that the effect waits for.
+    /// State of the effect.
     pub held: Held,
     /// The people who have approved it.
     pub approved: Vec<Name>,
@@ -119,10 +119,12 @@ pub struct World {
     branches: BTreeMap<Id, Branch>,
     current: Id,
     out: BTreeMap<Id, Out>,
+    /// Effects that may be able to run, oldest first: [`World::pump`] plays those that can.
     ready: VecDeque<Id>,
     /// Messages and outcomes that were left and will be offered again, with their branch.
     waiting: Vec<(Id, Offered)>,
     seen: BTreeMap<Id, Seen>,
+    /// All effects that were ever wished: none may be wished twice.
     wished: BTreeSet<Id>,
     todo: VecDeque<Todo>,
     /// Ledger entries for the line that is written next.
@@ -131,11 +133,14 @@ pub struct World {
     messages: u32,
 }
 
-/// Work that follows from a line by itself.
+/// Work that follows from a line without another input.
 #[derive(Debug)]
 enum Todo {
+    /// A request of the machine from this branch.
     Request(Id, Request),
+    /// Branches may have ended: their ends are offered to the calls that wait for them.
     Ends,
+    /// Offers that wait on this branch may be taken now.
     Waiting(Id),
 }
 
@@ -287,7 +292,7 @@ impl World {
     // ---- the loop --------------------------------------------------------------------------------------------
 
     /// Offers inputs to a branch, together with those that wait in its inbox, and writes the line. Then does everything that
-    /// follows by itself: opens branches, offers ends of branches and messages that can be taken now.
+    /// follows without another input: opens branches, offers ends of branches and messages that can be taken now.
     pub fn offer(&mut self, branch: Id, offered: Vec<Offered>) -> Result<Took, Fault> {
         let took = self.offer_once(branch, offered)?;
         self.follow()?;
@@ -318,7 +323,8 @@ impl World {
         Ok(took)
     }
 
-    /// Merges new offers, with their index, and waiting ones: outcomes that waited first, messages last, older before newer.
+    /// Merges the new offers (with their index) and the waiting ones (without). Outcomes that waited come first and messages
+    /// last; within these groups older offers come before newer ones.
     fn with_waiting(&mut self, branch: Id, offered: Vec<Offered>) -> Vec<(Option<usize>, Offered)> {
         let (waited, others) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -488,7 +494,7 @@ impl World {
     /// Adds new wishes to the effects that are out, and removes those that the snapshot no longer holds.
     fn take_wishes(&mut self, branch: Id, wishes: Vec<Wish>, stop: &[Id]) -> Result<(), Fault> {
         for wish in wishes {
-            // The rest of a wait goes on under the same id.
+            // A wait of several parts is wished again under the same id for the parts that are left.
             let goes_on = self.out.contains_key(&wish.id)
                 && matches!(wish.work, Work::Event { .. } | Work::Timer);
             if !self.wished.insert(wish.id) && !goes_on {
@@ -524,7 +530,7 @@ impl World {
         Ok(())
     }
 
-    /// Does the work that follows from lines by itself.
+    /// Does the work that follows from lines without another input.
     pub(crate) fn follow(&mut self) -> Result<(), Fault> {
         while let Some(todo) = self.todo.pop_front() {
             match todo {
@@ -702,6 +708,7 @@ impl World {
     }
 }
 
+/// Returns true if a left offer will never be taken.
 fn gone(until: Until) -> bool {
     match until {
         Until::Stale | Until::Refused(_) => true,

@@ -122,7 +122,7 @@ impl Act {
     }
 }
 
-/// Messages.
+/// Acts that send a message.
 impl Act {
     /// Says something to the agent that has the floor. Without `by` the user says it; without a branch it is said on the
     /// current one.
@@ -155,7 +155,7 @@ impl Act {
         self
     }
 
-    /// Says who acts. Acts whose function takes no person are the user's otherwise.
+    /// Sets the person who acts. Without this, acts whose function takes no person are the user's.
     pub fn by(mut self, who: By) -> Self {
         match &mut self.what {
             What::Message(message) => message.by = Some(who),
@@ -171,7 +171,7 @@ impl Act {
     }
 }
 
-/// Orders.
+/// Acts that control what runs: cancel, pause, hold, retry.
 impl Act {
     /// Cancels an effect, an agent, a branch or the whole session. Without a branch, effects and agents are those of the
     /// current one.
@@ -184,7 +184,7 @@ impl Act {
         Wanted::Pause(true).by(By::user()).into()
     }
 
-    /// Ends a pause.
+    /// Ends a pause: effects may begin again.
     pub fn resume() -> Self {
         Wanted::Pause(false).by(By::user()).into()
     }
@@ -201,8 +201,8 @@ impl Act {
         Wanted::Hold { tool, held }.by(by).into()
     }
 
-    /// Retries what failed: one effect, or all attempts that wait for their next time, else the model call whose failure ended
-    /// the session.
+    /// Retries what failed: one effect, or all attempts that wait for their next time, otherwise the model call whose
+    /// failure ended the session.
     pub fn retry(effect: Option<Id>, by: By) -> Self {
         Wanted::Retry(effect).by(by).into()
     }
@@ -220,9 +220,9 @@ impl Act {
     }
 }
 
-/// Branches.
+/// Acts about branches.
 impl Act {
-    /// Opens a branch next to the session.
+    /// Forks a branch.
     pub fn fork(fork: Fork) -> Self {
         let Fork {
             branch,
@@ -247,8 +247,8 @@ impl Act {
         wanted.by(By::user()).on(branch).into()
     }
 
-    /// Reports the results of branches to the session once a condition holds. `then` is a tool that is called next, with its
-    /// arguments: a JSON object whose texts are templates over `result`; `None` means what the tool reads from the result.
+    /// Reports the results of branches to the session once a condition holds. `then` is a tool that is called next, with
+    /// its arguments: a JSON object whose texts are templates over `result`; `None` hands the result itself on.
     pub fn join(branches: Vec<Id>, on: &JoinOn, then: Option<(&str, Option<&str>)>) -> Self {
         let (then, args) = then.unzip();
         let args = args.flatten().map(str::to_owned);
@@ -303,8 +303,9 @@ impl Act {
 }
 
 impl Steersman {
-    /// Puts an act into the inbox of a session, where it is on disk. If this process drives the session, waits until the act is
-    /// taken, visibly waits or is refused; the receipt tells which. Otherwise the process that drives the session next takes it.
+    /// Puts an act into the inbox of a session, where it is on disk. If this process drives the session, waits until the
+    /// act is taken, left waiting or refused; the receipt tells which. Otherwise the process that drives the session next
+    /// takes it.
     ///
     /// # Errors
     /// Errors of the store, such as a session that does not exist.

@@ -107,7 +107,7 @@ fn content(given: &Json, field: &str) -> Result<Content, Misfit> {
     })
 }
 
-/// Returns the media type of a file by its name; for a name of type `text/plain` whose bytes are no UTF-8,
+/// Returns the media type of a file by its name; for a name of type `text/plain` whose bytes are not UTF-8,
 /// `application/octet-stream`.
 pub fn media<'a>(name: &str, bytes: &[u8]) -> &'a str {
     match media_of(name) {

@@ -1,4 +1,4 @@
-//! Scripts in place of models, and models that the program brings.
+//! Models that are answered from scripts, and models that the program supplies.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ impl<M: Models> Scripted<M> {
         }
     }
 
-    /// Returns the script for a model that is bound to one: that of this process, else the file that was bound.
+    /// Returns the script for a model that is bound to one: that of this process, otherwise the file that was bound.
     fn scripted(&self, bound: &BoundModel) -> Result<ScriptedModel, ModelsError> {
         let fail = |message: String| ModelsError {
             name: bound.name.clone(),
@@ -101,8 +101,8 @@ impl<M: Models> Models for Scripted<M> {
             let Some(given) = &self.script else {
                 return self.catalog.resolve(network, env, folder).await;
             };
-            let stands_in = |def: &ModelDef| given.all || def.provider == Provider::Scripted;
-            if !network.models.values().any(stands_in) {
+            let is_scripted = |def: &ModelDef| given.all || def.provider == Provider::Scripted;
+            if !network.models.values().any(is_scripted) {
                 let first = network.models.keys().next().cloned();
                 return Err(ModelsError {
                     name: first.unwrap_or_else(|| "default".into()),
@@ -123,7 +123,7 @@ impl<M: Models> Models for Scripted<M> {
             let mut bound: Vec<BoundModel> = network
                 .models
                 .iter()
-                .filter(|(_, def)| stands_in(def))
+                .filter(|(_, def)| is_scripted(def))
                 .map(|(name, def)| BoundModel {
                     name: name.clone(),
                     provider: SCRIPTED.into(),
@@ -149,7 +149,7 @@ impl<M: Models> Models for Scripted<M> {
                 }
             }
             let mut others = network.clone();
-            others.models.retain(|_, def| !stands_in(def));
+            others.models.retain(|_, def| !is_scripted(def));
             if !others.models.is_empty() {
                 bound.extend(self.catalog.resolve(&others, env, folder).await?);
                 bound.sort_by(|a, b| a.name.cmp(&b.name));
@@ -167,10 +167,10 @@ impl<M: Models> Models for Scripted<M> {
     }
 }
 
-/// The provider name that a binding stores for a model of the program.
+/// The name of the provider that a binding stores for a model that the program supplies.
 const OWN: &str = "own";
 
-/// Models that the program brings, by the names that definitions give them. Any other name is an error.
+/// Models that the program supplies, by the names that definitions give them. Any other name is an error.
 #[derive(Clone, Default)]
 pub(crate) struct OwnModels(pub(crate) BTreeMap<Name, Arc<dyn Model>>);
 
@@ -178,7 +178,7 @@ impl OwnModels {
     fn missing(name: &Name) -> ModelsError {
         ModelsError {
             name: name.clone(),
-            message: "this program brings models of its own, and none of this name: `Setup::model`"
+            message: "this program supplies its own models, and none of this name: `Setup::model`"
                 .to_owned(),
         }
     }

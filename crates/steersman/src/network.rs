@@ -133,7 +133,7 @@ impl Network {
         self.tests.keys().map(|name| &**name)
     }
 
-    /// A test by name.
+    /// Returns a test by name.
     pub(crate) fn test(&self, name: &str) -> Option<&definition::test::Test> {
         self.tests.get(name)
     }
@@ -243,7 +243,7 @@ fn inside(main: &Path, folder: &Path, file: &Path) -> std::io::Result<PathBuf> {
 /// Maximum number of bytes read from one file. Definitions are limited to far less, with a diagnostic.
 const FILE_MAX: usize = 64 << 20;
 
-/// The text of a file that a definition names.
+/// Returns the text of a file that a definition names.
 fn plain(path: &Path) -> std::io::Result<String> {
     files::plain(path, FILE_MAX).and_then(files::text)
 }
@@ -573,8 +573,8 @@ fn fits(network: &checked::Network, tool: &Tool, problems: &mut Vec<String>) {
     }
 }
 
-/// Compares nets and routers in Rust with those that the definition names. A net that it does not name is no fault: it may
-/// belong to another definition of the program.
+/// Compares nets and routers in Rust with those that the definition names. A net that it does not name is not a fault: it
+/// may belong to another definition of the program.
 fn natives_fit(network: &checked::Network, natives: &Natives, problems: &mut Vec<String>) {
     for name in network.nets_in_rust() {
         if !natives.nets.contains_key(name) {

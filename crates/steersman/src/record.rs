@@ -13,7 +13,7 @@ use steersman_views::record::{Block, Recorded};
 impl Steersman {
     /// Makes a regression test of a session, in the form of a test file: the answers of its models, the outcomes of its
     /// tools, what people did, and the result. The test is run first; if it fails, it is refused with the failures. Values
-    /// of secrets that the session knows read `(secret)` in it.
+    /// of secrets that the session knows are replaced by `(secret)`.
     ///
     /// # Errors
     /// [`Error::Refused`] if a test cannot express what happened (doubts, cancels, decisions of routing models, searches),
@@ -51,12 +51,12 @@ impl Steersman {
         )))
     }
 
-    /// Returns what each agent was shown, called and answered, block by block: one for each model call (the schema is
-    /// `docs/reference/trajectories.md`). `reward` returns the value of a branch; `None` means that it is unknown. Values of secrets
-    /// that the session knows read `(secret)`.
+    /// Returns what each agent was shown, called and answered, with one block for each model call (the schema is
+    /// `docs/reference/trajectories.md`). `reward` returns the value of a branch; `None` means that it is unknown. Values
+    /// of secrets that the session knows are replaced by `(secret)`.
     ///
     /// # Errors
-    /// As the store reports them.
+    /// Errors of the store.
     pub async fn trajectories(
         &self,
         id: &str,
@@ -68,10 +68,11 @@ impl Steersman {
     }
 
     /// Compares two branches of one session or of two. `None` means the current branch. The comparison uses the stored
-    /// texts; in the result, values of secrets that either session knows read `(secret)`.
+    /// texts; in the result, values of secrets that either session knows are replaced by `(secret)`.
     ///
     /// # Errors
-    /// Of kind [`NotFound`](crate::ErrorKind::NotFound); [`Error::Refused`] if there is no such branch.
+    /// Of kind [`NotFound`](crate::ErrorKind::NotFound) if there is no such session; [`Error::Refused`] if there is no such
+    /// branch.
     pub async fn diff(&self, a: (&str, Option<Id>), b: (&str, Option<Id>)) -> Result<Diff, Error> {
         let a = self.side(a).await?;
         let b = self.side(b).await?;

@@ -22,12 +22,12 @@ use steersman_runtime::step::Steps;
 /// let session = steersman.start(&network).await?;
 /// session.ask("Hi").await?;
 ///
-/// // Nothing changed: nobody is asked, and nothing differs.
+/// // Nothing is changed: no model is asked, and there is no difference.
 /// let again = steersman.rerun(session.id(), Rerun::default()).await?;
 /// assert_eq!(again.live_calls, 0);
 /// assert!(steersman.diff((session.id(), None), (&again.session, None)).await?.is_empty());
 ///
-/// // What else would have come of it?
+/// // Under another definition, the model is asked again.
 /// let polite = Network::from_yaml("agents: { greeter: { system: You greet politely. } }").build()?;
 /// let other = steersman.rerun(session.id(), Rerun { definition: Some(polite), ..Rerun::default() }).await?;
 /// assert_eq!(other.live_calls, 1);
@@ -168,7 +168,9 @@ fn set(definition: &mut Json, path: &str, value: &Json) -> Result<(), String> {
     let mut names: Option<(&str, &str)> = None;
     while let Some(step) = steps.next() {
         if step.is_empty() {
-            return Err(format!("`{path}` is no path: models.default.model"));
+            return Err(format!(
+                "`{path}` is not a path such as models.default.model"
+            ));
         }
         if at.is_null() {
             *at = Json::Object(serde_json::Map::new());
@@ -204,7 +206,7 @@ impl Steersman {
     /// Returns the definition that a session is bound to, with values set at paths ([`Network::with_set`]).
     ///
     /// # Errors
-    /// As [`Network::with_set`]; of kind [`NotFound`](crate::ErrorKind::NotFound).
+    /// As [`Network::with_set`]; of kind [`NotFound`](crate::ErrorKind::NotFound) if there is no such session.
     pub async fn definition_of(
         &self,
         id: &str,

@@ -21,7 +21,7 @@ use steersman_runtime::store::{SessionId, StoreError};
 /// A session that this process drives. Clones are handles to the same session; dropping handles does not stop it.
 ///
 /// A handle outlives the driving: if [`Steersman::run_all`] or [`Session::stop`] released the session, the next use of the
-/// handle takes it up again, unless the whole `Steersman` was stopped ([`Steersman::stop`]).
+/// handle opens it again, unless the whole `Steersman` was stopped ([`Steersman::stop`]).
 ///
 /// [`Steersman::run_all`]: crate::Steersman::run_all
 /// [`Steersman::stop`]: crate::Steersman::stop
@@ -54,7 +54,7 @@ impl Session {
         &self.id
     }
 
-    /// Sends a message and waits until nothing goes on by itself: the session has answered, asks, waits or has stopped.
+    /// Sends a message and waits until the session settles: it has answered, asks a person, waits, or has ended.
     ///
     /// # Errors
     /// [`Error::Refused`] with the reason if the session does not accept a message now; errors of the store.
@@ -63,7 +63,7 @@ impl Session {
         self.settled().await
     }
 
-    /// Sends a message and returns the events that follow from it, until nothing goes on by itself. The last one is
+    /// Sends a message and returns the events that follow from it, until the session settles. The last one is
     /// [`EventKind::Settled`](crate::EventKind::Settled).
     ///
     /// # Errors
@@ -91,10 +91,10 @@ impl Session {
         self.said(text, Some(branch), None).await
     }
 
-    /// Sends a message on a branch, waits until nothing goes on by itself, and returns the state of that branch.
+    /// Sends a message on a branch, waits until the session settles, and returns the state of that branch.
     pub async fn ask_on(&self, branch: Id, text: &str) -> Result<Turn, Error> {
         self.say_on(branch, text).await?;
-        // This waits for all branches, not only for the one that is asked for.
+        // This waits for all branches, not only for the one that got the message.
         let _ = self.settled().await?;
         self.turn_on(branch).await
     }
@@ -120,7 +120,7 @@ impl Session {
         self.act(Act::interrupt(text, None, None)).await
     }
 
-    /// Waits until nothing goes on by itself.
+    /// Waits until the session settles: it continues only after an input from outside, or at a time.
     ///
     /// # Errors
     /// [`Error::Engine`] with the reason if the session is no longer driven.
@@ -139,7 +139,7 @@ impl Session {
         }
     }
 
-    /// Waits until the session stops after a line or nothing goes on by itself. For sessions that stop after each line
+    /// Waits until the session stops after a line or settles. For sessions that stop after each line
     /// ([`Steersman::start_stepping`](crate::Steersman::start_stepping)).
     ///
     /// # Errors
@@ -174,7 +174,7 @@ impl Session {
         *self.driven.lock().unwrap_or_else(PoisonError::into_inner) = driven;
     }
 
-    /// Gives an act to the session and waits until it is taken or visibly waits. The methods below make the acts.
+    /// Gives an act to the session and waits until it is taken or left waiting. Most methods below make an act and give it.
     ///
     /// # Errors
     /// [`Error::Refused`] with the reason if the session refuses the act; errors of the store.
@@ -189,7 +189,7 @@ impl Session {
         self.took(receipt).await
     }
 
-    /// Returns the line that took a message, if one did. If no process drives the session any more, takes it up again, so
+    /// Returns the line that took a message, if one did. If no process drives the session any more, drives it again, so
     /// that the result is known.
     async fn took(&self, receipt: Receipt) -> Result<Option<Line>, Error> {
         let mut fate = receipt.fate;
@@ -211,7 +211,7 @@ impl Session {
         }
     }
 
-    /// Checks a request about branches and returns its refusal before anything is written.
+    /// Returns an error if the session would refuse a request about branches, so that nothing is written for it.
     async fn may(&self, act: &Act) -> Result<(), Error> {
         let seen = self.driven().inspect().await?;
         match act.refusal(&seen) {
@@ -224,7 +224,7 @@ impl Session {
     pub(crate) async fn opened(&self, line: Option<Line>) -> Result<Id, Error> {
         let Some(line) = line else {
             return Err(Error::Refused(
-                "it lies in the inbox until the session can take it; the branch has no id yet"
+                "the request waits in the inbox until the session can take it; the branch has no id yet"
                     .to_owned(),
             ));
         };
@@ -239,8 +239,8 @@ impl Session {
         branch.ok_or_else(|| Error::Refused(format!("line {line} opened no branch")))
     }
 
-    /// Allows the effect in question to run once, with exactly its arguments. This method and those below take a question
-    /// or its [`id`](crate::Question::id).
+    /// Approves the effect that a question is about: it may run once, with exactly its arguments. This method and those
+    /// below take a question or its [`id`](crate::Question::id).
     ///
     /// # Errors
     /// [`Error::Refused`] if the question no longer waits for a decision, or `by` may not decide it.
@@ -259,7 +259,7 @@ impl Session {
         self.act(Act::approve_edited(question, arguments, by)).await
     }
 
-    /// Rejects the effect in question. The model receives the reason.
+    /// Rejects the effect that a question is about. The model receives the reason.
     pub async fn reject(
         &self,
         question: impl Into<PendingId>,
@@ -310,12 +310,13 @@ impl Session {
         self.act(Act::hold(tool, by)).await
     }
 
-    /// Takes a hold back. The effects that it kept begin.
+    /// Takes a hold back. The effects that it prevented begin.
     pub async fn release(&self, tool: Option<&str>, by: By) -> Result<(), Error> {
         self.act(Act::release(tool, by)).await
     }
 
-    /// Retries what failed: attempts that wait for their next time, else the model call whose failure ended the session.
+    /// Retries now: all effects that wait for their next attempt; if there are none, the model call whose failure ended the
+    /// session.
     pub async fn retry(&self, by: By) -> Result<(), Error> {
         self.act(Act::retry(None, by)).await
     }
@@ -326,8 +327,8 @@ impl Session {
         self.act(Act::rebind(config, by)).await
     }
 
-    /// Opens a branch next to the session, at its last line or an earlier one; it is dry unless the fork says otherwise.
-    /// Returns its id, for [`Session::ask_on`], [`Session::join`] and [`Session::adopt`].
+    /// Forks a branch at its last line or an earlier one. The new branch is dry unless [`Fork::live`] is set. Returns its
+    /// id, for [`Session::ask_on`], [`Session::join`] and [`Session::adopt`].
     ///
     /// # Errors
     /// [`Error::Refused`] with the reason: the line does not exist, or something is open there.
@@ -360,8 +361,8 @@ impl Session {
     }
 
     /// Like [`Session::join`], as soon as a condition holds: `JoinOn::Any`, `JoinOn::Count(2)`, `"done >= 2".parse()?`.
-    /// Branches that are open then go on. If all have ended and the condition does not hold, that is reported to the
-    /// session.
+    /// Branches that have not ended by then continue. If all have ended and the condition does not hold, that is reported
+    /// to the session.
     ///
     /// # Errors
     /// As [`Session::join`]; also if the condition counts more branches than are named.
@@ -435,7 +436,7 @@ impl Session {
         self.driven().feed(cursor)
     }
 
-    /// Releases the session in order. Any process can continue it.
+    /// Stops driving the session in an orderly way. Any process can continue it.
     pub async fn stop(self) {
         self.driven().stop().await;
     }

@@ -71,9 +71,9 @@ impl std::fmt::Debug for Steersman {
 }
 
 impl Steersman {
-    /// Opens the store at an address, and creates it if it does not exist: `sqlite:FILE`, `memory:`, or the path of a SQLite file
-    /// ([`stores`]). Secrets are sealed with the key of this machine and user (`STEERSMAN_KEY`, else a file of mode 0600 in the
-    /// folder of the store).
+    /// Opens the store at an address, and creates it if it does not exist: `sqlite:FILE`, `memory:`, or the path of a
+    /// SQLite file ([`stores`]). Secrets are sealed with the key of this machine and user (`STEERSMAN_KEY`, otherwise a
+    /// file of mode 0600 in the folder of the store).
     ///
     /// # Errors
     /// [`Error::Store`] if the file cannot be opened, was written by a newer version or is damaged; [`Error::Key`].
@@ -236,7 +236,7 @@ impl Steersman {
     /// Returns the summary of one session that lists show, by its whole id.
     ///
     /// # Errors
-    /// Of kind [`NotFound`](crate::ErrorKind::NotFound).
+    /// Of kind [`NotFound`](crate::ErrorKind::NotFound) if there is no such session.
     pub async fn info(&self, id: &str) -> Result<SessionInfo, Error> {
         let query = SessionQuery {
             prefix: Some(id.to_owned()),
@@ -324,12 +324,12 @@ impl Steersman {
     /// copy holds no key.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the store is no SQLite file, or the target exists.
+    /// [`Error::Refused`] if the store is not an SQLite file, or the target exists.
     pub async fn backup(&self, to: impl AsRef<Path>) -> Result<u64, Error> {
         let to = to.as_ref();
         let Some(kept) = &self.kept else {
             return Err(Error::Refused(
-                "its store is no file: copy it by its own means".to_owned(),
+                "its store is not a file: copy it with the tools of its database".to_owned(),
             ));
         };
         if to.exists() {
@@ -354,8 +354,8 @@ impl Steersman {
 
     /// Owns and drives every session of the store that has something to do, until `stop`: messages, events, timers, and
     /// work that a dead process left. A session that settles is released; it costs nothing until something wakes it. A
-    /// session taken up by [`Steersman::start`] or [`Steersman::session`] is released too, once it has had nothing to do
-    /// for some seconds; its handles take it up again when they are used.
+    /// session opened by [`Steersman::start`] or [`Steersman::session`] is released too, once it has had nothing to do for
+    /// some seconds; its handles open it again when they are used.
     ///
     /// # Errors
     /// If the store cannot be read or written. A session that cannot be driven does not block the others; its status names
@@ -393,8 +393,8 @@ impl Steersman {
         }
     }
 
-    /// Releases all sessions in order: effects that may be repeated are cut off, those that must not be repeated are
-    /// awaited within their time limit, and all lines reach the disk. Afterwards, handles take no session up again.
+    /// Releases all sessions in an orderly way: effects that may be repeated are cut off, those that must not be repeated
+    /// are awaited within their time limit, and all lines reach the disk. Afterwards, handles take no session up again.
     pub async fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.engine.stop().await;

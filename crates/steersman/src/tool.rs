@@ -86,7 +86,7 @@ where
 /// let post_invoice = tool_with("post_invoice", 1, |invoice: Post, cx| async move {
 ///     let token = cx.secret("ledger_token")?;
 ///     cx.progress(0.0, Some(1.0), "posts");
-///     // the key is the same when it is tried again, and the ledger posts once for a key
+///     // the key is the same in each attempt, and the ledger posts once for each key
 ///     let number = post(&invoice, &cx.key(), &token)
 ///         .await
 ///         .map_err(|e| ToolError::unknown(e.to_string()))?;
@@ -219,7 +219,7 @@ impl Tool {
         }
         self
     }
-    /// Sets any key of the definition format's *Tool*.
+    /// Sets any key that a tool may have in a definition (*Tool* in the reference).
     pub fn key(mut self, key: &str, value: impl Into<Json>) -> Self {
         self.keys.insert(key.to_owned(), value.into());
         self
@@ -245,7 +245,7 @@ impl fmt::Debug for Tool {
 ///
 /// | constructor | meaning | consequence |
 /// |---|---|---|
-/// | [`not_performed`](Self::not_performed) | it did not happen | the call failed; it may be tried again |
+/// | [`not_performed`](Self::not_performed) | it did not happen | the call failed; with `retry_after` it is tried again |
 /// | [`failed`](Self::failed) | it ran to its end, without success | the call failed; nothing is in doubt |
 /// | [`unknown`](Self::unknown) | it may have happened | an `idempotent` tool is retried; an `unsafe` one is in doubt |
 /// | from an error, by `?` | it depends on the class | as `unknown` for an `unsafe` tool, else as `not_performed` |
@@ -270,7 +270,7 @@ pub struct ToolError {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Happened {
-    /// It did certainly not happen.
+    /// It certainly did not happen.
     No,
     /// It ran to its end and failed, so nothing is in doubt.
     Over,
@@ -281,7 +281,7 @@ enum Happened {
 }
 
 impl ToolError {
-    /// The effect certainly did not happen, so the call may run again.
+    /// The effect certainly did not happen. The call fails; it is tried again only with [`retry_after`](Self::retry_after).
     pub fn not_performed(message: impl Into<String>) -> Self {
         Self {
             code: Code::Failed.text().to_owned(),
@@ -455,7 +455,7 @@ impl Drop for Cut {
     }
 }
 
-/// Returns the arguments of a call. Only here are secret arguments opened.
+/// Returns the arguments of a call. Secret arguments are opened only here.
 fn arguments(run: &ToolRun) -> serde_json::Result<Json> {
     match run.scope.root("args") {
         Some(args) => serde_json::to_value(args),

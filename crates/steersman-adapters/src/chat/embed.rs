@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 /// Time limit of a request: a local server embeds a few texts in a second.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Most bytes of an answer: 32 vectors of 4,096 numbers, as text, take 3 MiB.
+/// Maximum number of bytes of an answer: 32 vectors of 4,096 numbers, as text, take 3 MiB.
 const BODY_MAX: usize = 32 << 20;
 /// Bytes of an error's body that are read.
 const ERROR_BODY_MAX: usize = 64 << 10;

@@ -24,7 +24,7 @@ pub struct Dialect {
 }
 
 impl Dialect {
-    /// OpenAI itself.
+    /// The protocol of OpenAI's own servers.
     pub const OPENAI: Self = Self {
         openai: true,
         alternate: false,
@@ -199,7 +199,7 @@ fn tool(spec: &ToolSpec) -> Json {
     })
 }
 
-/// A message of the model; `None` if neither text nor calls are left of it.
+/// Encodes a message of the model; `None` if neither text nor calls are left of it.
 fn assistant(
     text: Option<&str>,
     calls: &[CallSpec],

@@ -14,11 +14,11 @@ use steersman_machine::stored::outcome::{Answer, Ask, Failure};
 use steersman_machine::values::json;
 use steersman_runtime::model::{Delta, Sink};
 
-/// Most bytes of text, reasoning and arguments together.
+/// Maximum number of bytes of text, reasoning and arguments together.
 const ANSWER_MAX: usize = 16 << 20;
-/// Most calls of one answer.
+/// Maximum number of calls of one answer.
 const CALLS_MAX: usize = 256;
-/// Fields of a message in which servers give reasoning, or data that they want back with it.
+/// Fields of a message in which servers give reasoning, or data that belongs to it. They are sent back unchanged.
 pub(super) const OPAQUE: [&str; 4] = [
     "reasoning_content",
     "reasoning",
@@ -43,19 +43,21 @@ pub struct Decoder {
 /// State of a text that may begin with reasoning in tags: some servers leave the tags in the text.
 #[derive(Debug, Default, PartialEq)]
 enum Thought {
-    /// Nothing but blanks came so far. (`Opening` holds text that may still become the opening tag.)
+    /// Only blanks came so far.
     #[default]
     Begins,
+    /// Holds text that may still become the opening tag.
     Opening(String),
-    /// Inside the tags; holds text that may still become the closing tag.
+    /// Inside the tags. Holds text that may still become the closing tag.
     Inside(String),
+    /// No reasoning can follow: all further text is the answer.
     Over,
 }
 
 const OPENS: &str = "<think>";
 const CLOSES: &str = "</think>";
 
-/// A call of which pieces have arrived.
+/// A call that is put together from pieces.
 #[derive(Debug, Default)]
 struct Partial {
     index: Option<u64>,
@@ -217,7 +219,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Handles a whole message: the complete answer, or at the end of a stream the parts that the pieces left out.
+    /// Handles a whole message: the complete answer, or a message at the end of a stream, of which only the parts count that no
+    /// piece contained.
     fn at_the_end(&mut self, message: &Json, sink: &dyn Sink) -> Result<(), Failure> {
         let mut message = message.clone();
         if let Some(fields) = message.as_object_mut() {
@@ -242,11 +245,11 @@ impl Decoder {
     fn message(&mut self, delta: &Json, sink: &dyn Sink) -> Result<(), Failure> {
         if let Some(content) = delta.get("content") {
             let text = plain(content);
-            self.room(text.len())?;
+            self.count_bytes(text.len())?;
             self.say(text, sink);
         }
         if let Some(refusal) = delta.get("refusal").and_then(Json::as_str) {
-            self.room(refusal.len())?;
+            self.count_bytes(refusal.len())?;
             self.refusal.push_str(refusal);
         }
         self.reasoning(delta, sink)?;
@@ -309,7 +312,7 @@ impl Decoder {
         for key in OPAQUE {
             match delta.get(key) {
                 Some(Json::String(piece)) if !piece.is_empty() => {
-                    self.room(piece.len())?;
+                    self.count_bytes(piece.len())?;
                     // Some servers give the same piece under two names; people see it once.
                     if !std::mem::replace(&mut shown, true) {
                         sink.delta(Delta::Reasoning(piece.clone()));
@@ -323,7 +326,7 @@ impl Decoder {
                     }
                 }
                 Some(Json::Array(items)) if !items.is_empty() => {
-                    self.room(items.iter().map(|item| item.to_string().len()).sum())?;
+                    self.count_bytes(items.iter().map(|item| item.to_string().len()).sum())?;
                     let kept = self
                         .opaque
                         .entry(key)
@@ -361,7 +364,7 @@ impl Decoder {
             .collect::<Map<_, _>>();
         let size =
             args.len() + name.len() + extra.values().map(|v| v.to_string().len()).sum::<usize>();
-        self.room(size)?;
+        self.count_bytes(size)?;
 
         let at = self.place(piece.get("index").and_then(Json::as_u64), text("id"), name)?;
         let call = &mut self.calls[at];
@@ -382,8 +385,9 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns the call that a piece belongs to: by index; a new id with a name begins another call whatever its index is;
-    /// without an index by id, else by being the last call.
+    /// Returns the position of the call that a piece belongs to: the call with the index of the piece; without an index, the
+    /// call with its id; without both, the last call, or a new one if the piece has a name. A new id with a name begins another
+    /// call under any index, because some servers give all calls the same one.
     fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> Result<usize, Failure> {
         let begins = |call: &Partial| {
             !id.is_empty() && !call.id.is_empty() && call.id != id && !name.is_empty()
@@ -408,7 +412,8 @@ impl Decoder {
         Ok(self.calls.len() - 1)
     }
 
-    fn room(&mut self, more: usize) -> Result<(), Failure> {
+    /// Counts more bytes of the answer. Fails above [`ANSWER_MAX`].
+    fn count_bytes(&mut self, more: usize) -> Result<(), Failure> {
         self.size += more;
         if self.size > ANSWER_MAX {
             return Err(Failure::new(
@@ -473,7 +478,7 @@ fn think(piece: &str, sink: &dyn Sink) {
     }
 }
 
-/// The text of `content`, which is a text or a list of parts.
+/// Returns the text of `content`, which is a string or a list of parts.
 fn plain(content: &Json) -> String {
     match content {
         Json::String(text) => text.clone(),

@@ -4,7 +4,7 @@
 use super::encode::Dialect;
 use serde_json::{Value as Json, json};
 
-/// The `response_format` of a request for a wanted answer.
+/// Returns the `response_format` of a request for a wanted answer.
 pub(super) fn response_format(schema_text: &str, dialect: &Dialect) -> Json {
     let schema = serde_json::from_str::<Json>(schema_text).unwrap_or_else(|_| json!({}));
     // Elsewhere the mark has no effect; at OpenAI it is an error with a schema that is not strict.
@@ -28,8 +28,8 @@ pub(super) fn response_format(schema_text: &str, dialect: &Dialect) -> Json {
     })
 }
 
-/// Removes values that are `null` only because the property was required. Returns `None` if nothing changes, also if the text
-/// is no JSON.
+/// Removes values that are `null` only because the property was required. Returns `None` if nothing changes, or if the text is
+/// not JSON.
 pub(super) fn narrowed(text: &str, schema: &str) -> Option<String> {
     let schema = serde_json::from_str::<Json>(schema).ok()?;
     let mut answer = serde_json::from_str::<Json>(text).ok()?;

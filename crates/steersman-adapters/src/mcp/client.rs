@@ -62,7 +62,7 @@ pub(super) struct Client {
     calls: Arc<Mutex<Calls>>,
 }
 
-/// Most progress reports that are kept for calls that are not followed yet.
+/// Maximum number of progress reports that are kept for calls that are not followed yet.
 const EARLY: usize = 64;
 
 #[derive(Default)]

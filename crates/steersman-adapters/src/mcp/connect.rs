@@ -122,7 +122,7 @@ fn never(message: String) -> NoConnection {
     }
 }
 
-/// The reason why a session could not be initialized: nothing was asked of the server yet.
+/// Returns the reason why a session could not be initialized: nothing was asked of the server yet.
 async fn no_greeting(error: &ClientInitializeError, said: &Said, mask: &Mask) -> NoConnection {
     let tail = said.last_words(mask).await;
     let message = match error {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use steersman_machine::view::artifact;
 use steersman_machine::view::artifact::Content;
 
-/// Most pieces of content that are kept of one result.
+/// Maximum number of pieces of content that are kept of one result.
 const CONTENT_MAX: usize = 32;
-/// Most bytes of the part of an artifact's name that the server chose.
+/// Maximum number of bytes of the part of an artifact's name that the server chose.
 const NAME_MAX: usize = 40;
 
 /// A piece of content as a server returned it.

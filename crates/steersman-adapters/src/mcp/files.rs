@@ -25,7 +25,7 @@ pub(super) async fn filled(run: &ToolRun, tool: &ToolDef) -> Result<Option<ToolR
         let Some(Json::String(given)) = args.get_mut(&name) else {
             continue;
         };
-        // A text that is no artifact's name may be base64 content itself.
+        // A text that does not name an artifact may be base64 content itself.
         let Ok(found) = run.artifacts.find(given, None) else {
             continue;
         };
@@ -47,7 +47,7 @@ pub(super) async fn filled(run: &ToolRun, tool: &ToolDef) -> Result<Option<ToolR
     }))
 }
 
-/// Names of the parameters that a schema declares as base64 content (JSON Schema, validation, section 8.3).
+/// Returns the names of the parameters that a schema declares as base64 content (JSON Schema, validation, section 8.3).
 fn contents(parameters: &Parameters) -> Vec<String> {
     let Parameters::Schema(schema) = parameters else {
         return Vec::new();

@@ -31,7 +31,7 @@ use steersman_machine::view::mapping::{Fault, Raw};
 
 /// A text of more bytes becomes an artifact.
 const TEXT_MAX: usize = 8 << 20;
-/// Most bytes of an error that a fault quotes.
+/// Maximum number of bytes of an error that a fault quotes.
 const TOLD_MAX: usize = 2_000;
 
 pub(super) fn not_performed(message: impl Into<String>, again: Option<u64>) -> Raw {
@@ -141,7 +141,7 @@ fn meant(text: &str, rounded: &Json) -> Option<Json> {
     same.then(|| json::read(text).ok()).flatten()
 }
 
-/// JSON if the text looks like it, else text; an empty text is `null`.
+/// JSON if the text looks like it, otherwise text; an empty text is `null`.
 fn of_text(text: String) -> Json {
     if text.is_empty() {
         return Json::Null;
@@ -207,14 +207,14 @@ fn resource(content: &mut Vec<Piece>, resource: ResourceContents) -> Option<Stri
     }
 }
 
-/// A name for people: the last part of an address.
+/// Returns a name for people: the last part of an address.
 fn last_part(uri: &str) -> String {
     let path = uri.split(['?', '#']).next().unwrap_or(uri);
     let last = path.trim_end_matches('/').rsplit('/').next();
     last.unwrap_or_default().to_owned()
 }
 
-/// Decodes content that is no text; returns a description if it cannot be decoded.
+/// Decodes content that is not text; returns a description if it cannot be decoded.
 fn attach(
     content: &mut Vec<Piece>,
     name: Option<String>,
@@ -262,7 +262,7 @@ pub(super) fn is_expired(error: &ServiceError) -> bool {
     )
 }
 
-/// The message of a failed outcome.
+/// Returns the message of a failed outcome.
 pub(super) fn words(raw: Raw) -> String {
     match raw {
         Raw::NotPerformed(fault) | Raw::Unknown(fault) | Raw::Failed(fault) => fault.message,
@@ -291,7 +291,7 @@ fn refused(error: &ErrorData, tail: &str, mask: &Mask) -> Raw {
     }
 }
 
-/// Outcome of a message that was not sent, or of which that is not known.
+/// Returns the outcome of a message that was not sent, or that may not have been sent.
 fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
     let error: &(dyn Error + 'static) = &*error.error;
     if let Some(error) = error.downcast_ref::<std::io::Error>() {
@@ -360,7 +360,7 @@ fn of_status(status: &HttpStatusError) -> Raw {
     }
 }
 
-/// An error with its sources on one line, without addresses: they may contain secrets.
+/// Renders an error with its sources on one line, without addresses: they may contain secrets.
 pub(super) fn causes(error: &(dyn Error + 'static), mask: &Mask) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);

@@ -20,15 +20,15 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
-/// Most bytes of one message.
+/// Maximum number of bytes of one message.
 pub(super) const FRAME_MAX: usize = 16 << 20;
-/// Lines in a row that are no messages, after which the server is given up.
+/// Number of consecutive lines that are not messages, after which the server is given up.
 const GARBAGE_MAX: u32 = 10_000;
 /// Bytes of the end of standard error that are kept and quoted.
 const TOLD_MAX: usize = 1_000;
-/// Most bytes of a line that is no message that are quoted.
+/// Maximum number of bytes that are quoted of a line that is not a message.
 const LINE_MAX: usize = TOLD_MAX / 4;
-/// Most bytes of such a line that are kept: more than are quoted, so that masking sees whole secrets.
+/// Maximum number of bytes of such a line that are kept: more than are quoted, so that masking sees whole secrets.
 const LINE_KEPT: usize = 8 << 10;
 /// Time for a server to end by itself after its standard input is closed.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -99,7 +99,7 @@ struct Group(Option<Pid>);
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0.take() {
-            // Usually it has ended by itself; that is no error.
+            // Usually it has ended by itself; that is not an error.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

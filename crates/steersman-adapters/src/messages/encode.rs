@@ -201,7 +201,7 @@ fn say(
     }
 }
 
-/// A text as a block; `None` if it is empty, since the protocol refuses empty texts.
+/// Returns a text as a block; `None` if it is empty, since the protocol refuses empty texts.
 fn block(text: &str) -> Option<Json> {
     (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
 }
@@ -212,7 +212,7 @@ fn tool(spec: &ToolSpec) -> Json {
     json!({ "name": spec.name, "description": spec.description, "input_schema": schema })
 }
 
-/// Stub tools for the calls in the history: the protocol refuses calls without any tool.
+/// Returns stub tools for the calls in the history: the protocol refuses calls without any tool.
 fn told_of(request: &Request) -> Vec<Json> {
     let calls = request
         .segments
@@ -226,7 +226,7 @@ fn told_of(request: &Request) -> Vec<Json> {
     names.into_iter().map(tool).collect()
 }
 
-/// The blocks of an answer, without thinking at the end: the protocol refuses that.
+/// Returns the blocks of an answer, without thinking at the end: the protocol refuses that.
 fn assistant(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&str>) -> Vec<Json> {
     let mut blocks = in_order(text, calls, opaque);
     while blocks.last().is_some_and(thinks) {
@@ -235,7 +235,7 @@ fn assistant(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&
     blocks
 }
 
-/// The blocks of an answer in their original order, if known; else thinking, text, calls.
+/// Returns the blocks of an answer in their original order, if known; otherwise thinking, text, calls.
 fn in_order(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&str>) -> Vec<Json> {
     let text = text.unwrap_or_default();
     let pieces = opaque.map(Piece::read).unwrap_or_default();

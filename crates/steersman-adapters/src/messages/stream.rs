@@ -10,9 +10,9 @@ use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::outcome::{Answer, Ask, Failure};
 use steersman_runtime::model::{Delta, Sink};
 
-/// Most bytes of text, reasoning and arguments together.
+/// Maximum number of bytes of text, reasoning and arguments together.
 const ANSWER_MAX: usize = 16 << 20;
-/// Most blocks of one answer.
+/// Maximum number of blocks of one answer.
 const BLOCKS_MAX: usize = 1024;
 
 /// A piece of an answer; the list of pieces keeps their order for sending them back. **Stored** in an answer's `opaque`:
@@ -23,7 +23,7 @@ pub enum Piece {
     Block(Json),
     /// This many bytes of the text.
     Text(usize),
-    /// The next call.
+    /// The next call of the answer, in order.
     Call,
 }
 

@@ -11,7 +11,7 @@ use steersman_runtime::store::{
     Batch, CheckpointOf, Claim, Row, SessionState, StoreError, WaitChange, check,
 };
 
-/// The integer key of a line.
+/// Returns the integer key of a line.
 pub(super) fn key(no: i64, n: Line) -> i64 {
     no << 28 | n.0 as i64
 }
@@ -144,7 +144,7 @@ fn beside(conn: &Connection, claim: &Claim, batch: &Batch) -> rusqlite::Result<(
     Ok(())
 }
 
-/// A checkpoint's kind as a number: the branch, or 0 for the ledger.
+/// Returns a checkpoint's kind as a number: the branch, or 0 for the ledger.
 pub(super) fn of_no(of: CheckpointOf) -> i64 {
     match of {
         CheckpointOf::Ledger => 0,
@@ -162,7 +162,7 @@ fn wait(conn: &Connection, no: i64, change: &WaitChange) -> rusqlite::Result<()>
     conn.prepare_cached("DELETE FROM wait WHERE no = ?1 AND effect = ?2")?
         .execute(params![no, effect])?;
     for (event, key) in &change.open {
-        // A key that is no JSON object matches no event.
+        // A key that is not a JSON object matches no event.
         let Ok(key) = serde_json::from_str(key) else {
             continue;
         };

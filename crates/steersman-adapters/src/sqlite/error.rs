@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use steersman_runtime::store::StoreError;
 
-/// An error of the file system.
+/// Makes the error for a failure of the file system.
 pub(super) fn io(path: &Path, e: std::io::Error) -> StoreError {
     StoreError::Io {
         place: path.display().to_string(),
@@ -13,7 +13,7 @@ pub(super) fn io(path: &Path, e: std::io::Error) -> StoreError {
     }
 }
 
-/// An error of SQLite: damage, or a file that could not be read or written.
+/// Makes the error for a failure of SQLite: damage, or a file that could not be read or written.
 pub(super) fn sql(path: &Path, e: rusqlite::Error) -> StoreError {
     let place = path.display().to_string();
     let damaged = match &e {

@@ -86,7 +86,7 @@ impl FileId {
     }
 }
 
-/// The id that a file system reports, unless it is the number of the device: XFS and F2FS report that.
+/// Returns the id that a file system reports, unless it is the number of the device: XFS and F2FS report that.
 #[cfg(target_os = "linux")]
 fn system(of: &rustix::fs::StatFs, reported: u64) -> u64 {
     const XFS: i64 = 0x5846_5342;
@@ -106,7 +106,7 @@ fn system(_: &rustix::fs::StatFs, reported: u64) -> u64 {
     reported
 }
 
-/// The UUID of the file system on a device.
+/// Returns the UUID of the file system on a device.
 #[cfg(unix)]
 fn uuid(device: u64) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
@@ -161,7 +161,7 @@ impl Unlocked {
     }
 }
 
-/// The inode of the file at a path.
+/// Returns the inode of the file at a path.
 #[cfg(unix)]
 pub(super) fn inode(path: &Path) -> std::io::Result<Inode> {
     use std::os::unix::fs::MetadataExt;
@@ -202,7 +202,7 @@ pub(super) fn real(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(folder.join(name))
 }
 
-/// Path of a file next to the store, named after it.
+/// Returns the path of a file next to the store, named after it.
 pub(super) fn beside(store: &Path, ending: &str) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(ending);
@@ -351,12 +351,12 @@ impl Held {
         OpenOptions::new().append(true).open(&self.path).map(drop)
     }
 
-    /// Path of the file, without symlinks.
+    /// Returns the path of the file, without symlinks.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// First bytes of the file when this process opened it.
+    /// Returns the first bytes of the file, as they were when this process opened it.
     pub(super) fn beginning(&self) -> &[u8] {
         &self.beginning
     }
@@ -366,7 +366,7 @@ impl Held {
         !cfg!(unix) || inode(&self.path).ok() == Some(self.inode)
     }
 
-    /// The present folder and name of the file; `None` if it is not found.
+    /// Returns the present folder and name of the file; `None` if it is not found.
     pub(super) fn home(&self) -> Option<Home> {
         let found = || Home::found(self.file().ok()?);
         let lies = |home: &Home| home.holds(self.inode);

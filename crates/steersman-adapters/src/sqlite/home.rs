@@ -1,8 +1,8 @@
 //! The folder that holds the file of a store now, also after the folder or the file was moved.
 //!
-//! A process opens its store by a path. While the store is open, its folder may be renamed, and another store may take its place.
-//! So files that belong next to the store's file are not written by path. The folder is kept open as long as the file, and files
-//! are put into that folder wherever it is now, and only while it holds the store's file.
+//! A process opens its store by a path. While the store is open, its folder may be renamed, and another store may take its
+//! place. So files that belong next to the store's file are not written by path. The folder is kept open as long as the file,
+//! and files are put into that folder, even if it was moved, and only while it holds the store's file.
 
 use super::file::Inode;
 use super::part::{Part, folder_of};

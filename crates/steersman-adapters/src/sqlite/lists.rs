@@ -24,7 +24,7 @@ pub(super) enum Trust {
 }
 
 impl Trust {
-    /// SQL to append to a table's name.
+    /// Returns the SQL that follows a table's name to choose an index.
     pub(super) fn index(self) -> &'static str {
         match self {
             Self::Whole => "",
@@ -40,7 +40,7 @@ impl Trust {
     }
 }
 
-/// An eight-byte checksum of a message, so that a damaged message is not taken for another one.
+/// Returns an eight-byte checksum of a message, so that a damaged message is not taken for another one.
 pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&(message.id.len() as u64).to_le_bytes());
@@ -52,7 +52,7 @@ pub(super) fn sum(message: &InboxMessage) -> [u8; 8] {
     sum
 }
 
-/// An eight-byte checksum of an event in the box.
+/// Returns an eight-byte checksum of an event in the box.
 fn sum_of_event(event: &BoxedEvent) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     let subject = event.scope.subject.as_deref();
@@ -75,7 +75,7 @@ fn sum_of_event(event: &BoxedEvent) -> [u8; 8] {
     sum
 }
 
-/// Returns the session that has the wanted id of a new one, else the one of its network that has its key.
+/// Returns the session that has the wanted id of a new one, otherwise the one of its network that has its key.
 pub(super) fn rival(conn: &Connection, new: &NewSession) -> rusqlite::Result<Option<SessionId>> {
     conn.prepare_cached(
         "SELECT id FROM session WHERE id = ?1 UNION ALL
@@ -93,7 +93,7 @@ pub(super) fn rival(conn: &Connection, new: &NewSession) -> rusqlite::Result<Opt
     .optional()
 }
 
-/// The stored form of a content hash: keyed, so that erased contents cannot be guessed by their hash.
+/// Returns the stored form of a content hash: keyed, so that erased contents cannot be guessed by their hash.
 fn salted(salt: &[u8], said: SaidHash) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(salt);
@@ -117,8 +117,8 @@ fn same(id: &Name, before: &Before, now: [u8; 16]) -> Result<bool, StoreError> {
 /// A session: its number, the salt of its hashes, its id.
 pub(super) type Recipient = (i64, [u8; 16], SessionId);
 
-/// Puts a message into an inbox. `said` is the hash that its id stands for, if that is not the message's own. Returns false if
-/// the id is known.
+/// Puts a message into an inbox. `said` is the hash with which its id is accepted, if that is not the hash of the message.
+/// Returns false if the id is known.
 pub(super) fn deliver(
     conn: &Connection,
     (no, salt, id): &Recipient,

@@ -1,5 +1,5 @@
 //! The mark of a store: a small file in its own folder next to the store (`NAME.mark/`). It says which file the store is, and
-//! how many transactions were written to it. It does not exist before an effect begins that must not happen twice.
+//! how many transactions were written to it. It is made just before the first effect of class `unsafe` begins.
 //!
 //! A store that lost its end looks like a store that ended there, and a copy looks like the original: neither can tell by
 //! itself that payments were made after its last line. Both are found by comparison with the mark. **Stored**: two slots of
@@ -7,8 +7,8 @@
 //! synced, so a torn write loses nothing.
 //!
 //! The file gets a new random name with each write, and contains its own identity. If an older copy of the store is restored in
-//! its place, with everything next to it, the old mark has another name: it is the wrong file, alone or in addition to the
-//! newest one.
+//! its place, with everything next to it, the restored mark has another name: so there are two marks, or one that is in another
+//! file than the one that it names.
 
 use super::error::io;
 use super::file::{FileId, beside};
@@ -34,9 +34,9 @@ const DIGITS: usize = 16;
 pub(super) struct Mark {
     /// Version of this object.
     version: u32,
-    /// Grows with each write.
+    /// Number of the write, from 1.
     number: u64,
-    /// True if it was synced before the writer went on.
+    /// True if this slot was synced before the writer continued.
     synced: bool,
     /// The random id of the store.
     pub(super) store: String,
@@ -45,8 +45,8 @@ pub(super) struct Mark {
     /// Identity of the files.
     #[serde(flatten)]
     of: Of,
-    /// Lower bound of the transactions in the store. Transactions are recovered in order, so all before the newest are there,
-    /// too.
+    /// Lower bound of the number of transactions in the store. SQLite recovers transactions in order, so all before the newest
+    /// are there, too.
     pub(super) written: u64,
     /// True if the mark was read from another file than the one that it was written to.
     #[serde(skip)]
@@ -73,7 +73,7 @@ impl Mark {
     }
 }
 
-/// The folder of a store's mark.
+/// Returns the folder of a store's mark.
 fn folder(store: &Path) -> PathBuf {
     beside(store, ".mark")
 }
@@ -138,7 +138,7 @@ fn place(folder: &Path) -> std::io::Result<Option<PathBuf>> {
 /// A description, if the mark exists and cannot be read.
 pub(super) fn read(store: &Path) -> Result<Option<Mark>, String> {
     let folder = folder(store);
-    let told = |e: Error| match e.kind() {
+    let described = |e: Error| match e.kind() {
         ErrorKind::NotADirectory | ErrorKind::InvalidData => format!(
             "its mark {} is damaged, or it is no mark (move it away if another program made it)",
             folder.display()
@@ -146,14 +146,14 @@ pub(super) fn read(store: &Path) -> Result<Option<Mark>, String> {
         _ => format!("its mark {} cannot be read: {e}", folder.display()),
     };
     loop {
-        let Some(place) = place(&folder).map_err(told)? else {
+        let Some(place) = place(&folder).map_err(described)? else {
             return Ok(None);
         };
         match regular::read(&place) {
-            Ok(mut file) => return newest(&mut file).map(Some).map_err(told),
+            Ok(mut file) => return newest(&mut file).map(Some).map_err(described),
             // It was renamed meanwhile.
             Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => return Err(told(e)),
+            Err(e) => return Err(described(e)),
         }
     }
 }
@@ -195,9 +195,9 @@ fn encode(mark: &Mark) -> std::io::Result<[u8; SLOT]> {
     Ok(slot)
 }
 
-/// Makes the mark of a store that is about to need one, and to get the id `id` in place of `before`. The mark survives a power cut
-/// then. A file in its place that is no mark belongs to another program and is an error, and so is a mark that counted
-/// transactions of a store with another id.
+/// Makes the mark of a store, before the transaction from which on the store needs it and has the id `id` instead of `before`.
+/// The mark is on disk when this returns. A file in its place that is not a mark belongs to another program and is an error, and
+/// so is a mark that counts transactions of a store with another id.
 pub(super) fn make(store: &Path, id: &str, before: &str) -> Result<(), StoreError> {
     let refused = |why: String| io(&folder(store), Error::other(why));
     match read(store).map_err(refused)? {
@@ -217,7 +217,8 @@ pub(super) fn draw(store: &Path) -> Result<String, StoreError> {
     drawn.map_err(|e| io(store, e))
 }
 
-/// Records the number of transactions that are on disk. `synced`: waits until the mark is on disk, too.
+/// Records the number of transactions that are on disk. If `synced`, waits until the mark is on disk too, and returns errors;
+/// otherwise errors are ignored.
 pub(super) fn record(store: &Path, id: &str, written: u64, synced: bool) -> Result<(), StoreError> {
     let folder = folder(store);
     let record = || -> std::io::Result<()> {
@@ -253,7 +254,8 @@ fn locked(folder: &Path) -> std::io::Result<(File, PathBuf)> {
     }
 }
 
-/// Takes the writers' lock on a mark. This program holds it for one write; foreign holders are waited for only a limited time.
+/// Takes the writers' lock on a mark. This program holds it for one write. A foreign process may hold it longer, so the wait is
+/// limited.
 fn lock(file: &File) -> std::io::Result<()> {
     const PATIENCE: Duration = Duration::from_secs(4);
     let began = Instant::now();
@@ -275,7 +277,8 @@ fn lock(file: &File) -> std::io::Result<()> {
     }
 }
 
-/// Writes a slot, and keeps higher numbers written by others. The caller holds the lock on the file, or has just made it.
+/// Writes a slot. A higher number of transactions that another process has written stays. The caller holds the lock on the file,
+/// or has just made it.
 fn put(
     file: &mut File,
     store: &str,
@@ -294,7 +297,7 @@ fn put(
     let before = newest_of(false).map(|(_, mark)| mark);
     let of = of
         .or_else(|| before.map(|before| before.of.clone()))
-        .ok_or_else(|| Error::new(ErrorKind::NotFound, "it is no longer what it was"))?;
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, "it does not name this store any more"))?;
     let numbers = slots.iter().flatten().map(|mark| mark.number);
     let mark = Mark {
         version: VERSION,

@@ -51,11 +51,11 @@ pub(super) struct Opened {
     pub(super) held: Arc<Held>,
 }
 
-/// Opens a store.
+/// Opens a store for reading or writing.
 ///
 /// # Errors
-/// `Corrupt` if it is no store of this program, `Newer` if a newer version wrote it; for writing also `Unaccepted` if a person
-/// has to accept it first. Nothing was touched then.
+/// `Corrupt` if it is not a store of this program, `Newer` if a newer version wrote it; for writing also `Unaccepted` if a
+/// person has to accept it first. Nothing was touched then.
 pub(super) fn open(asked: &Path, to: For) -> Result<Opened, StoreError> {
     let (mut opened, entry) = entered(asked, to)?;
     if to != For::Reading {
@@ -265,8 +265,8 @@ fn settings(conn: &Connection) -> rusqlite::Result<()> {
 pub(super) enum Reads {
     /// The file and its journal.
     Live,
-    /// The file and its journal. On a read-only disk SQLite refuses a store that was closed in order, since it has no journal
-    /// and none can be made. Such a file is read without locks ([`Unlocked`]).
+    /// The file and its journal. On a read-only disk SQLite refuses a store that was closed in an orderly way, since it has no
+    /// journal and none can be made. Such a file is read without locks ([`Unlocked`]).
     Frozen,
     /// The file without the journal next to it.
     FileAlone,

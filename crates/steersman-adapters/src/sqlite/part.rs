@@ -53,7 +53,7 @@ impl Part {
         }
     }
 
-    /// The temporary path, in the folder of `place`.
+    /// Returns the temporary path, in the folder of `place`.
     pub(super) fn path(&self, place: &Path) -> PathBuf {
         place.with_file_name(&self.aside)
     }
@@ -106,7 +106,7 @@ fn new(folder: &File, name: &OsStr) -> Result<File> {
     Ok(openat(folder, name, flags, Mode::from_raw_mode(0o666))?.into())
 }
 
-/// The folder part of a path.
+/// Returns the folder part of a path.
 pub(super) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -9,14 +9,15 @@ use tokio::sync::{Semaphore, oneshot};
 
 type Job = Box<dyn FnOnce(&Connection) + Send>;
 
-/// Most reads that wait for a thread; further callers wait asynchronously.
+/// Maximum number of reads that wait for a thread; further callers wait asynchronously.
 const WAITING: usize = 256;
 
 pub(super) struct Readers {
-    /// Set to `None` when the pool ends, which also ends the reads of callers that still wait.
+    /// `None` once the pool has ended: callers that still wait then get no result.
     jobs: Arc<Mutex<Option<SyncSender<Job>>>>,
     room: Arc<Semaphore>,
     threads: Vec<JoinHandle<()>>,
+    /// The connection for callers that may block.
     here: Mutex<Connection>,
 }
 
@@ -53,10 +54,10 @@ impl Readers {
     ) -> impl Future<Output = Option<T>> + Send + 'static {
         let (jobs, room) = (self.jobs.clone(), self.room.clone());
         async move {
-            let place = room.acquire_owned().await.ok()?;
+            let permit = room.acquire_owned().await.ok()?;
             let (done, result) = oneshot::channel();
             let job: Job = Box::new(move |conn| {
-                drop(place);
+                drop(permit);
                 // A caller that no longer waits has dropped its end.
                 let _ = done.send(run(conn));
             });

@@ -95,6 +95,7 @@ impl Credentials for SqliteStore {
 }
 
 const SCHEDULE: &str = "SELECT tenant, network, name, digest, next, last, missed FROM schedule";
+/// Selects one schedule by its id.
 const ONE: &str = "WHERE tenant = ?1 AND network = ?2 AND name = ?3";
 
 fn schedule(row: &Row<'_>) -> rusqlite::Result<Schedule> {

@@ -1,4 +1,4 @@
-//! The tables, and the files that are refused before anything is touched.
+//! The tables of a store, and the checks that refuse other files before anything in them is changed.
 
 use super::stamp::{self, Newest, stamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -8,7 +8,7 @@ use steersman_runtime::store::StoreError;
 /// Marks a file as a store of this program: `STRM`.
 const APPLICATION: u32 = 0x5354_524d;
 
-/// Number of the format. Formats up to 8 were those of versions before the first release. **Stored**.
+/// Number of the format. Versions before the first release wrote formats up to 8. **Stored**.
 pub(super) const FORMAT: u32 = 9;
 
 /// The tables and indexes of the format. **Stored**: tables and columns may be added, with a new number.
@@ -35,9 +35,9 @@ const TABLES: &str = "
     );
     CREATE INDEX session_updated ON session (tenant, updated);
     CREATE UNIQUE INDEX session_key ON session (network, key, tenant);
-    -- Owners of a session and what the last one left. first: the first line of the newest owner; 0 if there was none. mail: messages
-    -- that were ever delivered; mail_seen: those that the last owner read. wants: from when on a worker is to own the session; 0:
-    -- immediately. need: what a program needs to drive it.
+    -- Owners of sessions. first: the first line of the newest owner; 0 if there was none. mail: number of messages that were ever
+    -- delivered; mail_seen: number of those that the last owner read. wants: the time from which on a worker should own the session;
+    -- 0: now. need: the row of `need` that a program must meet to drive it.
     CREATE TABLE seat (
         no INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, worker INTEGER, first INTEGER NOT NULL, mail INTEGER NOT NULL,
         mail_seen INTEGER NOT NULL, wants INTEGER, place TEXT, need INTEGER NOT NULL, trouble TEXT
@@ -61,23 +61,23 @@ const TABLES: &str = "
         sum BLOB NOT NULL, UNIQUE (no, id)
     );
     CREATE INDEX inbox_waiting ON inbox (no, seq);
-    -- Ids of messages, as long as the session exists. said: what the id was accepted with, keyed with the session's salt; none: not
-    -- known.
+    -- Ids of messages, as long as the session exists. said: hash of the message with which the id was accepted, keyed with the
+    -- session's salt; null: not known.
     CREATE TABLE accepted (no INTEGER NOT NULL, id TEXT NOT NULL, said BLOB, PRIMARY KEY (no, id)) WITHOUT ROWID;
-    -- fields: the names in the match key; so an event finds its waits by one look for each such list.
+    -- fields: the names in the match key. An event finds its waits with one query for each such list.
     CREATE TABLE wait (
         no INTEGER NOT NULL, effect INTEGER NOT NULL, network TEXT NOT NULL, event TEXT NOT NULL,
         fields TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (no, effect, event, fields, key)
     ) WITHOUT ROWID;
     CREATE INDEX wait_key ON wait (network, event, fields, key);
-    -- sum: over all that an event says.
+    -- sum: a checksum over the event.
     CREATE TABLE event (
         seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, subject TEXT, id TEXT NOT NULL, network TEXT NOT NULL, event TEXT NOT NULL,
         fields TEXT NOT NULL, message BLOB NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL, sum BLOB NOT NULL,
         UNIQUE (tenant, id)
     );
     CREATE INDEX event_name ON event (network, event);
-    -- sum: over the row. hash: of tenant and id, by which the row is found where these are damaged.
+    -- sum: a checksum over the row. hash: of tenant and id, by which a row is found whose id is damaged.
     CREATE TABLE event_seen (
         tenant TEXT NOT NULL, id TEXT NOT NULL, until INTEGER NOT NULL, said BLOB NOT NULL, sum BLOB NOT NULL, hash BLOB NOT NULL,
         PRIMARY KEY (tenant, id)
@@ -100,7 +100,7 @@ const TABLES: &str = "
         id INTEGER NOT NULL, person INTEGER NOT NULL, rating INTEGER NOT NULL, reason TEXT, by TEXT NOT NULL,
         PRIMARY KEY (id, person)
     ) WITHOUT ROWID;
-    -- Limits that workers share: used in the window that opened at a time. `pause MODEL`: opens is the end of a pause.
+    -- Limits that workers share. used: in the window that began at opens. In a row with the rate `pause MODEL`, opens is the end of a pause.
     CREATE TABLE quota (
         place BLOB NOT NULL, rate TEXT NOT NULL, opens INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY (place, rate)
     ) WITHOUT ROWID;
@@ -138,11 +138,11 @@ const TABLES: &str = "
     -- one was the newest (stamp.rs). key: random, for digests.
     CREATE TABLE store (id BLOB NOT NULL, begun INTEGER NOT NULL, written INTEGER NOT NULL, stamp BLOB NOT NULL, key BLOB NOT NULL);
     INSERT INTO store VALUES (randomblob(16), 0, 0, x'', randomblob(32));
-    -- Sessions whose next line says that a person accepted the store, and what was the matter (0: a copy, 1: it lost lines).
+    -- Sessions whose next line says that a person accepted the store. was: the doubt about the store (0: a copy, 1: it lost lines).
     CREATE TABLE store_accepted (no INTEGER PRIMARY KEY, at INTEGER NOT NULL, was INTEGER NOT NULL);
 ";
 
-/// Bytes of a file by which it is judged: SQLite's header, and the beginning of its table tree.
+/// Number of bytes at the beginning of a file that [`look`] reads: SQLite's header, and the header of the schema table.
 pub(super) const BEGINNING: usize = 108;
 
 /// Refuses foreign files and newer formats by the file's first bytes alone. `beginning` is shorter than [`BEGINNING`] only if
@@ -168,7 +168,8 @@ pub(super) fn look(path: &Path, beginning: &[u8]) -> Result<(), StoreError> {
         u32::from_be_bytes(four)
     };
     let application = number(68);
-    // The first page has the application id from the moment when it lists tables: both are written together.
+    // A store writes its application id in the transaction that makes its first tables. So a file with tables and without the id
+    // is foreign.
     let lists_tables = beginning[100] == 5 || beginning[103..105] != [0, 0];
     if application == 0 && lists_tables {
         return Err(foreign(path));
@@ -232,7 +233,7 @@ pub(super) fn make(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute_batch(TABLES)
 }
 
-/// The application id and the format number in the file.
+/// Returns the application id and the format number in the file.
 fn version(conn: &Connection) -> rusqlite::Result<(u32, u32)> {
     Ok((
         conn.pragma_query_value(None, "application_id", |r| r.get(0))?,
@@ -240,7 +241,7 @@ fn version(conn: &Connection) -> rusqlite::Result<(u32, u32)> {
     ))
 }
 
-/// Returns what a store says about itself; `None` if there is nothing in it yet, or if it does not say that.
+/// Returns the id of a store and its counters; `None` if it has no tables yet, or if they have no such row.
 pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<Newest>> {
     if version(conn)?.1 == 0 {
         return Ok(None);
@@ -253,14 +254,15 @@ pub(super) fn newest(conn: &Connection) -> rusqlite::Result<Option<Newest>> {
     .optional()
 }
 
-/// Makes the tables of a store that was judged, if there is nothing in it yet. A new store gets the id `drawn`, if one is given.
+/// Makes the tables of a store, if it has none yet. The caller has checked the file. A new store gets the id `drawn`, if one is
+/// given.
 pub(super) fn complete(
     conn: &mut Connection,
     path: &Path,
     drawn: Option<&str>,
 ) -> Result<(), StoreError> {
     let sql = |e| super::error::sql(path, e);
-    // A copy made by `backup` is a single file, and needs no journal before it is written.
+    // A copy made by `backup` has no journal yet: it gets one when it is opened for writing the first time.
     conn.pragma_update(None, "journal_mode", "WAL")
         .map_err(sql)?;
     if version(conn).map_err(sql)?.1 == FORMAT {

@@ -1,4 +1,4 @@
-//! Seats: who owns a session, what the last owner left, and when a worker is to own it again.
+//! Seats: who owns a session, what the last owner left, and when a worker should own it again.
 //!
 //! The lock of the owner is on a file ([`owner`]), so a dead process holds none. A claim leaves its session wanted immediately until
 //! the release, and a take passes over sessions whose lock is held. So a session of a dead process is taken like any other.
@@ -19,7 +19,7 @@ use steersman_runtime::store::{
     Taken, Trouble, Wake, Worker, first_line,
 };
 
-/// Most seats of owners that are looked at in one take, to find those that died.
+/// Maximum number of seats of owners that are looked at in one take, to find those that died.
 const OWNED: i64 = 1_024;
 
 /// Makes the seat of a new session.
@@ -132,7 +132,7 @@ pub(super) fn claim(
     let head = head(conn, no)?;
     let newest = (epoch > 0).then_some(Line(first as u64));
     let first = first_line(newest, head);
-    // The first owner of a session without a message copies lines into it. Nobody is to go on with a part of them.
+    // The first owner of a session without a message copies lines into it. Nobody may continue with a part of them.
     let copies = epoch == 0 && mail == 0;
     let wants = (!copies).then_some(IMMEDIATELY.0);
     conn.prepare_cached(

@@ -1,4 +1,4 @@
-//! Ids of accepted events: an event that comes again is not new.
+//! Ids of accepted events, by which an event that comes again is recognized.
 //!
 //! Damage of a row must not make an accepted event new again. So a row has a checksum, and is found by two indexes: by its id
 //! and by a hash of it. A row that is missing in one of them, or does not match its checksum, is damaged.
@@ -27,18 +27,18 @@ fn sum(tenant: &[u8], id: &[u8], until: i64, said: &[u8]) -> [u8; 8] {
 
 const ALL: &str = "SELECT id, until, said, sum, hash, tenant FROM event_seen";
 
-/// Reads a row; `None` if it is damaged.
+/// Returns the hash in a row of [`ALL`]; the outer `None` means that the row is damaged.
 fn whole(row: &Row<'_>) -> rusqlite::Result<Option<Said>> {
     let bytes = |column: usize| row.get_ref(column);
     let said = bytes(2)?.as_blob_or_null().ok().flatten();
-    let told = (bytes(3)?.as_blob_or_null(), bytes(4)?.as_blob_or_null());
-    let is_whole = match told {
-        (Ok(Some(told)), Ok(Some(named))) => {
+    let stored = (bytes(3)?.as_blob_or_null(), bytes(4)?.as_blob_or_null());
+    let is_whole = match stored {
+        (Ok(Some(stored_sum)), Ok(Some(stored_hash))) => {
             let (tenant, id) = (bytes(5)?.as_bytes(), bytes(0)?.as_bytes());
             match (tenant, id, bytes(1)?.as_i64()) {
                 (Ok(tenant), Ok(id), Ok(until)) => {
                     let sum = sum(tenant, id, until, said.unwrap_or_default());
-                    sum == *told && hash(&[tenant, id]) == *named
+                    sum == *stored_sum && hash(&[tenant, id]) == *stored_hash
                 }
                 _ => false,
             }
@@ -53,7 +53,8 @@ fn whole(row: &Row<'_>) -> rusqlite::Result<Option<Said>> {
     })
 }
 
-/// Returns what is remembered of an id, or an error if it is damaged.
+/// Returns the hash with which an id was accepted; the outer `None` means that the id is new. Returns an error if its row is
+/// damaged.
 pub(super) fn find(
     conn: &Connection,
     tenant: &str,
@@ -74,7 +75,7 @@ pub(super) fn find(
     }
     Ok(Err(StoreError::Corrupt {
         place: format!("event `{id}`"),
-        what: "what the store remembers of it is damaged, so nobody knows whether it was accepted before; `steersman fsck` says \
+        what: "its row in the store is damaged, so it is not known whether the event was accepted before; `steersman fsck` says \
                more"
             .to_owned(),
     }))
@@ -101,7 +102,7 @@ pub(super) fn remember(
     .map(drop)
 }
 
-/// Forgets expired rows above the bound, those that expired first before others. Rows that may be damaged stay.
+/// Deletes expired rows while there are more than [`bounds::SEEN`], those that expired first before others. Damaged rows stay.
 pub(super) fn forget(conn: &Connection, now: Time) -> rusqlite::Result<()> {
     let there: i64 = conn
         .prepare_cached("SELECT count(*) FROM event_seen INDEXED BY event_seen_until")?
@@ -127,7 +128,7 @@ pub(super) fn forget(conn: &Connection, now: Time) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Returns the damaged rows, in words.
+/// Returns a sentence for each damaged row.
 pub(super) fn damaged(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut all = conn.prepare(&format!("{ALL} NOT INDEXED"))?;
     let mut rows = all.query([])?;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use steersman_runtime::store::StoreError;
 
-/// Parts of a file: by kind and name, the table to which a part belongs and its SQL.
+/// The schema of a file: for each part, by kind and name, the table that it belongs to and its SQL.
 type Shape = BTreeMap<(String, String), (String, String)>;
 
 /// Hash of the shape of a store, so that opening one costs one query. The shapes are compared only if the hash differs.
@@ -31,6 +31,7 @@ pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), StoreError> {
     })
 }
 
+/// Returns the first difference from the format; `None` if there is none.
 fn wrong(conn: &Connection) -> rusqlite::Result<Option<String>> {
     let there = shape(conn)?;
     if sum(&there) == SUM {
@@ -39,7 +40,7 @@ fn wrong(conn: &Connection) -> rusqlite::Result<Option<String>> {
     Ok(differs(&made()?, &there))
 }
 
-/// The shape of a newly made store.
+/// Returns the shape of a new store.
 fn made() -> rusqlite::Result<Shape> {
     let conn = Connection::open_in_memory()?;
     schema::make(&conn)?;
@@ -66,7 +67,7 @@ fn shape(conn: &Connection) -> rusqlite::Result<Shape> {
     )?;
     let rows = all.query_map([], |r| {
         let sql: Option<String> = r.get(3)?;
-        // SQLite keeps the letters of a statement; dropping a column changes only blanks.
+        // SQLite stores a statement as it was written; dropping a column changes only its blanks.
         let sql = sql.unwrap_or_default().split_whitespace().collect();
         Ok(((r.get(0)?, r.get(1)?), (r.get(2)?, sql)))
     })?;

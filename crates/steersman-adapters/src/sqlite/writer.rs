@@ -124,7 +124,7 @@ impl State {
             doubt: None,
         }
     }
-    /// Counts an accepted event. Returns true if the remembered event ids are to be counted now.
+    /// Counts an accepted event. Returns true if it is time to count the remembered event ids.
     pub(super) fn counts_events(&mut self) -> bool {
         self.events += 1;
         self.events % COUNTS == 1
@@ -371,7 +371,7 @@ fn write(
         let stamped = state.commits(conn)?;
         simple("COMMIT").map_err(failed)?;
         let is_stamped = stamped.is_some();
-        // The transaction is in the store, whatever fails from here on.
+        // The transaction is in the store, even if something fails from here on.
         if let Some(newest) = stamped {
             state.newest = newest;
         }

@@ -9,7 +9,7 @@ use steersman_machine::stored::outcome::{Answer, Ask};
 use steersman_machine::values::json;
 use steersman_runtime::model::{Delta, Report, Sink};
 
-/// Most objects that are looked at before a text is taken for an answer.
+/// Maximum number of objects that are looked at before a text is taken for an answer.
 const CANDIDATES_MAX: usize = 32;
 /// Bytes of text that are searched.
 const SEARCH_MAX: usize = 256 << 10;
@@ -41,7 +41,7 @@ pub fn read(mut answer: Answer, request: &Request, style: Style) -> Answer {
 }
 
 /// Reads an answer when no tools are offered: it is a plain answer. But if tools are off only now, a model may keep to the form
-/// that it learned from the history; that form is no answer for people.
+/// that it learned from the history; that form is not an answer for people.
 fn off(mut answer: Answer, text: String, request: &Request) -> Answer {
     let known = |name: &str| tools(request).any(|tool| *tool.name == *name);
     let found = match request.output {
@@ -264,7 +264,8 @@ enum Stage {
 
 /// The beginning of an answer, without blanks.
 const OPENING: &[u8] = br#"{"answer":""#;
-/// Most bytes of the undecided beginning that are kept. Beyond it only blanks are dropped: any other character decides.
+/// Maximum number of bytes of the undecided beginning that are kept. Beyond it only blanks are dropped: any other character
+/// decides.
 const HEAD_MAX: usize = 1 << 10;
 
 /// Reads the text of `{"answer": "..` piece by piece, and looks at each character once.

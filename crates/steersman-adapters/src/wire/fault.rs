@@ -186,8 +186,8 @@ fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failur
     }
 }
 
-/// Milliseconds that the server asks to wait: `retry-after-ms`, else `Retry-After` in seconds or as a date. A date is compared
-/// with the answer's own `Date`, so a wrong clock on either side does no harm.
+/// Milliseconds that the server asks to wait: `retry-after-ms`, otherwise `Retry-After` in seconds or as a date. A date is
+/// compared with the answer's own `Date`, so a wrong clock on either side does no harm.
 pub(crate) fn after(headers: &HeaderMap, now: jiff::Timestamp) -> Option<u64> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let millis =

@@ -1,6 +1,6 @@
 //! Parses server-sent events from bytes in any chunks. Bounded: a line or event without end is an error.
 
-/// Most bytes of one event. A provider's largest event is a whole answer.
+/// Maximum number of bytes of one event. A provider's largest event is a whole answer.
 const EVENT_MAX: usize = 4 << 20;
 
 /// Splits a stream into events.
@@ -64,7 +64,8 @@ impl Events {
         let (field, value) = text.split_once(':').unwrap_or((&text, ""));
         if field == "data" || field == "error" {
             let value = value.strip_prefix(' ').unwrap_or(value);
-            // `error:` is followed by the bare object; in data it would be under the key `error`.
+            // After `error:` comes the bare object. In `data:` the same object is under the key `error`, so the key is added
+            // here.
             let wrapped = format!("{{\"error\":{value}}}");
             let value = if field == "error" { &wrapped } else { value };
             match &mut self.data {

@@ -48,7 +48,7 @@ pub(crate) enum Reached<'a> {
     Known,
     /// The message stays in the inbox for this reason; nothing changed.
     Waits(String),
-    /// The message was taken here, and the session was driven until nothing went on by itself.
+    /// The message was taken here, and the session was driven until it settled.
     Driven(Box<Play<'a>>, Ended, Option<Line>),
 }
 
@@ -112,8 +112,8 @@ impl Target {
         Ok(typed_as(&short, self.branch()))
     }
 
-    /// Finds the question that is meant: by its effect, else the only one of these kinds. A person who may not decide it is
-    /// refused here, before the session is claimed.
+    /// Finds the open question: by its effect if one is given, otherwise the only one of these kinds. A person who may not
+    /// decide it is refused here, before the session is claimed.
     pub(crate) fn pending(
         &self,
         effect: Option<&str>,
@@ -191,7 +191,7 @@ impl Target {
     /// Gives an act to the session through its inbox, and drives the session until it rests or waits, unless another process does.
     ///
     /// # Errors
-    /// Also if the session refused the message, with its reason, whichever process drives it.
+    /// A refusal by the session, with its reason, whichever process drives it; errors of the store.
     pub(crate) async fn reach<'a>(
         &'a self,
         act: Act,

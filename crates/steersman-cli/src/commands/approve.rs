@@ -42,7 +42,7 @@ pub(crate) async fn run(
 ) -> Result<Exit, CommandError> {
     let target = Target::find(&args.session, global, &args.act.own.drive).await?;
     let pending = target.pending(args.effect.as_deref(), GRANTED, "approval", &args.act)?;
-    // With edited arguments it is no repetition; the edited call is judged as a new one.
+    // With edited arguments it is not a repetition; the edited call is judged as a new one.
     if let Some(before) = pending
         .repeats
         .as_ref()
@@ -79,7 +79,7 @@ fn edited(
     let mut args = serde_json::Map::new();
     for edit in typed {
         let Some((name, value)) = edit.split_once('=') else {
-            return Err(CommandError::usage(format!("`{edit}` is no edit"))
+            return Err(CommandError::usage(format!("`{edit}` is not an edit"))
                 .hint("NAME=VALUE: --edit cents=1200"));
         };
         if !allowed.iter().any(|a| **a == *name) {

@@ -72,7 +72,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Rates a version as a person. This edits the session, which is driven for it if no process drives it.
+/// Rates a version as a person. The rating is an edit of state, so the session is driven for it if no process drives it.
 async fn rate(
     args: &ArtifactsArgs,
     name: &str,
@@ -175,7 +175,7 @@ async fn save_all(
             }
         }
     }
-    let hint = "what is saved stays; those that are left one by one: `steersman artifacts SESSION NAME --save FILE`";
+    let hint = "the saved files stay; save the others one by one: `steersman artifacts SESSION NAME --save FILE`";
     not_saved(&failed, newest.len(), "artifact").map_or(Ok(()), |error| Err(error.hint(hint)))
 }
 
@@ -296,7 +296,7 @@ pub(crate) fn save_below(
     save(&path, content)
 }
 
-/// Writes a file that does not exist yet. An equal file is accepted.
+/// Writes a file that does not exist yet. If there is a file with the same content, nothing is written.
 fn save(path: &Path, content: &[u8]) -> Result<PathBuf, CommandError> {
     let told =
         |error: std::io::Error| CommandError::usage(format!("`{}`: {error}", path.display()));

@@ -215,7 +215,7 @@ impl Begun {
     }
 
     /// Reports the result of the branch; its answer goes to standard output. If no message was sent and nothing runs, there
-    /// is no result.
+    /// is not a result.
     pub(crate) fn report(&self, said: bool, printer: &Printer) -> Result<(), CommandError> {
         let branch = self.branch();
         if printer.is_json() {

@@ -38,7 +38,7 @@ pub(crate) fn tell(place: &Place, seen: &Inspection, rebind: &str, printer: &Pri
     let was = was.unwrap_or_default();
     let built = Network::from_path(&file).and_then(|builder| Ok(builder.build()?));
     let told = match built {
-        // Another definition has replaced the file, which is no edit.
+        // Another definition has replaced the file, which is not an edit.
         Ok(network) if network.checked().name != bound.name => return,
         Ok(network) if !differs(seen, &network) => return,
         Ok(network) => {
@@ -80,7 +80,7 @@ pub(crate) fn is_bound_to(
     )))
 }
 
-/// Binds the session to the present state of a definition: the one that is named, else its own.
+/// Binds the session to the present state of a definition: the one that is named, otherwise its own.
 pub(crate) async fn rebind(
     place: &Place,
     seen: &Inspection,

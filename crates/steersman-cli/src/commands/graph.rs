@@ -116,7 +116,7 @@ fn show(graph: &Graph, format: Format, printer: &Printer) -> Result<Exit, Comman
     Ok(Exit::Answered)
 }
 
-// ---- what is meant -------------------------------------------------------------------------------------------
+// ---- the target ----------------------------------------------------------------------------------------------
 
 enum Meant {
     Definition(PathBuf),

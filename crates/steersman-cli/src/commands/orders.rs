@@ -94,7 +94,7 @@ impl Outcome {
         }
     }
 
-    /// Returns true if the session did not do what was ordered.
+    /// Returns true if the session did not carry out the order.
     pub(crate) fn is_bad(&self) -> bool {
         matches!(self.fate, "refused" | "failed")
     }
@@ -271,7 +271,7 @@ impl Wanted {
         outcome.unwrap_or_else(|error| Outcome::new("failed", error.message))
     }
 
-    /// Puts the order into the inbox, and drives the session until nothing goes on by itself.
+    /// Puts the order into the inbox, and drives the session until it settles.
     async fn driven(
         &self,
         place: &Place,

@@ -76,7 +76,7 @@ pub(crate) async fn run(
         None => left(&place, &all).await?,
         Some(_) => Vec::new(),
     };
-    // The order is that of their ends; entries without an end come last.
+    // Sorted by due time; entries without one come last.
     found.sort_by_key(|(_, p)| (p.due.map_or(i64::MAX, |d| d.0), p.since.0));
     // `damage` has reported an event box that cannot be read.
     let events = place
@@ -136,21 +136,21 @@ pub(crate) async fn run(
     all_broken.map_or(Ok(Exit::Answered), Err)
 }
 
-/// Reports damage to the lists by which sessions are found, because then not everything that waits may be found.
+/// Reports damage to the lists by which sessions are found: the command may then miss something that waits.
 async fn damage(place: &Place) -> Result<Option<CommandError>, CommandError> {
     let damaged = place.store().damaged_lists().await?;
     Ok(damaged.first().map(|first| {
         let places = count(damaged.len() as u64, "place");
         let why = format!(
-            "{}: what sessions are found by is damaged in {places} ({first}), and not all that waits may be listed",
+            "{}: the lists by which sessions are found are damaged in {places} ({first}), so something that waits may be missing here",
             crate::locate::shown(&place.file)
         );
-        CommandError::store(why).hint("steersman fsck tells all that is damaged")
+        CommandError::store(why).hint("`steersman fsck` lists all damage")
     }))
 }
 
 /// The content of an inbox message.
-enum Lies {
+enum Mail {
     Event(Name),
     /// A user message.
     Said,
@@ -160,7 +160,7 @@ enum Lies {
     Unread(DecodeError),
 }
 
-impl Lies {
+impl Mail {
     fn json(&self, info: &SessionInfo) -> serde_json::Value {
         let mut document = json!({
             "kind": "inbox",
@@ -213,13 +213,13 @@ fn is_said(message: &Message) -> bool {
 async fn left<'a>(
     place: &Place,
     all: &'a [SessionInfo],
-) -> Result<Vec<(&'a SessionInfo, Lies)>, CommandError> {
+) -> Result<Vec<(&'a SessionInfo, Mail)>, CommandError> {
     let mut left = Vec::new();
-    let lies = SessionQuery {
+    let with_mail = SessionQuery {
         inbox: true,
         ..SessionQuery::default()
     };
-    for found in place.store().sessions(&lies).await? {
+    for found in place.store().sessions(&with_mail).await? {
         let Some(info) = all
             .iter()
             .find(|info| info.id == found.id && info.owner.is_none())
@@ -230,12 +230,12 @@ async fn left<'a>(
             left.push((
                 info,
                 match Message::decode(&message) {
-                    Ok(message) if is_said(&message) => Lies::Said,
+                    Ok(message) if is_said(&message) => Mail::Said,
                     Ok(message) => match message.wanted {
-                        Wanted::Event { event, .. } => Lies::Event(event),
-                        _ => Lies::Message,
+                        Wanted::Event { event, .. } => Mail::Event(event),
+                        _ => Mail::Message,
                     },
-                    Err(error) => Lies::Unread(error),
+                    Err(error) => Mail::Unread(error),
                 },
             ));
         }
@@ -243,11 +243,11 @@ async fn left<'a>(
     Ok(left)
 }
 
-/// Lists next to what waits: events in the box, sessions whose process died, and inbox messages.
+/// The other lists that the command shows: events in the box, sessions whose process died, and inbox messages.
 type Apart<'a> = (
     &'a [BoxedEvent],
     &'a [&'a SessionInfo],
-    &'a [(&'a SessionInfo, Lies)],
+    &'a [(&'a SessionInfo, Mail)],
 );
 
 fn tell(
@@ -298,11 +298,11 @@ fn tell(
     }
     talk(printer, found, rows.len());
     let mut next = Vec::new();
-    let message = |what: &Lies| matches!(what, Lies::Said | Lies::Message);
+    let message = |what: &Mail| matches!(what, Mail::Said | Mail::Message);
     if let Some((info, what)) = left.iter().find(|(_, what)| message(what)) {
         let waits = found.iter().filter(|(other, _)| other.id == info.id);
         let waits: Vec<&Waits> = waits.map(|(_, waits)| waits).collect();
-        let said = matches!(what, Lies::Said);
+        let said = matches!(what, Mail::Said);
         next.extend(asked::advice(
             &short(&info.id),
             sessions::status(info),
@@ -313,7 +313,7 @@ fn tell(
     if let Some(info) = dead.first() {
         next.push((
             format!("steersman run --resume {}", short(&info.id)),
-            "goes on; what may have happened is told then",
+            "continues it, and shows what may have happened",
         ));
     }
     if !events.is_empty() || dead.len() > 1 {
@@ -342,7 +342,7 @@ fn tell(
 }
 
 /// Returns what a session waits for, as the list of sessions stores it. `None` means that the session must be inspected: it
-/// is at work, or was when its process died, or its list is too large.
+/// is at work, or was when its process died, or it has too many waits for the list.
 pub(crate) fn listed(info: &SessionInfo) -> Option<Vec<Waits>> {
     match &*info.state.status {
         // The session was not driven yet.

@@ -44,7 +44,7 @@ pub(crate) async fn run(
     let seen = &target.inspection;
     let left = left.filter(|of| seen.is_left_in_doubt(of.effect));
     let meant = if let Some(of) = left {
-        // The question about it stays open after its branch was left.
+        // The effect is on a superseded branch, and the question about it is still open.
         let open = seen.ledger.effect(of.effect).and_then(Record::open_hold);
         PendingId {
             hold: of.hold.or(open.map(|(at, _)| at)),
@@ -53,7 +53,7 @@ pub(crate) async fn run(
     } else {
         let found = target.pending(effect, &[PendingKind::Doubt], "doubt", &args.act);
         let found = found.map_err(|error| match (&args.done, effect) {
-                // The text may be meant as the result, which must not be guessed.
+                // The text may be meant as the result. The command does not guess.
                 (Some(_), Some(effect)) if effect.parse::<Id>().is_err() => error.hint(
                     "an effect is named by its id or its tool; a result is joined to its option: --done=RESULT",
                 ),
@@ -87,15 +87,15 @@ fn given(typed: &str) -> Result<serde_json::Value, CommandError> {
     let bare = typed.trim();
     if bare == "..." {
         return Err(
-            CommandError::usage("`...` stands for what the tool would have answered").hint(
-                "write that in its place; a text that is just that in quotes: --done='\"...\"'",
+            CommandError::usage("`...` is a placeholder for the answer of the tool").hint(
+                "write the answer in its place; if the answer is `...` itself, quote it: --done='\"...\"'",
             ),
         );
     }
     match words::value(typed) {
         serde_json::Value::String(_) if bare.starts_with(['{', '[']) => {
             Err(CommandError::usage(format!("`{}` is no JSON", words::line(bare, 60)))
-                .hint("an object is written so: --done='{\"id\": \"4711\"}'; a text that begins with a bracket stands in quotes"))
+                .hint("write an object as --done='{\"id\": \"4711\"}'; put a text that begins with a bracket in quotes"))
         }
         value => Ok(value),
     }

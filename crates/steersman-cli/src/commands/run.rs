@@ -216,7 +216,7 @@ pub(crate) fn standard_input() -> Result<String, CommandError> {
 
 /// The end of a conversation.
 enum Over {
-    /// The session came to rest or was interrupted; the result is to be reported.
+    /// The session came to rest or was interrupted. The result has not been reported yet.
     Reported(Ended),
     /// The person at the terminal left.
     Left,

@@ -712,7 +712,7 @@ impl Driver {
     }
 }
 
-/// The reason why nothing can be offered to a branch.
+/// Returns the reason why nothing can be offered to a branch.
 pub(super) fn gone(branch: Id) -> String {
     format!("branch {branch} has no ticks any more")
 }

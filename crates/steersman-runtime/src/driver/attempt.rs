@@ -26,9 +26,9 @@ pub(crate) type Tell = mpsc::Sender<Box<FromTask>>;
 
 /// Messages of tasks to the driver.
 pub(crate) enum FromTask {
-    /// A model answered or failed.
+    /// A model answered or failed: effect, attempt, answer.
     Model(Id, u32, Result<Answer, Failure>),
-    /// A tool ended.
+    /// An attempt of a tool ended: effect, attempt, result.
     Tool(Id, u32, Raw),
     /// An attempt of a probe for an effect in doubt ended: the probe, the effect, the attempt.
     Probe(Id, Id, u32, Raw),
@@ -154,7 +154,7 @@ pub(crate) fn call_model(
     });
 }
 
-/// Failure of a call that the limiter did not let through.
+/// Returns the failure of a call that the limiter did not let through.
 fn refused(why: Refused) -> Failure {
     let seconds = |millis: u64| millis.div_ceil(1_000);
     let (code, message, millis) = match why {
@@ -250,7 +250,7 @@ fn told_why(raw: Raw, late: Code, timeout: u64) -> Raw {
     raw.map_fault(why)
 }
 
-/// Outcome of an attempt that panicked, for a tool of this class.
+/// Returns the outcome of an attempt that panicked, for a tool of this class.
 pub(crate) fn panicked(class: Class, text: &str) -> Raw {
     let message = format!("the tool panicked: {text}");
     unknown(class, Fault::new(Code::Failed, message))
@@ -342,7 +342,7 @@ impl Sink for Relay {
     }
 }
 
-/// Joins a piece to the last one if both are of the same kind or call, else appends it.
+/// Joins a piece to the last one if both are of the same kind or call, otherwise appends it.
 fn keep(kept: &mut VecDeque<Delta>, delta: Delta) {
     match (kept.back_mut(), delta) {
         (Some(Delta::Text(before)), Delta::Text(text))

@@ -26,7 +26,7 @@ use steersman_machine::tick::wait::for_branches;
 const NOTHING_OWED: &str =
     "nobody owes a model call there: search from a line where one does, or say something first";
 
-/// Result of an act: `Ok` if its line is written or it is offered to a branch, else why it is refused.
+/// Result of an act: `Ok` if its line is written or it is offered to a branch, otherwise why it is refused.
 pub(super) type Acted = Result<(), String>;
 
 /// A branch that an agent's fork asked for.
@@ -238,7 +238,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Returns the snapshot of a branch after a line: from memory if the branch has ticks and is at that line, else from disk.
+    /// Returns the snapshot of a branch after a line: from memory if the branch has ticks and is at that line, otherwise from
+    /// disk.
     pub(super) async fn snapshot_at(&mut self, id: Id, at: Line) -> Result<Snapshot, EngineError> {
         if let Some(branch) = self.branches.get(&id)
             && branch.snapshot.line == at
@@ -724,7 +725,7 @@ impl Driver {
     }
 }
 
-/// A message to the agent that has the floor.
+/// Returns a message to the agent that has the floor.
 pub(super) fn said(message: &InboxMessage, text: String) -> Said {
     Said {
         id: message.id.clone(),
@@ -736,7 +737,7 @@ pub(super) fn said(message: &InboxMessage, text: String) -> Said {
     }
 }
 
-/// The reason why a branch cannot begin somewhere.
+/// Returns the reason why a branch cannot begin somewhere.
 fn why_not(step: &Step) -> String {
     let why = step.left.first().map(|(_, until)| match until {
         Until::Refused(why) => (*why).to_owned(),

@@ -25,7 +25,7 @@ use steersman_machine::stored::ids::{Digest, Id, Line};
 use steersman_machine::stored::outcome::{Answer, Failure};
 use steersman_machine::values::price::{Price, Tokens, money};
 
-/// Cost of a call whose answer was lost: the tokens sent, and those streamed so far.
+/// Returns the cost of a call whose answer was lost: the tokens sent, and those streamed so far.
 pub(super) fn lost(out: &Out) -> Amount {
     let came = out.came.div_ceil(BYTES);
     let micros = out.price.map_or(0, |price| {
@@ -54,8 +54,8 @@ pub(super) fn may_be_paid(failure: &Failure, out: &Out) -> bool {
     out.came > 0 || failure.was_asked()
 }
 
-/// Cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report nothing would
-/// never draw on the budget.
+/// Returns the cost of an answer by its usage. Missing input or output counts are estimated: otherwise servers that report
+/// nothing would never draw on the budget.
 pub(super) fn spent(answer: &Answer, out: &Out) -> (u64, Option<u64>) {
     let usage = &answer.usage;
     let input = match usage.input {
@@ -90,7 +90,7 @@ pub(crate) struct Claim {
     pub(crate) micros: Option<u64>,
 }
 
-/// Most tokens, in or out, that a reported usage may have: ten times the largest context of any model.
+/// Maximum number of tokens, in or out, that a reported usage may have: ten times the largest context of any model.
 const NO_CALL: u64 = 100_000_000;
 /// Highest cost that a call may report, in millionths: one million units of money.
 const NO_COST: u64 = 1_000_000_000_000;
@@ -106,19 +106,20 @@ fn is_believable(told: Claim, longest: Option<u64>) -> bool {
         && told.micros.is_none_or(|micros| micros <= NO_COST)
 }
 
-/// Expected tokens of a call: the tokens sent, and the longest answer, or a usual one if the length has no bound.
+/// Returns the expected number of tokens of a call: the tokens sent, and the longest answer, or a usual one if the length has no
+/// bound.
 pub(super) fn expected(request: &Request, sent: u64) -> u64 {
     let longest = longest(&request.params).unwrap_or(SHORT_ANSWER);
     sent.saturating_add(longest.min(ANSWER))
 }
 
-/// Estimated tokens that a call sends.
+/// Returns the estimated number of tokens that a call sends.
 pub(super) fn sent(request: &Request) -> u64 {
     let sent: u64 = request.segments.iter().map(|s| s.len).sum();
     sent.div_ceil(BYTES)
 }
 
-/// The requested maximum length of the answer, in tokens.
+/// Returns the requested maximum length of the answer, in tokens.
 fn longest(params: &[(String, serde_json::Value)]) -> Option<u64> {
     // The names that servers use.
     let named = |name: &str| matches!(name, "max_tokens" | "max_completion_tokens");
@@ -194,7 +195,7 @@ impl fmt::Display for Short {
 }
 
 impl Driver {
-    /// The session-wide limit of a budget. Limits of an answer or a task are counted by the machine.
+    /// Returns the session-wide limit of a budget. Limits of an answer or a task are counted by the machine.
     fn limit_of(&self, budget: Budget) -> Option<Limit> {
         let limits = &self.network.as_ref()?.limits;
         let limit = match budget {
@@ -204,8 +205,8 @@ impl Driver {
         limit.filter(|limit| limit.per == Period::Session)
     }
 
-    /// The most that the session may spend: its limits and the amounts that people granted above them; the maximum number for a
-    /// budget without a limit. `None` if neither budget has a limit.
+    /// Returns the most that the session may spend: its limits and the amounts that people granted above them; the maximum number
+    /// for a budget without a limit. `None` if neither budget has a limit.
     fn allowance(&self) -> Option<Amount> {
         let of = |budget, granted: u64| {
             let limit = self.limit_of(budget)?;
@@ -226,13 +227,13 @@ impl Driver {
         )
     }
 
-    /// Sum reserved by the calls that run.
+    /// Returns the sum reserved by the calls that run.
     fn reserved(&self) -> Amount {
         let outs = self.outs.values();
         outs.fold(Amount::default(), |sum, out| sum.plus(out.reserved))
     }
 
-    /// Assumed need of a call: the most that a call needed so far, or a guess before the first call.
+    /// Returns the assumed need of a call: the most that a call needed so far, or a guess before the first call.
     fn usual(&self) -> Amount {
         let usual = if self.dearest.is_zero() {
             self.first()
@@ -273,8 +274,8 @@ impl Driver {
         }
     }
 
-    /// The amount to draw ahead: a slice of several calls, if the need is small compared with the rest of the limit. `open`:
-    /// the part of the slice that no call has reserved.
+    /// Returns the amount to draw ahead: a slice of several calls, if the need is small compared with the rest of the limit.
+    /// `open`: the part of the slice that no call has reserved.
     fn ahead(&self, wanted: Amount, needed: Amount, open: Amount, allowance: Amount) -> Amount {
         let rest = allowance.less(self.ledger.spent);
         let of = |calls: u64, wanted: u64, needed: u64, open: u64, rest: u64| {
@@ -334,7 +335,7 @@ impl Driver {
         by
     }
 
-    /// The most that a call may cost: the tokens that it sends, and the longest answer of each model that may be asked.
+    /// Returns the most that a call may cost: the tokens that it sends, and the longest answer of each model that may be asked.
     fn bound(&self, id: Id, request: &Request, sent: u64) -> Amount {
         let network = self.network();
         let out = &self.outs[&id];
@@ -520,8 +521,8 @@ impl Driver {
         });
     }
 
-    /// The owner stops in order: calls that were cut are counted as far as known, the rest of the slice is given back, and
-    /// lists are updated. Returns true if a line was written.
+    /// The owner stops in an orderly way: calls that were cut are counted as far as known, the rest of the slice is given back,
+    /// and lists are updated. Returns true if a line was written.
     pub(super) async fn give_back(&mut self) -> Result<bool, EngineError> {
         let holds = self.claimed && !self.ledger.slice.is_zero();
         if !holds && !self.is_misshown() {

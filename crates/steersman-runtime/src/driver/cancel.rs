@@ -1,4 +1,4 @@
-//! Cancels: everything that is open ends. Messages to a cancelled branch that were not heard yet are dropped with it.
+//! Cancels: everything that is open ends. Messages to a cancelled branch that were not taken yet are dropped with it.
 
 use super::act::{gone, not_open};
 use super::branches::Acted;
@@ -83,7 +83,7 @@ impl Driver {
         }
     }
 
-    /// Ends a branch. Messages to it that wait are dropped when the cancel is taken; later messages are heard.
+    /// Ends a branch. Messages that wait for it are dropped when the cancel is taken; later messages are taken.
     fn cancel_branch(&mut self, message: &InboxMessage, by: &By, branch: Option<Id>) -> Acted {
         let id = branch.unwrap_or(self.ledger.current);
         let Some(known) = self.branches.get_mut(&id) else {
@@ -99,7 +99,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Drops the messages to a cancelled branch that were not heard.
+    /// Drops the messages to a cancelled branch that were not taken.
     pub(super) fn drop_unheard(&mut self, draft: &mut Draft, unheard: Vec<Offer>) {
         for offer in unheard {
             if let (Some(message), Some(text)) = (&offer.message, said_in(&offer.what)) {
@@ -108,7 +108,7 @@ impl Driver {
         }
     }
 
-    /// Removes an unheard message from the inbox: the line records its text, and its sender is told why.
+    /// Removes a message that was not taken from the inbox: the line records its text, and its sender is told why.
     pub(super) fn drop_said(
         &mut self,
         draft: &mut Draft,
@@ -144,7 +144,7 @@ fn is_queued(offer: &Offer) -> bool {
     offer.message.is_some() && said_in(&offer.what).is_some()
 }
 
-/// The text of an offer that is a message or an interrupt.
+/// Returns the text of an offer that is a message or an interrupt.
 pub(super) fn said_in(what: &What) -> Option<&str> {
     match what {
         What::Interrupt(said) => Some(&said.text),

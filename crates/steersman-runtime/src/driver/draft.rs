@@ -14,7 +14,7 @@ use steersman_machine::stored::outcome::NewArtifact;
 use steersman_machine::tick::effect::Step;
 use steersman_machine::view::artifact::Content;
 
-/// Most characters of a refusal in the log: the text is for people, and may quote a stranger.
+/// Maximum number of characters of a refusal in the log. The text is for people and may quote input from outside, so it is cut.
 const REFUSAL: usize = 200;
 
 /// A line that is not written yet.
@@ -32,13 +32,15 @@ pub(crate) struct Draft {
     pub(crate) consumed: Vec<Name>,
     pub(crate) events_taken: Vec<Name>,
     pub(crate) waits: Vec<WaitChange>,
+    /// True if somebody waits for the line: it is synced immediately, with all lines before it.
     pub(crate) urgent: bool,
     /// An effect of class `unsafe` begins once the line is on disk.
     pub(crate) begins_unsafe: bool,
+    /// Actions to take when the line is on disk.
     pub(crate) then: Vec<super::OnDisk>,
     /// Effects that may begin once the line is appended, before it is on disk.
     pub(crate) ready: Vec<Id>,
-    /// The line is folded into the snapshot when it is written, since no tick has made it.
+    /// True if the snapshot is folded over this line when it is written. The snapshot of a line with a step comes from its tick.
     pub(crate) folds: bool,
 }
 
@@ -92,7 +94,7 @@ impl Draft {
         body
     }
 
-    /// The text of a body of this line; `None` if the body is of another line.
+    /// Returns the text of a body of this line; `None` if the body is of another line.
     pub(crate) fn text(&self, body: Body) -> Option<Arc<str>> {
         if body.line() != self.n {
             return None;
@@ -103,8 +105,8 @@ impl Draft {
         }
     }
 
-    /// Accepts an inbox message with this line and records why its request is refused. A text that was said with it stays
-    /// readable.
+    /// Accepts an inbox message with this line and records why its request is refused. The text of the message is added to the
+    /// reason, so that it stays readable in the log.
     pub(crate) fn refuse(&mut self, message: &InboxMessage, why: &str) {
         let wanted = self.accept(message);
         let mut why: String = why.chars().take(REFUSAL).collect();
@@ -246,7 +248,7 @@ impl Draft {
     }
 }
 
-/// A hold that is to open.
+/// A hold to open.
 pub(crate) struct NewHold<'a> {
     pub(crate) effect: Id,
     pub(crate) why: Why,
@@ -257,7 +259,7 @@ pub(crate) struct NewHold<'a> {
     pub(crate) about: Option<About>,
 }
 
-/// A ledger entry that goes with an offer if it is taken.
+/// A ledger entry that is written if its offer is taken.
 #[derive(Clone, Debug)]
 pub(crate) enum Note {
     Done(Id, u32),
@@ -280,17 +282,18 @@ pub(crate) enum Note {
         by: Decider,
         text: Option<String>,
     },
+    /// The cost of a model call: effect, tokens, money in millionths.
     Spend(Id, u64, u64),
-    /// Usage that a provider reported and that is not believed.
+    /// Usage that a provider reported and that is impossible.
     Unbelievable(Id, Claim),
     Adopted(Id, Line),
 }
 
-/// Something that a tick is to be offered.
+/// An offer for a tick, with the entries to write if it is taken.
 pub(crate) struct Offer {
     pub(crate) what: super::What,
     pub(crate) notes: Vec<Note>,
-    /// The inbox message that it came with.
+    /// The inbox message from which the offer was made.
     pub(crate) message: Option<InboxMessage>,
     /// Set if the machine left the offer: the condition that it waits for.
     pub(crate) waits: Option<steersman_machine::tick::effect::Until>,
@@ -298,9 +301,10 @@ pub(crate) struct Offer {
     pub(crate) event: Option<Name>,
     /// Artifacts that came with the event or message.
     pub(crate) came: Vec<NewArtifact>,
-    /// Messages to the branch that are dropped when this cancel ends it.
+    /// For a cancel: messages to the branch, which are dropped if the cancel ends the branch.
     pub(crate) drops: Vec<Offer>,
-    /// The last part of a cancel that has ended other branches: its message is taken even if nothing is open here.
+    /// True for the last part of a cancel that has ended other branches: its message is taken even if nothing is open on this
+    /// branch.
     pub(crate) ends_others: bool,
 }
 

@@ -53,7 +53,7 @@ impl Driver {
         outs.chain(holds).chain(branches).chain(asks)
     }
 
-    /// The next time at which something of this session is due.
+    /// Returns the next time at which something of this session is due.
     pub(super) fn next_due(&self) -> Option<Time> {
         self.dues().map(|(at, _)| at).min()
     }

@@ -1,5 +1,4 @@
-//! Driving all sessions of a store: the store gives sessions that have something to do, they are driven until they settle, and
-//! released.
+//! Drives all sessions of a store: takes the sessions that have something to do, drives each until it settles, and releases it.
 
 use crate::engine::{Engine, EngineError, Happened};
 use crate::session::{Session, Settled, Standing};
@@ -9,27 +8,28 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::{Name, Time};
 use tokio_util::sync::CancellationToken;
 
-/// Interval between two looks at the sessions that are driven, in milliseconds.
+/// Interval at which settled sessions are looked for, in milliseconds.
 const LOOK: u64 = 50;
-/// Longest time between two takes, in milliseconds. A hint of the store may be lost.
+/// Longest time between two takes, in milliseconds. A hint of the store causes a take earlier, but hints may be lost.
 const TAKE: u64 = 500;
-/// Most sessions that are taken in one step.
+/// Maximum number of sessions that are taken in one step.
 const ROOM: usize = 64;
-/// Most sessions that are kept here, parked, for one place that does not answer: those that wait longest. The others stay in the
-/// store until one of these goes on.
+/// Maximum number of sessions that this process keeps parked for one place that does not answer: those that have waited longest.
+/// The others stay in the store until one of these continues.
 const WAITING: usize = 64;
 
 struct All<'a> {
     engine: &'a Engine,
     told: &'a (dyn Fn(Happened) + Send + Sync),
     driven: BTreeMap<SessionId, Session>,
-    /// Sessions that are kept while a place does not answer, or were taken because there is room for their place.
+    /// Sessions that wait for a place that does not answer: kept after they settled, or taken because there was room for their
+    /// place.
     waiting: BTreeMap<SessionId, Waits>,
-    /// The last reason why a session could not be driven. An equal one is not reported again.
+    /// The last reason why each session could not be driven. An equal reason is not reported again.
     failed: BTreeMap<SessionId, String>,
     /// Damage that was reported.
     damaged: BTreeSet<String>,
-    /// The soonest time at which a session is wanted, as far as it is known.
+    /// The earliest time at which a session will have something to do, as far as the store knows.
     next: Option<Time>,
 }
 
@@ -63,7 +63,7 @@ pub(crate) async fn run_all(
     let clock = engine.clock();
     let mut takes = clock.sleep(0);
     while !stop.is_cancelled() {
-        // Stopping a session may stop the carrier of the hints.
+        // The task that carries the hints may have stopped with a session: start it again.
         engine.0.mail.is_carried(&engine.0);
         let soonest = all.next;
         let soonest = async {
@@ -101,7 +101,8 @@ impl All<'_> {
         }
     }
 
-    /// Reports damaged data that is used to find sessions, and goes on with the other sessions.
+    /// Reports damage of the lists by which sessions are found, so that the other sessions are still driven. Returns other
+    /// errors.
     fn survives(&mut self, looked: Result<(), EngineError>) -> Result<(), EngineError> {
         match looked {
             Err(EngineError::Store(error @ StoreError::Corrupt { .. })) => {
@@ -175,15 +176,16 @@ impl All<'_> {
         waiting.filter(|waits| waits.place == *place).count() < WAITING
     }
 
-    /// Returns true if a settled session is kept, because it goes on by itself when a place answers, or because an attempt of
-    /// it still runs. A session that waits for a place is reported once.
+    /// Returns true if a settled session is kept, because it continues as soon as a place answers, or because an attempt of it
+    /// still runs. A session that waits for a place is reported once.
     fn keeps(&mut self, id: &SessionId, session: &Session, standing: &Standing) -> bool {
         let Standing::Settled(settled, outside) = standing else {
             self.waiting.remove(id);
             return false;
         };
         if outside.running > 0 {
-            // An attempt on a branch that was left must not be repeated: releasing the session would wait for it.
+            // Something still runs, such as an attempt on a superseded branch that must not be repeated and so is not cut.
+            // Releasing the session would wait for its end, and the other sessions would wait too.
             return true;
         }
         let Some(place) = &outside.place else {

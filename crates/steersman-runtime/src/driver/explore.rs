@@ -44,7 +44,7 @@ pub(crate) struct Exploring {
     nodes: nodes::Nodes,
     /// Tools that judge for this search.
     tools: judge::Tools,
-    /// Set if the search is to end for this reason.
+    /// Set if the search must end, to the reason.
     stop: Option<Why>,
     /// Set if no more model calls may begin, for this reason: the search ends when all running branches have stopped.
     short: Option<Why>,
@@ -59,7 +59,7 @@ pub(crate) struct Searches {
     tried: BTreeMap<Id, Id>,
     /// Branches on which an agent judges.
     judges: BTreeSet<Id>,
-    /// Searches that are over and whose winner is to be adopted.
+    /// Searches that are over and whose winner has still to be adopted.
     to_adopt: BTreeSet<Id>,
     /// Searches whose winner could not be adopted, with the reason.
     refused: BTreeMap<Id, String>,
@@ -71,14 +71,14 @@ impl Searches {
         self.tried.get(&branch).copied()
     }
 
-    /// Number of tools that judge now.
+    /// Returns the number of tools that judge now.
     pub(super) fn judging(&self) -> usize {
         let all = self.open.values().flat_map(|open| open.judging.values());
         all.filter(|judging| judging.runs()).count()
     }
 }
 
-/// The node at which a block begins.
+/// Returns the node at which a block begins.
 fn begins(run: Run) -> usize {
     match run {
         Run::Open { from, .. } => from,

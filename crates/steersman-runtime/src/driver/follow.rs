@@ -20,7 +20,7 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Bodies, Id, Name};
 
-/// Most characters of the description of a change, or of the reason why it cannot be taken over.
+/// Maximum number of characters of the description of a change, or of the reason why it cannot be taken over.
 const TOLD: usize = 2_000;
 /// Stands in for the message id where a changed list is refused: there is no message.
 const REFRESH: &str = "refresh";
@@ -200,7 +200,7 @@ impl Driver {
             .map(Ok)
     }
 
-    /// The session's definition as it was written, without the lists of servers; `None` before the session has begun.
+    /// Returns the session's definition as it was written, without the lists of servers; `None` before the session has begun.
     async fn definition(&mut self) -> Result<Option<Arc<Network>>, EngineError> {
         let mut branches = self.branches.values();
         let Some(binding) = branches.find_map(|branch| branch.snapshot.binding.clone()) else {
@@ -212,7 +212,7 @@ impl Driver {
         network.await.map(Some)
     }
 
-    /// Open calls of a server's tools, on branches that have ticks.
+    /// Returns the open calls of a server's tools, on branches that have ticks.
     fn open_calls(&self, server: &Name) -> Vec<(OpenAt, String)> {
         let branches = self.branches.iter();
         let open = branches.flat_map(|(id, branch)| {
@@ -264,7 +264,7 @@ impl Driver {
     }
 }
 
-/// Open calls of a server's tools in a snapshot, with the names of the tools at the server.
+/// Returns the open calls of a server's tools in a snapshot, with the names of the tools at the server.
 fn open_in(snapshot: &Snapshot, server: &Name) -> impl Iterator<Item = ((Id, Id), String)> {
     snapshot.calls.iter().filter_map(move |(key, open)| {
         let (of, tool) = open.call.name.split_once('.')?;

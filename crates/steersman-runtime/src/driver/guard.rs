@@ -125,8 +125,8 @@ impl Driver {
         self.to_start.extend(self.behind.keys());
     }
 
-    /// Code and text that a model reads instead of a repetition that was not allowed: that the call was not repeated, why, and
-    /// what is on record of the equal effect.
+    /// Returns the code and the text that a model reads instead of a repetition that was not allowed: that the call was not
+    /// repeated, why, and what is on record of the equal effect.
     pub(super) fn instead_of(
         &self,
         equal: Equal,
@@ -141,7 +141,7 @@ impl Driver {
         Ok((code, text))
     }
 
-    /// Text about an equal effect, for a model.
+    /// Returns a text about an equal effect, for a model.
     pub(super) fn what_came(&self, equal: Equal) -> Result<String, EngineError> {
         let recorded = if equal.recorded {
             None

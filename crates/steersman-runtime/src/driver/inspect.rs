@@ -134,7 +134,7 @@ async fn left_in_doubt(
     Ok(left)
 }
 
-/// The time at which an effect was wished.
+/// Returns the time at which an effect was wished.
 pub(super) fn since(past: &Past, effect: Id) -> steersman_machine::stored::ids::Time {
     let line = past.line(effect.line()).ok();
     let now = line.and_then(|line| line.commit.as_ref().map(|_| line.at));

@@ -21,7 +21,7 @@ pub(super) struct Left {
 }
 
 impl Driver {
-    /// Opens the doubt of an effect. Returns false if its definition asks nobody, so that it is to be given up.
+    /// Opens the doubt of an effect. Returns false if its definition asks nobody: the doubt is then given up.
     pub(super) fn opens_doubt(
         &self,
         draft: &mut Draft,
@@ -79,7 +79,7 @@ impl Driver {
         }
     }
 
-    /// Calls [`Driver::leaves_in_doubt`] for an effect that is out no more and that this line leaves in doubt.
+    /// Calls [`Driver::leaves_in_doubt`] for an effect that is no longer out and that this line leaves in doubt.
     pub(super) async fn left_unknown(
         &mut self,
         draft: &mut Draft,
@@ -174,7 +174,7 @@ impl Driver {
     }
 }
 
-/// The work of a tool's effect.
+/// Returns the work of a tool's effect.
 pub(super) fn work_of(wish: &Wish) -> Option<&steersman_machine::tick::effect::ToolWork> {
     match &wish.work {
         Work::Tool(tool) | Work::Simulate(tool) => Some(tool),

@@ -8,7 +8,7 @@
 //! 4. the line is appended as one row ([`writer`]);
 //! 5. effects that depend on the line begin when the line is on disk, all others immediately ([`attempt`]).
 //!
-//! While nothing goes on by itself the session is parked: the driver's memory is freed until something arrives ([`parked`]).
+//! While the session waits only for the outside it is parked: the driver's memory is freed until something arrives ([`parked`]).
 
 mod act;
 mod attempt;
@@ -371,7 +371,7 @@ async fn own(driver: Box<Driver>) {
 
 /// Reason why the loop ended.
 enum Come {
-    /// Nothing goes on by itself.
+    /// The session waits only for the outside, and was parked.
     Parked,
     /// A stop was requested.
     Stopped,
@@ -698,14 +698,14 @@ impl Driver {
         }
     }
 
-    /// The network. Panics if the session has not begun.
+    /// Returns the network. Panics if the session has not begun.
     fn network(&self) -> &Arc<Network> {
         self.network
             .as_ref()
             .expect("a session that has begun is bound")
     }
 
-    /// The time of the next line of a branch; never earlier than the line before, even if the clock was set back.
+    /// Returns the time of the next line of a branch; never earlier than the line before, even if the clock was set back.
     fn now(&self, branch: Id) -> Time {
         let last = self
             .branches

@@ -69,8 +69,8 @@ impl Engine {
         Ok(session)
     }
 
-    /// Opens a session for a message that was put into its inbox. Waits until the message is taken, visibly waits, or is refused,
-    /// and returns this fate too.
+    /// Opens a session for a message that was put into its inbox. Waits until the message is taken, left waiting, or refused, and
+    /// returns this fate too.
     pub async fn open_for(&self, id: &str, message: &Name) -> Result<(Session, Fate), EngineError> {
         let opening = self.opening(id).lock().await;
         if let Some(session) = self.driven(id) {

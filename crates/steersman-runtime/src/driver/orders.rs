@@ -226,7 +226,7 @@ impl Driver {
             return Ok(Ok(commit.parent));
         }
         Ok(Err(format!(
-            "what failed is no call of a model: go back to a line before {last} instead (`rewind`)"
+            "what failed was not a model call: go back to a line before {last} instead (`rewind`)"
         )))
     }
 }

@@ -376,7 +376,7 @@ fn place_of(hold: &Hold) -> Option<Name> {
     hold.about.as_ref()?.place().cloned()
 }
 
-/// Formats a duration as `24 h`, `90 min` or `40 s`: in the largest unit that gives a whole number, else in seconds.
+/// Formats a duration as `24 h`, `90 min` or `40 s`: in the largest unit that gives a whole number, otherwise in seconds.
 fn span(millis: u64) -> String {
     let seconds = millis.div_ceil(1_000);
     match seconds {
@@ -386,7 +386,7 @@ fn span(millis: u64) -> String {
     }
 }
 
-/// Time between two tries at a place where other calls are answered, in milliseconds.
+/// Returns the time between two tries at a place where other calls are answered, in milliseconds.
 fn pause(tries: u32) -> u64 {
     OPEN.saturating_mul(1 << tries.min(16)).min(OPEN_MAX)
 }

@@ -191,7 +191,7 @@ impl Driver {
         let lost = lost.map(|lost| Note::Spend(effect, lost.tokens, lost.micros));
         out.reserved = Amount::default();
         if failure.known() == Some(FailureCode::Limited) {
-            // The call was not made: this is no failed attempt.
+            // The call was not made, so this does not count as a failed attempt.
             out.tried += 1;
         }
         let tries = attempt.saturating_sub(out.tried).max(1);
@@ -443,13 +443,13 @@ impl Driver {
         asked
     }
 
-    /// Label of the model that was asked.
+    /// Returns the label of the model that was asked.
     fn model_label(&self, effect: Id) -> Name {
         let bound = self.bound_of(effect);
         bound.map_or_else(|| "unknown".into(), BoundModel::label)
     }
 
-    /// The bound model that was asked.
+    /// Returns the bound model that was asked.
     pub(super) fn bound_of(&self, effect: Id) -> Option<&BoundModel> {
         let out = self.outs.get(&effect)?;
         let chain = self.network().chain(out.asked.as_ref()?);

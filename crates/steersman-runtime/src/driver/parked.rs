@@ -1,5 +1,5 @@
-//! A session in which nothing goes on by itself is parked: its owner frees everything that the store has as well, and reads it
-//! again when a message or a time comes. The claim stays, and so do its epoch and all handles: only memory use differs.
+//! A session that waits only for messages, events or times is parked: its owner frees everything that the store has as well, and
+//! reads it again when one of them comes. The claim stays, and so do its epoch and all handles: only memory use differs.
 //!
 //! A session that waits for people, events or times is parked immediately, since these take long. A session that gave an answer
 //! is parked when nothing was said for a while: in a conversation the next message comes soon.
@@ -281,7 +281,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Returns true if nothing goes on by itself that is in memory only, so that the session may be parked now or later.
+    /// Returns true if the session waits for the outside and nothing that it needs is in memory only, so that it may be parked
+    /// now or later.
     pub(super) fn is_parkable(&self) -> bool {
         let known = &self.inbox.known;
         self.network.is_some()
@@ -301,7 +302,7 @@ impl Driver {
             && self.to_start.is_empty()
     }
 
-    /// Returns true if the session is to be parked now. `calm`: nothing happened for a while.
+    /// Returns true if the session should be parked now. `calm`: nothing happened for a while.
     pub(super) fn is_to_park(&self, calm: bool) -> bool {
         if !self.is_parkable() {
             return false;

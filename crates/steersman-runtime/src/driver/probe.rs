@@ -3,7 +3,7 @@
 //! A probe is an effect of class `pure` or `read`, with an id and attempts of its own in the ledger; commits do not mention it.
 //! It is wanted while there is an open doubt whose tool declares it, so an owner that takes a session over begins it again. It is
 //! tried again as its own `retry` says. Its finding and the consequence are in one line. An answer that comes after the doubt is
-//! settled, or after its effect is out no more, is noted as late and settles nothing.
+//! settled, or when its effect is no longer out, is noted as late and settles nothing.
 
 use super::act::word;
 use super::attempt::{self, FromTask};
@@ -69,7 +69,7 @@ impl Driver {
         })
     }
 
-    /// Returns the next effect in doubt whose probe is to be asked now.
+    /// Returns the next effect in doubt whose probe should be asked now.
     pub(super) fn next_probe(&self) -> Option<Id> {
         if self.network.is_none() || self.is_halted() {
             return None;
@@ -198,7 +198,7 @@ impl Driver {
         });
     }
 
-    /// Input of a probe's attempt, and its timeout in milliseconds.
+    /// Returns the input of a probe's attempt, and its timeout in milliseconds.
     fn probe_run(&self, effect: Id, of: Id, attempt: u32) -> Result<(ToolRun, u64), Fault> {
         let (tool, probe, args, _, _) = self
             .declared(of)
@@ -355,7 +355,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// Notes an answer that came after the doubt was settled, or after its effect was out no more; it settles nothing.
+    /// Notes an answer that came after the doubt was settled, or when its effect was no longer out; it settles nothing.
     async fn probed_late(
         &mut self,
         effect: Id,
@@ -381,7 +381,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// The answer of a probe with secrets masked, as people and the log may see it.
+    /// Returns the answer of a probe with secrets masked, as people and the log may see it.
     fn said_by_probe(&self, of: Id, result: &Json) -> Result<String, EngineError> {
         let Some((out, call)) = self
             .outs

@@ -54,7 +54,7 @@ struct Question {
 }
 
 impl Driver {
-    /// Number of attempts that are on their way to the disk or run.
+    /// Returns the number of attempts that are on their way to the disk or run.
     pub(super) fn reaching_now(&self) -> usize {
         let running = self.reaching.values();
         running.filter(|state| **state == State::Running).count()
@@ -215,7 +215,7 @@ impl Driver {
         });
     }
 
-    /// Input of an attempt, and its timeout in milliseconds; `None` if nothing waits any more.
+    /// Returns the input of an attempt, and its timeout in milliseconds; `None` if nothing waits any more.
     fn reach_run(&self, effect: Id) -> Option<(ToolRun, u64)> {
         let reach = self.ledger.reached(effect)?;
         let by = self.asked(reach.of).iter().find(|by| **by == reach.role)?;

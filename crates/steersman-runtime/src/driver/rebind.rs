@@ -29,7 +29,7 @@ pub(super) enum Anew<'a> {
     Definition(&'a InboxMessage, &'a str, &'a BTreeMap<Id, Vec<New>>),
 }
 
-/// The edit that sets new state to its default in the other definition.
+/// Returns the edit that sets new state to its default in the other definition.
 fn edit(draft: &mut Draft, new: &New) -> Write {
     Write {
         scope: new.scope,

@@ -107,7 +107,7 @@ impl Driver {
 
     // ---- outcomes that nobody waits for
 
-    /// Records the end of an attempt whose effect is out no more: the ledger keeps what it says of the world.
+    /// Records the end of an attempt whose effect is no longer out: the ledger keeps what it says of the world.
     pub(super) async fn late(
         &mut self,
         effect: Id,
@@ -310,8 +310,8 @@ impl Driver {
 
     // ---- mapping
 
-    /// Maps a raw outcome by the machine's pure function, masks its secrets, and seals it. `ran`: the tool's work and the
-    /// sealed secrets that it was given, if the effect is out no more.
+    /// Maps a raw outcome by the machine's pure function, masks its secrets, and seals it. `ran`: the tool's work and the sealed
+    /// secrets that it was given, if the effect is no longer out.
     pub(super) fn mapped_in(
         &self,
         snapshot: &Snapshot,
@@ -345,7 +345,7 @@ impl Driver {
         Ok(mapped)
     }
 
-    /// The scope that transport fields read, with secrets opened.
+    /// Returns the scope that transport fields read, with secrets opened.
     pub(super) fn scope_in(
         &self,
         snapshot: Snapshot,

@@ -191,7 +191,7 @@ impl Driver {
         self.adopt_out(branch, wish, &record).await?;
         let work = self.outs[&effect].wish.work.clone();
         if let Some(attempt) = self.at_work.get(&(effect, record.attempt)) {
-            // Its branch was left and is taken up again: the attempt that runs is its own.
+            // Its branch was superseded and is driven again: the running attempt is its own.
             let running = OutState::Running(attempt.cancel.clone());
             self.state(effect, running);
             return Ok(());

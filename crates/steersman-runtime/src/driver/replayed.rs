@@ -58,7 +58,7 @@ impl Driver {
         Ok(false)
     }
 
-    /// A wait, identified by the arguments of its call.
+    /// Returns a wait, identified by the arguments of its call.
     fn waits_as(&self, draft: &Draft, id: Id) -> Result<Option<Asked>, EngineError> {
         let snapshot = &self.branches[&self.outs[&id].branch].snapshot;
         let Some(open) = snapshot.call_of(id) else {

@@ -33,7 +33,7 @@ impl Driver {
         }
     }
 
-    /// Returns true if something goes on by itself, or would if nothing stopped the session.
+    /// Returns true if the session has work that needs no input from outside, even if something stops the session now.
     fn is_at_work(&self) -> bool {
         let paused = self.ledger.paused;
         let works = self.outs.iter().any(|(id, out)| match out.state {

@@ -94,7 +94,7 @@ impl Driver {
         }
     }
 
-    /// Returns true if nothing goes on by itself and everything is on disk.
+    /// Returns true if the session waits only for the outside or for a time, and everything is on disk.
     pub(super) fn is_quiet(&self) -> bool {
         self.is_still()
             && !self.is_probing()
@@ -114,7 +114,7 @@ impl Driver {
             && self.next_due().is_none_or(|due| due > self.engine.clock().now())
     }
 
-    /// The standing of the current branch, as far as nothing goes on by itself.
+    /// Returns the standing of the current branch. The caller has checked that the session is quiet.
     pub(super) fn settled(&self) -> Settled {
         let Some(branch) = self.branches.get(&self.ledger.current) else {
             return Settled::Empty;
@@ -224,7 +224,7 @@ impl Driver {
     }
 }
 
-/// The parts of a state whose change is worth a line of its own.
+/// Returns the parts of a state whose change is worth a line of its own.
 fn told(state: &SessionState) -> (&str, &str, &str, &str) {
     let SessionState {
         status,

@@ -256,7 +256,7 @@ impl Driver {
         }
     }
 
-    /// The request under the parameters of a fallback model.
+    /// Returns the request under the parameters of a fallback model.
     fn asked_of(&self, id: Id, request: Request, name: &Name) -> Request {
         let network = self.network();
         let out = &self.outs[&id];
@@ -315,8 +315,8 @@ impl Driver {
         Ok((bound.clone(), model.map_err(|e| e.to_string())?))
     }
 
-    /// Number of model calls of this kind that an agent committed on its path before the next one, and of those since its
-    /// branch began.
+    /// Returns the number of model calls of this kind that an agent committed on its path before the next one, and of those since
+    /// its branch began.
     fn position(&self, branch: Id, agent: Id, purpose: Purpose) -> (u32, u32) {
         let branch = &self.branches[&branch];
         let all = purpose.calls(&branch.snapshot.agent(agent).counters);
@@ -325,7 +325,7 @@ impl Driver {
         (all, all.saturating_sub(before))
     }
 
-    /// Path of names from the entry agent down; instance names where given.
+    /// Returns the path of names from the entry agent down; instance names where given.
     fn path_of(&self, branch: Id, agent: Id) -> Arc<str> {
         let snapshot = &self.branches[&branch].snapshot;
         let (mut names, mut at) = (Vec::new(), Some(agent));
@@ -426,7 +426,7 @@ impl Driver {
         });
     }
 
-    /// Input of a tool's run, apart from the attempt's number.
+    /// Returns the input of a tool's run, apart from the attempt's number.
     pub(super) fn tool_run(&self, id: Id, tool: &ToolWork) -> ToolRun {
         ToolRun {
             network: self.network().clone(),
@@ -449,19 +449,19 @@ impl Driver {
         })
     }
 
-    /// The mark of the owner that wished an effect: the key that a service sees is the same for every attempt.
+    /// Returns the mark of the owner that wished an effect: the key that a service sees is the same for every attempt.
     pub(super) fn mark_of(&self, id: Id) -> u64 {
         self.ledger.mark_at(id.line()).unwrap_or(self.mark)
     }
 
-    /// The artifacts that a tool sees: those of its agent.
+    /// Returns the artifacts that a tool sees: those of its agent.
     pub(super) fn artifacts(&self, id: Id) -> Artifacts {
         let out = &self.outs[&id];
         let snapshot = self.branches[&out.branch].snapshot.clone();
         Artifacts::new(self.engine.store().clone(), snapshot, out.wish.agent)
     }
 
-    /// The scope that transport fields of a tool read, with secrets opened.
+    /// Returns the scope that transport fields of a tool read, with secrets opened.
     pub(super) fn scope(
         &self,
         id: Id,
@@ -473,7 +473,7 @@ impl Driver {
         self.scope_in(snapshot, out.wish.agent, given, &out.inputs)
     }
 
-    /// Answers a call in dry mode: from the record of the same call, else by `simulate:`, else the block ends here.
+    /// Answers a call in dry mode: from the record of the same call, otherwise by `simulate:`, otherwise the block ends here.
     async fn simulate(&mut self, id: Id, tool: &ToolWork) -> Result<(), EngineError> {
         let digest = super::wish::digest(tool);
         if !tool.approve.is_empty() {

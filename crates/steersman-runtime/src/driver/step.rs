@@ -9,7 +9,7 @@ use steersman_machine::stored::ids::Id;
 /// Stepping state of a session.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stepping {
-    /// The session goes on by itself.
+    /// The session does not stop after lines.
     Free,
     /// The session may make one line.
     Line,
@@ -39,7 +39,7 @@ impl Driver {
         };
     }
 
-    /// While nothing goes on by itself, the next line comes from outside: allows that line.
+    /// Allows one line if the session has settled: that line comes from an input from outside.
     pub(super) fn rests(&mut self) {
         if self.stepping == Stepping::Stands && !self.ledger.paused {
             self.stepping = Stepping::Line;

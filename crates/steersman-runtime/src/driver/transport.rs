@@ -55,7 +55,7 @@ impl TransportScope {
         }
     }
 
-    /// Adds a name.
+    /// Adds a name that templates can read, with its value.
     pub(crate) fn with(mut self, name: &'static str, value: Json) -> Self {
         self.more.push((name, Arc::new(value)));
         self

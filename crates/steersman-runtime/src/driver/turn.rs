@@ -44,7 +44,7 @@ impl Driver {
             self.left_over(&mut draft, offer).await?;
             self.write(draft).await?;
         }
-        // Outcomes of effects that are open no more were taken out above: a branch takes no outcome twice.
+        // Outcomes of effects that are no longer open were taken out above: a branch takes no outcome twice.
         offers.sort_by_key(|offer| offer.what.kind());
         let mut offered = self.in_machine_terms(id, &offers)?;
         for offered in &mut offered {
@@ -564,7 +564,7 @@ fn measured(line: Line, branch: Id, step: &mut Step, offers: usize) -> usize {
 }
 
 impl What {
-    /// The effect whose outcome this is.
+    /// Returns the effect whose outcome this is.
     pub(super) fn effect(&self) -> Option<Id> {
         match self {
             Self::Raw { effect, .. } => Some(*effect),
@@ -576,7 +576,7 @@ impl What {
         }
     }
 
-    /// The kind of the offer that this becomes.
+    /// Returns the kind of the offer that this becomes.
     fn kind(&self) -> OfferKind {
         match self {
             Self::Raw { .. } => OfferKind::Outcome,

@@ -184,7 +184,7 @@ impl Driver {
         })
     }
 
-    /// Begins an attempt with this line if a slot is free, else when one becomes free. Barred effects do not begin.
+    /// Begins an attempt with this line if a slot is free, otherwise when one becomes free. Barred effects do not begin.
     pub(super) fn begin(&mut self, draft: &mut Draft, id: Id) -> Result<(), EngineError> {
         if self.is_barred(id) {
             self.bar(id);
@@ -287,7 +287,7 @@ impl Driver {
         slots.try_acquire_owned().map(Some).map_err(|_| Full::Slots)
     }
 
-    /// The slots of a tool in this process: one for each call that may run at the same time.
+    /// Returns the slots of a tool in this process: one for each call that may run at the same time.
     pub(super) fn slots(&self, tool: &Name) -> Arc<Semaphore> {
         let network = self.network();
         let at_once = network.tools.get(tool).map_or(1, |t| t.parallel.max(1)) as usize;
@@ -507,7 +507,7 @@ impl Driver {
     }
 }
 
-/// Most tools whose slots an engine remembers, in addition to those in use.
+/// Maximum number of tools whose slots an engine remembers, in addition to those in use.
 const SLOTS: usize = 1_024;
 
 /// The resource that is missing.
@@ -520,13 +520,13 @@ enum Full {
 }
 
 impl Out {
-    /// Returns true if a stop cut the attempt: the effect begins again wherever the session goes on, so the end that the
-    /// attempt reports is no outcome.
+    /// Returns true if a stop cut the attempt: the effect begins again wherever the session goes on, so the end that the attempt
+    /// reports is not an outcome.
     pub(super) fn was_cut(&self) -> bool {
         matches!(self.state, OutState::Ready)
     }
 
-    /// The tool's work, if the effect is a tool's.
+    /// Returns the tool's work, if the effect is a tool's.
     pub(super) fn tool(&self) -> Option<&ToolWork> {
         match &self.wish.work {
             Work::Tool(tool) | Work::Simulate(tool) => Some(tool),
@@ -567,7 +567,8 @@ impl Out {
     }
 }
 
-/// Digest of tool and arguments that approvals and the repeat guard compare; sealed parts count by their keyed digest.
+/// Returns the digest of tool and arguments that approvals and the repeat guard compare; sealed parts count by their keyed
+/// digest.
 pub(crate) fn digest(tool: &ToolWork) -> Digest {
     let args = json::comparable(&tool.args).unwrap_or_else(|_| (*tool.args).into());
     let text = format!("{}\n{}", tool.tool, Sealer::comparable(&args));

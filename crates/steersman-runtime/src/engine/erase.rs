@@ -42,7 +42,7 @@ impl Engine {
     /// `apply` is false, nothing is written, and the result says what would be erased.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] if something is open, with what it is; errors of the store.
+    /// [`EngineError::Refused`] if something is open, with a message that names it; errors of the store.
     pub async fn erase(&self, id: &str, what: What, apply: bool) -> Result<Erased, EngineError> {
         let seen = self.inspect(id).await?;
         if let Some(open) = open(&seen) {
@@ -101,7 +101,7 @@ impl Engine {
             }
         }
         if apply {
-            self.list_anew(claim, what, &seen.inbox).await?;
+            self.update_lists(claim, what, &seen.inbox).await?;
             self.0.indexed.forget(id);
         }
         Ok(erased)
@@ -109,7 +109,7 @@ impl Engine {
 
     /// Updates the lists, because they show texts of the session too. The texts are read again from what is left of the log.
     /// `events` are the messages that were in the inbox before erasing. Messages that arrived since are kept.
-    async fn list_anew(
+    async fn update_lists(
         &self,
         claim: &Claim,
         what: What,
@@ -138,7 +138,8 @@ fn open(seen: &crate::engine::Inspection) -> Option<String> {
         |message| Message::decode(message).is_ok_and(|message| message.wanted.is_event());
     if !seen.inbox.iter().all(is_event) {
         return Some(
-            "messages lie in its inbox: they are texts of it that nobody has taken yet".to_owned(),
+            "its inbox holds messages that were not taken yet, and their texts cannot be erased"
+                .to_owned(),
         );
     }
     seen.branches
@@ -206,12 +207,12 @@ fn contents(rows: &[(Row, LogLine)], what: What) -> Vec<[u8; 32]> {
         bound.extend(commit.binding.iter().map(|binding| binding.source));
         for artifact in commit.artifacts() {
             let one = (artifact.hash, artifact.call, artifact.name.clone());
-            let is_meant = match what {
+            let is_selected = match what {
                 What::All => true,
                 What::Line(n) => n == line.n,
                 What::Effect(_) => calls.contains(&artifact.call),
             };
-            if is_meant {
+            if is_selected {
                 meant.insert(one.clone());
             }
             all.insert(one);

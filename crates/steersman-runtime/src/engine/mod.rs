@@ -45,7 +45,7 @@ use steersman_machine::view::artifact::Content;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-/// Most networks that an engine remembers in addition to those in use.
+/// Maximum number of networks that an engine remembers in addition to those in use.
 const NETWORKS: usize = 64;
 
 /// Number of locks for opening sessions. At most this many sessions are opened at the same time.
@@ -624,7 +624,7 @@ fn begins(network: &Network, options: &StartOptions) -> Result<(), String> {
 pub enum Happened {
     /// The session is owned and driven from now on.
     Taken(Session),
-    /// Nothing in the session goes on by itself any more, and it was released.
+    /// The session has settled and was released.
     Settled(Session, Arc<Settled>),
     /// The session cannot be driven, or is not driven any more. Other sessions go on.
     Failed(SessionId, Arc<EngineError>),

@@ -17,7 +17,8 @@ pub struct Options {
     pub durability: Durability,
     /// Source of the values of `config` and `secrets`.
     pub env: Env,
-    /// True if a person can be asked as `user`. A doubt whose tool declares no way out is then put to a person.
+    /// True if a person can be asked as `user`. Doubts of tools without `on_doubt`, and calls that repeat an equal effect, are
+    /// then put to a person; otherwise the doubts are given up and the calls are refused.
     pub user_reachable: bool,
     /// Timeouts of model calls, in milliseconds.
     pub model_timeouts: Timeouts,
@@ -41,7 +42,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Returns the entry with which an owner begins.
+    /// Returns the ledger entry that a new owner writes first.
     pub(crate) fn claimed(&self, epoch: u64, mark: u64) -> LedgerEntry {
         LedgerEntry::Claimed {
             epoch,
@@ -85,7 +86,7 @@ pub struct Timeouts {
     pub total: u64,
 }
 
-/// Rule by which lines are synced to disk. There is no third level.
+/// Rule by which lines are synced to disk. No level syncs less than [`Durability::Commit`].
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// Output-commit rule: a line is on disk before anything outside can see its effect.

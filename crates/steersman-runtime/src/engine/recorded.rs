@@ -1,5 +1,5 @@
-//! Answers of a recording that is no longer followed line by line: each outcome once, in the recorded order, for the same
-//! request.
+//! Outcomes that a rerun takes from its recording after the two have diverged: each outcome once, in the recorded order, for an
+//! equal request.
 
 use crate::clock::Clock;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,18 +24,19 @@ pub(crate) enum Asked {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Heard {
     pub(crate) text: String,
-    /// The sender.
+    /// Role and identity of the sender.
     pub(crate) by: By,
 }
 
-/// Outcomes that are left of a recording.
+/// The outcomes of a recording that the rerun has not used yet.
 #[derive(Default)]
 pub(crate) struct Recorded {
     left: Mutex<Left>,
-    /// A question without an answer ends its block.
+    /// True if a question to a person without a recorded answer ends its block as a leaf; false if the person is asked.
     questions_end: bool,
     /// The clock of the process that makes the rerun; its time is not that of the recording.
     clock: Option<Arc<dyn Clock>>,
+    /// Number of model calls that were answered from the recording.
     given: AtomicU64,
     /// Model calls that were made, each counted once regardless of its attempts.
     live: Mutex<BTreeSet<Id>>,
@@ -62,7 +63,8 @@ impl Recorded {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time of change that lists show for a rerun: the real time, since a rerun's own time is that of its recording.
+    /// Returns the time of change that lists show for a rerun: the real time, because a rerun's own clock shows the time of its
+    /// recording.
     pub(crate) fn listed_at(&self) -> Option<Time> {
         Some(self.clock.as_ref()?.now())
     }
@@ -91,10 +93,10 @@ impl Recorded {
 
     /// Counts a model call that the recording does not answer.
     pub(crate) fn asked_live(&self, effect: Id) {
-        self.lives().insert(effect);
+        self.live_calls().insert(effect);
     }
 
-    fn lives(&self) -> MutexGuard<'_, BTreeSet<Id>> {
+    fn live_calls(&self) -> MutexGuard<'_, BTreeSet<Id>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -103,11 +105,11 @@ impl Recorded {
         self.left().heard.pop_front()
     }
 
-    /// Number of model calls that were answered from the recording, and of those that were not.
+    /// Returns the number of model calls that were answered from the recording, and of those that were not.
     pub(crate) fn counted(&self) -> (u64, u64) {
         (
             self.given.load(Ordering::Relaxed),
-            self.lives().len() as u64,
+            self.live_calls().len() as u64,
         )
     }
 }

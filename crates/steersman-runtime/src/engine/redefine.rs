@@ -21,7 +21,7 @@ pub struct Redefine {
     pub folder: Option<String>,
     /// File of the definition in that folder, if it is not `steersman.yaml`.
     pub file: Option<String>,
-    /// The person who wants it.
+    /// The person who requests the change.
     pub by: Name,
 }
 
@@ -34,7 +34,7 @@ fn kept(network: &Network, values: &Values) -> BTreeMap<Name, Json> {
 }
 
 impl Engine {
-    /// Returns the digest that a session would have under another definition, as far as it is known without asking anybody.
+    /// Returns the digest that a session would have under another definition, if it can be computed without asking a server.
     /// Returns `None` if the definition has MCP servers, or if a value of `config` or a net in Rust is missing.
     pub fn digest_under(&self, seen: &Inspection, network: &Network) -> Option<Digest> {
         if !network.mcp.is_empty() {

@@ -26,8 +26,8 @@ pub struct Session {
     pub(crate) engine: Engine,
     pub(crate) to: mpsc::Sender<ToDriver>,
     pub(crate) settled: watch::Receiver<Standing>,
-    /// Notified when nothing can happen until something outside does. Most handles wait for the end and not for this, so
-    /// they are not woken with each line.
+    /// Notified when the session can only wait for something outside ([`Session::outside`]). This is not a change of `settled`,
+    /// because most handles wait until the session settles and need not wake with each line.
     pub(crate) still: Arc<Notify>,
     pub(crate) live: Live,
 }
@@ -50,7 +50,7 @@ pub(crate) enum ToDriver {
 #[derive(Clone, Debug)]
 pub(crate) enum Standing {
     Busy,
-    /// Everything that can be done is done and on disk. Effects are running, or will be tried again soon.
+    /// Everything that can be done now is done and on disk. Effects are running, or will be tried again soon.
     Outside(Outside),
     /// The session stopped after a line, until a caller lets it go on.
     Stands {
@@ -86,7 +86,7 @@ pub enum Fate {
     Lies,
 }
 
-/// The outside events that must happen before anything goes on.
+/// The outside events of which one must happen before the session continues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outside {
     /// Number of running effects, including those on superseded branches.
@@ -228,14 +228,14 @@ impl Session {
         self.send(Wanted::Hold { tool, held }.by(by)).await
     }
 
-    /// Ends a hold. The effects that it kept may begin.
+    /// Ends a hold. The effects that it prevented may begin.
     pub async fn release(&self, tool: Option<&str>, by: &str) -> Result<Receipt, EngineError> {
         let (tool, held) = (tool.map(Into::into), false);
         self.send(Wanted::Hold { tool, held }.by(by)).await
     }
 
-    /// Tries again now an effect that waits for its next attempt. `None` means all of them. If no effect waits, the model call
-    /// whose failure ended the session is tried again, on a new branch from the line before.
+    /// Starts the next attempt of an effect now instead of at its due time. `None` means all effects that wait for one. If no
+    /// effect waits, retries the model call whose failure ended the session, on a new branch from the line before.
     pub async fn retry(&self, effect: Option<Id>, by: &str) -> Result<Receipt, EngineError> {
         self.send(Wanted::Retry(effect).by(by)).await
     }
@@ -258,8 +258,8 @@ impl Session {
         self.send(wanted.by(By::default()).on(fork.branch)).await
     }
 
-    /// Starts a search from a line at which an agent owes a model call. It runs next to the session. Its results are in the log
-    /// ([`crate::ledger::Ledger::searches`]), and the winning branch can be adopted.
+    /// Starts a search from a line at which an agent owes a model call. It runs on branches of its own while the session
+    /// continues. Its results are in the log ([`crate::ledger::Ledger::searches`]), and the winning branch can be adopted.
     pub async fn search(&self, search: Search) -> Result<Receipt, EngineError> {
         let wanted = Wanted::Search {
             at: search.at,
@@ -284,9 +284,10 @@ impl Session {
         self.send(wanted.by(By::default())).await
     }
 
-    /// Makes the root wait for these branches until `on` is met. The ends of the branches are the result. `then` is a tool that
-    /// is called next, and its arguments: an object whose texts are templates over `result`. Without arguments, the tool reads
-    /// them from the result.
+    /// Makes the root agent wait for these branches until `on` is met. It gets the ends of the branches as the result. `then`
+    /// names a tool that is called next, with its arguments: an object whose texts are templates over `result`. Without
+    /// arguments, the result itself is handed on: as the arguments if its fields are parameters of the tool, otherwise as its one
+    /// argument.
     pub async fn join(
         &self,
         branches: Vec<Id>,
@@ -310,12 +311,13 @@ impl Session {
         self.send(Wanted::Current(branch).by(By::default())).await
     }
 
-    /// Puts a message into the inbox and waits until it is taken, visibly waits, or is refused.
+    /// Puts a message into the inbox and waits until it is taken, left waiting, or refused.
     pub async fn send(&self, message: Message) -> Result<Receipt, EngineError> {
         self.send_as(crate::inbox::random_id(), message).await
     }
 
-    /// Sends a message as [`Session::send`] does, under an id of the caller. The id is accepted once in the life of the session.
+    /// Sends a message as [`Session::send`] does, under an id that the caller chooses. The id is accepted once in the life of the
+    /// session.
     pub async fn send_as(&self, id: Name, message: Message) -> Result<Receipt, EngineError> {
         if !self.engine.put(&self.id, id.clone(), &message).await? {
             return Ok(Receipt {
@@ -340,8 +342,8 @@ impl Session {
         }
     }
 
-    /// Returns the fate of a message that was put into the inbox before this session was opened. Waits until it is taken, visibly
-    /// waits, or is refused. Returns `Known` if it was taken already.
+    /// Returns the fate of a message that was put into the inbox before this session was opened. Waits until it is taken, left
+    /// waiting, or refused. Returns `Known` if it was taken already.
     pub async fn fate_of(&self, id: &Name) -> Fate {
         let (reply, answer) = oneshot::channel();
         let told = ToDriver::Inbox(id.clone(), reply);
@@ -352,7 +354,7 @@ impl Session {
         }
     }
 
-    /// Waits until nothing goes on by itself any more. Everything that the result reports is on disk.
+    /// Waits until the session settles. Everything that the result reports is on disk.
     pub async fn settled(&self) -> Result<Arc<Settled>, EngineError> {
         let mut standing = self.settled.clone();
         loop {
@@ -389,7 +391,7 @@ impl Session {
         standing
     }
 
-    /// Waits until nothing can happen until something outside does: a running effect ends, a message arrives, or a time is
+    /// Waits until the session can continue only after something outside: a running effect ends, a message arrives, or a time is
     /// reached. Everything that the result reports is on disk.
     pub async fn outside(&self) -> Result<Outside, EngineError> {
         let mut standing = self.settled.clone();

@@ -1,9 +1,9 @@
 //! Sessions that stop after each line until a caller lets them go on.
 //!
-//! Only lines with a commit count: lines in which an input was taken or an agent moved. Entries that only the ledger makes
-//! (the start of an attempt, its cost) come with the next line. While a session is stopped nothing begins, and outcomes that
-//! arrive wait. The stop belongs to the driving process and not to the log, so a process that dies there leaves a session
-//! like any other.
+//! The session stops only after lines with a commit: lines in which an input was taken or an agent moved. A line that holds only
+//! ledger entries (the start of an attempt, its cost) does not stop it. While a session is stopped nothing begins, and outcomes
+//! that arrive wait. The log does not record the stop: if the process dies meanwhile, the next owner drives the session without
+//! stops.
 
 use crate::Boxed;
 use crate::engine::EngineError;
@@ -16,36 +16,36 @@ use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::Line;
 use tokio::sync::oneshot;
 
-/// The state in which a stepping session came to rest.
+/// The reason why a stepping session stopped.
 #[derive(Clone, Debug)]
 pub enum Stood {
     /// The session stopped after this line, which is on disk.
     At(Line),
-    /// Nothing goes on by itself.
+    /// The session has settled: it continues only after an input from outside, or at a time.
     Settled(Arc<Settled>),
 }
 
-/// The way in which a stopped session goes on.
+/// The way in which a stopped session continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Go {
     /// Run to the next line.
     Line,
     /// Run without stopping again.
     Free,
-    /// Pause the session. It goes on when it is resumed.
+    /// Pause the session. It continues when it is resumed.
     Pause,
     /// Say this text to the session. Effects that are due and have not begun are cancelled. If an effect is running, the text is
     /// taken as soon as that effect has ended.
     Redirect(String),
 }
 
-/// Order to the driver of a stopped session.
+/// An instruction to the driver of a stopped session.
 pub(crate) enum Let {
     Line,
     Free,
 }
 
-/// A callback that is asked at each line how the session goes on.
+/// A callback that decides after each line how the session continues.
 #[derive(Clone)]
 pub struct Steps(Arc<dyn Fn(Step) -> Boxed<'static, Go> + Send + Sync>);
 
@@ -78,8 +78,8 @@ impl fmt::Debug for Steps {
 }
 
 impl Session {
-    /// Waits until the session stops after a line, or nothing goes on by itself. For a session that was not opened to stop
-    /// ([`Engine::open_stepping`](crate::engine::Engine::open_stepping)) this is [`Session::settled`].
+    /// Waits until the session stops after a line, or settles. Only a session that was opened with
+    /// [`Engine::open_stepping`](crate::engine::Engine::open_stepping) stops after lines.
     ///
     /// # Errors
     /// The session is not driven any more; the error holds the reason.
@@ -98,8 +98,8 @@ impl Session {
         }
     }
 
-    /// Lets the session go on from the line after which it stopped. A text is taken with the next line, before anything else
-    /// happens. Returns a receipt if a message had to be put into the inbox.
+    /// Continues the session after the line at which it stopped. The text of [`Go::Redirect`] is taken with the next line, before
+    /// anything else happens. Returns a receipt if a message had to be put into the inbox.
     ///
     /// # Errors
     /// Errors of the store.
@@ -118,7 +118,7 @@ impl Session {
             Standing::Stands { running, .. } => *running,
             _ => false,
         };
-        // A running effect may touch the world. If it were cancelled, it would be unknown whether it happened.
+        // A running effect is not cancelled: nobody would know whether it happened.
         let message = if running {
             Wanted::say(text)
         } else {
@@ -141,11 +141,11 @@ impl Session {
         }))
     }
 
-    /// Sends an order to the driver and waits until the driver has read it.
+    /// Sends an instruction to the driver and waits until the driver has read it.
     async fn lets(&self, how: Let) {
-        let (heard, hears) = oneshot::channel();
-        if self.to.send(ToDriver::Step(how, heard)).await.is_ok() {
-            let _ = hears.await;
+        let (reply, answer) = oneshot::channel();
+        if self.to.send(ToDriver::Step(how, reply)).await.is_ok() {
+            let _ = answer.await;
         }
     }
 }

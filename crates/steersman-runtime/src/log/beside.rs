@@ -20,7 +20,7 @@ use steersman_machine::view::Cx;
 /// Entries that a store keeps for a session in addition to its log and its place in lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
-    /// Time from which on a worker is to own the session.
+    /// Time from which on a worker should own the session.
     pub wants: Option<Time>,
     /// Place that does not answer and that the session waits for.
     pub place: Option<Name>,

@@ -101,7 +101,7 @@ pub(crate) fn not_adoptable(ledger: &Ledger, here: &Snapshot, from: &Snapshot) -
     let Some(forked) = ledger.common(branch, target) else {
         return Some("these branches have no line in common".to_owned());
     };
-    // A new binding of values is on both branches, so it is no difference.
+    // A new binding of values is on both branches, so it does not count as a difference.
     let moved = match from.scope {
         None => !moved_since(here, forked).is_empty(),
         Some(_) => adoptable(here, from).is_err(),
@@ -154,7 +154,8 @@ fn lost(here: &Snapshot, from: &Snapshot, forked: Line) -> String {
 }
 
 /// Returns why the current branch cannot wait for these branches: one does not exist, or one waits for the current branch,
-/// directly or through others, so that neither would ever end. `stand` holds the snapshots of the branches that have ticks.
+/// directly or through others, so that neither would ever end. `stand` holds the present snapshots of the branches that have
+/// ticks.
 pub(crate) fn unjoinable(
     cx: &Cx<'_>,
     ledger: &Ledger,

@@ -17,7 +17,7 @@ use tokio::sync::broadcast;
 
 /// Milliseconds between two reads of the store, for a reader that is not in the process of the owner.
 const LOOK: u64 = 50;
-/// Most rows that one request reads.
+/// Maximum number of rows that one request reads.
 const PAGE: usize = 256;
 
 /// One item of a session's feed.

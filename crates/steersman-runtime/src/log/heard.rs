@@ -11,7 +11,7 @@ use steersman_machine::stored::commit::Kind;
 use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::{CallResult, End, How, Interaction, Origin, Target};
 
-/// The text that a user hears of a task that ended: the answer of an agent, the words of another person, or the text that
+/// Returns the text that a user hears of a task that ended: the answer of an agent, the words of another person, or the text that
 /// replaces a person who ran out of time. Not the user's own words.
 fn told_by(target: &Target, result: &CallResult) -> Option<Body> {
     let person = result.by.as_ref().and_then(Decider::person);
@@ -126,8 +126,8 @@ impl Heard<'_> {
         told
     }
 
-    /// Number of turns that an agent ended, and so was heard, while it served a call; 2 means two or more, so that a long
-    /// conversation is not read to its beginning.
+    /// Returns the number of turns that an agent ended, and so was heard, while it served a call; 2 means two or more, so that a
+    /// long conversation is not read to its beginning.
     fn turns(&self, agent: Id, call: Id) -> u32 {
         let mut turns = 0;
         for interaction in self.down(agent) {
@@ -157,7 +157,7 @@ impl Heard<'_> {
         turns(self.network, self.snapshot, agent) == Turns::Dialogue
     }
 
-    /// The interactions of a stack, newest first.
+    /// Returns the interactions of a stack, newest first.
     fn down(&self, agent: Id) -> impl Iterator<Item = Interaction> + '_ {
         let mut line = self.snapshot.agent(agent).stack.last;
         let mut here = Vec::new();

@@ -520,7 +520,7 @@ fn affected(known: &BTreeMap<Line, Place>, broken: &BTreeMap<Line, Found>) -> Ve
 pub struct Report {
     /// Number of lines that were read.
     pub lines: u64,
-    /// Number of erased texts. They are no damage.
+    /// Number of erased texts. They do not count as damage.
     pub erased: u64,
     /// Lines that do not verify, or are missing.
     pub damaged: Vec<Damage>,

@@ -52,8 +52,8 @@ impl Past {
         })
     }
 
-    /// The text of a result and the artifacts that it made. If the text was stored as one of the artifacts, the text is that
-    /// artifact's content and the other artifacts are returned; if that content was erased, the shortened text and all
+    /// Returns the text of a result and the artifacts that it made. If the text was stored as one of the artifacts, the text is
+    /// that artifact's content and the other artifacts are returned; if that content was erased, the shortened text and all
     /// artifacts are returned.
     pub(crate) fn whole<'r>(
         &self,

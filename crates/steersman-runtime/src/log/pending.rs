@@ -233,7 +233,7 @@ impl PendingKind {
     }
 }
 
-/// Most bytes of the pending waits in lists. Longer lists of waits are read from the session instead.
+/// Maximum number of bytes of the pending waits in lists. Longer lists of waits are read from the session instead.
 const LISTED: usize = 32 * 1024;
 
 /// Digits of the checksum at the beginning of the text in lists.

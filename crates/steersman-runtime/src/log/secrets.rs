@@ -12,7 +12,7 @@ use steersman_machine::values::types::{Parameters, TypeKind};
 
 /// Fewest bytes of a text that is also searched for in other encodings. Shorter texts would be found by chance.
 pub(crate) const SEARCHED: usize = 6;
-/// Most bytes of a secret's file.
+/// Maximum number of bytes of a secret's file.
 const FILE_MAX: usize = 64 << 10;
 
 /// Reasons for which a secret cannot be read. Never holds a secret.

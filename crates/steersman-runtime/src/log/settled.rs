@@ -1,10 +1,10 @@
-//! The state of a session in which nothing goes on by itself.
+//! The state of a session that has settled: it continues only after an input from outside, or at a time.
 
 use crate::pending::Pending;
 use std::sync::Arc;
 use steersman_machine::stored::ids::Name;
 
-/// The state of a session in which nothing goes on by itself.
+/// The state of a session that has settled: it continues only after an input from outside, or at a time.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum Settled {

@@ -1,4 +1,4 @@
-//! Standing of a branch on which nothing goes on by itself: its result, and the outcome that its definition names.
+//! Standing of a branch that has settled: its result, and the outcome that its definition names.
 
 use super::heard::Heard;
 use super::settled::Settled;
@@ -15,10 +15,11 @@ use steersman_machine::tick::floor;
 use steersman_machine::values::expression::to_json;
 use steersman_machine::view::{Cx, View};
 
-/// Most bytes of an outcome in lists; equal to the bound of a single value of state.
+/// Maximum number of bytes of an outcome in lists; equal to the bound of a single value of state.
 const OUTCOME: usize = steersman_machine::stored::bounds::VALUES;
 
-/// The outcome of a session, as its definition names it. Values that are no JSON, fail or exceed the size for lists are left out.
+/// Returns the outcome of a session, as its definition names it. Values that are not JSON, fail or exceed the size for lists are
+/// left out.
 pub(crate) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
     let view = View::new(cx, snapshot, snapshot.root);
     let (mut values, mut bytes) = (Map::new(), 0);
@@ -35,7 +36,7 @@ pub(crate) fn outcome(cx: &Cx<'_>, snapshot: &Snapshot) -> Json {
     Json::Object(values)
 }
 
-/// The standing of a branch on which nothing goes on by itself.
+/// Returns the standing of a branch that has settled.
 pub(crate) fn settled(
     network: &Network,
     ledger: &Ledger,

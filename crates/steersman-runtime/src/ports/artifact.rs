@@ -13,13 +13,14 @@ use steersman_machine::view::artifact;
 use steersman_machine::view::rating;
 use steersman_machine::view::rating::{BEST, Rater, Rating, WORST};
 
-/// Most characters of one line. The rest of a longer line counts as further lines, so that every text can be read in pieces.
+/// Maximum number of characters of one line. The rest of a longer line counts as further lines, so that every text can be read in
+/// pieces.
 const LINE: usize = 2_000;
-/// Most artifacts that a search returns.
+/// Maximum number of artifacts that a search returns.
 const FOUND: usize = 10;
-/// Most lines that a search shows of each artifact.
+/// Maximum number of lines that a search shows of each artifact.
 const LINES_FOUND: usize = 5;
-/// Most characters that are shown of a found line or a preview.
+/// Maximum number of characters that are shown of a found line or a preview.
 const SHOWN: usize = 200;
 /// Largest artifact that is searched, in bytes.
 const SEARCHED: u64 = 4 << 20;
@@ -256,8 +257,8 @@ impl Artifacts {
         }
     }
 
-    /// Returns the artifacts that match a query best, at most ten: by full text if there is an index, else by how many of the
-    /// words they have. Ratings raise or lower an artifact's place. Artifacts with equal scores are sorted by name.
+    /// Returns the artifacts that match a query best, at most ten: by full text if there is an index, otherwise by how many of
+    /// the words they have. Ratings raise or lower an artifact's place. Artifacts with equal scores are sorted by name.
     ///
     /// # Errors
     /// Errors of the store, and [`ArtifactError::Index`].

@@ -208,7 +208,7 @@ pub enum Wanted {
     StopSearch(Option<Id>),
     /// The outcome of an effect that ran elsewhere.
     Outcome {
-        /// The effect.
+        /// The effect that the outcome is of.
         effect: Id,
         /// Number of the attempt, from 1.
         attempt: u32,
@@ -402,7 +402,7 @@ pub enum Resolution {
     Fail,
 }
 
-/// Work that is to be cancelled.
+/// Work to cancel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CancelWhat {
     /// The call that an effect is for, or a model call itself.

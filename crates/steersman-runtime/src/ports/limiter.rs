@@ -38,7 +38,7 @@ const RAMP: u64 = 200;
 /// Callers that read the clock at the same time may report their readings in any order. So a step back of at most this many
 /// milliseconds does not mean that the clock was set back.
 const ASIDE: u64 = 1_000;
-/// Most places that are remembered in addition to those in use.
+/// Maximum number of places that are remembered in addition to those in use.
 const PLACES: usize = 256;
 
 /// The limiters of a process. A clone shares the same limiters.

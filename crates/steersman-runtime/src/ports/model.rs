@@ -47,7 +47,7 @@ pub trait Model: Send + Sync + 'static {
     fn label(&self) -> Name;
 }
 
-/// Texts that are to be embedded.
+/// Texts to embed.
 #[derive(Clone, Debug)]
 pub struct Embed {
     /// The texts, of which there is at least one.

@@ -46,8 +46,8 @@ use std::time::Duration;
 use steersman_machine::stored::ids::{Line, Name};
 use steersman_machine::stored::interaction::Doubtful;
 
-/// Most bytes of a row, inbox message, event or label. Blobs and checkpoints may be longer: a store whose values are small
-/// splits them.
+/// Maximum number of bytes of a row, inbox message, event or label. Blobs and checkpoints may be longer: a store whose values are
+/// small splits them.
 pub const MAX_VALUE: usize = steersman_machine::stored::bounds::MAX_LINE;
 
 /// Longest time that a batch for which nobody waits may be delayed, so that it shares its sync with others.
@@ -82,7 +82,7 @@ pub fn within(what: impl FnOnce() -> String, size: usize) -> Result<(), StoreErr
     })
 }
 
-/// Errors of a store, as far as callers treat them differently.
+/// Errors of a store, with one variant for each reaction of callers.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
     /// No session in this store has this id.

@@ -169,7 +169,7 @@ pub(super) fn deeds(line: &LogLine, commit: &Commit) -> Vec<String> {
     done
 }
 
-/// The reason why the events of a line are not taken under the other definition.
+/// Returns the reason why the events of a line are not taken under the other definition.
 pub(super) fn not_taken(commit: &Commit, until: Option<&Until>) -> String {
     let kind = commit.admitted.first().map(|admission| admission.kind);
     let what = match kind {

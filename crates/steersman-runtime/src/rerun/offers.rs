@@ -80,7 +80,7 @@ pub(crate) fn offers(
     Ok(all)
 }
 
-/// Most candidates that are tried for a line.
+/// Maximum number of candidates that are tried for a line.
 const MOST: usize = 64;
 
 /// Number of texts of a line that are tried as the text of a judgement.
@@ -133,7 +133,7 @@ impl Told<'_> {
             };
             // A model answered: its text has to be parsed again, the stored result is not enough.
             let texts = match open.map(|open| &open.call) {
-                // An answer that was no JSON failed for that reason; any other text that is no JSON fails likewise.
+                // The answer failed because it was not JSON; any other text that is not JSON fails in the same way.
                 Some(call) if call.is_extraction() => {
                     vec![Some(extracted(&mapped)), None, Some("?".to_owned())]
                 }
@@ -213,7 +213,7 @@ impl Told<'_> {
         found.into_iter().map(Outcome::Answer).collect()
     }
 
-    /// The outcome of an effect that a net wished, by its text.
+    /// Returns the outcome of an effect that a net wished, by its text.
     fn gave(&self, effect: Id, mine: &[&Interaction]) -> Option<Outcome> {
         mine.iter().find_map(|pushed| match pushed {
             Interaction::AssistantMessage {
@@ -235,14 +235,14 @@ impl Told<'_> {
         }
     }
 
-    /// The unusable answer of a routing model, if the reason quotes it.
+    /// Returns the unusable answer of a routing model, if the reason quotes it.
     fn quoted(&self, route: &Route) -> Option<String> {
         let why = self.text(route.refused?);
         let (quoted, _) = why.strip_prefix('`')?.rsplit_once("` cannot be used. ")?;
         Some(quoted.to_owned())
     }
 
-    /// The tool call by which a routing model may have made this choice.
+    /// Returns the tool call by which a routing model may have made this choice.
     fn called(&self, route: &Route) -> Option<Ask> {
         let (name, args) = if let Choice::Answer(body) = &route.chosen {
             let summary = serde_json::json!({ "summary": self.text(*body) });
@@ -299,7 +299,7 @@ impl Told<'_> {
         words.into_iter().map(reasoned).collect()
     }
 
-    /// The whole text of a result. If the whole text cannot be read, the stored text; the past records the fault.
+    /// Returns the whole text of a result. If the whole text cannot be read, the stored text; the past records the fault.
     fn whole(&self, result: &CallResult) -> Option<Arc<str>> {
         let body = result.body?;
         let whole = self.past.whole(result).ok().and_then(|(text, _)| text);
@@ -344,7 +344,7 @@ impl Told<'_> {
     }
 }
 
-/// The failure of a model that failed for good, from the end of its agent.
+/// Returns the failure of a model that failed for good, from the end of its agent.
 fn failed(told: &Told<'_>, mine: &[&Interaction]) -> Option<Outcome> {
     mine.iter().find_map(|pushed| match pushed {
         Interaction::Finished {
@@ -360,14 +360,14 @@ fn failed(told: &Told<'_>, mine: &[&Interaction]) -> Option<Outcome> {
     })
 }
 
-/// The answer of an extraction, from the entries that it wrote.
+/// Returns the answer of an extraction, from the entries that it wrote.
 fn extracted(mapped: &Mapped) -> String {
     let written = mapped.writes.iter();
     let written = written.filter_map(|w| Some((w.name.clone(), w.value.clone()?)));
     Json::Object(written.collect()).to_string()
 }
 
-/// The text of a body, and the artifacts that came with it.
+/// Returns the text of a body, and the artifacts that came with it.
 pub(crate) fn attached(past: &Past, commit: &Commit, body: Body) -> (String, Vec<NewArtifact>) {
     let text = past.text(body).to_string();
     let came: Vec<NewArtifact> = commit

@@ -107,7 +107,7 @@ pub(crate) fn branch_of(entry: &LedgerEntry) -> Option<Id> {
     }
 }
 
-/// A commit and all its ancestors.
+/// Returns a commit and all its ancestors.
 fn chain(all: &BTreeMap<Line, Arc<LogLine>>, head: Line) -> BTreeSet<Line> {
     let (mut path, mut at) = (BTreeSet::new(), head);
     while let Some(commit) = all.get(&at).and_then(|line| line.commit.as_ref()) {
@@ -165,7 +165,8 @@ fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet
     }
 }
 
-/// Returns how many of these lines, from the first on, bind all branches anew: a line for each branch, written together.
+/// Returns how many of these lines, from the first on, give all branches a new binding: one line for each branch, written
+/// together.
 pub(super) fn bound_together<'a>(lines: impl Iterator<Item = &'a LogLine>) -> usize {
     let (mut bound, mut branches) = (None, BTreeSet::new());
     let together = lines.take_while(|line| {
@@ -208,7 +209,7 @@ impl Side {
         }
     }
 
-    /// The snapshot of a line's branch before the line.
+    /// Returns the snapshot of a line's branch before the line.
     pub(crate) fn before(&self, line: &LogLine) -> Snapshot {
         let commit = line.commit.as_ref();
         let begins = commit.filter(|c| c.opening.is_some() && c.parent.is_some());

@@ -10,7 +10,7 @@ use steersman_machine::tick::effect::{Offered, Said};
 use steersman_machine::tick::tick;
 
 impl Walk<'_> {
-    /// Adds a line, after those that were followed, in which the message is heard. Wishes that are open there are cancelled: they
+    /// Adds a line, after those that were followed, which takes the message. Wishes that are open there are cancelled: they
     /// belong to the earlier messages, and none of them has begun.
     pub(crate) fn say(&mut self, text: &str) -> Result<(), EngineError> {
         let Some(last) = self.lines.last() else {
@@ -57,7 +57,7 @@ impl Walk<'_> {
     }
 }
 
-/// The offer: a plain message if no effect is out, else an interrupt that replaces the effects.
+/// Returns the offer: a plain message if no effect is out, otherwise an interrupt that replaces the effects.
 fn said(id: &Name, text: &str, rests: bool) -> Offered {
     let message = Said {
         id: id.clone(),

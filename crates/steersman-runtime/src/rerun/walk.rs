@@ -150,8 +150,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Follows the next line or, after the recording was left, keeps its outcomes for later requests. Lines that bind all branches
-    /// anew are one step: the recording is not left between them because something else is said.
+    /// Follows the next line or, after the recording was left, keeps its outcomes for later requests. Lines that give all
+    /// branches a new binding are one step: a changed message does not make the rerun leave the recording between them.
     pub(crate) fn next(&mut self) -> Result<Next, EngineError> {
         let recording = self.recording;
         let rest = &recording.lines[self.at..];
@@ -427,7 +427,7 @@ impl<'a> Walk<'a> {
         context::request(&self.new.cx(), &*self.new.past, snapshot, agent, &mut cache).ok()
     }
 
-    /// The line as it was recorded.
+    /// Returns the line as it was recorded.
     fn copied(&self, line: &LogLine) -> LogLine {
         let mut line = line.clone();
         if let Some(opening) = line.commit.as_mut().and_then(|c| c.opening.as_mut()) {
@@ -478,8 +478,8 @@ impl<'a> Walk<'a> {
         }))
     }
 
-    /// Reconstructs the offers of a line: the candidate from which the machine makes the same line again; else one whose line
-    /// differs only in the wording of a model's answer, where only the parsed result is on record.
+    /// Reconstructs the offers of a line: the candidate from which the machine makes the same line again; otherwise one whose
+    /// line differs only in the wording of a model's answer, where only the parsed result is on record.
     pub(super) fn told(
         &self,
         line: &LogLine,
@@ -522,7 +522,8 @@ impl<'a> Walk<'a> {
         Ok(true)
     }
 
-    /// The line as the rerun writes it: of the ledger only entries about branches; no effects and no cost of the recording.
+    /// Returns the line as the rerun writes it: of the ledger only entries about branches; no effects and no cost of the
+    /// recording.
     fn dressed(
         &mut self,
         mut made: LogLine,
@@ -639,7 +640,7 @@ pub(crate) fn text_of(values: &Values) -> String {
     serde_json::to_string(values).expect("values are JSON")
 }
 
-/// A first commit without the marks of a rerun: the offers to the machine made none of them.
+/// Returns a first commit without the marks of a rerun: the offers to the machine made none of them.
 fn as_begun(commit: &Commit) -> Cow<'_, Commit> {
     let is_of_rerun = |change: &Change| matches!(change, Change::Label(name, _) if **name == *RERUN_OF || **name == *RERUN);
     if commit.parent.is_some() || !commit.changes.iter().any(is_of_rerun) {

@@ -16,7 +16,7 @@ use steersman_machine::view::artifact::Content;
 
 /// Number of rows that are written together.
 const ROWS: usize = 64;
-/// Most ledger entries in one line, since a line has a bound.
+/// Maximum number of ledger entries in one line, since a line has a bound.
 const ENTRIES: usize = 512;
 
 /// A session that is written from its beginning. Everything written is on disk.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Number of lines that a read returns if the caller gives no number.
 const LINES: usize = 200;
-/// Most bytes that one read returns: as many as a context takes of any result.
+/// Maximum number of bytes that one read returns: as many as a context takes of any result.
 const READ: usize = 15 << 10;
 /// Number of artifacts in a list that are shown with a preview.
 const PREVIEWED: usize = 32;
@@ -181,7 +181,7 @@ async fn list(artifacts: &Artifacts) -> Result<String, Fault> {
     Ok(shown)
 }
 
-/// Runs `artifact_search`: by full text if the engine has a [`Retrieval`], else by words.
+/// Runs `artifact_search`: by full text if the engine has a [`Retrieval`], otherwise by words.
 pub(crate) struct ArtifactSearch(pub(crate) Option<Arc<dyn Retrieval>>);
 
 impl Toolset for ArtifactSearch {

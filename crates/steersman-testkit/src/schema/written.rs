@@ -25,7 +25,7 @@ impl Written {
     }
 }
 
-/// Returns what a line of a description wants to be met.
+/// Returns the variant and the optional fields that a line of a description names.
 fn wanted(line: &str) -> Vec<String> {
     let (kind, rest) = line.split_once(' ').expect("a line says its kind");
     let (name, rest) = rest.split_once(' ').expect("a type has a name");
@@ -74,7 +74,7 @@ fn fields(body: &str) -> Vec<&str> {
     found
 }
 
-/// A place in a value.
+/// Records one place in a value.
 struct Met<'a> {
     all: &'a mut BTreeSet<String>,
     /// The field that is written, such as `Name.field`.
@@ -117,7 +117,7 @@ impl Several<'_> {
     }
 }
 
-/// The error of a serializer that has none.
+/// The error type of a serializer that does not fail.
 #[derive(Debug)]
 pub(crate) struct Never;
 

@@ -9,6 +9,8 @@ use steersman_machine::tick::effect::{
 };
 
 impl World {
+    /// Adds the ledger entries that go with a tick: those of the offers that were taken, holds and starts of effects, and
+    /// branches that opened or ended.
     pub(super) fn ledger(
         &mut self,
         line: &mut LogLine,
@@ -52,6 +54,7 @@ impl World {
         }
     }
 
+    /// Adds the entries of an offer. `whole` is false for an opening of a branch whose message was left.
     fn ledger_of(&mut self, line: &mut LogLine, offer: &Offered, whole: bool) {
         let ledger = &mut line.ledger;
         match offer {

@@ -17,10 +17,10 @@ use steersman_machine::values::price::Tokens;
 use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::Raw;
 
-/// The thing that an effect that is out waits for.
+/// State of an effect that is out: what it waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Held {
-    /// Nothing; the effect runs.
+    /// The effect runs.
     Ready,
     /// The decision of a person.
     Approval,
@@ -36,12 +36,12 @@ pub enum Held {
     Timer,
     /// A point in time, at which this result arrives.
     Later(Time, Raw),
-    /// Nothing; the outcome is known and is offered again until it is taken.
+    /// The outcome is known and is offered again until it is taken.
     Told,
 }
 
 impl Held {
-    /// Returns the thing that a new wish waits for.
+    /// Returns the state of a new wish.
     pub(super) fn of(wish: &Wish) -> Self {
         match &wish.work {
             Work::Tool(tool) if !tool.approve.is_empty() => Self::Approval,
@@ -90,6 +90,7 @@ impl World {
         Ok(())
     }
 
+    /// Returns true if the effect asks a person or waits for an event on a dry branch, where nobody answers.
     fn dry_question(&self, out: &Out) -> bool {
         self.at(out.branch).dry && matches!(out.wish.work, Work::Ask { .. } | Work::Event { .. })
     }
@@ -310,6 +311,7 @@ impl World {
             || agents.any(|a| a.all_limits().any(|limits| limits.tokens.is_some()))
     }
 
+    /// Returns the number of model calls of this purpose that an agent had made at a line.
     fn calls_at(&self, line: Line, agent: Id, purpose: Purpose) -> u32 {
         let then = self.after(line);
         let agent = then.agents.get(&agent);

@@ -202,7 +202,7 @@ impl World {
     fn tool_of(&self, effect: Id) -> Result<ToolWork, Fault> {
         match self.out.get(&effect).map(|o| &o.wish.work) {
             Some(Work::Tool(tool) | Work::Simulate(tool)) => Ok(tool.clone()),
-            _ => fault(format!("{effect} is no tool that is out")),
+            _ => fault(format!("{effect} is not a tool's effect that is out")),
         }
     }
 
@@ -347,7 +347,7 @@ impl World {
         self.mapped(effect, mapped)
     }
 
-    /// Settles a doubt. With a result the effect happened; with `None` it did not, and runs again.
+    /// Settles a doubt. With a result, the effect happened; with `None`, it did not happen and runs again.
     pub fn resolve(&mut self, effect: Id, happened: Option<&Json>, by: &str) -> Result<(), Fault> {
         let tool = self.tool_of(effect)?;
         let (branch, ..) = self.place(effect)?;
@@ -418,7 +418,8 @@ impl World {
         Ok(true)
     }
 
-    /// Moves the clock by so many milliseconds. Everything that is due happens, the earliest first, with all that follows.
+    /// Moves the clock by `millis` milliseconds. Everything that becomes due on the way happens, the earliest first, with all
+    /// that follows.
     pub fn advance(&mut self, millis: u64) -> Result<(), Fault> {
         self.pass(millis, true)
     }
@@ -476,7 +477,7 @@ impl World {
                 match wait::due(&self.cx(), self.at(branch), effect) {
                     Meets::Over(raw) => raw,
                     Meets::Part => return self.outcome(effect, Outcome::Came(Came::Time)),
-                    Meets::Nothing => return fault(format!("{effect} is due and is no wait")),
+                    Meets::Nothing => return fault(format!("{effect} is due and is not a wait")),
                 }
             }
             Held::Approval => {

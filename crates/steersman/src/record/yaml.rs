@@ -134,7 +134,7 @@ fn flow(json: &Json) -> String {
     }
 }
 
-/// Renders a text on one line: plain if every parser reads it as that text, else in quotes.
+/// Renders a text on one line: plain if every parser reads it as that text, otherwise in quotes.
 fn scalar(text: &str, in_flow: bool) -> String {
     let known = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let sign = |c: char| " _-./()'!?;@#$%&*+=<>|^~".contains(c) || (c == ',' && !in_flow);

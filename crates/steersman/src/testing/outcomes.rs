@@ -67,8 +67,8 @@ impl ToolOutcomes {
         waiting.iter().copied().filter(|at| *at > now).collect()
     }
 
-    /// Takes back outcomes after the process died. An attempt whose end is not on disk (`kept` is false) gets the same
-    /// outcome when it runs again.
+    /// Makes outcomes available again after the process died: those of attempts whose end is not on disk (`kept` is false).
+    /// Such an attempt gets the same outcome when it runs again.
     pub(super) fn take_back(&self, kept: impl Fn(Id, u32) -> bool) {
         let mut left = lock(&self.left);
         for (effect, attempt, tool, outcome) in lock(&self.given).drain(..).rev() {
@@ -144,8 +144,8 @@ impl ToolOutcomes {
         Some(result)
     }
 
-    /// Takes the next outcome of a tool. An attempt that runs again after its session was taken up again gets its first
-    /// outcome.
+    /// Takes the next outcome of a tool. An attempt that runs again after a restart gets the same outcome as the first
+    /// time.
     fn take(&self, run: &ToolRun) -> Option<ToolOutcome> {
         let (tool, of) = (&run.work.tool, (run.effect, run.attempt));
         let mut given = lock(&self.given);
@@ -203,7 +203,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers a call that waits for the clock, until it is dropped.
+/// A call that waits for the clock: in the list of `waiting` until this value is dropped.
 struct Waits<'a>(&'a ToolOutcomes, Time);
 
 impl<'a> Waits<'a> {
@@ -226,7 +226,8 @@ impl Toolset for ToolOutcomes {
     fn has(&self, network: &Network, tool: &str) -> bool {
         let def = network.tools.get(tool);
         let native = def.is_some_and(|t| matches!(t.source, Source::Native { .. }));
-        // A forgotten line must not make a test move money or depend on the outside.
+        // If the test forgets an outcome, the tool does not run for real: a test must not move money or depend on the
+        // outside.
         let outside =
             def.is_some_and(|t| matches!(t.source, Source::Http(_) | Source::Command { .. }));
         let runs = self.real && only_looks(network, tool);

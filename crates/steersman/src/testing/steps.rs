@@ -360,8 +360,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Resolves a doubt. The result of a doubt that is resolved as done is the tool's next outcome in the test, if there is
-    /// one.
+    /// Resolves a doubt. If the doubt is resolved as done, the result is the tool's next outcome in the test, or a text if
+    /// there is none.
     async fn resolve(&self, tool: &str, to: Resolve, by: &str, step: &Step) -> Result<(), Stopped> {
         let open = self.open(&[PendingKind::Doubt], Some(tool), step).await?;
         let how = match to {
@@ -380,8 +380,8 @@ impl<'a> Run<'a> {
         taken(receipt.map_err(told)?)
     }
 
-    /// Returns outcomes whose results are not in the log, so that they are used again. An `unsafe` tool that has begun
-    /// keeps its outcome, even if it is not known.
+    /// After a kill, makes the outcomes available again whose results are not in the log. The outcome of an `unsafe` effect
+    /// that has begun counts as used, even if the log does not have it: the effect is not repeated.
     async fn take_back(&self) -> Did {
         if self.id.is_none() {
             return Ok(());
@@ -608,8 +608,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Waits until nothing goes on without the outside or the clock. Returns the next time at which the clock causes
-    /// something.
+    /// Waits until the session can continue only by an input from outside or by the clock. Returns the next time at which
+    /// something is due.
     async fn settle(&self) -> Result<Option<Time>, String> {
         if self.killed || self.id.is_none() {
             return Ok(None);
@@ -623,7 +623,7 @@ impl<'a> Run<'a> {
                 if outside.running == waiting.len() && outside.due.is_none_or(|due| due > now) {
                     return Ok(waiting.into_iter().chain(outside.due).min());
                 }
-                // Tasks that are ready to run have not been polled since.
+                // Tasks that are ready to run may not have been polled yet, so look again.
                 tokio::time::sleep(AGAIN).await;
             }
         };
@@ -695,6 +695,7 @@ impl<'a> Run<'a> {
     }
 }
 
+/// The kinds of holds that a step may approve or reject.
 const HELD: &[PendingKind] = &[
     PendingKind::Approval,
     PendingKind::Repeat,
@@ -744,8 +745,7 @@ fn closes(line: &LogLine, tool: &str, all: &[Arc<LogLine>]) -> bool {
     })
 }
 
-/// For tools that the engine runs for itself, whose outcomes no commit takes: the last attempt of each whose end is in the
-/// log.
+/// Returns the last ended attempt of each notification and each probe. Their outcomes are in the ledger and in no commit.
 fn ended_attempts(lines: &[Arc<LogLine>]) -> BTreeMap<Id, u32> {
     let mut ended = BTreeMap::new();
     for entry in lines.iter().flat_map(|line| &line.ledger) {

@@ -1,4 +1,4 @@
-//! The call that a tool in Rust runs for, as the tool sees it.
+//! The context of a call, as a tool in Rust sees it.
 
 use super::ToolError;
 use serde_json::Value as Json;
@@ -11,7 +11,7 @@ use steersman_runtime::artifact::Artifacts;
 use steersman_runtime::toolset::{Hear, Progress, ToolRun};
 use tokio_util::sync::CancellationToken;
 
-/// The call that a tool runs for: see [`tool_with`](crate::tool_with). Clones share it.
+/// The context of one call of a tool in Rust ([`tool_with`](crate::tool_with)). Clones are of the same call.
 #[derive(Clone)]
 pub struct ToolContext {
     run: Arc<ToolRun>,
@@ -92,8 +92,8 @@ impl ToolContext {
         });
     }
 
-    /// Makes an artifact, or a new version of one, when the tool succeeds; if it fails, there is none. An artifact is named
-    /// like a file, `plots/april.png`; an unsuitable name is changed into a suitable one.
+    /// Makes an artifact, or a new version of one, when the tool succeeds; if the tool fails, nothing is made. An artifact
+    /// is named like a file, `plots/april.png`; an unsuitable name is changed into a suitable one.
     pub fn artifact(&self, name: &str, media: &str, bytes: impl Into<Arc<[u8]>>) {
         let content = Content {
             name: name.to_owned(),

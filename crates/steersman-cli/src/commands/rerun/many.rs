@@ -40,7 +40,7 @@ impl Came {
         self.ran.as_ref().map_or(0, |(ran, _)| ran.micros)
     }
 
-    /// Returns the number of model calls that were asked live, and that the recording answered.
+    /// Returns the number of live model calls, and of those that the recording answered.
     fn calls(&self) -> (u64, u64) {
         let ran = self.ran.as_ref();
         ran.map_or((0, 0), |(ran, _)| (ran.live_calls, ran.recorded_calls))
@@ -128,7 +128,7 @@ pub(super) async fn run(
         .cost
         .is_some_and(|cost| !cost.is_finite() || cost < 0.0)
     {
-        return Err(CommandError::usage("--cost is no amount").hint("--cost 5.00"));
+        return Err(CommandError::usage("--cost is not an amount of money").hint("--cost 5.00"));
     }
     if let Some(folder) = &args.report {
         prepare(folder)?;
@@ -240,7 +240,7 @@ async fn rerun_all(
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "it is finite and not below 0; what is larger than all money is no limit"
+        reason = "it is finite and not below 0; a larger value than `u64` holds becomes the largest one"
     )]
     let limit = args.cost.map(|cost| (cost * 1e6).round() as u64);
     let spent = AtomicU64::new(0);

@@ -118,7 +118,7 @@ fn phase(agent: &AgentRow) -> (&'static str, String) {
     )
 }
 
-/// Returns the entries in one row if they fit, else one row for each, cut to the width.
+/// Returns the entries in one row if they fit, otherwise one row for each, cut to the width.
 fn told(all: &[String], between: &str) -> Vec<String> {
     let room = WIDTH - NAMES;
     let joined = all.join(between);

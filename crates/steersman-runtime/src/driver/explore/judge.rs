@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 /// State of the judgement of a node.
 pub(crate) enum Judging {
-    /// A tool runs.
+    /// A tool computes the score.
     Tool,
     /// An agent judges on this branch.
     Agent(Id),
@@ -124,7 +124,9 @@ impl Driver {
                     Err(why) => Judging::Known(Err(why)),
                 })
             }
-            Scorer::Expr(_) => Ok(Judging::Known(Err("an expression is no tool".to_owned()))),
+            Scorer::Expr(_) => Ok(Judging::Known(
+                Err("an expression is not a tool".to_owned()),
+            )),
         }
     }
 
@@ -173,7 +175,8 @@ impl Driver {
                 let Some((limiter, ask)) = place else {
                     return slot;
                 };
-                // It also waits for a long time if it must: a node that was not judged for lack of time is not worth the least.
+                // Waits however long the limiter says: a node that is not judged because of a rate would wrongly count as the
+                // worst one.
                 while let Err(Refused::Long(millis) | Refused::Open(millis)) =
                     limiter.acquire(ask.clone(), &*clock).await
                 {
@@ -264,7 +267,7 @@ impl Driver {
         self.leave_behind().await
     }
 
-    /// The score that an agent gave on its branch.
+    /// Returns the score that an agent gave on its branch.
     async fn verdict(&mut self, judge: Id) -> Result<Result<f64, String>, EngineError> {
         let at = self.ledger.branch(judge).map_or(Line::NONE, |b| b.commit);
         let snapshot = self.snapshot_at(judge, at).await?;
@@ -280,10 +283,10 @@ impl Driver {
     }
 }
 
-/// Most characters of a reason that are kept.
+/// Maximum number of characters of a reason that are kept.
 const WHY: usize = 500;
 
-/// The bad end of a branch's top agent, if it ended badly: the branch is worth nothing then.
+/// Returns the cause if the branch's top agent failed, was cancelled or was in a deadlock. Such a branch gets no score.
 fn failed(snapshot: &Snapshot) -> Option<&'static str> {
     let top = snapshot.top().and_then(|top| snapshot.agents.get(&top))?;
     let (_, cause) = top.turn.ended?;

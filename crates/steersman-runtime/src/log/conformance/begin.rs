@@ -113,7 +113,7 @@ pub(super) async fn an_id_stands_for_what_came_with_it(place: &impl Place) {
             .await
             .expect("known")
     );
-    // An id without known content is no reason to refuse.
+    // An id without known content is not refused.
     let elsewhere = store.deliver("a", says("elsewhere", b"one")).await;
     assert!(!elsewhere.expect("known"));
     // The same rules hold in the box, and for waiting sessions.

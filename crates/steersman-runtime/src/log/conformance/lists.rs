@@ -1,4 +1,4 @@
-//! Lists of sessions, and workers: what they take, how they release it, and how they are told.
+//! Lists of sessions, and workers: which sessions they take, how they release them, and which hints they get.
 
 use super::{Place, claimed, message, new, open, own, row, rows};
 use crate::Boxed;
@@ -409,7 +409,7 @@ pub(super) async fn mail_that_nobody_read_is_a_reason(place: &impl Place) {
     assert_eq!(ids(&taken), ["a"]);
     let claim = taken.claims[0].clone();
     assert_eq!((claim.mail, claim.before.mail), (2, 1));
-    // It was delivered after the owner read its inbox, and lies there when it is released.
+    // It was delivered after the owner read its inbox, and is still there when the session is released.
     assert!(other.deliver("a", message("m3", 8)).await.expect("new"));
     let left = nothing(&claim);
     drop(taken);

@@ -35,7 +35,7 @@ fn of(scope: &str) -> MemoryQuery {
     }
 }
 
-/// A key stands for its first memory, also if another one comes under it; a saved memory is there after reopening.
+/// A key names its first memory: another memory with the same key is not saved. A saved memory is still there after reopening.
 pub(super) async fn memories_are_saved_once(place: &impl Place) {
     let store = open(place);
     let first = store

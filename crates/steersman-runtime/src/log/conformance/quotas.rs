@@ -42,7 +42,7 @@ pub(super) async fn workers_share_a_limit(place: &impl Place) {
         .await
         .expect("it is late");
     assert_eq!(draw(&other, 9, 1_101).await, drawn(1, 1_100));
-    // The clock was set back: the window of the future is no window.
+    // The clock was set back: a window that opens in the future does not count.
     assert_eq!(draw(&other, 2, 500).await, drawn(2, 500));
     // Another limit of the place, which has no end.
     let money = Limit {

@@ -218,7 +218,7 @@ impl Ledger {
     /// its own key, unless the end of the first is unknown. The stricter class of both calls counts, so that calls which were
     /// made as `unsafe` are still guarded after the tool was changed to `read`.
     pub fn verdict(&self, of: Beginning<'_>) -> Verdict {
-        // Another attempt of the same effect is no repetition: class and key allow it.
+        // Another attempt of the same effect is not a repetition: class and key allow it.
         let own = self.effects.get(&of.effect).map(|record| record.progress);
         if matches!(
             own,
@@ -280,7 +280,7 @@ impl Progress {
 }
 
 impl Stands {
-    /// Rank of a state. Of several equal effects, the one with the greatest rank decides.
+    /// Returns the rank of a state. Of several equal effects, the one with the greatest rank decides.
     fn rank(self) -> u8 {
         match self {
             Self::Done => 0,

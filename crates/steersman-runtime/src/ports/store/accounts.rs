@@ -50,7 +50,7 @@ pub trait Accounts: Send + Sync + 'static {
     /// Deletes a webhook with its cursors. Returns false if the tenant has no webhook with this name.
     fn drop_webhook<'a>(&'a self, hook: &'a WebhookId) -> Boxed<'a, Result<bool, StoreError>>;
 
-    /// Returns what a webhook was told of a session.
+    /// Returns the position up to which a webhook was sent the events of a session.
     fn delivered<'a>(
         &'a self,
         hook: &'a WebhookId,
@@ -127,7 +127,7 @@ pub struct WebhookId {
 pub struct Webhook {
     /// Tenant and name.
     pub id: WebhookId,
-    /// The address.
+    /// The URL to which events are sent.
     pub url: Arc<str>,
     /// Kinds of events that are sent. Empty means all.
     pub kinds: Vec<Name>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Large contents by their blake3 hash. A store keeps them itself, or passes them on to a place for large objects.
 pub trait Blobs: Send + Sync + 'static {
-    /// Stores a blob under its blake3 hash. Call this before the line that names it. Storing a blob again is no error.
+    /// Stores a blob under its blake3 hash. Call this before the line that names it. A blob may be stored again.
     fn put_blob(&self, hash: [u8; 32], bytes: Arc<[u8]>) -> Boxed<'_, Result<(), StoreError>>;
 
     /// Returns a blob after checking it against its hash. Fails with `Corrupt` if it does not match.

@@ -9,20 +9,20 @@ use super::{
 };
 use crate::inbox::Message;
 
-/// Most bytes of a session's id. A store with lock files uses the id as a file name.
+/// Maximum number of bytes of a session's id. A store with lock files uses the id as a file name.
 pub const SESSION_ID: usize = 128;
 
-/// Most bytes of a session's key, and of the id of a message or an event.
+/// Maximum number of bytes of a session's key, and of the id of a message or an event.
 pub const ID: usize = 1024;
 
-/// Most messages and events that may wait in one inbox.
+/// Maximum number of messages and events that may wait in one inbox.
 pub const WAITING: u64 = 10_000;
 
-/// Most entries of any kind that may wait in one inbox. When messages and events have filled their share, there is still room for
-/// answers, decisions and orders, because the session may be waiting for them.
+/// Maximum number of entries of any kind that may wait in one inbox. When messages and events have filled their share, there is
+/// still room for answers, decisions and orders, because the session may be waiting for them.
 pub const WAITING_ORDERS: u64 = WAITING + 1_000;
 
-/// Most events in the box of a store.
+/// Maximum number of events in the box of a store.
 pub const BOXED: u64 = 10_000;
 
 /// Number of event ids that a store always remembers. Above it, a store may drop ids whose time is past by the clock of an
@@ -30,7 +30,7 @@ pub const BOXED: u64 = 10_000;
 /// remembered ids new again.
 pub const SEEN: u64 = 100_000;
 
-/// Most characters of a branch's name.
+/// Maximum number of characters of a branch's name.
 pub const BRANCH_LABEL: usize = 40;
 
 /// Refuses a session id that no store accepts.

@@ -42,6 +42,6 @@ pub struct Credential {
     pub version: u64,
     /// The credential, sealed by [`Sealer::seal_text`](crate::seal::Sealer::seal_text).
     pub sealed: Arc<str>,
-    /// Time after which it is to be renewed, if that is known.
+    /// Time after which it must be renewed, if that is known.
     pub until: Option<Time>,
 }

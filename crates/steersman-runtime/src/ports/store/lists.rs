@@ -21,8 +21,8 @@ pub trait Lists: Send + Sync + 'static {
     /// ([`Left::mail`]), the session is wanted immediately. Changes nothing if the epoch of the claim is over.
     fn release(&self, claim: Claim, left: Left) -> Appended;
 
-    /// Returns what a worker is to do, from now on: a hint may come late or twice, and one that was not read yet is not repeated.
-    /// The stream keeps nothing of the store open.
+    /// Returns hints about work for a worker, from now on. A hint may come late or twice, and one that was not read yet is not
+    /// repeated. The stream keeps nothing of the store open.
     fn wakes(&self, by: &Worker) -> BoxStream<'static, Wake>;
 
     /// Returns the sessions that match, newest first.
@@ -98,10 +98,10 @@ impl Lease for Unlimited {
 pub struct Room {
     /// Current time. Sessions that are wanted by then are taken.
     pub now: Time,
-    /// Most sessions to take.
+    /// Maximum number of sessions to take.
     pub sessions: usize,
-    /// Most sessions of the worker that may wait for one place. Sessions that wait for a place are taken as long as there is room
-    /// for that place, also if they are not wanted yet: they go on when the place answers.
+    /// Maximum number of sessions of the worker that may wait for one place. Sessions that wait for a place are taken as long as
+    /// there is room for that place, also if they are not wanted yet: they go on when the place answers.
     pub each: usize,
     /// Number of sessions of the worker that wait for a place already, by place.
     pub waiting: BTreeMap<Name, usize>,
@@ -219,7 +219,7 @@ pub struct SessionState {
     pub moved: Option<Name>,
 }
 
-/// Most characters of [`SessionState::last`].
+/// Maximum number of characters of [`SessionState::last`].
 pub const LAST: usize = 120;
 
 /// A session in a list.
@@ -272,6 +272,6 @@ pub struct SessionQuery {
     pub worker: Option<u64>,
     /// Update time and id of a session: only those that the list has after it match, so a long list can be read in pages.
     pub after: Option<(Time, SessionId)>,
-    /// Most sessions to return. `None` means all.
+    /// Maximum number of sessions to return. `None` means all.
     pub limit: Option<usize>,
 }

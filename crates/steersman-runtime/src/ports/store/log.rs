@@ -9,10 +9,10 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
 use steersman_machine::stored::interaction::Doubtful;
 
-/// Most lines that a session may be ahead of the disk. At this number its owner waits.
+/// Maximum number of lines that a session may be ahead of the disk. At this number its owner waits.
 pub const AHEAD_LINES: u64 = 64;
 
-/// Most bytes that a session may be ahead of the disk. At this number its owner waits.
+/// Maximum number of bytes that a session may be ahead of the disk. At this number its owner waits.
 pub const AHEAD_BYTES: usize = 1024 * 1024;
 
 /// The logs of sessions, and the claims of their owners.
@@ -22,9 +22,10 @@ pub trait Log: Send + Sync + 'static {
     /// ([`bounds::session`](super::bounds::session)) is refused.
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>>;
 
-    /// Makes the worker the owner, unless the session was moved (`Moved`). The claim has a new epoch and the first line number that the owner may use: the next hundred
-    /// above all numbers that may have been used. Refused (`Owned`) while another living owner holds the session. Granted
-    /// immediately when that owner is gone, where the store can know it, else when the lease of its worker is over.
+    /// Makes the worker the owner, unless the session was moved (`Moved`). The claim has a new epoch and the first line number
+    /// that the owner may use: the next hundred above all numbers that may have been used. Refused (`Owned`) while another living
+    /// owner holds the session. Granted immediately when that owner is gone, where the store can know it, otherwise when the
+    /// lease of its worker is over.
     fn claim<'a>(
         &'a self,
         session: &'a str,
@@ -71,7 +72,7 @@ pub trait Log: Send + Sync + 'static {
     ) -> Boxed<'a, Result<Option<Checkpoint>, StoreError>>;
 }
 
-/// A session that is to be created.
+/// A session to create.
 #[derive(Clone, Debug)]
 pub struct NewSession {
     /// Id of the session.

@@ -27,7 +27,7 @@ pub trait Memories: Send + Sync + 'static {
     fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>>;
 }
 
-/// A memory that is to be stored.
+/// A memory to store.
 #[derive(Clone, Debug)]
 pub struct NewMemory {
     /// Key of the memory, accepted once in its tenant as long as the memory is kept. Storing a known key again changes nothing.

@@ -59,7 +59,7 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// Takes all waiting items: immediately if one is urgent, else once the first has waited for `company`. Blocks while the
+    /// Takes all waiting items: immediately if one is urgent, otherwise once the first has waited for `company`. Blocks while the
     /// queue is empty. Returns `None` once the queue is closed and empty.
     pub fn group(&self, company: Duration) -> Option<Vec<T>> {
         let mut state = self.lock();

@@ -33,7 +33,7 @@ pub struct Limit {
     pub place: [u8; 32],
     /// Name of the limit at this place, such as `requests` or `tokens`.
     pub rate: Name,
-    /// Most units of a window.
+    /// Maximum number of units of a window.
     pub most: u64,
     /// Length of a window in milliseconds. `None` means that the limit has one window without an end.
     pub within: Option<u64>,

@@ -44,12 +44,12 @@ pub struct ScheduleId {
     pub name: Name,
 }
 
-/// A schedule.
+/// A schedule of a network: its times, and how many of them were missed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// Tenant, network and name.
     pub id: ScheduleId,
-    /// Digest of what the definition says about it. A schedule with another digest begins anew.
+    /// Digest of what the definition says about it. A schedule with another digest starts again.
     pub digest: [u8; 32],
     /// Time of the next occasion. `None` means that there is none.
     pub next: Option<Time>,

@@ -230,7 +230,7 @@ impl Tables {
         let seat = &mut session.seat;
         let first = first_line(seat.first, head);
         let before = seat.left.clone();
-        // The first owner of a session without a message copies lines into it. Nobody is to go on with a part of them.
+        // The first owner of a session without a message copies lines into it. Nobody may continue with a part of them.
         let copies = seat.epoch == 0 && seat.mail == 0;
         seat.epoch += 1;
         seat.first = Some(first);

@@ -14,7 +14,7 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Adds a hint.
+    /// Adds a hint and wakes the reader.
     pub fn ring(&self, wake: Wake) {
         self.lock().insert(wake);
         self.rung.notify_one();

@@ -16,10 +16,10 @@ use steersman_machine::stored::ids::{Bodies, Body, Id, Line};
 use steersman_machine::stored::interaction::{Interaction, Number};
 use steersman_machine::view::Cx;
 
-/// Most indexes of each kind that are kept in a process.
+/// Maximum number of indexes of each kind that are kept in a process.
 const KEPT: usize = 64;
 
-/// Most passages of all documents of an agent.
+/// Maximum number of passages of all documents of an agent.
 const PASSAGES: usize = 50_000;
 
 /// A passage that can be found.
@@ -167,7 +167,7 @@ impl Said {
     }
 }
 
-/// The passages of a text of the conversation.
+/// Returns the passages of a text of the conversation.
 fn cut(spoken: &Spoken, text: &str) -> Vec<(Piece, String)> {
     let words = Transcript::words(spoken, text);
     let passages = split::passages(&words, false).into_iter().enumerate();
@@ -340,7 +340,7 @@ impl Kept {
         said.get(key)
     }
 
-    /// The index of a memory scope.
+    /// Returns the index of a memory scope.
     pub(super) fn remembered(&self, scope: Arc<str>) -> Shared<Remembered> {
         let mut remembered = self
             .remembered

@@ -10,11 +10,11 @@ use std::time::SystemTime;
 
 /// Endings of the files that are read in folders.
 const ENDINGS: [&str; 4] = ["md", "markdown", "txt", "text"];
-/// Most files of one agent.
+/// Maximum number of files of one agent.
 const FILES: usize = 5_000;
 /// Deepest nesting of folders.
 const DEPTH: usize = 16;
-/// Most bytes of a file.
+/// Maximum number of bytes of a file.
 const LARGEST: usize = 8 << 20;
 
 /// Data by which a change of a file is noticed.
@@ -140,7 +140,8 @@ fn mark(about: &Metadata) -> Mark {
     }
 }
 
-/// Metadata of a path that is inside the folder. A link out of the folder is refused: it could show any file to a model.
+/// Returns the metadata of a path that is inside the folder. A link out of the folder is refused: it could show any file to a
+/// model.
 fn about(folder: &Path, full: &Path) -> Result<Metadata, String> {
     let real = full.canonicalize().map_err(|e| e.to_string())?;
     let folder = if folder.as_os_str().is_empty() {

@@ -10,15 +10,15 @@ use steersman_machine::view::rating::Rating;
 const QUERY: usize = 4_000;
 /// Passages looked at for each wanted memory: one memory may have many that fit.
 const LOOKED_AT: usize = 16;
-/// Bytes of a memory that are shown if none of its passages is known.
+/// Maximum number of bytes of a memory that are shown if there is no full text, and so no best passage.
 const SHOWN: usize = 800;
 
-/// The index of a scope.
+/// The full-text index over the memories of one scope.
 pub(crate) struct Remembered {
     passages: Passages,
-    /// The passages of each memory.
+    /// The numbers of the passages of each memory, by its id.
     known: BTreeMap<u64, Vec<u64>>,
-    /// The memory of each passage.
+    /// The id of the memory of each passage, by the passage's number.
     of: HashMap<u64, u64>,
 }
 
@@ -63,7 +63,7 @@ impl Remembered {
     }
 }
 
-/// The pieces of a memory, each with the words by which it is found.
+/// Returns the pieces of a memory, each with the words by which it is found.
 fn pieces(memory: &Memory, text: &str) -> Vec<(Piece, String)> {
     let markdown = &*memory.media == "text/markdown";
     let passages = split::passages(text, markdown).into_iter().enumerate();
@@ -92,7 +92,8 @@ async fn content(from: &Sources<'_>, memory: &Memory) -> Result<Option<String>, 
     Ok(content.map(|content| String::from_utf8_lossy(&content).into_owned()))
 }
 
-/// Returns those of these memories that fit best, each with its fitting text. `memories` must be all of the scope.
+/// Returns the memories that fit the query best, each with its best passage. `memories` must hold all memories of the scope: the
+/// index drops those that are not in it.
 pub(crate) async fn search<E: From<StoreError> + From<IndexError>>(
     from: &Sources<'_>,
     scope: &str,

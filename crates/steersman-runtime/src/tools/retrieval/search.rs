@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Texts of one request for embeddings.
 const BATCH: usize = 32;
-/// Most passages that are embedded for one search: the others are left to the next one.
+/// Maximum number of passages that are embedded for one search: the others are left to the next one.
 const EMBEDDED: usize = 256;
 /// Weight, next to the cosine, of the share of the query's words that a passage contains. Chosen by measurement.
 const COVERED: f64 = 0.4;

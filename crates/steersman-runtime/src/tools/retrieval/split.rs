@@ -1,11 +1,12 @@
 //! Texts cut into passages: paragraphs under their headings, joined while they are short.
 
-/// Most bytes of joined paragraphs.
+/// Maximum number of bytes of joined paragraphs.
 const JOINED: usize = 800;
-/// Most characters of a passage.
+/// Maximum number of characters of a passage.
 const LONGEST: usize = 1_200;
 
-/// Most characters of a heading, and of all headings above a passage together: files may have headings of any length.
+/// Maximum number of characters of a heading, and of all headings above a passage together: files may have headings of any
+/// length.
 const TITLE: usize = 80;
 
 /// A passage of a text.
@@ -104,7 +105,7 @@ impl Cut {
     }
 }
 
-/// Cuts a title to its most characters, and replaces the quotes in which it is shown.
+/// Cuts a title to the maximum length, and replaces the quotes in which it is shown.
 fn shortened(title: &str) -> String {
     let mut short: String = title.chars().take(TITLE).collect();
     if short.len() < title.len() {
@@ -113,7 +114,7 @@ fn shortened(title: &str) -> String {
     short.replace('"', "'")
 }
 
-/// Returns where to cut a text that is longer than a passage: after a sentence, else at a space, else anywhere.
+/// Returns where to cut a text that is longer than a passage: after a sentence, otherwise at a space, otherwise anywhere.
 fn end_of_piece(text: &str) -> usize {
     let Some((most, _)) = text.char_indices().nth(LONGEST) else {
         return text.len();

@@ -3,9 +3,9 @@
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// Most words of a text that are shown.
+/// Maximum number of words of a text that are shown.
 const SHOWN: usize = 12;
-/// Most differences that are shown.
+/// Maximum number of differences that are shown.
 const ROWS: usize = 6;
 
 /// Returns the first words of a text, on one line.
