@@ -114,8 +114,8 @@ pub(crate) fn print(root: &Path) -> Result<(), String> {
     }
     for (name, unused) in api::unused(root)? {
         rows.push([
-            format!("{name}: public names that nobody else uses"),
-            unused.len().to_string(),
+            format!("{name}: public functions and constants that nobody else uses"),
+            format!("{}: {unused:?}", unused.len()),
         ]);
     }
     let width = rows.iter().map(|row| row[0].len()).max().unwrap_or(0);

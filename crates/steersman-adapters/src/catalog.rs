@@ -15,6 +15,7 @@ use std::time::Duration;
 use steersman_machine::network::{self, CallStyle, ModelDef, Network};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::{Names, Template};
+use steersman_definition::hosted;
 use steersman_machine::values::price::Price;
 use steersman_runtime::model::{BoundModel, Model, Models, ModelsError};
 use steersman_runtime::{Boxed, Env, bind};
@@ -275,7 +276,7 @@ impl Look<'_> {
         }
         if elsewhere.is_none() && self.def.url.is_none() {
             let model = bound.model.as_deref().unwrap_or_default();
-            bound.price = Price::known(provider.name, model);
+            bound.price = hosted::price(provider.name, model);
         }
         bound.url = url;
         self.say_taken(&bound, &why);

@@ -24,7 +24,7 @@ use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of bytes of standard output that are kept, from its beginning.
-pub const OUTPUT_MAX: usize = 8 << 20;
+pub(crate) const OUTPUT_MAX: usize = 8 << 20;
 /// Maximum number of bytes from the end of standard error that a fault quotes.
 const TOLD_MAX: usize = 2000;
 /// Time to read the rest of the output after the program and its group are gone.

@@ -20,7 +20,7 @@ use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of bytes of an answer.
-pub const ANSWER_MAX: usize = 10 << 20;
+pub(crate) const ANSWER_MAX: usize = 10 << 20;
 /// Maximum number of bytes of an error's body that are read.
 const ERROR_MAX: usize = 64 << 10;
 /// Maximum number of bytes of an error's body that a fault quotes.

@@ -17,6 +17,7 @@ mod check;
 mod diagnostic;
 pub mod expect;
 mod explain;
+pub mod hosted;
 pub mod import;
 mod keys;
 mod load;

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use steersman_machine::values::near::Nearby;
 
 /// Maximum size of a file of a definition, in bytes.
-pub const MAX_BYTES: usize = 2 * 1024 * 1024;
+pub(crate) const MAX_BYTES: usize = 2 * 1024 * 1024;
 /// Maximum number of values in a file, with aliases expanded.
-pub const MAX_NODES: usize = 50_000;
+pub(crate) const MAX_NODES: usize = 50_000;
 /// Maximum nesting of a file, with aliases expanded.
-pub const MAX_DEPTH: usize = 64;
+pub(crate) const MAX_DEPTH: usize = 64;
 
 /// The files of a definition, by path relative to its folder. The machine opens no files: the caller reads them
 /// (see [`super::wanted`]).

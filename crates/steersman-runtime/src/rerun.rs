@@ -43,7 +43,7 @@ use walk::{Changed, Next, Walk, Walked, text_of};
 use writing::Writing;
 
 /// The label that holds the name of a rerun ([`Rerun::name`]).
-pub const RERUN: &str = "rerun";
+pub(crate) const RERUN: &str = "rerun";
 
 /// The changes of a rerun.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,7 @@
 //! Checks of effects and people: the people that can be asked, tools that write the same entry, descriptions for models.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::hosted;
 use super::super::keys::agent::Limits;
 use super::super::keys::kinds::{Or, each};
 use super::super::lower::{Sort, constant_misfit};
@@ -10,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use steersman_machine::network::{AgentDef, Does, Offer, OnDoubt, Provider, Source};
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::{Class, Reduce};
-use steersman_machine::values::price::{self, Price};
 use steersman_machine::values::types::Parameters;
 
 impl Check<'_> {
@@ -62,14 +62,14 @@ impl Check<'_> {
             }
             let provider = match &def.provider {
                 Provider::Scripted => continue,
-                Provider::Named(name) if price::is_listed(name) => Some(name),
+                Provider::Named(name) if hosted::is_listed(name) => Some(name),
                 Provider::Named(_) | Provider::Auto => None,
             };
             let why = match &def.model {
                 _ if def.url.is_some() => {
                     "the built-in table is for the providers' own addresses".to_owned()
                 }
-                Some(model) if provider.is_some_and(|name| Price::known(name, model).is_none()) => {
+                Some(model) if provider.is_some_and(|name| hosted::price(name, model).is_none()) => {
                     format!("the built-in table does not have `{model}`")
                 }
                 Some(_) | None => continue,

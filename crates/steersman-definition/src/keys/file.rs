@@ -8,6 +8,7 @@ use super::kinds::{
 use super::section;
 use super::test::Test;
 use super::tool::{Render, Tool};
+use crate::hosted::PROVIDERS;
 use crate::source::Key;
 use steersman_machine::network::{AUTO, CallStyle, ModelRetry as Retry, Provider, SCRIPTED};
 use steersman_machine::stored::interaction::Class;
@@ -23,20 +24,12 @@ words! {
     enum Refresh: Pinned = "pinned", Follow = "follow";
 }
 
-/// A word for a provider. The adapters have the rest of a provider in a row of their table, and a test there compares the names.
+/// A word for a provider.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProviderWord(&'static str);
 
 impl Words for ProviderWord {
-    const WORDS: &'static [(&'static str, bool)] = &[
-        (AUTO, true),
-        ("openai", true),
-        ("anthropic", true),
-        ("compatible", true),
-        (SCRIPTED, true),
-        ("gemini", false),
-        ("responses", false),
-    ];
+    const WORDS: &'static [(&'static str, bool)] = PROVIDERS;
     fn of(word: &str) -> Option<Self> {
         let mut built = Self::WORDS.iter().filter(|(_, built)| *built);
         built

@@ -1,6 +1,7 @@
 //! Lowers contexts: their parts, compaction, and the rendering of old exchanges.
 
 use super::super::diagnostic::Diagnostic;
+use super::super::hosted;
 use super::super::keys::kinds::{Or, Valued, each};
 use super::super::keys::{Section as _, agent as keys, tool};
 use super::super::site::Scope;
@@ -8,7 +9,6 @@ use super::super::source::{Key, Node, Span, Value};
 use super::Lower;
 use steersman_machine::network::{Aging, Beyond, Compact, Context, Render};
 use steersman_machine::stored::ids::Name;
-use steersman_machine::values::price;
 use steersman_machine::values::types::Parameters;
 
 impl Lower<'_> {
@@ -71,7 +71,7 @@ impl Lower<'_> {
     fn window(&self, model: &Name) -> Option<u64> {
         let model = self.file.models()?.get(model)?;
         let written = model.window().and_then(Valued::value);
-        written.or_else(|| price::window(&model.model()?.value()?))
+        written.or_else(|| hosted::window(&model.model()?.value()?))
     }
 
     /// Lowers `render`. `of` is the tool with its parameters, if these are known.

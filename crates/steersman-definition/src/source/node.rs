@@ -149,7 +149,7 @@ impl Node {
         }
     }
     /// Returns the text of a scalar that is not null. A number or boolean is returned as written.
-    pub fn as_text(&self) -> Option<&Arc<str>> {
+    pub(crate) fn as_text(&self) -> Option<&Arc<str>> {
         self.scalar()
             .filter(|scalar| scalar.kind != Kind::Null)
             .map(|scalar| &scalar.text)

@@ -61,7 +61,7 @@ pub fn why_word(why: Why) -> &'static str {
 }
 
 /// Returns the word for a moment of an agent's life.
-pub fn moment_word(at: Moment) -> &'static str {
+pub(crate) fn moment_word(at: Moment) -> &'static str {
     match at {
         Moment::BeforeModel => "before_model",
         Moment::AfterModel => "after_model",

@@ -145,7 +145,7 @@ pub enum OfferKind {
 impl OfferKind {
     /// Returns true if a tick takes such offers before all others, because the fold applies edits of state and expired entries
     /// before all pushes.
-    pub const fn is_taken_early(self) -> bool {
+    pub(crate) const fn is_taken_early(self) -> bool {
         matches!(self, Self::Clock | Self::Edit)
     }
 

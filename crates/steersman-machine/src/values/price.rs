@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Prices by provider and model, in US dollars per million tokens. Price lists change, so the table names its date.
-static TABLE: &str = include_str!("prices.csv");
-
 /// Millionths of one unit of the currency.
 const MICROS: u64 = 1_000_000;
 /// Number of tokens that a price is for.
@@ -35,25 +32,6 @@ pub struct Tokens {
     pub cache_write: u64,
     /// All tokens of the answer.
     pub output: u64,
-}
-
-/// Context windows of well-known models, in tokens for a request and its answer together, by prefix of the model's name. The
-/// first prefix that matches counts. The numbers are those that the providers publish for late 2025; a definition overrides them
-/// with `window`.
-const WINDOWS: [(&str, u64); 7] = [
-    ("claude-", 200_000),
-    ("gpt-5", 400_000),
-    ("gpt-4.1", 1_047_576),
-    ("gpt-4o", 128_000),
-    ("o3", 200_000),
-    ("o4-mini", 200_000),
-    ("gemini-2.5", 1_048_576),
-];
-
-/// Returns the most tokens that a request to this model and its answer may have together, if known.
-pub fn window(model: &str) -> Option<u64> {
-    let known = WINDOWS.iter().find(|(name, _)| model.starts_with(name));
-    known.map(|(_, window)| *window)
 }
 
 impl Price {
@@ -88,60 +66,6 @@ impl Price {
             output,
             ..Tokens::default()
         })
-    }
-
-    /// Returns the table's price of a provider's model. A date at the end of the name, which names one release (`-20251001`,
-    /// `-2025-08-07`), is ignored.
-    pub fn known(provider: &str, model: &str) -> Option<Self> {
-        let exact = |model: &str| {
-            let row = rows().find(|row| row[0] == provider && row[1] == model)?;
-            Some(Self {
-                input: micros(row[2])?,
-                cached: micros(row[3])?,
-                cache_write: micros(row[4])?,
-                output: micros(row[5])?,
-            })
-        };
-        exact(model).or_else(|| exact(undated(model)?))
-    }
-}
-
-/// Returns true if the table has prices of this provider.
-pub fn is_listed(provider: &str) -> bool {
-    rows().any(|row| row[0] == provider)
-}
-
-fn rows() -> impl Iterator<Item = [&'static str; 6]> {
-    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
-    lines.filter_map(|line| {
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        cells.try_into().ok()
-    })
-}
-
-/// Returns the name without the date at its end. `None` means that the name ends in no date.
-fn undated(model: &str) -> Option<&str> {
-    let digits = model
-        .bytes()
-        .rev()
-        .take_while(|c| matches!(c, b'0'..=b'9' | b'-'));
-    let at = model.len() - digits.count();
-    let (name, date) = model.split_at(at);
-    let count = date.bytes().filter(u8::is_ascii_digit).count();
-    let date = date.starts_with('-').then_some(count)?;
-    // The name before the date may end in digits, too: `claude-haiku-4-5-20251001`.
-    match date {
-        8 => Some(name),
-        9.. => {
-            let cut = model.len()
-                - if model.as_bytes()[model.len() - 3] == b'-' {
-                    11
-                } else {
-                    9
-                };
-            model.get(..cut).filter(|_| model.as_bytes()[cut] == b'-')
-        }
-        _ => None,
     }
 }
 
@@ -188,39 +112,6 @@ pub fn digits(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_row_of_the_table_can_be_read() {
-        let lines = TABLE.lines();
-        let lines = lines.filter(|line| !line.starts_with('#') && !line.trim().is_empty());
-        let mut seen = std::collections::BTreeSet::new();
-        for line in lines {
-            let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-            assert_eq!(cells.len(), 6, "{line}");
-            let price = Price::known(cells[0], cells[1]).expect(line);
-            assert!(
-                price.cached <= price.input && price.input <= price.output,
-                "{line}"
-            );
-            assert!(price.cache_write >= price.input, "{line}");
-            assert!(seen.insert((cells[0], cells[1])), "{line} stands twice");
-        }
-        assert!(seen.len() > 10);
-    }
-
-    #[test]
-    fn a_date_after_the_name_does_not_count() {
-        let of = |model| Price::known("anthropic", model);
-        assert_eq!(of("claude-haiku-4-5-20251001"), of("claude-haiku-4-5"));
-        assert!(of("claude-haiku-4-5").is_some());
-        let of = |model| Price::known("openai", model);
-        assert_eq!(of("gpt-5-mini-2025-08-07"), of("gpt-5-mini"));
-        assert_eq!(of("gpt-5-2025-08-07"), of("gpt-5"));
-        assert!(of("gpt-5").is_some());
-        assert_eq!(of("gpt-5-huge"), None);
-        assert_eq!(of("2025"), None);
-        assert_eq!(Price::known("compatible", "gpt-5"), None);
-    }
 
     #[test]
     fn costs_are_rounded_up_and_never_overflow() {

@@ -19,10 +19,10 @@ use steersman_machine::stored::interaction::{Artifact, Interaction};
 /// Text that replaces a secret.
 pub const PLACEHOLDER: &str = "(secret)";
 /// Fewest bytes of a secret that is searched for anywhere in a text.
-pub const ANYWHERE: usize = 6;
+pub(crate) const ANYWHERE: usize = 6;
 /// Fewest bytes of a secret that is searched for as a word of its own. A shorter secret is not searched for, because it would be
 /// found by chance.
-pub const AS_WORD: usize = 4;
+pub(crate) const AS_WORD: usize = 4;
 
 /// The opened secrets of a session. The value lives only while something is written with it. It is never stored and never logged.
 #[derive(Clone)]

@@ -202,16 +202,6 @@ impl Session {
         self.send(Wanted::Event { event, fields }.into()).await
     }
 
-    /// Sends a message or an event together with contents. The contents become artifacts when the message is taken.
-    pub async fn send_with(
-        &self,
-        message: Message,
-        files: &[Content],
-    ) -> Result<Receipt, EngineError> {
-        self.engine.keep(files).await?;
-        self.send(message.with(files)).await
-    }
-
     /// Pauses the session: nothing new begins until [`Session::resume`].
     pub async fn pause(&self) -> Result<Receipt, EngineError> {
         self.send(Wanted::Pause(true).by(By::default())).await

@@ -231,7 +231,7 @@ fn not_joined(seen: &Inspection, branches: &[Id], on: &str, then: Option<&Name>)
 
 /// Returns the paths of everything that changed on a branch after a line, sorted: agents that moved (`desk/policy`) and entries
 /// of state that were written (`state.mood`, `rating of report.md`; for an agent below the root `desk/policy.state.mood`).
-pub fn moved_since(snapshot: &Snapshot, line: Line) -> Vec<String> {
+pub(crate) fn moved_since(snapshot: &Snapshot, line: Line) -> Vec<String> {
     let agents = snapshot
         .agents
         .values()

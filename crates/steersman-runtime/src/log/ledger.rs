@@ -109,7 +109,7 @@ impl Amount {
         }
     }
     /// Returns the greater number of tokens and the greater amount of money.
-    pub fn at_least(self, other: Self) -> Self {
+    pub(crate) fn at_least(self, other: Self) -> Self {
         Self {
             tokens: self.tokens.max(other.tokens),
             micros: self.micros.max(other.micros),
@@ -532,13 +532,13 @@ impl Ledger {
     }
 
     /// Returns the mark of the owner that wrote a line. With session and effect id it makes a key that is unique in the world.
-    pub fn mark_at(&self, line: Line) -> Option<u64> {
+    pub(crate) fn mark_at(&self, line: Line) -> Option<u64> {
         let upto = self.marks.partition_point(|(first, _)| *first <= line);
         upto.checked_sub(1).map(|i| self.marks[i].1)
     }
 
     /// Returns true if a person keeps effects of this tool from beginning.
-    pub fn bars(&self, tool: &Name, class: Class) -> bool {
+    pub(crate) fn bars(&self, tool: &Name, class: Class) -> bool {
         let all = !class.is_free() && self.bars_all();
         all || self
             .barred
@@ -547,7 +547,7 @@ impl Ledger {
     }
 
     /// Returns true if a person keeps all effects from beginning that may change the world.
-    pub fn bars_all(&self) -> bool {
+    pub(crate) fn bars_all(&self) -> bool {
         self.barred.contains(&None)
     }
 
@@ -606,7 +606,7 @@ impl Ledger {
     }
 
     /// Returns true if a branch has ticks. The current branch always has.
-    pub fn has_ticks(&self, id: Id) -> bool {
+    pub(crate) fn has_ticks(&self, id: Id) -> bool {
         let branch = self.branches.get(&id);
         id == self.current || branch.is_some_and(|branch| branch.superseded.is_none())
     }
@@ -642,7 +642,7 @@ impl Ledger {
     }
 
     /// Returns the hash of a line, if the line is the last of its branch.
-    pub fn hash_of(&self, branch: Id, line: Line) -> Option<Hash> {
+    pub(crate) fn hash_of(&self, branch: Id, line: Line) -> Option<Hash> {
         let branch = self.branches.get(&branch)?;
         branch.hash.filter(|_| branch.head == line)
     }

@@ -101,7 +101,7 @@ impl Past {
     }
 
     /// Keeps the text of a blob that was just written.
-    pub fn add_blob(&self, hash: Hash, text: Arc<str>) {
+    pub(crate) fn add_blob(&self, hash: Hash, text: Arc<str>) {
         let bytes = text.len() + 100;
         self.insert(Key::Blob(hash), What::Blob(text), bytes);
     }

@@ -287,7 +287,7 @@ impl Wanted {
     }
 
     /// Returns true for an event.
-    pub fn is_event(&self) -> bool {
+    pub(crate) fn is_event(&self) -> bool {
         matches!(self, Self::Event { .. })
     }
 

@@ -26,11 +26,11 @@ use tokio::sync::Notify;
 /// Longest wait in the limiter, in milliseconds. A caller that would wait longer is refused and told for how long.
 pub const LONG: u64 = crate::retry::LONG;
 /// Number of failed calls in a row that opens the breaker.
-pub const FAILURES: u32 = 5;
+pub(crate) const FAILURES: u32 = 5;
 /// Time that the breaker stays open first, in milliseconds. It doubles each time the probe fails.
 pub const OPEN: u64 = 10_000;
 /// Longest time that the breaker stays open, in milliseconds.
-pub const OPEN_MAX: u64 = 300_000;
+pub(crate) const OPEN_MAX: u64 = 300_000;
 /// While a probe is running, other callers are refused for this many milliseconds.
 const PROBE: u64 = 1_000;
 /// Gap between the first calls after a pause, in milliseconds. It shrinks with each call.

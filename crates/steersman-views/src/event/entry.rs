@@ -82,6 +82,7 @@ impl Teller {
                     kind: asked(*why),
                     go: matches!(how, Release::Go | Release::Edited | Release::Outcome),
                     by: by.word().into(),
+                    who: by.person().and_then(|by| by.who.clone()),
                 };
                 (*effect, kind)
             }
@@ -224,8 +225,15 @@ fn of_session(entry: &LedgerEntry) -> Option<EventKind> {
             owner: owner.clone(),
             build: build.clone(),
         },
-        LedgerEntry::Accepted { message, .. } => EventKind::Accepted {
+        LedgerEntry::Accepted {
+            message,
+            by,
+            parent,
+        } => EventKind::Accepted {
             message: message.clone(),
+            by: by.as_ref().map(|by| by.role.clone()),
+            who: by.as_ref().and_then(|by| by.who.clone()),
+            parent: parent.clone(),
         },
         LedgerEntry::Ended(branch) => EventKind::BranchEnded { of: *branch },
         LedgerEntry::Superseded { branch, after } => EventKind::Superseded {
@@ -237,11 +245,16 @@ fn of_session(entry: &LedgerEntry) -> Option<EventKind> {
             of: *branch,
             upto: *at,
         },
-        LedgerEntry::Paused { paused, .. } => EventKind::Paused { paused: *paused },
+        LedgerEntry::Paused { paused, by } => EventKind::Paused {
+            paused: *paused,
+            by: by.role.clone(),
+            who: by.who.clone(),
+        },
         LedgerEntry::Barred { tool, barred, by } => EventKind::Held {
             tool: tool.clone(),
             held: *barred,
             by: by.role.clone(),
+            who: by.who.clone(),
         },
         LedgerEntry::StoreAccepted { .. } => EventKind::StoreAccepted,
         _ => return None,

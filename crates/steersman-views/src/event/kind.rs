@@ -67,6 +67,9 @@ pub enum EventKind {
     Heard {
         /// The role or agent that spoke; `None` means the user.
         by: Option<Name>,
+        /// The identity of that person, if a front end checked it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        who: Option<Name>,
         /// The text of the message.
         text: Arc<str>,
     },
@@ -177,18 +180,33 @@ pub enum EventKind {
         effect: Option<Id>,
         /// Provider and model that answered.
         model: Option<Name>,
+        /// The model that the server says it used, if it says so.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        served: Option<Name>,
         /// Number of input tokens, including those that were cached.
         input: u64,
         /// Input tokens that the provider had cached.
         cached: u64,
+        /// Input tokens that the provider wrote to its cache because it was asked to.
+        cache_write: u64,
         /// Number of output tokens.
         output: u64,
+        /// Output tokens that were spent on reasoning.
+        reasoning: u64,
         /// Price in millionths of the currency, if it is known.
         micros: Option<u64>,
         /// Bytes, from the start, that the request shares with the agent's request before.
         prefix: u64,
         /// The part that broke the shared prefix; `None` if nothing did.
         broke: Option<Name>,
+        /// The provider's word for the end of the answer: `stop`, `length`, `tool_use`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        finish: Option<Name>,
+        /// Milliseconds from the start of the successful attempt to the end of its answer.
+        took: u64,
+        /// Milliseconds from the start of that attempt to its first streamed piece; `None` if nothing was streamed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        first: Option<u64>,
     },
     /// The session runs under this definition from here on.
     Bound {
@@ -210,6 +228,15 @@ pub enum EventKind {
     Accepted {
         /// The id of the message.
         message: Name,
+        /// The role of the sender; `None` if no person or program outside sent it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<Name>,
+        /// The identity of that person, if a front end checked it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        who: Option<Name>,
+        /// The trace context of the request, a W3C `traceparent`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<Name>,
     },
     /// The session refused a message of its inbox.
     Refused {
@@ -301,6 +328,9 @@ pub enum EventKind {
         text: Arc<str>,
         /// The person who answered or decided, if there was one.
         by: Option<Name>,
+        /// The identity of that person, if a front end checked it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        who: Option<Name>,
     },
     /// A call made a version of an artifact. Its content is read from the session by name.
     Artifact {
@@ -338,8 +368,11 @@ pub enum EventKind {
         /// True if the effect was approved (perhaps with edits), got its input, or was resolved as done or as not done.
         /// False if it was refused, given up, cancelled or expired.
         go: bool,
-        /// The decider: a role, `probe`, `rule`, `timeout`.
+        /// The decider: a role, or `probe`, `rule`, `timeout`, `place` or `event`.
         by: Name,
+        /// The identity of that person, if a front end checked it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        who: Option<Name>,
     },
     /// The agent ended a turn or its task.
     Finished {
@@ -428,6 +461,11 @@ pub enum EventKind {
     Paused {
         /// True if it is paused now.
         paused: bool,
+        /// The person.
+        by: Name,
+        /// The identity of that person, if a front end checked it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        who: Option<Name>,
     },
     /// A person holds the effects of a tool, or lets them begin again.
     Held {
@@ -437,6 +475,9 @@ pub enum EventKind {
         held: bool,
         /// The role of the person who gave the order.
         by: Name,
+        /// The identity of that person, if a front end checked it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        who: Option<Name>,
     },
     /// A person accepted the store that holds the session, whatever happened outside meanwhile.
     StoreAccepted,

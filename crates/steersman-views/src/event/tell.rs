@@ -9,6 +9,7 @@ use crate::turn::Turn;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
     Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Turned,
 };
@@ -304,12 +305,18 @@ impl Teller {
             let kind = EventKind::Used {
                 effect: used.effect,
                 model: used.model.clone(),
+                served: used.served.clone(),
                 input: used.input,
                 cached: used.cached,
+                cache_write: used.cache_write,
                 output: used.output,
+                reasoning: used.reasoning,
                 micros: used.micros,
                 prefix: used.prefix,
                 broke: used.broke.clone(),
+                finish: used.finish.clone(),
+                took: used.took,
+                first: used.first,
             };
             told.push((None, kind));
         }
@@ -367,14 +374,14 @@ impl Teller {
     async fn push(&mut self, push: &Push) -> Result<Vec<EventKind>, EngineError> {
         let kind = match &push.what {
             Interaction::UserMessage { from, body } => {
-                let by = match from {
-                    Origin::Outside(by) => by.named().cloned(),
-                    Origin::Agent(agent) => Some(self.agent(*agent).await?),
+                let (by, who) = match from {
+                    Origin::Outside(by) => (by.named().cloned(), by.who.clone()),
+                    Origin::Agent(agent) => (Some(self.agent(*agent).await?), None),
                     // The caller's call was reported already; other origins are internal to the engine.
                     _ => return Ok(Vec::new()),
                 };
                 let text = self.text(*body).await?;
-                EventKind::Heard { by, text }
+                EventKind::Heard { by, who, text }
             }
             Interaction::AssistantMessage {
                 effect,
@@ -493,6 +500,9 @@ impl Teller {
             code: result.code.clone(),
             text: self.text_or_none(result.body).await?,
             by: result.by.as_ref().map(|by| by.word().into()),
+            who: (result.by.as_ref())
+                .and_then(Decider::person)
+                .and_then(|by| by.who.clone()),
         }];
         kinds.extend(result.artifacts.iter().map(artifact));
         Ok(kinds)

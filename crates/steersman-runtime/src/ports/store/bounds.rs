@@ -20,7 +20,7 @@ pub const WAITING: u64 = 10_000;
 
 /// Maximum number of entries of any kind that may wait in one inbox. When messages and events have filled their share, there is
 /// still room for answers, decisions and orders, because the session may be waiting for them.
-pub const WAITING_ORDERS: u64 = WAITING + 1_000;
+pub(crate) const WAITING_ORDERS: u64 = WAITING + 1_000;
 
 /// Maximum number of events in the box of a store.
 pub const BOXED: u64 = 10_000;
@@ -31,7 +31,7 @@ pub const BOXED: u64 = 10_000;
 pub const SEEN: u64 = 100_000;
 
 /// Maximum number of characters of a branch's name.
-pub const BRANCH_LABEL: usize = 40;
+pub(crate) const BRANCH_LABEL: usize = 40;
 
 /// Refuses a session id that no store accepts.
 ///
@@ -40,7 +40,7 @@ pub const BRANCH_LABEL: usize = 40;
 ///
 /// # Errors
 /// [`StoreError::BadId`].
-pub fn session_id(id: &str) -> Result<(), StoreError> {
+pub(crate) fn session_id(id: &str) -> Result<(), StoreError> {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = [id.as_bytes().first(), id.as_bytes().last()];
     let fits = id.len() <= SESSION_ID
