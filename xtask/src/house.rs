@@ -1,5 +1,6 @@
 //! `cargo xtask house`: prints the sizes of the parts and their dependencies. It never fails; a number that grew needs a reason.
 
+use crate::tidy::QUESTIONS;
 use crate::{api, graph, rooms};
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,9 +15,6 @@ const WATCHED: &[(&str, &str)] = &[
 ];
 /// Enums of the log. A file that names a variant of one interprets the log.
 const LOG: &[&str] = &["Interaction", "LedgerEntry"];
-const QUESTIONS: &[&str] = &[
-    "What", "Who", "Whose", "Whom", "Where", "How", "Why", "When",
-];
 /// A doc comment with at most this many characters only repeats the item's name.
 const SHORT: usize = 14;
 

@@ -29,7 +29,7 @@ const MACHINE_MAY_USE: &[&str] = &[
 ];
 
 /// Words that must not begin a doc comment.
-const QUESTIONS: &[&str] = &[
+pub(crate) const QUESTIONS: &[&str] = &[
     "What", "Whatever", "Who", "Whoever", "Whom", "Whose", "Where", "Wherever", "When", "Whenever",
     "Why", "How", "Whether",
 ];

@@ -230,12 +230,12 @@ impl Session {
         };
         let mut feed = self.engine.feed(&self.id, Line(line.0 - 1));
         let lines = feed.lines().await?;
-        let entries = lines.iter().flat_map(|line| &line.ledger);
-        let branch = entries.filter_map(|entry| match entry {
+        let own = lines.iter().filter(|read| read.n == line);
+        let mut entries = own.flat_map(|line| &line.ledger);
+        let branch = entries.find_map(|entry| match entry {
             LedgerEntry::Opened { branch, .. } => Some(*branch),
             _ => None,
         });
-        let branch = branch.into_iter().next();
         branch.ok_or_else(|| Error::Refused(format!("line {line} opened no branch")))
     }
 

@@ -130,7 +130,7 @@ fn put_schedule(conn: &Connection, new: &Schedule) -> Said<bool> {
             new.digest,
             new.next.map(|at| at.0),
             new.last.map(|at| at.0),
-            new.missed as i64,
+            i64::try_from(new.missed).unwrap_or(i64::MAX),
         ])?;
     Ok(Ok(made == 1))
 }

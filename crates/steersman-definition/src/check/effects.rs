@@ -69,7 +69,9 @@ impl Check<'_> {
                 _ if def.url.is_some() => {
                     "the built-in table is for the providers' own addresses".to_owned()
                 }
-                Some(model) if provider.is_some_and(|name| hosted::price(name, model).is_none()) => {
+                Some(model)
+                    if provider.is_some_and(|name| hosted::price(name, model).is_none()) =>
+                {
                     format!("the built-in table does not have `{model}`")
                 }
                 Some(_) | None => continue,

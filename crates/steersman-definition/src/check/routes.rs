@@ -85,7 +85,8 @@ impl Check<'_> {
         why.filter(|_| !part.holds(&names).unwrap_or_default())
     }
 
-    /// Returns the default of a state entry that nothing in the definition writes; `None` if something writes it.
+    /// Returns the default of a state entry that nothing in the definition writes. `None` if something writes it, or if agents
+    /// declare it with different defaults.
     fn stays(&self, entry: &Name) -> Option<Json> {
         // the built-in tools write `todo`
         if &**entry == "todo" {
@@ -103,10 +104,12 @@ impl Check<'_> {
             });
             name == entry && !clears
         });
-        let mut all = network.agents.values().flat_map(|agent| &agent.state);
-        let ty = all.find(|(name, _)| name == entry).map(|(_, ty)| ty)?;
-        let keeps = ty.default.clone().unwrap_or(Json::Null);
-        (!written).then_some(keeps)
+        let all = network.agents.values().flat_map(|agent| &agent.state);
+        let mut defaults = all
+            .filter(|(name, _)| name == entry)
+            .map(|(_, ty)| ty.default.clone().unwrap_or(Json::Null));
+        let keeps = defaults.next()?;
+        (!written && defaults.all(|other| other == keeps)).then_some(keeps)
     }
 
     /// Returns true if `agent` leads to `used`, directly or through others.

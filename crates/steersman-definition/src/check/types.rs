@@ -289,9 +289,17 @@ impl Walker<'_, '_> {
             NodeKind::Var(_) | NodeKind::Attr { .. } | NodeKind::Item { .. } => {
                 self.path(node, facts)
             }
-            NodeKind::Slice { of, .. } => {
+            NodeKind::Slice {
+                of,
+                start,
+                stop,
+                step,
+            } => {
                 let known = self.node(of, facts);
                 self.used(&known, of);
+                for bound in [start, stop, step].into_iter().flatten() {
+                    self.node(bound, facts);
+                }
                 Known::of(known.kind)
             }
             NodeKind::Not(of) => {
@@ -370,7 +378,8 @@ impl Walker<'_, '_> {
                 )))
             }
             NodeKind::Map(items) => {
-                for (_, value) in items {
+                for (key, value) in items {
+                    self.node(key, facts);
                     self.node(value, facts);
                 }
                 Known::of(Kind::Object)

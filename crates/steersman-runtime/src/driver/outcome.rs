@@ -195,8 +195,8 @@ impl Driver {
             out.tried += 1;
         }
         let tries = attempt.saturating_sub(out.tried).max(1);
+        self.withdraw(effect, attempt, &out);
         self.outs.insert(effect, out);
-        self.withdraw(effect, attempt);
         let times = self.model_retry(effect, true).times;
         let next = retry::next(failure.retry, tries, times, self.values.seed, effect, now);
         let is_open = failure.known() == Some(FailureCode::CircuitOpen);

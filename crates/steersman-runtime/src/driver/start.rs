@@ -2,7 +2,7 @@
 
 use super::attempt::{self, FromTask};
 use super::draft::Note;
-use super::{AtWork, Driver, OnDisk, OutState};
+use super::{AtWork, Driver, OnDisk, Out, OutState};
 use crate::artifact::Artifacts;
 use crate::engine::EngineError;
 use crate::feed::FeedItem;
@@ -596,8 +596,13 @@ impl Driver {
     }
 
     /// Withdraws the text that an attempt has streamed.
-    pub(super) fn withdraw(&self, effect: Id, attempt: u32) {
-        let item = FeedItem::Withdrawn { effect, attempt };
+    pub(super) fn withdraw(&self, effect: Id, attempt: u32, out: &Out) {
+        let item = FeedItem::Withdrawn {
+            effect,
+            attempt,
+            agent: out.wish.agent,
+            branch: out.branch,
+        };
         self.live.show(item);
     }
 }

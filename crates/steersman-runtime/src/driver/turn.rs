@@ -293,7 +293,7 @@ impl Driver {
                     draft.note(Note::Unknown(effect, out.attempt));
                 } else if out.is_model() {
                     super::budget::abandon_spend(draft, &mut out);
-                    self.withdraw(effect, out.attempt);
+                    self.withdraw(effect, out.attempt, &out);
                 }
             }
             // On its way to the disk and not begun: it never will.

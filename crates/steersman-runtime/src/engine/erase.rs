@@ -1,6 +1,6 @@
 //! Erasing: texts of a session are replaced by tombstones, and all hashes still verify.
 
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, Inspection};
 use crate::inbox::Message;
 use crate::load::Load;
 use crate::store::{Batch, Claim, InboxMessage, Row, SessionInfo, Store, StoreError};
@@ -44,66 +44,48 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Refused`] if something is open, with a message that names it; errors of the store.
     pub async fn erase(&self, id: &str, what: What, apply: bool) -> Result<Erased, EngineError> {
-        let seen = self.inspect(id).await?;
-        if let Some(open) = open(&seen) {
-            return Err(EngineError::Refused(open));
+        if !apply {
+            let info = self.idle(id).await?.info;
+            let load = Load::new(self.store().clone(), info.id.clone(), info.salt);
+            let rows = read(self.store(), &load, id, info.head).await?;
+            return Ok(select(&rows, what)?.0);
         }
         let claim = self.store().claim(id, self.worker().await?).await?;
         let before = claim.before.clone();
-        let erased = self.erase_owned(&claim, &seen, what, apply).await;
+        let erased = self.erase_owned(&claim, what).await;
         self.store().release(claim, before).await?;
         erased
     }
 
-    async fn erase_owned(
-        &self,
-        claim: &Claim,
-        seen: &crate::engine::Inspection,
-        what: What,
-        apply: bool,
-    ) -> Result<Erased, EngineError> {
+    /// Reads a session in which nothing is open.
+    async fn idle(&self, id: &str) -> Result<Inspection, EngineError> {
+        let seen = self.inspect(id).await?;
+        match open(&seen) {
+            Some(open) => Err(EngineError::Refused(open)),
+            None => Ok(seen),
+        }
+    }
+
+    /// Erases under a claim. What is open is looked for under the claim, because nobody else can open anything from then on.
+    async fn erase_owned(&self, claim: &Claim, what: What) -> Result<Erased, EngineError> {
         let id = &claim.session;
+        let seen = self.idle(id).await?;
         let rows = rows(self, claim).await?;
-        let mut erased = Erased {
-            contents: contents(&rows, what),
-            ..Erased::default()
-        };
-        let kept = kept(&rows);
-        let wanted = match what {
-            What::Effect(effect) => Some(of_effect(&rows, effect)?),
-            What::All | What::Line(_) => None,
-        };
-        for (row, line) in &rows {
+        let (erased, selected) = select(&rows, what)?;
+        for (at, texts) in selected {
+            let (row, line) = &rows[at];
             let mut bytes = row.bytes.to_vec();
-            let mut touched = false;
-            for (k, text) in line.bodies.iter().enumerate() {
-                let body = Body::new(line.n, k as u32);
-                let meant = match (&wanted, what) {
-                    (Some(bodies), _) => bodies.contains(&body),
-                    (None, What::Line(n)) => n == line.n,
-                    (None, _) => true,
-                };
-                if !meant || kept.contains(&body) || matches!(text, Text::Erased { .. }) {
-                    continue;
-                }
-                bytes = codec::erase(&bytes, k as u32, &claim.salt)
-                    .map_err(|e| broken(id, line.n, &e))?;
-                touched = true;
-                erased.texts += 1;
-                erased.blobs += u64::from(matches!(text, Text::Blob { .. }));
+            for k in texts {
+                bytes = codec::erase(&bytes, k, &claim.salt).map_err(|e| broken(id, line.n, &e))?;
             }
-            if touched && apply {
-                let row = Row {
-                    n: row.n,
-                    bytes: bytes.into(),
-                };
-                self.store().rewrite(claim, row).await?;
-            }
+            let row = Row {
+                n: row.n,
+                bytes: bytes.into(),
+            };
+            self.store().rewrite(claim, row).await?;
         }
-        if apply {
-            self.update_lists(claim, what, &seen.inbox).await?;
-            self.0.indexed.forget(id);
-        }
+        self.update_lists(claim, what, &seen.inbox).await?;
+        self.0.indexed.forget(id);
         Ok(erased)
     }
 
@@ -132,8 +114,46 @@ impl Engine {
     }
 }
 
+/// Returns the texts of these rows that are to be erased: the counts, and for each index of a row the numbers of its texts.
+fn select(
+    rows: &[(Row, LogLine)],
+    what: What,
+) -> Result<(Erased, Vec<(usize, Vec<u32>)>), EngineError> {
+    let mut erased = Erased {
+        contents: contents(rows, what),
+        ..Erased::default()
+    };
+    let kept = kept(rows);
+    let wanted = match what {
+        What::Effect(effect) => Some(of_effect(rows, effect)?),
+        What::All | What::Line(_) => None,
+    };
+    let mut selected = Vec::new();
+    for (at, (_, line)) in rows.iter().enumerate() {
+        let mut texts = Vec::new();
+        for (k, text) in line.bodies.iter().enumerate() {
+            let body = Body::new(line.n, k as u32);
+            let is_selected = match (&wanted, what) {
+                (Some(bodies), _) => bodies.contains(&body),
+                (None, What::Line(n)) => n == line.n,
+                (None, _) => true,
+            };
+            if !is_selected || kept.contains(&body) || matches!(text, Text::Erased { .. }) {
+                continue;
+            }
+            texts.push(k as u32);
+            erased.texts += 1;
+            erased.blobs += u64::from(matches!(text, Text::Blob { .. }));
+        }
+        if !texts.is_empty() {
+            selected.push((at, texts));
+        }
+    }
+    Ok((erased, selected))
+}
+
 /// Returns why a session cannot be erased, or `None` if nothing in it is open.
-fn open(seen: &crate::engine::Inspection) -> Option<String> {
+fn open(seen: &Inspection) -> Option<String> {
     let is_event =
         |message| Message::decode(message).is_ok_and(|message| message.wanted.is_event());
     if !seen.inbox.iter().all(is_event) {

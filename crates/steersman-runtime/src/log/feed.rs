@@ -57,6 +57,10 @@ pub enum FeedItem {
         effect: Id,
         /// Number of the attempt.
         attempt: u32,
+        /// The agent that called the model.
+        agent: Id,
+        /// The branch of the call.
+        branch: Id,
     },
     /// The whole session is at rest, or waits.
     Settled(Arc<Settled>),

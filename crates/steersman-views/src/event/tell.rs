@@ -138,8 +138,14 @@ impl Teller {
                 };
                 (Some((branch, self.who(agent).await?)), kind)
             }
-            FeedItem::Withdrawn { effect, attempt } => {
-                (None, EventKind::Withdrawn { effect, attempt })
+            FeedItem::Withdrawn {
+                effect,
+                attempt,
+                agent,
+                branch,
+            } => {
+                let kind = EventKind::Withdrawn { effect, attempt };
+                (Some((branch, self.who(agent).await?)), kind)
             }
             FeedItem::Settled(settled) => (None, EventKind::Settled(Turn::from(&*settled))),
             FeedItem::Skipped(count) => (None, EventKind::Skipped { count }),

@@ -240,7 +240,11 @@ impl<'n> Drawing<'n> {
             RouteBy::Rules(rules) => self.rules(own, route, rules),
             RouteBy::Sequence(members) => self.sequence(own, members),
             RouteBy::Native { version, members } => self.native(own, version, members),
-            RouteBy::Pick(from) => self.pick(own, &route.asks.model, from, "picks"),
+            RouteBy::Pick(from) => {
+                let router = self.pick(own, &route.asks.model, from, "picks");
+                self.part(own, "router", router);
+                router
+            }
             RouteBy::States(states) => self.states(own, route, states),
             RouteBy::Tasks(desk) => self.tasks(own, route, desk),
             RouteBy::Handoff(handoff) => self.handoff(own, handoff),
@@ -415,7 +419,6 @@ impl<'n> Drawing<'n> {
             format!("model {model}"),
             Vec::new(),
         );
-        self.part(own, "router", router);
         for choosable in from {
             let to = self.place(own, &choosable.agent);
             let label = choosable

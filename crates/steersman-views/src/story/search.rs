@@ -137,21 +137,22 @@ impl Story {
         self.searched.contains(&branch)
     }
 
-    /// Describes the progress of a running search: a bar and the best value.
+    /// Describes the progress of a running search: a bar if the number of branches is known, and the best value.
     pub fn searching(&self) -> Option<String> {
         let seen = self.searches.values().find(|seen| !seen.over)?;
-        let part = (seen.tried * 20).checked_div(seen.n).unwrap_or(0).min(20) as usize;
-        let bar = format!("{}{}", "#".repeat(part), "-".repeat(20 - part));
         let best = seen
             .best
             .map_or_else(String::new, |best| format!(", best {best}"));
-        let of = if seen.method == "beam" {
-            String::new()
+        // The number of branches of a beam is that of one level, and the number of levels is not known.
+        let (bar, of) = if seen.method == "beam" {
+            (String::new(), String::new())
         } else {
-            format!(" of {}", seen.n)
+            let part = (seen.tried * 20).checked_div(seen.n).unwrap_or(0).min(20) as usize;
+            let bar = format!("[{}{}] ", "#".repeat(part), "-".repeat(20 - part));
+            (bar, format!(" of {}", seen.n))
         };
         Some(format!(
-            "{} [{bar}] branch {}{of}, {}{best}",
+            "{} {bar}branch {}{of}, {}{best}",
             seen.method,
             seen.tried,
             count(seen.calls, "model call"),

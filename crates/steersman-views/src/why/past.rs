@@ -5,6 +5,7 @@ use crate::texts::Texts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steersman_machine::network::Network;
+use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::commit::{Admitted, LedgerEntry, LogLine, Push, Want};
 use steersman_machine::stored::ids::{Id, Line, Name};
 use steersman_machine::stored::interaction::{Call, CallResult, Interaction, Origin};
@@ -188,42 +189,43 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// Returns the newest call of an agent, at this line or before. It is taken as the call that sent the message.
+    /// Returns the newest call of `send` by an agent, at this line or before on its branch. It is taken as the call that sent the
+    /// message.
     pub(super) fn sent(&self, sender: Id, upto: Line) -> Option<Place> {
-        let sends = |place: &&Place| self.push(**place).is_some_and(|push| push.agent == sender);
-        self.calls
-            .values()
-            .filter(|place| place.line <= upto)
-            .filter(sends)
-            .max()
-            .copied()
+        let send = BuiltIn::Send.name();
+        self.newest(upto, Line::NONE, |push| {
+            let called = |call: &Call| &*call.name == send;
+            push.agent == sender && matches!(&push.what, Interaction::Call(call) if called(call))
+        })
+    }
+
+    /// Returns the newest interaction that is wanted, in the lines from `upto` back to the one after `behind`, along the branch.
+    fn newest(&self, upto: Line, behind: Line, wanted: impl Fn(&Push) -> bool) -> Option<Place> {
+        let mut n = upto;
+        while n > behind {
+            let line = self.lines.get(&n)?;
+            let commit = line.commit.as_ref();
+            let pushes = commit.map_or(&[][..], |commit| &commit.pushes);
+            if let Some(k) = pushes.iter().rposition(&wanted) {
+                return Some(Place { line: n, k });
+            }
+            n = commit.map_or(line.prev, |commit| commit.parent);
+        }
+        None
     }
 
     /// Returns the newest message from outside to this agent, or to one that it started, between two places. The search goes back
     /// along the branch.
     pub(super) fn words(&self, agent: Id, behind: Place, upto: Place) -> Option<Place> {
-        let mut n = upto.line;
-        while n > behind.line {
-            let line = self.lines.get(&n)?;
-            let pushes = line.commit.as_ref().map_or(&[][..], |c| &c.pushes);
-            let said = |push: &Push| {
-                matches!(
-                    push.what,
-                    Interaction::UserMessage {
-                        from: Origin::Outside(_),
-                        ..
-                    }
-                ) && self.is_below(push.agent, agent)
-            };
-            if let Some(k) = pushes.iter().rposition(said) {
-                return Some(Place { line: n, k });
-            }
-            n = line
-                .commit
-                .as_ref()
-                .map_or(line.prev, |commit| commit.parent);
-        }
-        None
+        self.newest(upto.line, behind.line, |push| {
+            matches!(
+                push.what,
+                Interaction::UserMessage {
+                    from: Origin::Outside(_),
+                    ..
+                }
+            ) && self.is_below(push.agent, agent)
+        })
     }
 
     /// Returns true if an agent is this one, or was started by it, directly or indirectly.
@@ -318,13 +320,9 @@ impl<'a> Past<'a> {
         self.ledger.get(&effect).map_or(&[], |entries| entries)
     }
 
-    /// Returns the time of a line. A line without a commit gets the time of the next commit, because its entries are not
-    /// later.
+    /// Returns the time of a line, in milliseconds since 1970.
     pub(super) fn time(&self, line: Line) -> i64 {
-        let now = |(_, line): (&Line, &&Arc<LogLine>)| line.commit.as_ref().map(|_| line.at.0);
-        let next = self.lines.range(line..).find_map(now);
-        next.or_else(|| self.lines.range(..line).rev().find_map(now))
-            .unwrap_or(0)
+        self.line(line).map_or(0, |line| line.at.0)
     }
 
     pub(super) fn line(&self, line: Line) -> Option<&'a Arc<LogLine>> {
