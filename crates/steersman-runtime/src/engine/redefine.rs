@@ -99,12 +99,9 @@ impl Engine {
         changed
             .models
             .retain(|name, model| old.models.get(name) != Some(model));
-        values
-            .models
-            .retain(|model| network.models.contains_key(&model.name));
-        values
-            .models
-            .retain(|model| !changed.models.contains_key(&model.name));
+        values.models.retain(|model| {
+            network.models.contains_key(&model.name) && !changed.models.contains_key(&model.name)
+        });
         if !changed.models.is_empty() {
             let folder = values.folder();
             let models = self.0.models.resolve(&changed, env, &folder);

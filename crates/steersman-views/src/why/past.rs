@@ -193,14 +193,14 @@ impl<'a> Past<'a> {
     /// message.
     pub(super) fn sent(&self, sender: Id, upto: Line) -> Option<Place> {
         let send = BuiltIn::Send.name();
-        self.newest(upto, Line::NONE, |push| {
+        self.last_push(upto, Line::NONE, |push| {
             let called = |call: &Call| &*call.name == send;
             push.agent == sender && matches!(&push.what, Interaction::Call(call) if called(call))
         })
     }
 
     /// Returns the newest interaction that is wanted, in the lines from `upto` back to the one after `behind`, along the branch.
-    fn newest(&self, upto: Line, behind: Line, wanted: impl Fn(&Push) -> bool) -> Option<Place> {
+    fn last_push(&self, upto: Line, behind: Line, wanted: impl Fn(&Push) -> bool) -> Option<Place> {
         let mut n = upto;
         while n > behind {
             let line = self.lines.get(&n)?;
@@ -217,7 +217,7 @@ impl<'a> Past<'a> {
     /// Returns the newest message from outside to this agent, or to one that it started, between two places. The search goes back
     /// along the branch.
     pub(super) fn words(&self, agent: Id, behind: Place, upto: Place) -> Option<Place> {
-        self.newest(upto.line, behind.line, |push| {
+        self.last_push(upto.line, behind.line, |push| {
             matches!(
                 push.what,
                 Interaction::UserMessage {
