@@ -125,7 +125,7 @@ fn arguments(was: &AgentDef, is: &AgentDef, agent: &Agent) -> Result<(), String>
     Ok(())
 }
 
-/// Checks that the current mode of an agent still exists. An agent without a mode gets the first mode of the definition.
+/// Checks that the current mode of an agent still exists. An agent without a mode gets the start mode of the definition.
 fn mode(is: &AgentDef, agent: &Agent) -> Result<(), String> {
     let known = |mode: &Name| is.modes.iter().any(|modes| modes.get(mode).is_some());
     match agent.mode.as_ref().filter(|mode| !known(mode)) {

@@ -123,7 +123,7 @@ impl Tick<'_> {
             return self.fail(agent, Code::Exits, &why);
         }
         if self.is_leaving(agent) {
-            // A message arrived after the exit to `finish`; restart in the first mode.
+            // A message arrived after the exit to `finish`; restart in the start mode.
             if !self.heard(agent) {
                 return self.conclude_as_it_stands(agent);
             }

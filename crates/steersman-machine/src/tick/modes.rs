@@ -101,7 +101,7 @@ impl Tick<'_> {
             .any(|push| push.agent == agent && matches!(push.what, Interaction::UserMessage { .. }))
     }
 
-    /// Puts an agent back into the first mode of its definition, for its next work.
+    /// Puts an agent back into the start mode of its definition, for its next work.
     pub(crate) fn mode_anew(&mut self, agent: Id) {
         let Some(start) = self.def(agent).mode(None) else {
             return;
