@@ -75,7 +75,7 @@ pub(crate) fn decide(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Decision {
     }
 }
 
-/// Returns the question that a routed agent asks a model, if it asks one: for a summary that is due, else for its decision.
+/// Returns the question that a routed agent asks a model, if it asks one: for a summary that is due, otherwise for its decision.
 pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Question> {
     if let Some((question, _)) = summary::question(cx, snapshot, agent) {
         return Some(question);

@@ -88,7 +88,7 @@ pub fn answer(cx: &Cx<'_>, snapshot: &Snapshot) -> Option<Arc<str>> {
 /// Returns the score of a branch by an expression over `answer`, `state` and `calls` of its top agent. True is 1, false is 0.
 ///
 /// # Errors
-/// The reason why the result is not a number, in words for people.
+/// The reason why the result is not a number, as a text for people.
 pub fn score(cx: &Cx<'_>, snapshot: &Snapshot, now: Time, expr: &Expr) -> Result<f64, String> {
     let answer = answer(cx, snapshot);
     let view = View::new(cx, snapshot, snapshot.top()).at(now);
@@ -97,7 +97,7 @@ pub fn score(cx: &Cx<'_>, snapshot: &Snapshot, now: Time, expr: &Expr) -> Result
     worth(&to_json(&value)?)
 }
 
-/// Reads a judge's answer as a score: a number, a truth value, a text that is a number or begins with one, or an object with the
+/// Reads a judge's answer as a score: a number, `true` or `false`, a text that is a number or begins with one, or an object with the
 /// field `score`.
 ///
 /// # Errors
@@ -128,8 +128,8 @@ pub fn worth(value: &Json) -> Result<f64, String> {
     })
 }
 
-/// Returns the arguments for the judge of a branch, by the names of its parameters: `answer`, `state`, and set state entries. Any
-/// other required text gets answer and state in words.
+/// Returns the arguments for the judge of a branch, by the names of its parameters: `answer`, `state`, and names of state entries
+/// that are set. Any other required text parameter gets the answer and the state as one text.
 pub fn judged(network: &Network, by: &Scorer, answer: Option<&str>, state: &Json) -> Json {
     use crate::values::types::{Parameters, TypeKind};
     let Some(parameters) = parameters(network, by) else {
@@ -160,7 +160,7 @@ pub fn judged(network: &Network, by: &Scorer, answer: Option<&str>, state: &Json
     Json::Object(args)
 }
 
-/// Returns the set state entries that the top agent of a branch sees, with their values. Secrets are left out.
+/// Returns the values of the state entries that are set and that the top agent of a branch sees. Secrets are left out.
 pub fn state(snapshot: &Snapshot) -> Json {
     let mut found = serde_json::Map::new();
     let mut at = snapshot.top();

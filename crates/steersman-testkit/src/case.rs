@@ -164,7 +164,7 @@ fn act(world: &mut World, test: &Test, step: &Step) -> Result<(), Fault> {
             taken(world.join(ids?, on.clone(), then.clone())?.line)
         }
         Act::Advance(millis) => world.advance(*millis),
-        // The machine has no process; all that survives is what folds from the lines.
+        // The machine has no process: a restart keeps only the lines, and folds the snapshots from them.
         Act::Kill(_) | Act::Resume => world.restart(),
     }
 }

@@ -24,8 +24,8 @@ pub fn definition(seed: u64) -> Network {
             .to_owned();
     for tool in TOOLS {
         let horizon = ["1", "2", "4", "{ own: 1 }", "{ own: 2 }", "{ own: 3 }"];
-        let horizon = of(&mut dice, &horizon);
-        let beyond = of(
+        let horizon = one_of(&mut dice, &horizon);
+        let beyond = one_of(
             &mut dice,
             &[
                 "beyond: drop",
@@ -48,38 +48,39 @@ pub fn definition(seed: u64) -> Network {
             yaml,
             "  {tool}: {{ description: T., parameters: {{ a: string, b: optional string }}, effect: read, native: 1{render} }}"
         )
-        .expect("a text takes all");
+        .expect("writing to a string does not fail");
     }
-    let keep = of(&mut dice, &["1", "2", "3", "6", "50"]);
+    let keep = one_of(&mut dice, &["1", "2", "3", "6", "50"]);
     let compact = match dice.below(3) {
         0 => String::new(),
         _ => ", compact: { when_tokens: 20, keep_exchanges: 1 }".to_owned(),
     };
-    let now = of(&mut dice, &["", r#", now: "Note: {{ state.note }}""#]);
-    let parts = of(&mut dice, &["", ", parts: [tools, system, history, now]"]);
+    let now = one_of(&mut dice, &["", r#", now: "Note: {{ state.note }}""#]);
+    let parts = one_of(&mut dice, &["", ", parts: [tools, system, history, now]"]);
     writeln!(
         yaml,
         "agents:\n  desk: {{ system: \"You help. {{{{ state.note }}}}\", tools: [{}], context: {{ keep_exchanges: {keep}{compact}{now}{parts} }} }}",
         TOOLS.join(", ")
     )
-    .expect("a text takes all");
+    .expect("writing to a string does not fail");
     network(&yaml)
 }
 
-fn of<'a>(dice: &mut Dice, these: &[&'a str]) -> &'a str {
-    dice.pick(these).expect("there is one")
+fn one_of<'a>(dice: &mut Dice, these: &[&'a str]) -> &'a str {
+    dice.pick(these).expect("the list is not empty")
 }
 
-/// Makes the text that a provider wants back with an answer, from the answer's text and the names and arguments of its calls.
+/// Makes the opaque text of an answer: one that later requests return to the provider unchanged. Gets the answer's text and the
+/// names and arguments of its calls.
 pub type Opaque = fn(&mut Dice, Option<&str>, &[(&str, String)]) -> String;
 
 /// Style of the models and tools of a history.
 #[derive(Copy, Clone, Debug)]
 pub struct Manner {
-    /// Maker of the texts that providers want back.
+    /// Maker of the opaque texts of answers.
     pub opaque: Opaque,
     /// True if labels come from providers (some twice, some with characters that others refuse), if texts, results and arguments
-    /// may be empty or not JSON, and if an answer may consist only of the text that its provider wants back.
+    /// may be empty or not JSON, and if an answer may consist only of its opaque text.
     pub rough: bool,
 }
 
@@ -95,7 +96,9 @@ pub struct Story {
     /// Rendering cache of the last request. Take it out to call [`Story::ask`], and put it back.
     pub cache: RenderCache,
     manner: Manner,
+    /// Calls that have no result yet.
     open: Vec<Id>,
+    /// Snapshots to which the history may go back.
     saved: Vec<Snapshot>,
 }
 
@@ -121,7 +124,7 @@ impl Story {
         let b = self.dice.below(3);
         let a = self.dice.below(100);
         if self.manner.rough && self.dice.percent(5) {
-            return of(&mut self.dice, &["", "{", "[1]", "\"a\"", "null"]).to_owned();
+            return one_of(&mut self.dice, &["", "{", "[1]", "\"a\"", "null"]).to_owned();
         }
         if b == 0 {
             format!(r#"{{"a":"{a}"}}"#)
@@ -155,17 +158,18 @@ impl Story {
             return *self
                 .dice
                 .pick(&[None, Some(""), Some(" \n"), Some("Weiß nicht.\n")])
-                .expect("there is one");
+                .expect("the list is not empty");
         }
         (needed || self.dice.below(2) == 0).then_some("Well.")
     }
 
+    /// Adds an answer of the model: a text, calls, or both. An answer without calls may end the turn.
     fn answers(&mut self) {
         let many = self.dice.below(4) as usize;
         let calls: Vec<(&str, String)> = (0..many)
             .map(|_| {
                 let names = ["look", "fetch", "write", "note", "nobody"];
-                (of(&mut self.dice, &names), self.args())
+                (one_of(&mut self.dice, &names), self.args())
             })
             .collect();
         let labels: Vec<Option<Name>> = (0..many).map(|at| self.label(at)).collect();
@@ -216,12 +220,13 @@ impl Story {
         });
     }
 
+    /// Closes one of the open calls.
     fn closes(&mut self) {
         let at = self.dice.below(self.open.len() as u64) as usize;
         let call = self.open.remove(at);
         let (how, chains) = (self.dice.below(6), self.dice.below(6) == 0);
         let gave = if self.manner.rough && self.dice.percent(20) {
-            of(&mut self.dice, &["", "\n", "null", "{\"x\":"])
+            one_of(&mut self.dice, &["", "\n", "null", "{\"x\":"])
         } else {
             r#"{"x":"a result of some length"}"#
         };
@@ -248,7 +253,7 @@ impl Story {
         self.open.extend(next);
     }
 
-    /// Lets the model that was asked for a summary answer or fail. Nothing else happens before that.
+    /// Adds the summary that a model was asked for, or its failure; sometimes nothing yet. Until then no other step follows.
     fn sums(&mut self, policy: Name) {
         let desk = self.desk;
         let mark = self.log.snapshot.watermarks[&(desk, policy.clone())];
@@ -284,7 +289,7 @@ impl Story {
                 self.log.line(|l| l.say(desk, said));
             }
             7 if self.open.is_empty() => {
-                let name = of(&mut self.dice, &["look", "note", "join"]);
+                let name = one_of(&mut self.dice, &["look", "note", "join"]);
                 let target = Target::Tool(Class::Read);
                 let call = self
                     .log
@@ -322,7 +327,7 @@ impl Story {
     }
 }
 
-/// Returns an `opaque` of no real provider, with the calls of its answer.
+/// Makes an opaque text that contains the calls of its answer. No real provider has this form.
 pub fn opaque_with_calls(_: &mut Dice, _: Option<&str>, calls: &[(&str, String)]) -> String {
     let made: Vec<Json> = calls
         .iter()

@@ -1,4 +1,5 @@
-//! The model calls of a session and their contexts: rendered again as this version does, and compared with what was sent.
+//! The model calls of a session and their contexts: rendered again by this version of the program, and compared with what was
+//! sent.
 
 mod row;
 
@@ -34,7 +35,7 @@ pub enum ContextError {
     #[error("this session has not begun")]
     NotBegun,
     /// A template failed.
-    #[error("it could not be rendered: {0}")]
+    #[error("the context could not be rendered: {0}")]
     Unrendered(#[from] EvalError),
     /// There is no earlier call to compare with.
     #[error("this is the agent's first call of its kind")]
@@ -59,7 +60,7 @@ pub struct ModelCall {
 }
 
 impl ModelCall {
-    /// Returns the line that took the answer, else the line that wished the call.
+    /// Returns the line that took the answer, otherwise the line that wished the call.
     pub fn line(&self) -> Line {
         self.answered.unwrap_or(self.wished)
     }
@@ -69,7 +70,8 @@ impl ModelCall {
 fn calls(path: &[&Arc<LogLine>]) -> Vec<ModelCall> {
     let mut calls: Vec<ModelCall> = Vec::new();
     let mut places: BTreeMap<Id, usize> = BTreeMap::new();
-    let mut extractions: BTreeSet<Id> = BTreeSet::new();
+    // Extractions and judgements of the agent itself: the engine asks a model for them.
+    let mut engine_calls: BTreeSet<Id> = BTreeSet::new();
     for line in path {
         let Some(commit) = &line.commit else { continue };
         for admission in &commit.admitted {
@@ -91,10 +93,10 @@ fn calls(path: &[&Arc<LogLine>]) -> Vec<ModelCall> {
             }
             _ => None,
         });
-        extractions.extend(asks);
+        engine_calls.extend(asks);
         let is_model = |w: &&Wished| match w.what {
             Want::Step => true,
-            Want::Call(call) => extractions.contains(&call),
+            Want::Call(call) => engine_calls.contains(&call),
         };
         for wished in commit.wished.iter().filter(is_model) {
             places.insert(wished.id, calls.len());
@@ -135,7 +137,7 @@ fn reviewers(path: &[&Arc<LogLine>]) -> BTreeSet<Id> {
     judges.collect()
 }
 
-/// Chooses a call for a line: the one whose answer the line took, else the one that it wished, else the last before it.
+/// Chooses a call for a line: the one whose answer the line took, otherwise the one that it wished, otherwise the last before it.
 /// Without a line, chooses the last answered call of an agent that is not a judge.
 fn choose<'a>(
     calls: &[&'a ModelCall],
@@ -159,7 +161,8 @@ fn choose<'a>(
 /// A position on the path of a branch. Lines that were folded for the previous position are not folded again.
 struct Walk<'a> {
     log: &'a Log,
-    stands: Line,
+    /// The line whose snapshot this is.
+    position: Line,
     snapshot: Snapshot,
 }
 
@@ -167,10 +170,10 @@ impl Walk<'_> {
     /// Returns the snapshot after this line. If the previous position is not on the way to it (after an adoption), folds
     /// from the beginning.
     fn at(&mut self, line: Line) -> &Snapshot {
-        let mut ahead = self.log.back_to(line, self.stands);
+        let mut ahead = self.log.back_to(line, self.position);
         let leads = match ahead.last() {
-            Some(first) => first.prev == self.stands,
-            None => line == self.stands,
+            Some(first) => first.prev == self.position,
+            None => line == self.position,
         };
         if !leads {
             self.snapshot = Snapshot::empty();
@@ -180,7 +183,7 @@ impl Walk<'_> {
             let snapshot = std::mem::replace(&mut self.snapshot, Snapshot::empty());
             self.snapshot = fold(snapshot, line);
         }
-        self.stands = line;
+        self.position = line;
         &self.snapshot
     }
 }
@@ -247,7 +250,7 @@ impl<'a> Contexts<'a> {
         }
     }
 
-    /// Chooses a call of `whose` for a line: the one whose answer the line took, else the one that it wished, else the last before it.
+    /// Chooses a call of `whose` for a line: the one whose answer the line took, otherwise the one that it wished, otherwise the last before it.
     /// Without a line, chooses the last answered call of an agent that is not a judge.
     pub fn choose(&self, whose: Option<&str>, line: Option<Line>) -> Option<&ModelCall> {
         choose(&self.of_whom(whose), &reviewers(self.path), line)
@@ -257,7 +260,7 @@ impl<'a> Contexts<'a> {
     fn walk(&self) -> Walk<'_> {
         Walk {
             log: self.log,
-            stands: Line::NONE,
+            position: Line::NONE,
             snapshot: Snapshot::empty(),
         }
     }
@@ -322,8 +325,8 @@ impl<'a> Contexts<'a> {
         ))
     }
 
-    /// Returns for each answered call how much of its context is equal to the previous one of its agent. With a line, only calls that
-    /// were wished up to there.
+    /// Returns for each answered call how much of its context is equal to the previous one of its agent. With `until`, only calls that
+    /// were wished up to this line.
     ///
     /// # Errors
     /// Errors of the store and of templates.
@@ -348,7 +351,7 @@ impl<'a> Contexts<'a> {
 
     /// Renders a request again as this version does, and returns it with its snapshot and network. The session may have
     /// been bound to another definition while the call waited or ran. Then the binding whose rendering has the digest of
-    /// the sent request is used, else the last one.
+    /// the sent request is used, otherwise the last one.
     async fn sent(&self, call: &ModelCall) -> Result<Made, ContextError> {
         let mut walk = self.walk();
         let snapshot = walk.at(call.wished);

@@ -1,4 +1,4 @@
-//! The effects of a session on the world, or possible effects, read from the log.
+//! The effects of a session's tools, and the status of each, read from the log.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
@@ -45,7 +45,7 @@ pub struct Effect {
     /// or if nothing allowed it.
     pub allowed: Option<String>,
     /// The person who allowed it to repeat another effect.
-    word: Option<Decider>,
+    allowed_by: Option<Decider>,
 }
 
 /// The status of an effect.
@@ -65,9 +65,9 @@ pub enum Standing {
     Done,
     /// It did not happen.
     NotPerformed,
-    /// It may have happened, and somebody is to say.
+    /// It may have happened, and a probe or a person is to settle that.
     Doubt,
-    /// It may have happened, and nobody will say.
+    /// It may have happened, and the doubt was given up.
     GivenUp,
     /// It was simulated, because the branch is dry.
     Simulated,
@@ -82,7 +82,7 @@ pub struct Sum {
     pub intended: u32,
     /// Effects that happened.
     pub done: u32,
-    /// Effects that were done although an equal one was, and attempts of an `unsafe` effect after one that may have happened.
+    /// Effects that were done although an equal one was done before, and attempts of an `unsafe` effect after one that may have happened.
     pub repeated: u32,
 }
 
@@ -139,7 +139,7 @@ impl Effect {
             settled: None,
             repeats: None,
             allowed: None,
-            word: None,
+            allowed_by: None,
         }
     }
 
@@ -182,14 +182,14 @@ impl Effect {
         )
     }
 
-    /// Returns true if somebody is to say whether it happened.
+    /// Returns true if a probe or a person is to settle whether it happened.
     pub fn is_in_doubt(&self) -> bool {
         matches!(self.standing, Standing::Doubt | Standing::Held(Why::Doubt))
     }
 
     fn allowed(&self, network: Option<&Network>) -> Option<String> {
         self.repeats.as_ref()?;
-        if let Some(by) = &self.word {
+        if let Some(by) = &self.allowed_by {
             return Some(by.to_string());
         }
         let tool = network.and_then(|network| network.tools.get(&self.tool));
@@ -234,8 +234,9 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// Reads the effects from all lines of a session, because the entry that settles an effect may be on any branch. With
-    /// `way`, only effects wished on its lines are kept, with their status as seen on it.
+    /// Reads the effects from all lines of a session, because the entry that settles an effect may be on any branch. `way`
+    /// returns true for the lines on the path to a branch. With it, only effects that these lines wished are kept, with their
+    /// status on that path.
     pub fn of<'a>(
         lines: impl IntoIterator<Item = &'a Arc<LogLine>>,
         texts: &dyn Bodies,
@@ -446,7 +447,7 @@ impl Effects {
                 }
                 (Why::Repeat, Release::Go) => {
                     if let Some(kept) = self.by_id.get_mut(effect) {
-                        kept.word = Some(by.clone());
+                        kept.allowed_by = Some(by.clone());
                     }
                 }
                 _ => {}
@@ -472,8 +473,8 @@ impl Effects {
         }
     }
 
-    /// Sets the status of running effects: only those begun by the current owner still run; the outcome of the others is
-    /// unknown.
+    /// Sets the status of running effects. `by_somebody` is true if the session has an owner: then the effects that this owner
+    /// began still run. The outcome of all others is unknown.
     pub fn driven(&mut self, by_somebody: bool) {
         let epoch = self.ledger.epoch + u64::from(!by_somebody);
         for (effect, kept) in &mut self.by_id {
@@ -496,7 +497,7 @@ impl Effects {
         }
     }
 
-    /// Says for each repetition what allowed it, under this definition.
+    /// Sets, for each repetition, the cause that allowed it under this definition.
     pub fn under(&mut self, network: Option<&Network>) {
         for effect in self.by_id.values_mut() {
             effect.allowed = effect.allowed(network);

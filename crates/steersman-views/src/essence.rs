@@ -76,10 +76,10 @@ pub fn essential(interaction: &Interaction, bodies: &dyn Bodies) -> String {
 
 /// Removes the ids and lines of branches from the arguments or the result of a call to branches.
 fn nameless(text: &str) -> String {
-    let Ok(Json::Object(mut told)) = serde_json::from_str(text) else {
+    let Ok(Json::Object(mut object)) = serde_json::from_str(text) else {
         return text.to_owned();
     };
-    let Some(Json::Array(branches)) = told.get_mut("branches") else {
+    let Some(Json::Array(branches)) = object.get_mut("branches") else {
         return text.to_owned();
     };
     for branch in branches {
@@ -96,5 +96,5 @@ fn nameless(text: &str) -> String {
             named => *named = Json::Null,
         }
     }
-    Json::Object(told).to_string()
+    Json::Object(object).to_string()
 }

@@ -90,7 +90,7 @@ pub enum What {
     Router,
     /// A state of a state graph.
     State,
-    /// A task of a concierge.
+    /// A task of a router by tasks.
     Task,
     /// A mode of an agent.
     Mode,

@@ -148,7 +148,7 @@ pub struct Agent {
     /// Id of the instance, `n.k`.
     #[serde(serialize_with = "shown::text")]
     pub id: Id,
-    /// The name that its caller gave it, else that of its definition.
+    /// The name that its caller gave it, otherwise that of its definition.
     pub name: Name,
     /// The agent that started it, as an index.
     pub parent: Option<usize>,

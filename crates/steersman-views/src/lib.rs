@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   store --lines, texts, stacks--> reader --+--> event    typed events, of the past and as they happen
-//!                                            +--> story    one row in words for each thing that happened
+//!                                            +--> story    one row of text for each thing that happened
 //!                                            +--> line     a line with its ledger, as text
 //!                                            +--> lanes    columns of a timeline
 //!                                            +--> effects  effects on the world, with their sums
@@ -30,8 +30,8 @@
 //! **Memory.** Events, rows and lines are made line by line, from pages of lines; texts and older lines are read when they are needed,
 //! through a cache with a bound. Only views whose answer is about a whole session (effects, reasons, differences) fold all lines.
 //!
-//! **The JSON is an interface** of version [`VERSION`]. Fields and kinds may be added; readers ignore those that they do not know. A
-//! field that changes its meaning or goes makes a new version.
+//! **The JSON is an interface** of version [`VERSION`]. Fields and kinds may be added; readers ignore those that they do not know. If
+//! a field changes its meaning or is removed, the version grows.
 
 #![warn(missing_docs)]
 
@@ -56,5 +56,5 @@ pub mod turn;
 pub mod why;
 pub mod words;
 
-/// Version of the JSON of all views. It grows when a field changes its meaning or goes; additions do not count.
+/// Version of the JSON of all views. It grows when a field changes its meaning or is removed; additions do not count.
 pub const VERSION: u32 = 1;

@@ -50,14 +50,14 @@ pub struct Page {
     /// Its row in lists.
     #[serde(flatten)]
     pub row: SessionRow,
-    /// The result, if nothing goes on by itself.
+    /// The result, if the session settled: it continues only with an input.
     #[serde(flatten)]
     pub settled: Standing,
     /// Usage by the model that answered, which may be a fallback.
     pub models: Vec<ModelRow>,
     /// Number of calls whose provider reported impossible numbers.
     pub unbelievable: u64,
-    /// Tokens and money that went into answers that nobody got.
+    /// Tokens and money of model calls whose answers were not used, such as calls that were cut.
     pub lost: Lost,
     /// The branch of the page, by label or id.
     pub branch: String,
@@ -81,7 +81,7 @@ pub struct Page {
     pub orders: Vec<String>,
     /// Number of messages in its inbox.
     pub inbox: usize,
-    /// Messages in its inbox that this program cannot read, and why.
+    /// Messages in its inbox that this program cannot read, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
 }
@@ -89,7 +89,7 @@ pub struct Page {
 /// The result of a session.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Standing {
-    /// Texts that the user heard on the way to the answer.
+    /// Texts for the user that come before the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<Arc<str>>,
     /// The answer that settled the session.
@@ -119,7 +119,7 @@ pub struct ModelRow {
     pub micros: u64,
 }
 
-/// Tokens and money that nobody got anything for.
+/// Tokens and money of model calls whose answers were not used.
 #[derive(Copy, Clone, Debug, Serialize)]
 pub struct Lost {
     /// Number of tokens.
@@ -142,7 +142,7 @@ pub struct AgentRow {
     pub phase: String,
     /// The state of its net, if it has one.
     pub net_state: Option<Name>,
-    /// The letters of its stack.
+    /// Its stack in the letters of a trace, oldest first: `U A AC AR A F`.
     pub letters: String,
     /// Its stack as text, results in the order of their calls.
     pub stack: Vec<String>,
@@ -178,7 +178,7 @@ pub struct BranchRow {
     pub cancelled: bool,
     /// True if it began with a rewind.
     pub rewound: bool,
-    /// The line at which a call received its end.
+    /// The line in which a call that waits for the branch took its end.
     #[serde(serialize_with = "shown::maybe_line")]
     pub joined: Option<Line>,
     /// The last line of it that was adopted.
@@ -186,7 +186,7 @@ pub struct BranchRow {
     pub adopted: Option<Line>,
     /// True for a branch that an agent forked.
     pub of_agent: bool,
-    /// If the page is of one branch: the last line of this one on the way to it, if it is on the way.
+    /// If the page is of one branch, and this branch is on the path to it: the last line of this branch on the path.
     #[serde(
         serialize_with = "shown::maybe_line",
         skip_serializing_if = "Option::is_none"
@@ -212,12 +212,12 @@ pub struct Rated {
     pub name: String,
     /// The rating, from 1 to [`rating::BEST`].
     pub rating: u8,
-    /// The one who rated it.
+    /// The agent or person who rated it.
     pub by: String,
 }
 
 impl BranchRow {
-    /// Returns its label, else its id.
+    /// Returns its label, otherwise its id.
     pub fn name(&self) -> String {
         self.label
             .as_ref()
@@ -276,7 +276,7 @@ impl<'a> Subject<'a> {
         let way = self.way();
         let mut story = Story::default();
         story.tells_all_of(way.iter().flat_map(BTreeMap::keys).copied());
-        let mut told: BTreeMap<Id, Vec<Row>> = BTreeMap::new();
+        let mut by_branch: BTreeMap<Id, Vec<Row>> = BTreeMap::new();
         for line in &self.log.lines {
             if self.line.is_some_and(|at| line.n > at) {
                 break;
@@ -288,14 +288,14 @@ impl<'a> Subject<'a> {
                 if !self.shows(way.as_ref(), row.branch, line.n) {
                     continue;
                 }
-                let rows = told.entry(row.branch).or_default();
+                let rows = by_branch.entry(row.branch).or_default();
                 // The branch's row says this already.
                 if row.tone != Tone::Begins {
                     rows.push(row);
                 }
             }
         }
-        told
+        by_branch
     }
 
     /// Returns the time of the last commit up to the line of the page.
@@ -342,12 +342,12 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// If the page is of one branch, returns the branches on the way to it, each with the last line that belongs to the way.
+    /// If the page is of one branch, returns the branches on the path to it, each with its last line on the path.
     fn way(&self) -> Option<BTreeMap<Id, Line>> {
         self.alone.then(|| way(self.branch, self.seen))
     }
 
-    /// Returns true if the page shows the line: it is not after the line of the page, and on the way to the branch.
+    /// Returns true if the page shows the line: it is not after the line of the page, and it is on the path to the branch.
     fn shows(&self, way: Option<&BTreeMap<Id, Line>>, branch: Id, line: Line) -> bool {
         let on_way = |way: &BTreeMap<Id, Line>| way.get(&branch).is_some_and(|upto| line <= *upto);
         self.line.is_none_or(|at| line <= at) && way.is_none_or(on_way)
@@ -411,8 +411,8 @@ impl<'a> Subject<'a> {
         agents.sort_by(|a, b| a.family.path.cmp(&b.family.path));
         let rows = agents.into_iter().map(|agent| {
             let stack = self.seen.stack(&view, agent.id);
-            let told = in_call_order(&stack, |(_, interaction)| interaction);
-            let told = told
+            let ordered = in_call_order(&stack, |(_, interaction)| interaction);
+            let texts = ordered
                 .into_iter()
                 .map(|(_, interaction)| essential(interaction, &self.log.texts));
             AgentRow {
@@ -422,7 +422,7 @@ impl<'a> Subject<'a> {
                 phase: format!("{:?}", agent.phase).to_ascii_lowercase(),
                 net_state: agent.turn.state.clone(),
                 letters: trace::letters(stack.iter().map(|(_, interaction)| interaction)),
-                stack: told.collect(),
+                stack: texts.collect(),
                 height: agent.stack.height,
                 model_calls: agent.counters.model_calls_all,
             }
@@ -532,7 +532,7 @@ fn rated(snapshot: &Snapshot) -> Vec<Rated> {
     rated.collect()
 }
 
-/// Returns the branches on the way to this one, each with the last line that belongs to the way.
+/// Returns the branches on the path to this one, itself included, each with its last line on the path.
 fn way(branch: &BranchView, inspection: &Inspection) -> BTreeMap<Id, Line> {
     let mut way = BTreeMap::new();
     let (mut at, mut upto) = (Some(branch), branch.head);
@@ -545,7 +545,7 @@ fn way(branch: &BranchView, inspection: &Inspection) -> BTreeMap<Id, Line> {
     way
 }
 
-/// Returns the branches whose end a call received, with the line of the last of these.
+/// Returns the branches whose end a waiting call took, each with the line that took its last end.
 fn joined(log: &Log) -> BTreeMap<Id, Line> {
     let mut joined = BTreeMap::new();
     for line in &log.lines {
@@ -572,6 +572,7 @@ fn is_cancelled(branch: &BranchView) -> bool {
     }
 }
 
+/// Returns the branches that began with a rewind.
 fn rewound(log: &Log) -> BTreeSet<Id> {
     let commits = log.lines.iter();
     let commits = commits.filter_map(|line| Some((line.branch, line.commit.as_ref()?)));

@@ -18,7 +18,7 @@ pub struct Reran {
     pub at: Option<Line>,
     /// Number of lines of the recording that were followed.
     pub lines: u64,
-    /// The line after which the recording was left, and why.
+    /// The line after which the rerun left the recording, with the reason.
     pub diverged: Option<Left>,
     /// Acts of people that were not repeated.
     pub not_repeated: Vec<String>,
@@ -28,7 +28,7 @@ pub struct Reran {
     pub leaf: Option<String>,
     /// The status of the rerun.
     pub status: &'static str,
-    /// Tokens of calls that were asked.
+    /// Tokens of the calls for which a model was asked.
     pub tokens: u64,
     /// Money spent on these calls, in the currency of the prices.
     pub cost: f64,
@@ -54,7 +54,7 @@ pub struct Left {
 pub struct Calls {
     /// Calls that the recording answered.
     pub recorded: u64,
-    /// Calls that were asked.
+    /// Calls for which a model was asked.
     pub live: u64,
 }
 
@@ -64,7 +64,7 @@ pub struct Calls {
 pub enum Verdict {
     /// The rerun came to the same result.
     Same,
-    /// It came to the same result, and not all that people did was repeated.
+    /// It came to the same result, but some acts of people were not repeated.
     Partial,
     /// It came to another result.
     Differs,

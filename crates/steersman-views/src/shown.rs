@@ -5,7 +5,7 @@ use std::fmt::Display;
 use steersman_machine::stored::ids::{Id, Line, Time};
 use steersman_runtime::pending::PendingKind;
 
-/// Returns a time in RFC 3339, as far as a calendar reaches.
+/// Returns a time in RFC 3339. `None` means that the calendar has no such time.
 pub(crate) fn rfc3339(at: Time) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(at.0).ok()?;
     Some(at.to_string())
@@ -50,6 +50,7 @@ pub(crate) fn text<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok,
     to.collect_str(value)
 }
 
+/// Serializes a line, and no line as 0. ([`maybe_line`] gives `null`.)
 #[expect(clippy::ref_option, reason = "serde wants a reference")]
 pub(crate) fn optional_line<S: Serializer>(line: &Option<Line>, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u64(line.map_or(0, |line| line.0))

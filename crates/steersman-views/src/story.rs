@@ -34,6 +34,7 @@ type Told = (String, String, String, Tone);
 /// Reads lines in order and converts each into rows.
 #[derive(Clone, Debug, Default)]
 pub struct Story {
+    /// Name of each agent: the one that its caller gave it, otherwise the one in the definition.
     agents: BTreeMap<Id, Name>,
     /// Name of each agent in the definition.
     defs: BTreeMap<Id, Name>,
@@ -55,8 +56,8 @@ pub struct Story {
     reviews: BTreeMap<Id, (Id, bool)>,
     /// The call of each effect.
     effects: BTreeMap<Id, Id>,
-    /// The start time of each call on a branch. Removed when something held the call, because the time until then is not
-    /// its own work.
+    /// The start time of each call on a branch. It is removed after a hold and after a change of owner, because the time until
+    /// then is not the call's own work.
     began: BTreeMap<(Id, Id), Time>,
     branches: BTreeMap<Id, String>,
     /// The tools that probe, by the ids of the probes.
@@ -154,7 +155,7 @@ impl Story {
         self.agents.get(&id).map(|name| &**name)
     }
 
-    /// Returns the label of a branch, else its id.
+    /// Returns the label of a branch, otherwise its id.
     fn branch(&self, id: Id) -> String {
         self.branches
             .get(&id)
@@ -219,7 +220,7 @@ impl Story {
         for wished in &commit.wished {
             if let Some(call) = wished.what.call() {
                 self.effects.insert(wished.id, call);
-                // A new branch asks again, so its duration counts from here.
+                // A new branch wishes the effects of open calls again, so their durations count from here.
                 if commit.opening.is_some() || commit.adoption.is_some() {
                     self.began.insert((line.branch, call), self.now);
                 }
@@ -248,7 +249,7 @@ impl Story {
                     let next = pushes.peek().map(|next| &next.what);
                     let (told, ends) = self.said(line, push.agent, (*text, *partial), next, texts);
                     rows.extend(told);
-                    // The row of the answer was just added.
+                    // The row of the answer also shows the end.
                     if ends {
                         pushes.next();
                     }
@@ -371,11 +372,14 @@ impl Story {
         let judges = judgement::in_words(&text);
         let tone = judges.as_ref().map_or(Tone::Said, |_| Tone::Engine);
         let text = judges.unwrap_or_else(|| text.to_string());
-        let told = matches!(
+        let shows_end = matches!(
             end,
             Some((_, Cause::Answer | Cause::Limit | Cause::Rounds, _))
         );
-        (Some(row(line, self.agent(agent), text, note, tone)), told)
+        (
+            Some(row(line, self.agent(agent), text, note, tone)),
+            shows_end,
+        )
     }
 
     fn message(
@@ -610,6 +614,7 @@ fn row(line: &LogLine, who: &str, text: String, note: String, tone: Tone) -> Row
     }
 }
 
+/// Returns the call of an effect, or the effect's own id if no line wished it for a call.
 fn effects_call<'a>(effects: &'a BTreeMap<Id, Id>, effect: &'a Id) -> &'a Id {
     effects.get(effect).unwrap_or(effect)
 }

@@ -1,4 +1,4 @@
-//! The state of a session, which callers branch on.
+//! The state of a session that settled. Callers decide by it how to continue.
 
 use crate::list::PendingRow;
 use serde::de::DeserializeOwned;
@@ -10,10 +10,10 @@ use steersman_machine::stored::ids::{Id, Name, Time};
 use steersman_runtime::pending::{Pending, PendingId, PendingKind};
 use steersman_runtime::session::Settled;
 
-/// The state of a session when nothing goes on by itself. Everything in it is on disk. Serializes as
-/// [`Turn::to_json`] says.
+/// The state of a session that settled: it continues only with an input, such as an answer, an event or a time. Everything in it
+/// is on disk. Serializes as [`Turn::to_json`] says.
 #[derive(Clone, Debug, PartialEq)]
-#[must_use = "a session may wait for an approval: look which way it went"]
+#[must_use = "a session may wait for an approval: check whether it answered, asks, waits or stopped"]
 pub enum Turn {
     /// The session answered.
     Answer(Answer),
@@ -92,12 +92,12 @@ impl Serialize for Turn {
 pub struct Answer {
     before: Vec<Arc<str>>,
     text: Arc<str>,
-    /// True if the task is over. A further message continues it all the same.
+    /// True if the task is over. A further message continues the session nevertheless.
     pub task: bool,
 }
 
 impl Answer {
-    /// Returns, in order, the final texts of a concierge's tasks that ended on the way to this answer: "You are logged in."
+    /// Returns, in order, the final texts of a router's tasks that ended before this answer: "You are logged in."
     /// ahead of "Which account?". Show these to the user before the answer.
     pub fn before(&self) -> impl Iterator<Item = &str> {
         self.before.iter().map(|text| &**text)
@@ -131,7 +131,7 @@ impl Answer {
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, AnswerError> {
         serde_json::from_str(&self.text).map_err(|e| {
             let kind = std::any::type_name::<T>();
-            AnswerError(format!("the answer is no `{kind}`: {e}"))
+            AnswerError(format!("the answer is not a `{kind}`: {e}"))
         })
     }
 }
@@ -166,7 +166,8 @@ impl Question {
     pub fn text(&self) -> &str {
         &self.0.text
     }
-    /// Returns the people of whom any one may decide: `user`, people of the definition, `any`. Empty for events and times.
+    /// Returns the people who may decide: `user`, people of the definition, `any`. One of them is enough. Empty for events and
+    /// times.
     pub fn by(&self) -> &[Name] {
         &self.0.by
     }
@@ -208,7 +209,7 @@ impl Question {
     pub fn due(&self) -> Option<Time> {
         self.0.due
     }
-    /// Returns the time since which it waits.
+    /// Returns the time at which it began to wait.
     pub fn since(&self) -> Time {
         self.0.since
     }

@@ -1,4 +1,4 @@
-//! Explains an act: the chain of what led to it, from the log alone. Each step names its line; no model is asked and no
+//! Explains an act: the chain of its causes, from the log alone. Each step names its line; no model is asked and no
 //! expression is evaluated again. Texts of rules and guards are read from the definition that was bound at that line.
 
 mod facts;
@@ -28,7 +28,7 @@ const TEXT: usize = 400;
 pub struct Step {
     /// The line of the step.
     pub line: u64,
-    /// The time of that line. A line without a commit has that of the next one.
+    /// The time of that line. A line without a commit gets the time of the next commit.
     #[serde(serialize_with = "shown::time")]
     pub at: Time,
     /// The kind of step: `call`, `answer`, `asked`, `route`, `result`, `message`, `end`, `summary`, and `earlier` for
@@ -72,8 +72,8 @@ pub enum Act {
 }
 
 impl Past<'_> {
-    /// Returns the acts of a line, the most important last: models that it asked, then what it pushed. For a line with only
-    /// ledger entries, the acts that these are about.
+    /// Returns the acts of a line, the most important last: the model calls that it wished, then the interactions that it pushed.
+    /// For a line with only ledger entries, the acts that these are about.
     pub fn acts(&self, line: &LogLine) -> Vec<Act> {
         let mut acts: Vec<Act> = Vec::new();
         if let Some(commit) = &line.commit {
@@ -94,7 +94,7 @@ impl Past<'_> {
                     k: commit.pushes.len() - 1,
                 }));
             }
-            // A model that was asked is the least important act of a line, so it comes first.
+            // A model call is the least important act of a line, so it comes first.
             let steps = commit
                 .wished
                 .iter()
@@ -145,7 +145,7 @@ impl Past<'_> {
             },
             Act::Asked(effect) => Some(effect),
         };
-        // For a model that was asked, the actor is the agent it was asked for.
+        // The text of a model call has a subject of its own: `desk: its model was asked`.
         let colon = if matches!(act, Act::Asked(_)) {
             ":"
         } else {
@@ -225,7 +225,7 @@ impl Past<'_> {
                     place.line,
                     "summary",
                     &who,
-                    format!("was summed up: {text}"),
+                    format!("was summarized: {text}"),
                 )
             }
             Interaction::Finished {
@@ -343,7 +343,7 @@ impl Past<'_> {
             ),
             Origin::Route => (
                 "engine".to_owned(),
-                format!("told {to} what its router says: {said}"),
+                format!("told {to} the text of its router: {said}"),
             ),
             Origin::Continuation => (to, format!("took up again what was asked for: {said}")),
             Origin::Correction => (
@@ -372,7 +372,7 @@ impl Past<'_> {
         }
     }
 
-    /// Returns the earlier decision of a model that left open the task that is resumed here.
+    /// Returns the earlier decision by which a model put off the task that is resumed here.
     fn since(&self, place: Place) -> Option<Fact> {
         let mut at = self.before(place);
         while let Some(before) = at {
@@ -403,9 +403,9 @@ impl Past<'_> {
             Choice::Agents(names) => format!("chose {}", names.join(", then ")),
             Choice::Finish => "chose to end".to_owned(),
             Choice::Stay => "chose to stay as it is".to_owned(),
-            Choice::Enter { state, .. } => format!("went on to state {state}"),
-            Choice::Speak { role, member } if role == member => format!("gave {member} the word"),
-            Choice::Speak { role, member } => format!("gave {member} the word, as {role}"),
+            Choice::Enter { state, .. } => format!("entered state {state}"),
+            Choice::Speak { role, member } if role == member => format!("chose {member} to speak"),
+            Choice::Speak { role, member } => format!("chose {member} to speak as {role}"),
             Choice::Say { member, body, .. } => {
                 format!("opened for {member}: {}", quoted(&self.texts().text(*body)))
             }

@@ -7,7 +7,7 @@ use steersman_machine::stored::interaction::Doubtful;
 use steersman_machine::values::json::read;
 pub use steersman_machine::values::price::digits;
 
-/// Returns the sender as a story names one: `you` for a user of no known identity, else role and identity.
+/// Returns the sender as a story names one: `you` for a user of no known identity, otherwise role and identity.
 pub(crate) fn speaker(by: &By) -> String {
     by.shown()
         .map_or_else(|| "you".to_owned(), ToString::to_string)

@@ -1,4 +1,4 @@
-//! The floor, as definition and snapshot give it: which of its tools an agent is offered, and what an answer of the agent ends.
+//! The floor: which tools of the floor an agent is offered, and whether its answer ends a turn or a task.
 
 use super::{handoff, tasks};
 use crate::network::{Does, Network, Route, Source, Turns, texts};
@@ -23,8 +23,8 @@ pub(crate) fn offers(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, built_in: Buil
     }
 }
 
-/// Returns whether a plain answer of the agent ends a turn or its task. The
-/// definition decides; if it says nothing, the caller does.
+/// Returns whether a plain answer of the agent ends a turn or its task. The definition decides. If it says nothing, an agent
+/// that talks with the user ends a turn, and any other agent ends its task.
 pub fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
     let state = snapshot.agent(agent);
     let def = network.agent(&state.def);
@@ -44,8 +44,8 @@ pub fn turns(network: &Network, snapshot: &Snapshot, agent: Id) -> Turns {
     if talks { Turns::Dialogue } else { Turns::Task }
 }
 
-/// Returns true if the end of a turn is the end of the task: the task is done, or the agent
-/// speaks without one. An error is one of the task's expression.
+/// Returns true if the agent's task ends with its turn: the task is done, or the agent is a member of a desk and has no task.
+/// An error means that the task's `done` expression failed.
 pub(crate) fn turn_is_task(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Result<bool, String> {
     match tasks::at_work(cx, snapshot, agent) {
         Some((_, task)) => {
@@ -53,7 +53,7 @@ pub(crate) fn turn_is_task(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Resul
             let silent = !task.may_end || snapshot.agent(agent).kind == Kind::Routed;
             tasks::is_done(cx, snapshot, agent, task).unwrap_or(Ok(silent))
         }
-        // A member that speaks without a task answers once.
+        // A member of a desk that has no task answers once.
         None => Ok(tasks::desk_above(cx, snapshot, agent).is_some()),
     }
 }
@@ -64,7 +64,7 @@ pub(crate) fn asks_to_leave(network: &Network, open: &OpenCall) -> bool {
     tool.is_some_and(|tool| matches!(tool.source, Source::BuiltIn(BuiltIn::NeedHelp)))
 }
 
-/// Returns that question to the user.
+/// Returns the question to the user whether to leave the current task.
 pub(crate) fn leaves(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> String {
     let args = mapping::arguments(cx, snapshot, open);
     let wish = args.get("request").and_then(Json::as_str);

@@ -8,8 +8,8 @@ use crate::stored::interaction::Choice;
 use crate::view::Cx;
 use serde_json::Map;
 
-/// Chooses the member that had the floor last, at first the start. A member that ended
-/// without passing the floor on ends the route's turn.
+/// Chooses the member that had the floor last; at the first decision, the definition's `start`. If a member ended without
+/// passing the floor on, the turn of the routed agent ends.
 pub(super) fn decide(agent: &Agent, handoff: &Handoff) -> Decision {
     if agent.routing.over.is_some() {
         return Decision::Over(Map::new());

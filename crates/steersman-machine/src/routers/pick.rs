@@ -10,7 +10,7 @@ use crate::view::{Cx, View};
 use serde_json::json;
 use std::fmt::Write as _;
 
-/// Asks a model for one of the enabled members. If no member is enabled, no rule holds.
+/// Asks a model to choose one of the enabled members. If no member is enabled, the decision is [`Decision::NoRule`].
 pub(super) fn decide(
     cx: &Cx<'_>,
     snapshot: &Snapshot,

@@ -1,5 +1,6 @@
-//! `tasks`: a concierge. A message is about a task; the task's agent keeps the floor until the task is done or it gives the floor
-//! back. Tasks that must be done first come first, and the task that was asked for is then resumed by itself.
+//! `tasks`: a model finds the task that a message is about. The task's agent keeps the floor until the task is done or the agent
+//! gives the floor back. Tasks that must be done before it (`after:`) run first. Then the requested task continues without a new
+//! message.
 
 use super::{Decision, Reads};
 use crate::network::{Desk, Does, GoOn, Route, RouteBy, Task, texts};
@@ -61,7 +62,7 @@ fn resume(
     match (begins(cx, snapshot, agent, desk, goal), asked) {
         (Ok(Begins { choice, read }), Some(asked)) => Decision::Resume(choice, asked, read),
         (Ok(Begins { choice, read }), None) => Decision::Chosen(choice, read),
-        // That task cannot be done: the user reads the result of the task before it.
+        // The requested task cannot begin, so the turn ends with the result of the task before it.
         (Err(why), _) => Decision::Over(Map::from_iter([("refused".to_owned(), json!(why))])),
     }
 }
@@ -72,8 +73,8 @@ pub(crate) struct Begins {
     pub(crate) read: Map<String, Json>,
 }
 
-/// Returns the task that begins if this one is wanted: the task itself, or the first
-/// that must be done before it. An error is for a model.
+/// Returns the task that begins if `goal` is requested: `goal` itself, or the first task that must be done before it. An error
+/// is the reason, as a text for the model.
 pub(crate) fn begins(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -89,7 +90,7 @@ pub(crate) fn begins(
     let first = first_open(&reads, snapshot.agent(agent), desk, wanted, 0)?;
     for requires in &first.requires {
         let holds = requires.that.holds(&reads);
-        let told = |text: String| {
+        let reason = |text: String| {
             let otherwise = requires.otherwise.as_ref();
             otherwise.and_then(|t| t.render(&view).ok()).unwrap_or(text)
         };
@@ -97,7 +98,7 @@ pub(crate) fn begins(
             Ok(true) => {}
             Ok(false) => {
                 let text = format!("`{}` does not hold", requires.that.source);
-                return Err(format!("`{}` cannot begin: {}", first.name, told(text)));
+                return Err(format!("`{}` cannot begin: {}", first.name, reason(text)));
             }
             Err(e) => return Err(format!("`{}` cannot begin: {e}", first.name)),
         }
@@ -216,7 +217,8 @@ pub(crate) fn desk_above<'n>(
     }
 }
 
-/// Returns true if the agent's task is done. `None` means that the agent itself says so. An error is one of the expression.
+/// Returns true if the agent's task is done. `None` means that the task has no `done` expression: the agent itself decides. An
+/// error means that the expression failed.
 pub(crate) fn is_done(
     cx: &Cx<'_>,
     snapshot: &Snapshot,

@@ -23,7 +23,7 @@ pub struct New {
     pub value: Json,
 }
 
-/// Returns what chooses an agent's next step: a model or a router.
+/// Returns the kind of an agent: a model or a router chooses its next step.
 pub(crate) fn kind(def: &AgentDef) -> Kind {
     match &def.does {
         Does::Model(_) | Does::Run { .. } => Kind::Model,
@@ -35,7 +35,7 @@ pub(crate) fn kind(def: &AgentDef) -> Kind {
 /// the branch never moves again.
 ///
 /// # Errors
-/// The reason in words: which agent is missing or of another kind.
+/// The agent that is missing or of another kind, as a text for people.
 pub fn agents(to: &Network, snapshot: &Snapshot) -> Result<(), String> {
     for agent in snapshot.agents.values() {
         let name = &agent.def;
@@ -58,11 +58,11 @@ pub fn agents(to: &Network, snapshot: &Snapshot) -> Result<(), String> {
 /// Returns the state entries that must be written so that a branch without open calls goes on under another definition.
 ///
 /// # Errors
-/// The reason in words why the branch cannot go on.
+/// The reason why the branch cannot go on, as a text for people.
 pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<New>, String> {
     if let Some(open) = snapshot.calls.values().next() {
         return Err(format!(
-            "a call of `{}` is open: what was asked under one definition is ended under it",
+            "a call of `{}` is open, and a call must end under the definition under which it was made",
             open.call.name
         ));
     }
@@ -82,7 +82,7 @@ pub fn carried(from: &Network, to: &Network, snapshot: &Snapshot) -> Result<Vec<
                     let why = if matches!(ty.kind, TypeKind::Secret) != is_sealed(value) {
                         "a secret stays one, and nothing becomes one".to_owned()
                     } else if matches!(ty.kind, TypeKind::Schema(_)) {
-                        "its schema is another one, and it has a value".to_owned()
+                        "its schema changed, and it has a value".to_owned()
                     } else if let Some(misfit) = misfit(ty, value) {
                         misfit.to_string()
                     } else {
@@ -118,14 +118,14 @@ fn arguments(was: &AgentDef, is: &AgentDef, agent: &Agent) -> Result<(), String>
     let works = agent.family.parent.is_none() || agent.phase != Phase::Resting;
     if agent.input.args.is_some() && works && was.parameters != is.parameters {
         return Err(format!(
-            "the agent `{}` takes other parameters, and works with those that it was given",
+            "the parameters of the agent `{}` changed, and it is at work with its old arguments",
             agent.def
         ));
     }
     Ok(())
 }
 
-/// Checks that the current mode of an agent still exists. An agent without a mode gets the first mode of the definition.
+/// Checks that the current mode of an agent still exists. An agent without a mode gets the start mode of the definition.
 fn mode(is: &AgentDef, agent: &Agent) -> Result<(), String> {
     let known = |mode: &Name| is.modes.iter().any(|modes| modes.get(mode).is_some());
     match agent.mode.as_ref().filter(|mode| !known(mode)) {

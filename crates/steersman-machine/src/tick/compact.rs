@@ -19,7 +19,7 @@ impl Tick<'_> {
         let mark = policies::mark(&self.snapshot, agent, &policy);
         if *policy == *COMPACT {
             let shown = |text: &str| (BEFORE_SUMMARY.len() + text.len()) as u64;
-            // The new summary replaces the one before, too.
+            // The new summary also replaces the summary before it.
             let summed = policies::sum(state, COMPACT).body;
             let summed = summed.map_or(0, |body| shown(&self.text(body)));
             let before = state.context.weight.before(state.context.exchanges, mark) + summed;
@@ -32,8 +32,8 @@ impl Tick<'_> {
         self.push_summary(agent, effect, policy, Covers::Exchanges(0, mark), &text);
     }
 
-    /// Records the failure of a summary of the agent's own context, if the failed model call was for one. Nothing else fails
-    /// then. Returns true in this case.
+    /// If the failed model call was for a summary of the agent's own context, records the failed summary and returns true. The
+    /// agent itself then does not fail.
     pub(crate) fn fails_to_compact(&mut self, agent: Id, effect: Id, why: &str) -> bool {
         let policy = policies::summing(&self.snapshot, agent);
         if let Some(policy) = policy.clone() {

@@ -17,7 +17,7 @@ impl Tick<'_> {
         let (of, entries) = {
             let state = self.agent(agent);
             let def = self.def(agent);
-            // After the last call only an answer is wanted.
+            // With tools off only an answer may follow.
             if state.counters.last_call {
                 return false;
             }
@@ -57,15 +57,15 @@ impl Tick<'_> {
             }
         }
         mapped.writes = kept;
-        let told = mapped.shown.get_or_insert_default();
+        let shown = mapped.shown.get_or_insert_default();
         for why in left {
-            let _ = write!(told, "; left out: {why}");
+            let _ = write!(shown, "; left out: {why}");
         }
         self.close_call(owner, call.id, mapped);
     }
 }
 
-/// Returns the speaker who spoke last in a state of a graph.
+/// Returns the speaker who spoke last in the current state of a graph.
 fn spoke<'n>(tick: &Tick<'n>, agent: Id) -> Option<&'n Speaker> {
     let Does::Route(Route {
         by: RouteBy::States(graph),

@@ -32,12 +32,13 @@ pub(crate) struct Finish<'a> {
     pub(crate) cause: Cause,
     pub(crate) body: Option<Body>,
     pub(crate) code: Option<&'a str>,
-    /// State writes of the end. The caller's result carries them, or the `Finished` if no caller acts here.
+    /// State writes of the end. They are stored with the result of the caller's call, or with the `Finished` if no caller acts on
+    /// this branch.
     pub(crate) writes: Vec<Write>,
 }
 
 impl<'a> Finish<'a> {
-    /// The end of a task that is not an answer.
+    /// Returns the end of a task without an answer: by a failure, a limit or a cancel.
     pub(crate) fn task(cause: Cause, code: Option<&'a str>, body: Option<Body>) -> Self {
         Self {
             end: End::Task,
@@ -122,7 +123,7 @@ impl Tick<'_> {
             return self.fail(agent, Code::Exits, &why);
         }
         if self.is_leaving(agent) {
-            // A message arrived after the exit to `finish`; restart in the first mode.
+            // A message arrived after the exit to `finish`; restart in the start mode.
             if !self.heard(agent) {
                 return self.conclude_as_it_stands(agent);
             }
@@ -195,7 +196,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Returns true if the tools of an agent with `turns: once` have run, together with their result.
+    /// Returns true if the tools of an agent with `turns: once` have run, and the body of their result.
     fn gave_once(&self, agent: Id) -> (bool, Option<Body>) {
         let results = self.results.get(&agent);
         if let Some(body) = results.and_then(Results::newest).map(|newest| newest.body) {
@@ -245,7 +246,7 @@ impl Tick<'_> {
         true
     }
 
-    /// Searches the network's conversation for passages that fit the newest message.
+    /// Opens a search of the transcript for passages that fit the newest message. `most` is the maximum number of passages.
     fn look_for_relevant(&mut self, agent: Id, most: u32) {
         let newest = crate::context::newest(&self.snapshot, agent).map(|body| self.text(body));
         let query = newest.map_or_else(String::new, |text| crate::context::called(&text));
@@ -254,7 +255,7 @@ impl Tick<'_> {
         self.open_call(agent, NewCall::new(&notes::SEARCH.into(), by, &args));
     }
 
-    /// Returns the newest message as the argument of a tool with exactly one text parameter; else no arguments.
+    /// Returns the newest message as the argument of a tool with exactly one text parameter, otherwise no arguments.
     fn message_for(&self, agent: Id, tool: &Name) -> Map<String, Json> {
         let Parameters::Fields(fields) = &self.network.tool(tool).parameters else {
             return Map::new();
@@ -269,7 +270,7 @@ impl Tick<'_> {
         Map::from_iter([(name.to_string(), Json::from(message))])
     }
 
-    /// Handles a limit that is reached where a step is owed. Returns true if the agent still takes the step, as its last one.
+    /// Handles a limit that is reached when the agent owes a step. Returns true if the agent still takes the step, as its last one.
     pub(crate) fn limit(&mut self, agent: Id, reached: &Reached) -> bool {
         if self.stands_at_limit(agent, reached.name()) {
             return false;
@@ -335,6 +336,7 @@ impl Tick<'_> {
         say(&self.cx(), &self.snapshot, agent, sentence, values)
     }
 
+    /// Ends an agent at a limit, with the text `has`, or with a sentence about the limit.
     fn reach(&mut self, agent: Id, reached: &Reached, end: End, has: Option<Body>) {
         let body = if let Some(body) = has {
             body
@@ -430,7 +432,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Records the state that a step enters, if the state changes. Returns the step without it.
+    /// Records the state of the net that a step enters, if it changes. Returns the step without it.
     fn entered(&mut self, agent: Id, step: Step) -> Step {
         let (state, step) = step.split();
         if let Some(state) = state
@@ -544,7 +546,7 @@ impl Tick<'_> {
         }
         let turn = how.cause != Cause::Tool && self.end_of(agent) == End::Turn;
         let nothing = def.set.is_empty() && def.output.as_ref().is_none_or(|o| o.into.is_none());
-        // A called dialogue does not end with its turn, so nothing is written yet.
+        // A dialogue that serves a call continues after its turn, so nothing is written yet.
         if nothing || (turn && self.agent(agent).input.serving.is_some()) {
             return Ok(Vec::new());
         }
@@ -552,13 +554,15 @@ impl Tick<'_> {
             mapping::ended(&self.cx(), &self.snapshot, agent, how.text).map_err(|f| f.message)?;
         if let Some(write) = writes.iter().find(|w| w.seal) {
             return Err(format!(
-                "`state.{}` is a secret, and an answer is none",
+                "`state.{}` is a secret, and an answer cannot be one",
                 write.name
             ));
         }
         self.writes(agent, &writes).map_err(|m| m.to_string())
     }
 
+    /// Handles an answer that does not fit: refuses the call that gave it, keeps the earlier draft, has the model correct it, or
+    /// fails.
     fn unfit(&mut self, agent: Id, call: Option<Id>, why: &str) {
         match (call, self.agent(agent).kind) {
             (Some(call), _) => {
@@ -609,10 +613,10 @@ impl Tick<'_> {
 
     // ---- ends ------------------------------------------------------------------------------------------------
 
-    /// Returns what an answer ends: a turn in a dialogue, else the task.
+    /// Returns the end that an answer brings: of the turn in a dialogue, otherwise of the task.
     pub(crate) fn end_of(&self, agent: Id) -> End {
         match floor::turns(self.network, &self.snapshot, agent) {
-            // An error of this expression was reported when the turn was to end.
+            // If this expression fails, `conclude` has reported it.
             Turns::Dialogue
                 if floor::turn_is_task(&self.cx(), &self.snapshot, agent).unwrap_or(false) =>
             {
@@ -629,7 +633,7 @@ impl Tick<'_> {
         let (parent, serving, owed) = (state.family.parent, state.input.serving, state.stack.owed);
         let queued = state.input.queue.iter().any(|call| Some(*call) != serving);
         let task = how.end == End::Task;
-        // On a branch of which the agent is the top, its caller does not act: the agent makes its writes itself.
+        // If the agent is the top of its branch, its caller does not act there, so the agent makes its writes itself.
         let caller = match (parent, serving) {
             (Some(parent), Some(call)) if task && self.snapshot.in_scope(parent) => {
                 Some((parent, call))

@@ -37,8 +37,8 @@ impl Stands {
     }
 }
 
-/// Evaluates an expression. An error is neither true nor false: the join stays open until all branches ended, and the error
-/// is then the reason.
+/// Evaluates an expression. If that fails, the join stays open until all branches ended. Then the error is the reason why it is not
+/// met.
 fn holds(expr: &Expr, branches: usize, ends: &[BranchEnd]) -> Stands {
     let held = expr.holds(&names(branches, ends));
     match held {
@@ -49,7 +49,7 @@ fn holds(expr: &Expr, branches: usize, ends: &[BranchEnd]) -> Stands {
             expr.source.trim()
         )),
         Err(error) => Stands::Never(format!(
-            "all branches ended, and `{}` cannot be told: {}",
+            "all branches ended, and `{}` cannot be evaluated: {}",
             expr.source.trim(),
             error.message
         )),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_hold_when_they_say() {
+    fn conditions_are_met_as_branches_end() {
         let one = [end(Cause::Answer, "yes")];
         let both = [end(Cause::Failed, ""), end(Cause::Answer, "yes")];
         for (on, none, first, last) in [
@@ -131,10 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_when_nothing_can_change_it() {
+    fn an_error_is_the_reason_once_all_branches_ended() {
         let Stands::Never(why) = stands("answers[1] == 'b'", 1, &[end(Cause::Answer, "a")]) else {
-            panic!("it is over");
+            panic!("all branches ended");
         };
-        assert!(why.contains("cannot be told"), "{why}");
+        assert!(why.contains("cannot be evaluated"), "{why}");
     }
 }

@@ -51,12 +51,12 @@ impl Reached {
         self.key.name
     }
 
-    /// Returns the allowed amount in words.
+    /// Returns the allowed amount as a text: money, a duration or a number.
     pub(crate) fn most(&self) -> String {
         self.words(self.max)
     }
 
-    /// Returns the used amount in words.
+    /// Returns the used amount as a text, in the same form.
     pub(crate) fn used(&self) -> String {
         self.words(self.used)
     }
@@ -74,13 +74,13 @@ impl Reached {
         self.max
     }
 
-    /// Returns the question for more.
+    /// Returns the key of the question by which a person is asked to allow more.
     pub(crate) fn question(&self) -> Asked {
         question(self.key, self.per)
     }
 
-    /// Changes the reaction for an agent below the one that has the limit. The agent ends, and the owner of the limit decides
-    /// when it moves. A router makes no last model call itself; the member at work makes it instead.
+    /// Changes the reaction for an agent below the one that has the limit. The agent ends, and the agent that has the limit
+    /// reacts at its own next move. Exception: a router makes no last model call itself, so the member at work makes it instead.
     fn of_another(self, above: Kind) -> Self {
         let then = match (self.then, above) {
             (OnLimit::Answer, Kind::Routed) => OnLimit::Answer,
@@ -133,9 +133,9 @@ fn above<'a>(
     agents.chain(root)
 }
 
-/// Returns the limit that keeps an agent from owing one more step, if there is one. A default limit counts an agent's own
+/// Returns the limit that keeps an agent from one more step, if there is one. A default limit counts an agent's own
 /// calls. A limit in the definition covers all that the agent started, so the limits of ancestors count, too. If one of those
-/// is reached, the agent ends, and the ancestor decides when it moves.
+/// is reached, the agent ends, and the ancestor reacts at its own next move.
 pub(crate) fn reached(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, now: Time) -> Option<Reached> {
     let state = snapshot.agent(agent);
     let own = own(state, cx.network.limits_of(state), now);
@@ -200,7 +200,7 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
         .or_else(|| over("ticks", &limits.ticks, |s| s.ticks.into()))
         .or_else(|| {
             let limit = limits.tokens.as_ref();
-            // The driver keeps the session's limits per session, in the ledger.
+            // Limits of the session on the tokens and cost of the whole session are kept by the driver, in the ledger.
             let limit = limit.filter(|l| !(all && l.per == Period::Session))?;
             over("tokens", limit, |s| s.tokens)
         })
@@ -211,7 +211,7 @@ fn covered(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
         })
 }
 
-/// Returns the limit of agent calls if one more call was refused. It ends only the agent that has the limit, not its
+/// Returns the limit of agent calls if a call beyond it was refused. It ends only the agent that has the limit, not its
 /// descendants.
 fn asked_for_agents(agent: &Agent, limits: &Limits, all: bool) -> Option<Reached> {
     let name = "agent_calls";
@@ -229,7 +229,8 @@ fn span(counters: &Counters, per: Period) -> &Span {
     }
 }
 
-/// Returns the counted amount. A default limit counts the agent's own amount for this answer.
+/// Returns the amount that a limit counts: the agent's own amount for this answer if the limit is a default, otherwise the amount
+/// of the agent and its descendants in the period of the limit.
 fn count(c: &Counters, limit: &Limit, own: u32, below: impl Fn(&Span) -> u32) -> u64 {
     if limit.written {
         u64::from(below(span(c, limit.per)))
@@ -242,7 +243,7 @@ fn agent_calls(c: &Counters, limit: &Limit) -> u64 {
     count(c, limit, c.agent_calls, |s| s.agent_calls)
 }
 
-/// Returns the allowed amount, including what a person granted above it.
+/// Returns the allowed amount, with the extra amount that a person granted.
 fn most(c: &Counters, key: Key, limit: &Limit) -> u64 {
     let Some(said) = &span(c, limit.per).more else {
         return limit.max;
@@ -253,7 +254,7 @@ fn most(c: &Counters, key: Key, limit: &Limit) -> u64 {
     limit.max.saturating_add(granted)
 }
 
-/// Returns true if an answer that cannot be used was the last one that may be corrected.
+/// Returns true if the agent has used up its corrections, so that an unusable answer is not corrected again.
 pub(crate) fn no_more_corrections(agent: &Agent, limit: &Limit) -> bool {
     let c = &agent.counters;
     u64::from(c.corrections) >= most(c, Key::own("corrections"), limit)
@@ -281,8 +282,8 @@ pub(crate) fn of_time(agent: &Agent, limit: &Limit, all: bool, now: Time) -> Rea
     Reached::new(key, limit, used)
 }
 
-/// Returns the milliseconds that an agent has left, including what a person granted. Time of an answer in which only people or
-/// waits keep the agent does not count.
+/// Returns the milliseconds that an agent has left, with the extra time that a person granted. A limit per answer does not count
+/// time in which the agent waits only for people or for its waits.
 fn time_left(agent: &Agent, limit: &Limit, all: bool, now: Time) -> i64 {
     let c = &agent.counters;
     let most = i64::try_from(most(c, time(all), limit)).unwrap_or(i64::MAX);
@@ -324,7 +325,7 @@ pub(crate) fn no_more_agents(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Opt
     })
 }
 
-/// Returns the greatest depth of agents below this one: the least of the limits of the agent, its ancestors and the session.
+/// Returns the maximum depth for agents below this one: the smallest limit of the agent, its ancestors and the session.
 pub(crate) fn deepest(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
     let state = snapshot.agent(agent);
     let own = cx.network.limits_of(state).depth;

@@ -1,5 +1,5 @@
-//! Changes of an agent's mode. The mode changes only when an exchange closes, or where a model call is owed, and at most once
-//! in a tick. So all calls of an answer are judged in the mode in which the model was asked for the answer.
+//! Changes of an agent's mode. The mode changes only when an exchange closes or when the agent owes a model call, and at most
+//! once in a tick. So all calls of an answer are judged in the mode in which the model was asked for the answer.
 
 use crate::network::{ExitsWhen, FINISH, ModeExit};
 use crate::stored::commit::{Change, Fired, Turned};
@@ -19,7 +19,8 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    fn is(&self, name: &Name) -> bool {
+    /// Returns true if a name of an exit means this call.
+    fn has_name(&self, name: &Name) -> bool {
         self.name == *name || self.seen.as_ref() == Some(name)
     }
 }
@@ -71,13 +72,13 @@ impl Tick<'_> {
             }
             return;
         }
-        // An expression that fails ends the agent later, where it owes its next step.
+        // An expression that fails ends the agent later, when it owes its next step.
         if let Ok(Some((to, why))) = self.exit(owner, exchange) {
             self.turn(owner, to, why);
         }
     }
 
-    /// Checks the exits where a model call is owed. Exits after a tool do not fire here.
+    /// Checks the exits when the agent owes a model call. Exits after a tool do not fire here.
     ///
     /// # Errors
     /// The expression of an exit failed.
@@ -88,7 +89,7 @@ impl Tick<'_> {
         Ok(())
     }
 
-    /// Returns true if an exit led to `finish`. No model is asked any more then.
+    /// Returns true if an exit led to `finish`. The agent then makes no further model call.
     pub(crate) fn is_leaving(&self, agent: Id) -> bool {
         self.agent(agent).mode.as_deref() == Some(FINISH)
     }
@@ -100,7 +101,7 @@ impl Tick<'_> {
             .any(|push| push.agent == agent && matches!(push.what, Interaction::UserMessage { .. }))
     }
 
-    /// Puts an agent back into the mode in which agents start, for its next work.
+    /// Puts an agent back into the start mode of its definition, for its next work.
     pub(crate) fn mode_anew(&mut self, agent: Id) {
         let Some(start) = self.def(agent).mode(None) else {
             return;
@@ -162,7 +163,7 @@ impl Tick<'_> {
     ) -> Result<Option<Fired>, String> {
         Ok(match &exit.cause {
             ExitsWhen::AfterTool(names) => {
-                let meant = |call: &&Ended| names.iter().any(|name| call.is(name));
+                let meant = |call: &&Ended| names.iter().any(|name| call.has_name(name));
                 let mut calls = exchange.iter().rev().filter(|call| call.succeeded);
                 calls.find(meant).map(|call| Fired::Call(call.id))
             }

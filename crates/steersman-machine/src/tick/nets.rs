@@ -5,12 +5,12 @@ use crate::snapshot::Snapshot;
 use crate::stored::ids::Id;
 use crate::view::{Cx, View};
 
-/// Returns the step that the agent's net asks for where the agent owes one.
+/// Returns the step that the agent's net asks for when the agent owes one.
 pub(crate) fn owes(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Step {
     next(cx, snapshot, agent, &Event::Owes)
 }
 
-/// Returns the step that the agent's net makes of an answer.
+/// Returns the step that the agent's net asks for after an answer.
 pub(crate) fn answered(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, event: &Event<'_>) -> Step {
     next(cx, snapshot, agent, event)
 }

@@ -1,4 +1,4 @@
-//! Results of an agent's calls in this tick. The end of a call leaves them for the agent's next move, in which it decides.
+//! Results of an agent's calls in this tick. The end of a call stores its result here, and the agent's next move reads it.
 
 use super::reflect::{JudgedResult, Reviewed};
 use crate::stored::ids::{Body, Name};
@@ -61,12 +61,12 @@ impl Results {
         self.reviewed.as_ref()
     }
 
-    /// Records that a person refused more than a limit.
+    /// Records that a person refused to allow more than a limit.
     pub(super) fn decline(&mut self) {
         self.declined = true;
     }
 
-    /// Returns true if a person refused more than a limit, once.
+    /// Returns true if a person refused to allow more than a limit, and forgets the refusal.
     pub(super) fn take_declined(&mut self) -> bool {
         std::mem::take(&mut self.declined)
     }

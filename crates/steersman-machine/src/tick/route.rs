@@ -26,7 +26,8 @@ use crate::values::json::arguments;
 use crate::values::types::{Parameters, Type, TypeKind, arguments_misfit};
 use serde_json::{Map, Value as Json, json};
 
-/// The most times in a row for the same choice over unchanged state, unless the definition sets `same_call`.
+/// Maximum number of times in a row that a router may make the same choice over unchanged state, unless the definition sets
+/// `same_call`.
 const SAME_CHOICE: u64 = 2;
 
 impl Tick<'_> {
@@ -89,7 +90,7 @@ impl Tick<'_> {
             | Decision::Ask(_)
                 if reached.is_some() =>
             {
-                let reached = reached.expect("it was looked at");
+                let reached = reached.expect("the guard of this arm");
                 self.limit(agent, &reached);
             }
             Decision::Chosen(choice, read) => self.choose(agent, None, choice, &read),
@@ -128,7 +129,12 @@ impl Tick<'_> {
     pub(crate) fn routed(&mut self, agent: Id, effect: Id, answer: &Answer) {
         let Some(question) = question(&self.cx(), &self.snapshot, agent) else {
             // The decision was made in the meantime, by a person's edit or by time.
-            return self.refuse_route(agent, effect, Choice::Stay, "Nobody asks this any more.");
+            return self.refuse_route(
+                agent,
+                effect,
+                Choice::Stay,
+                "The router no longer asks this question.",
+            );
         };
         if let About::Summary(policy) = question.about {
             return self.summed(agent, effect, policy, answer);
@@ -180,7 +186,8 @@ impl Tick<'_> {
             (Meaning::Name(role), RouteBy::States(graph)) => {
                 let node = at.and_then(|at| graph.states.get(&at));
                 let speaker = node.and_then(|node| node.plays(&role));
-                let speaker = speaker.ok_or_else(|| format!("nobody plays `{role}` here"))?;
+                let speaker =
+                    speaker.ok_or_else(|| format!("no agent plays `{role}` in this state"))?;
                 Decision::Chosen(states::speaks_as(speaker), Map::new())
             }
             (Meaning::Name(name), RouteBy::Tasks(desk)) if desk.task(&name).is_some() => {
@@ -213,7 +220,7 @@ impl Tick<'_> {
         self.wake(agent);
     }
 
-    /// Takes up an earlier request again, in the user's words.
+    /// Pushes an earlier request of the user as a message again, in the user's words.
     fn take_up(&mut self, agent: Id, asked: Body) {
         let text = self.text(asked);
         let said = words(&text);
@@ -622,7 +629,7 @@ fn takes_message(name: &Name, ty: &Type, fields: &[(Name, Type)]) -> bool {
         || (text && required(ty) && fields.iter().filter(|(_, t)| required(t)).count() == 1)
 }
 
-/// Returns the `message` of a text that is the arguments of a call, else the text itself.
+/// Returns the `message` in a text that is the arguments of a call, otherwise the text itself.
 fn words(text: &str) -> String {
     let args = crate::values::json::read::<Map<String, Json>>(text);
     let message = args

@@ -63,7 +63,7 @@ impl Tick<'_> {
         Ok((fit, bytes))
     }
 
-    /// Checks one write, together with the writes before it (`beside`) that are made with it.
+    /// Checks one write. `beside` are the writes before it that take effect together with it.
     fn fits<'w>(
         &self,
         writer: Id,

@@ -1,7 +1,7 @@
 //! **The table**: phase x event -> take, leave or refuse, before anything acts. It is total over both and fits on one page; a
 //! test prints it.
 //!
-//! An event is something that the phase of an agent decides about. About half of the offers ([`Offered`]) are such events; the
+//! An event is an input that an agent takes in some phases only. About half of the offers ([`Offered`]) are such events; the
 //! others do not depend on a phase, and [`judge`] says for each kind of offer which check applies. A parent's call is the only
 //! event that is never offered: it happens within a tick.
 
@@ -25,7 +25,7 @@ pub enum Event {
     CallChanged,
     /// A cancel of one call or of everything.
     Cancel,
-    /// A message that cancels what is open.
+    /// A message that first cancels everything that its addressee has open.
     Interrupt,
 }
 
@@ -88,7 +88,7 @@ pub fn rule(phase: Phase, event: Event) -> Rule {
 pub struct Judge {
     /// The kind of offer.
     pub offer: &'static str,
-    /// Events under which the table looks the offer up, with the phase of the agent that it is for. Empty if no phase matters.
+    /// The events of the table that an offer of this kind can be. Empty if its fate does not depend on a phase.
     pub events: &'static [Event],
     /// Further conditions, checked in the file of the same name in `take/`.
     pub asked: &'static str,

@@ -17,5 +17,5 @@ pub use message::floor;
 
 use crate::tick::effect::Until;
 
-/// `Ok` if an offer was taken, else the reason why it was left.
+/// `Ok` if an offer was taken, otherwise the reason why it was left.
 pub(crate) type Taken = Result<(), Until>;

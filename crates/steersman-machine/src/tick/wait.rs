@@ -257,7 +257,7 @@ impl Tick<'_> {
         ended
     }
 
-    /// Returns true if an effect can still end. Only a wait that is for no event and has no due time cannot.
+    /// Returns true if an effect can end by an input from outside. Only a wait without an event and without a due time cannot.
     pub(crate) fn may_end(&self, effect: &Effect) -> bool {
         let open = effect
             .what
@@ -317,7 +317,7 @@ impl Tick<'_> {
         });
     }
 
-    /// Ends a wait. If a write must be sealed, the driver has to do that first: the effect is then due now, and stays open.
+    /// Ends a wait. If a write must be sealed, the driver has to seal it first: the wait then stays open, and its effect is due now.
     /// Returns true if the wait ended here.
     fn end_wait(&mut self, open: &OpenCall, raw: &Raw) -> bool {
         let mapped = mapping::map(&self.cx(), &self.snapshot, open.owner, open.call.id, raw);

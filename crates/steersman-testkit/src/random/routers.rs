@@ -10,7 +10,7 @@ use steersman_machine::stored::built_in::BuiltIn;
 use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::Template;
 
-/// Adds every kind of router, and its members.
+/// Adds routers by states, tasks, handoff and a model's choice, with their members.
 pub(super) fn routed(draft: Draft) -> Draft {
     draft
         .change("lead", |agent| {
@@ -117,7 +117,7 @@ fn hall() -> RouteBy {
     })
 }
 
-/// Returns a concierge whose second task needs the first.
+/// Returns a router by tasks whose second task needs the first.
 fn shop() -> RouteBy {
     let task = |name: &str, after: &[&str], done: Option<&str>| Task {
         name: name.into(),

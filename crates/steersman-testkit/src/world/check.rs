@@ -47,7 +47,7 @@ fn fits(line: &LogLine) -> Result<(), Fault> {
 }
 
 /// Checks all agents of a branch. In addition to what [`line`] checks, an agent that owes a step has an effect out, and an agent
-/// that waits does so, in the end, for something outside.
+/// that waits has a call that waits, directly or through other agents, for something outside.
 pub fn whole(world: &World, branch: Id) -> Result<(), Fault> {
     let snapshot = world.at(branch);
     for id in snapshot.agents.keys() {
@@ -251,6 +251,7 @@ fn owes(world: &World, snapshot: &Snapshot, id: Id) -> Result<(), Fault> {
     }
 }
 
+/// Checks that an open call has an effect, or another event that ends it.
 fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> Result<(), Fault> {
     let id = open.call.id;
     if let Some(effect) = open.effect {
@@ -275,7 +276,7 @@ fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> 
             }
             if snapshot.unbegun.contains(&(agent.id, id)) && !snapshot.is_next(open) {
                 return fault(format!(
-                    "call {id} is looked at and not the next of {}",
+                    "call {id} is among the unbegun ones, and not the next of {}",
                     child.id
                 ));
             }
@@ -300,7 +301,9 @@ fn waits(world: &World, snapshot: &Snapshot, agent: &Agent, open: &OpenCall) -> 
             if chooses || branches.iter().any(alive) {
                 Ok(())
             } else {
-                fault(format!("call {id} waits for branches that have no ticks"))
+                fault(format!(
+                    "call {id} waits for branches that are all superseded"
+                ))
             }
         }
         Target::Wait => Ok(()),
@@ -327,5 +330,5 @@ pub(super) fn difference(a: &Snapshot, b: &Snapshot) -> String {
             return format!("fold: {} machine: {} near {path:?}", x.trim(), y.trim());
         }
     }
-    "one is longer".to_owned()
+    "one snapshot is longer".to_owned()
 }

@@ -10,7 +10,7 @@ use steersman_machine::context::{Content, Explained, Origin, Request, Segment as
 use steersman_machine::questions::Purpose;
 use steersman_machine::stored::ids::{Id, Line, Name};
 
-/// Number of characters of a segment that its excerpt has.
+/// Maximum number of characters of an excerpt of a segment.
 const EXCERPT: usize = 44;
 
 /// A context: the request of a model call.
@@ -40,7 +40,7 @@ pub struct Context {
     pub params: Map<String, Json>,
     /// JSON Schema of the wanted answer.
     pub output: Option<Arc<str>>,
-    /// Its size in bytes.
+    /// Size of the request, in bytes.
     pub bytes: u64,
     /// The parts of the request, in order.
     pub segments: Vec<Segment>,
@@ -72,7 +72,7 @@ pub struct Used {
     pub output: u64,
     /// Price in millionths of the currency, if it is known.
     pub micros: Option<u64>,
-    /// Bytes, from the start, that the request shares with the agent's request before.
+    /// Bytes, from the start, that the request shares with the agent's previous request.
     pub prefix: u64,
     /// The part that broke the shared prefix; `None` if nothing did.
     pub broke: Option<Name>,
@@ -216,7 +216,7 @@ pub struct Cached {
     pub agent: String,
     /// Size of the context, in bytes.
     pub bytes: u64,
-    /// Bytes, from the start, that it shares with the agent's context before.
+    /// Bytes, from the start, that it shares with the agent's previous context.
     pub prefix: u64,
     /// Input tokens of the call.
     pub input: u64,

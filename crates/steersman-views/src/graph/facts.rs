@@ -298,7 +298,7 @@ fn approved(approve: &Approve) -> String {
     text
 }
 
-/// Describes the action of a tool that its class does not show; else empty.
+/// Describes the action of a tool that its class does not show, otherwise an empty text.
 fn does(source: &Source) -> String {
     match source {
         Source::Wait(wait) => format!(", waits for {}", waits(wait)),

@@ -1,8 +1,9 @@
 //! Layered layout from top to bottom (Sugiyama). Boxes have any size. An arrow reserves a place in each layer that it
 //! crosses, as does its label, so nothing overlaps.
 
-/// Gaps between the boxes of a layer, and between layers.
+/// Gap between the boxes of a layer.
 const ACROSS: f64 = 28.0;
+/// Gap between two layers.
 const DOWN: f64 = 26.0;
 /// Rounds of ordering and of straightening. More rounds make no visible difference.
 const ROUNDS: usize = 24;
@@ -40,8 +41,11 @@ struct Spot {
     layer: usize,
     width: f64,
     height: f64,
+    /// Position of its middle, from the left.
     x: f64,
+    /// The spots of the layer above that it is connected with.
     up: Vec<usize>,
+    /// The spots of the layer below that it is connected with.
     down: Vec<usize>,
     /// True for a box, false for the place of an arrow.
     real: bool,
@@ -466,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_on_anything() {
+    fn boxes_and_labels_do_not_overlap() {
         for seed in 0..300 {
             let plan = plan(seed);
             let laid = lay(&plan);

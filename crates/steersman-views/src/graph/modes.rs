@@ -102,7 +102,7 @@ impl<'n> Drawing<'n> {
     /// Adds arrows to the agents that an agent starts, each with the modes in which it is offered.
     pub(super) fn starts(&mut self, inside: usize, at: At, def: &'n AgentDef) {
         let all = def.models().count();
-        let mut told: Vec<(&'n Name, String, Vec<&str>)> = Vec::new();
+        let mut arrows: Vec<(&'n Name, String, Vec<&str>)> = Vec::new();
         let modes = def.modes.iter().flat_map(|modes| &modes.all);
         let names: Vec<&str> = modes.map(|mode| &*mode.name).collect();
         for (k, model) in def.models().enumerate() {
@@ -112,13 +112,16 @@ impl<'n> Drawing<'n> {
                 };
                 let label = started_as(used, name);
                 let mode = names.get(k).copied();
-                match told.iter_mut().find(|(n, l, _)| *n == name && *l == label) {
+                match arrows
+                    .iter_mut()
+                    .find(|(n, l, _)| *n == name && *l == label)
+                {
                     Some((_, _, modes)) => modes.extend(mode),
-                    None => told.push((name, label, mode.into_iter().collect())),
+                    None => arrows.push((name, label, mode.into_iter().collect())),
                 }
             }
         }
-        for (name, mut label, modes) in told {
+        for (name, mut label, modes) in arrows {
             if !modes.is_empty() && modes.len() < all {
                 label.push_str(", in ");
                 label.push_str(&modes.join(", "));

@@ -302,7 +302,7 @@ impl<'n> Drawing<'n> {
             .push(Fact::new(word, text));
     }
 
-    /// Returns the item of a member: that of its task if the task's box shows the member, else its own.
+    /// Returns the item of a member: that of its task if the task's box shows the member, otherwise its own.
     fn seat(&mut self, own: usize, member: &Name) -> At {
         match self.drawn.placed.get(&(own, member.clone())) {
             Some(at) => *at,

@@ -51,24 +51,24 @@ impl Standing<'_> {
     fn marks(&self, drawn: &mut Drawn) {
         let mut agents: Vec<&Arc<Agent>> = self.snapshot.agents.values().collect();
         agents.sort_by(|a, b| a.family.path.cmp(&b.family.path));
-        let mut said: BTreeMap<At, Vec<(Is, String)>> = BTreeMap::new();
+        let mut marks: BTreeMap<At, Vec<(Is, String)>> = BTreeMap::new();
         for agent in agents {
             let Some((at, _)) = self.place(drawn, agent.id) else {
                 continue;
             };
-            said.entry(at).or_default().push(self.told(agent));
+            marks.entry(at).or_default().push(self.mark_of(agent));
             if let At::Cluster(own) = at {
                 self.parts(drawn, own, agent);
             }
         }
-        for (at, said) in said {
+        for (at, marks) in marks {
             let mark = drawn.graph.mark(at);
-            if let [(is, text)] = &said[..] {
+            if let [(is, text)] = &marks[..] {
                 mark.add(*is, text);
                 continue;
             }
             let mut sums: Vec<(Is, &str, usize)> = Vec::new();
-            for (is, text) in &said {
+            for (is, text) in &marks {
                 match sums.iter_mut().find(|(_, other, _)| other == text) {
                     Some((_, _, many)) => *many += 1,
                     None => sums.push((*is, text, 1)),
@@ -112,7 +112,7 @@ impl Standing<'_> {
     }
 
     /// Returns the mark of an agent.
-    fn told(&self, agent: &Agent) -> (Is, String) {
+    fn mark_of(&self, agent: &Agent) -> (Is, String) {
         match agent.phase {
             Phase::Thinking => (Is::Acts, "thinks".to_owned()),
             Phase::Routing => (Is::Acts, "decides".to_owned()),
@@ -404,6 +404,7 @@ impl Standing<'_> {
 /// The position of each routed agent while its decisions are counted.
 #[derive(Default)]
 struct Walk {
+    /// Number of times that each arrow was taken, by its key in `Drawn::ways`.
     times: BTreeMap<(usize, String), u64>,
     /// The state or mode of an agent, or the member with the floor.
     at: BTreeMap<Id, Name>,
@@ -418,7 +419,7 @@ impl Walk {
         *self.times.entry((own, key)).or_default() += 1;
     }
 
-    /// Counts the start of a member, of a sequence or of a rule's list.
+    /// Counts the start of a member that comes next in a sequence or in the list of a rule.
     fn step(&mut self, own: usize, agent: Id) {
         let (rule, step) = self.steps.entry(agent).or_default();
         let key = match (*rule, *step) {
@@ -446,7 +447,7 @@ fn mark(drawn: &mut Drawn, own: usize, part: &str, is: Is, text: &str) {
     }
 }
 
-/// Describes briefly what is awaited.
+/// Describes briefly the answer, event or time that an agent waits for.
 fn awaited(pending: &Pending) -> String {
     use steersman_runtime::pending::PendingKind as Kind;
     let by = pending.by.join(" or ");

@@ -17,7 +17,7 @@ use steersman_runtime::branches;
 use steersman_runtime::known::PLACEHOLDER;
 use steersman_runtime::session::Settled;
 
-/// The test as far as the lines were read.
+/// The test of the lines that were read so far.
 struct Recorder<'a> {
     read: &'a Recorded,
     script: BTreeMap<String, Vec<Json>>,
@@ -25,7 +25,7 @@ struct Recorder<'a> {
     steps: Vec<Json>,
     /// For each call its tool, and true if the tool reaches outside of the process.
     calls: BTreeMap<Id, (String, bool)>,
-    /// The branch of steps that name none.
+    /// The current branch. Steps without `at` act on it.
     current: Id,
 }
 
@@ -93,7 +93,7 @@ pub(super) fn mapped(read: &Recorded, test: &Json) -> Vec<String> {
     mapped.map(|tool| format!("`{}`", tool.name)).collect()
 }
 
-/// Returns the agent that the user talked with, if the definition does not name it first.
+/// Returns the agent that the user talked with, unless it is the first entry agent of the definition, which is the default.
 fn entry(read: &Recorded) -> Option<Name> {
     let snapshot = &read.current().ok()?.snapshot;
     let root = &snapshot.agents.get(&snapshot.root?)?.def;
@@ -124,7 +124,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// Returns the name of a branch in the test: its label, else a name made from its position.
+    /// Returns the name of a branch in the test: its label, otherwise a name made from its position.
     fn name(&self, id: Id) -> String {
         let branches = &self.read.seen.branches;
         let at = branches.iter().position(|branch| branch.id == id);
@@ -166,7 +166,7 @@ impl Recorder<'_> {
         Ok(said)
     }
 
-    /// Adds the step for a branch that a person opened. Branches that agents fork open by themselves in the test.
+    /// Adds the step for a branch that a person opened. Branches of an agent need no step, because the agent forks them in the test, too.
     fn opened(&mut self, line: &LogLine, kind: Admitted) -> bool {
         let mut branches = self.read.seen.branches.iter();
         let branch = branches.find(|branch| branch.id == line.branch);
@@ -186,8 +186,8 @@ impl Recorder<'_> {
         true
     }
 
-    /// Returns a line of a branch as a test names it at line `now`: `None` if the line is the last one before it, else the
-    /// tool whose call the line closed, else its number in the session.
+    /// Returns a line of a branch as a test names it at line `now`: `None` if it is the branch's last commit before `now`,
+    /// otherwise the tool whose call the line closed, otherwise its number in the session.
     fn place(&self, branch: Id, at: Line, now: Line) -> Option<String> {
         let of_branch = |line: &&Arc<LogLine>| line.branch == branch && line.commit.is_some();
         let lines = || self.read.lines.iter().filter(of_branch);
@@ -251,6 +251,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
+    /// Adds a person's message: to the step of its fork, or as a step of its own.
     fn said(&mut self, line: &LogLine, by: Option<&Name>, text: &str, said: Said) {
         if let (Said::WithFork, Some(step)) = (said, self.steps.last_mut()) {
             step["say"] = text.into();
@@ -270,7 +271,7 @@ impl Recorder<'_> {
         self.steps.push(step);
     }
 
-    /// Returns the script key of an agent's answer, with the name of the branch if that is not the first.
+    /// Returns the script key of an agent's answer, with the name of the branch unless it is `main`.
     fn key(&self, line: &LogLine, agent: Id) -> String {
         let mut branches = self.read.seen.branches.iter();
         let on = branches.find(|branch| branch.id == line.branch);
@@ -301,7 +302,7 @@ impl Recorder<'_> {
         let mut usage = commit.usage.iter();
         let answered = usage.any(|usage| usage.effect == Some(summary.effect));
         if !answered || summary.covers.is_nothing() {
-            return Err(cannot(line.n, "a summary could not be had"));
+            return Err(cannot(line.n, "a summary failed"));
         }
         let text = self.read.text(summary.body);
         self.beside(line, agent, Purpose::of_summary(&summary.policy), &text);
@@ -337,7 +338,7 @@ impl Recorder<'_> {
             (false, _) => None,
         };
         let Some(said) = said else {
-            return Err(cannot(line.n, "what a model said could not be used"));
+            return Err(cannot(line.n, "an answer of a model could not be used"));
         };
         let purpose = if extracts {
             Purpose::Extract
@@ -350,9 +351,9 @@ impl Recorder<'_> {
 
     fn answer(&self, commit: &Commit, k: usize, text: Option<String>) -> Json {
         let agent = commit.pushes[k].agent;
-        let behind = commit.pushes[k + 1..].iter();
-        let behind = behind.filter(|push| push.agent == agent);
-        let mut asked: Vec<Json> = calls_of_answer(behind.map(|push| &push.what))
+        let following = commit.pushes[k + 1..].iter();
+        let following = following.filter(|push| push.agent == agent);
+        let mut asked: Vec<Json> = calls_of_answer(following.map(|push| &push.what))
             .map(|call| json!({ &*call.called(): self.read.json(call.args) }))
             .collect();
         let said = text.map(|text| Json::from(plain(&text)));

@@ -31,7 +31,7 @@ fn read(route: &Route, texts: &dyn Bodies) -> Map<String, Json> {
     read.and_then(Result::ok).unwrap_or_default()
 }
 
-/// Returns a short reason: that of the model, else the rule or exit with the values that it read.
+/// Returns a short reason: that of the model, otherwise the rule or exit with the values that it read.
 fn reason(route: &Route, texts: &dyn Bodies) -> Option<String> {
     if route.refused.is_some() || matches!(route.chosen, Choice::Say { .. }) {
         return None;

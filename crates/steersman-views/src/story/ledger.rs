@@ -22,7 +22,7 @@ impl Story {
             .of_effect(line, entry, texts)
             .or_else(|| self.of_session(line, entry, texts));
         if matches!(entry, LedgerEntry::Claimed { .. }) {
-            // Tools that ran when the process died are asked again, so their start time is not known.
+            // Tools that ran when the previous owner died may run again, so their start time is not known.
             let tool = |call: &Id| self.calls.get(call).map(|opened| &opened.target);
             let ran = |call: &Id| matches!(tool(call), Some(Target::Tool(_)));
             let gone: Vec<_> = self

@@ -35,6 +35,7 @@ impl Versions {
         }
     }
 
+    /// Adds a version of an artifact. Returns its number.
     fn next(&mut self, line: &LogLine, artifact: &Artifact) -> usize {
         let here = self.0.entry(line.branch).or_default();
         let key = (artifact.scope, artifact.name.clone());

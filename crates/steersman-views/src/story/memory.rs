@@ -52,7 +52,7 @@ pub(super) fn extracted(result: &CallResult, texts: &dyn Bodies) -> (String, Str
     (text, "extracted".to_owned(), Tone::Engine)
 }
 
-/// Describes a summary, or why there is none.
+/// Describes a summary, or the failure of one.
 pub(super) fn summed(summary: &Summary, texts: &dyn Bodies) -> (String, String, Tone) {
     let text = texts.text(summary.body).to_string();
     // `view/MEMBER` is the summary for one member.

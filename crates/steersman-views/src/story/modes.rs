@@ -16,7 +16,7 @@ impl Story {
         self.network = Some(network);
     }
 
-    /// Adds rows for the modes that were entered. An exit to the end enters none.
+    /// Adds rows for the modes that were entered. An exit to `finish` enters none.
     pub(super) fn turned(&self, line: &LogLine, commit: &Commit, rows: &mut Vec<Row>) {
         for (agent, mode, turned) in commit.modes() {
             let network = self.network.as_deref();
@@ -27,7 +27,7 @@ impl Story {
                 |turned| expression(modes?, mode, turned),
             );
             let (text, note) = match turned {
-                _ if &**mode == FINISH => ("is to end now".to_owned(), format!("exit, {why}")),
+                _ if &**mode == FINISH => ("is about to end".to_owned(), format!("exit, {why}")),
                 Turned::Anew => (format!("begins again in {mode}"), "mode".to_owned()),
                 _ => (format!("is in {mode} now"), format!("mode, {why}")),
             };

@@ -22,8 +22,8 @@ pub(super) fn of_arguments(call: &Call) -> bool {
     matches!(call.judged(), Some(Judged::Args(..)))
 }
 
-/// Describes the result of a judgement beyond the reviewer's text, which is in the row above. A missing judgement counts as
-/// acceptance, except for arguments.
+/// Describes a judgement that failed or cannot be used. `None` for a usable one, because its text is in the row above. Without a
+/// usable judgement a draft or a result counts as accepted, and arguments are sent back.
 pub(super) fn came(
     result: &CallResult,
     arguments: bool,
@@ -33,15 +33,15 @@ pub(super) fn came(
     if matches!(code, Some(ACCEPT | REVISE)) {
         return None;
     }
-    let told = result.body.map(|body| texts.text(body).to_string());
-    let told = told.unwrap_or_else(|| "no judgement".to_owned());
+    let text = result.body.map(|body| texts.text(body).to_string());
+    let text = text.unwrap_or_else(|| "no judgement".to_owned());
     let became = if arguments {
         "sent back"
     } else {
         "accepted as it is"
     };
     let note = format!("{became}: {}", code.unwrap_or("not judged"));
-    Some((told, note, Tone::Wrong))
+    Some((text, note, Tone::Wrong))
 }
 
 /// Describes why a draft was kept that was to be judged or revised.
@@ -53,7 +53,7 @@ pub(super) fn stands(code: Option<&str>) -> String {
 }
 
 impl Story {
-    /// Returns the row of a draft that could not be revised any more.
+    /// Returns the row of a draft that became the answer because it could not be judged or revised again.
     pub(super) fn stands(&self, line: &LogLine, agent: Id, text: &str, code: Option<&str>) -> Row {
         let note = stands(code);
         row(line, self.agent(agent), text.to_owned(), note, Tone::Said)

@@ -52,7 +52,7 @@ pub enum Tone {
     Came,
     /// An error or a failure.
     Wrong,
-    /// A question to somebody.
+    /// A question to a person.
     Asked,
     /// A person, a probe or a time-out ended a hold.
     Decided,

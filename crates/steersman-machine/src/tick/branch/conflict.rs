@@ -65,6 +65,7 @@ pub fn adoptable(target: &Snapshot, from: &Snapshot) -> Result<(), Conflict> {
     }
 }
 
+/// Returns the line that set or unset a state entry last.
 fn writer(snapshot: &Snapshot, key: &(Id, Name)) -> Line {
     let set = snapshot.state.get(key).map(|cell| cell.line);
     set.or_else(|| snapshot.unset.get(key).copied())

@@ -37,7 +37,7 @@ impl Tick<'_> {
                 .clone();
             let tool = self.network.tools.get(&open.call.name);
             if tool.is_some_and(ToolDef::is_last) {
-                // It is the last open call: the results of the others hold their writes.
+                // Only if it is the last open call: then the results of the others, with their writes, are known.
                 if self.agent(owner).stack.open == 1 {
                     self.begin_last(owner, &open);
                 }
@@ -56,7 +56,7 @@ impl Tick<'_> {
         }
     }
 
-    /// Returns true if fewer calls of this call's use are running than the use allows.
+    /// Returns true if the use under which the model was offered the tool allows one more running call.
     fn has_room(&self, owner: Id, open: &OpenCall) -> bool {
         let cx = self.cx();
         let Some(used) = super::judge::use_of(&cx, &self.snapshot, open) else {
@@ -206,7 +206,7 @@ impl Tick<'_> {
     }
 
     /// Wishes the effect of a call. The effect has the call's own id if this line made the call. If fixed arguments or defaults
-    /// change the given arguments, the changed ones are recorded, so that every rebuild of the wish finds the same.
+    /// change the given arguments, the changed ones are recorded, so that a rebuilt wish has the same arguments.
     pub(crate) fn wish_call(&mut self, open: &OpenCall, due: Option<Time>) {
         let call = open.call.id;
         let args = match open.edited {
@@ -323,7 +323,7 @@ impl Tick<'_> {
         let open = self
             .snapshot
             .call(owner, call)
-            .expect("it was found a moment ago");
+            .expect("the caller found this open call");
         if let Target::Branches(_) = open.call.target {
             return self.chosen(owner, call, text);
         }
@@ -342,8 +342,8 @@ impl Tick<'_> {
         self.close_call(owner, call, mapped);
     }
 
-    /// Closes a person's refusal to allow more than a limit. If the limit is still reached, the agent ends with all its open
-    /// calls.
+    /// Closes the call that asked a person for more than a limit, because the person refused. If the limit is still reached, the
+    /// agent ends with all its open calls.
     pub(crate) fn decline(&mut self, owner: Id, call: Id, mapped: Mapped) {
         self.results.entry(owner).or_default().decline();
         self.close_call(owner, call, mapped);

@@ -74,7 +74,7 @@ pub(crate) fn refusal(
     for requires in tool.requires.iter().chain(own) {
         match view.holds(&requires.that) {
             Ok(true) => {}
-            Ok(false) => return Some(told(requires, &view)),
+            Ok(false) => return Some(unmet(requires, &view)),
             Err(e) => return Some(format!("`{}` cannot be judged: {e}", requires.that.source)),
         }
     }
@@ -122,7 +122,8 @@ fn unsettled(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, tool: &ToolDef) 
     None
 }
 
-fn told(requires: &Requires, view: &View<'_>) -> String {
+/// Returns the reason for a condition that does not hold: the definition's text, or its expression.
+fn unmet(requires: &Requires, view: &View<'_>) -> String {
     let source = || format!("`{}` does not hold", requires.that.source);
     match &requires.otherwise {
         None => source(),

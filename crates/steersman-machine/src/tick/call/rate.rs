@@ -40,16 +40,16 @@ pub(crate) fn rate(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Mapped 
         by: snapshot.agent(open.owner).def.to_string(),
         rater: Rater::Agent,
     };
-    let mut told = format!("Rated version {number_of} of `{name}` {stars} of {BEST}.");
+    let mut shown = format!("Rated version {number_of} of `{name}` {stars} of {BEST}.");
     if let Some(over) = rating::of(snapshot, version).filter(|r| r.rater == Rater::Person) {
-        told = format!(
-            "{told} A person's rating counts before it: {}.",
+        shown = format!(
+            "{shown} A person's rating counts before it: {}.",
             over.told()
         );
     }
     Mapped {
         writes: vec![rating::write(version, &rating)],
-        ..Mapped::plain(How::Done, None, told)
+        ..Mapped::plain(How::Done, None, shown)
     }
 }
 

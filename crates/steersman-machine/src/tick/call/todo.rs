@@ -10,7 +10,7 @@ use crate::stored::outcome::{Mapped, NewWrite};
 use crate::view::{Cx, declares, mapping};
 use serde_json::{Value as Json, json};
 
-/// The most bytes of a failure that an item keeps.
+/// Maximum size, in bytes, of the text of a failure in an item.
 const WHY: usize = 256;
 
 /// Returns the result of a call that changes the list.
@@ -22,7 +22,7 @@ pub(crate) fn change(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall, kind: Bu
     let mut list = cell
         .and_then(|c| c.value.0.as_array().cloned())
         .unwrap_or_default();
-    // Writes of other calls take effect when the exchange closes, but calls of the exchange build on each other.
+    // Writes take effect when the exchange closes, so add those of the calls that closed before this one.
     for other in snapshot.exchange(open.owner) {
         let writes = other.closed.iter().flat_map(|c| &c.writes);
         for (write, value) in writes {
@@ -113,10 +113,10 @@ fn write(list: Vec<Json>) -> NewWrite {
 /// Returns the reason why an item cannot be completed: the last call failed, and either the item is the first that is to be done,
 /// or the given result is the text of that failure.
 fn not_done(cx: &Cx<'_>, owner: &Agent, list: &[Json], id: &Json, result: &str) -> Option<String> {
-    let (name, told) = owner.turn.missed.as_ref()?;
-    let told = told.map_or_else(|| "".into(), |body| cx.bodies.text(body));
+    let (name, text) = owner.turn.missed.as_ref()?;
+    let text = text.map_or_else(|| "".into(), |body| cx.bodies.text(body));
     let mut open = list.iter().filter(|item| item["status"] == "todo");
     let is_next = open.next().is_some_and(|item| item.get("id") == Some(id));
-    let says_so = !told.trim().is_empty() && told.trim() == result.trim();
-    (is_next || says_so).then(|| cut(&format!("{name}: {told}"), WHY).into_owned())
+    let says_so = !text.trim().is_empty() && text.trim() == result.trim();
+    (is_next || says_so).then(|| cut(&format!("{name}: {text}"), WHY).into_owned())
 }

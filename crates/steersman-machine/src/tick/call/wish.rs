@@ -25,7 +25,7 @@ pub(crate) fn wish(cx: &Cx<'_>, snapshot: &Snapshot, id: Id, effect: &Effect) ->
     let work = match effect.what {
         Want::Call(call) => match snapshot.call(effect.agent, call) {
             Some(open) => of_call(cx, snapshot, open),
-            None => unreachable!("what is out for a call goes with it"),
+            None => unreachable!("the effect of a call ends with the call"),
         },
         Want::Step => of_agent(cx, snapshot, effect.agent),
     };
@@ -48,7 +48,7 @@ fn of_agent(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Work {
             name,
             input: input.to_string().into(),
         },
-        // Steps without an effect were taken in the tick that met them.
+        // The tick takes other steps at once, so they are never outstanding.
         Step::Think
         | Step::Take
         | Step::Thought
@@ -171,8 +171,8 @@ fn send(snapshot: &Snapshot, open: &OpenCall, to: &Name, args: &str) -> Work {
     }
 }
 
-/// Returns the nearest instance of this name: the agent itself, one that it started (the newest if there are several), then
-/// in the same way each agent above it.
+/// Returns the nearest instance of this name: the agent itself, otherwise the newest one that it started, otherwise the nearest
+/// to the agent above it.
 fn nearest(snapshot: &Snapshot, agent: Id, name: &Name) -> Option<Id> {
     let mut at = Some(agent);
     while let Some(id) = at {
@@ -231,8 +231,8 @@ pub(crate) fn effective(
     (args != given).then_some(args)
 }
 
-/// Returns the approvals that a call needs, in order: those of the tool before those of its use. The approval of an approver who
-/// gave exactly these arguments is left out.
+/// Returns the approvals that a call needs, in order: those of the tool before those of its use. An approver who
+/// edited the arguments to these is not asked again.
 pub(crate) fn approvals(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -245,7 +245,7 @@ pub(crate) fn approvals(
     }
     let args = mapping::arguments(cx, snapshot, open);
     let view = View::new(cx, snapshot, Some(open.owner)).with("args", Json::Object(args.clone()));
-    // An expression that failed at the judgement refused the call. If it fails only now, a person decides.
+    // A call is refused if an expression fails when the call is judged. If it fails only now, a person decides.
     let wanted = tool.approve.iter().chain(own);
     let mut wanted: Vec<&Approve> = wanted
         .filter(|a| view.holds(&a.when).unwrap_or(true))
@@ -270,7 +270,8 @@ pub(crate) fn approvals(
         .collect()
 }
 
-/// Returns the artifact that an argument names: an argument of the call, or else of the agent that called or of one above it.
+/// Returns the artifact that an argument names: an argument of the call, otherwise of the calling agent or of an
+/// agent above it.
 fn shown(
     cx: &Cx<'_>,
     snapshot: &Snapshot,

@@ -17,9 +17,9 @@ use serde_json::Value as Json;
 pub(crate) enum After {
     /// The answer is final.
     Final,
-    /// The answer is final, although it was to be judged or revised. The code names what left no room for that.
+    /// The answer is final without a further judgement or revision. The code names the limit that prevented it.
     Stands(&'static str),
-    /// The answer is a draft and is judged; or judging failed, and the agent with it.
+    /// The answer is a draft and is being judged; or the agent failed, because an expression or the prompt of `reflect` failed.
     Judged,
 }
 
@@ -136,7 +136,7 @@ impl Tick<'_> {
         true
     }
 
-    /// Makes a draft final to which a reviewer has no objection. Returns true if there was one.
+    /// Makes a draft final if a reviewer has accepted it. Returns true if there was such a draft.
     pub(crate) fn accepted(&mut self, agent: Id) -> bool {
         let draft = self.agent(agent).turn.draft.clone();
         let Some(draft) = draft.filter(|draft| draft.stands == Stands::Accepted) else {
@@ -146,7 +146,7 @@ impl Tick<'_> {
         true
     }
 
-    /// Makes a draft final if a limit leaves no room to judge or revise it. Returns true if there was one.
+    /// Makes a draft final if a limit leaves no room to judge or revise it. Returns true if there was such a draft.
     pub(crate) fn stands_at_limit(&mut self, agent: Id, limit: &'static str) -> bool {
         let draft = self.agent(agent).turn.draft.clone();
         let Some(draft) = draft.filter(|draft| draft.stands != Stands::Criticised) else {
@@ -156,7 +156,7 @@ impl Tick<'_> {
         true
     }
 
-    /// Keeps the earlier draft if a new draft does not fit its type. Returns true if there was one.
+    /// Keeps the earlier draft if a new draft does not fit its type. Returns true if there was an earlier one.
     pub(crate) fn keeps_draft(&mut self, agent: Id) -> bool {
         let draft = self.agent(agent).turn.draft.clone();
         let Some(draft) = draft.filter(|draft| draft.stands == Stands::Open) else {

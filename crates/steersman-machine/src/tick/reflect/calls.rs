@@ -1,4 +1,4 @@
-//! Calls of tools: results are judged when their exchange has closed, the arguments of unsafe calls before these run.
+//! Judgements of tool calls. Results are judged when their exchange has closed, arguments of unsafe calls before the calls run.
 
 use crate::network::{Reflect, ToolDef, texts};
 use crate::questions::judgement::with_form;
@@ -37,7 +37,7 @@ pub(crate) enum Begins {
     Never,
 }
 
-/// Decision to judge something, with the definition's prompt, if it has one.
+/// Decision whether a call is judged. `Yes` has the definition's prompt, if there is one.
 enum Judges {
     No,
     Yes(Option<String>),
@@ -81,13 +81,13 @@ impl Tick<'_> {
         found
     }
 
-    /// Has the results of the exchange that just closed judged. Returns true if a model is
-    /// asked, a reviewer is called, or the agent failed.
+    /// Starts the judgements of the results of the exchange that just closed. Returns true if a model is asked, a reviewer is
+    /// called, or the agent failed.
     pub(crate) fn judges_results(&mut self, owner: Id) -> bool {
         let results = self.results.get_mut(&owner);
         let found = results.map(Results::take_to_judge).unwrap_or_default();
         let state = self.agent(owner);
-        // Nothing is judged while a draft is judged, or while only an answer is wanted.
+        // No result is judged while a draft is judged, or after a limit demanded an answer.
         if found.is_empty() || state.turn.draft_is_judged() || state.counters.limited {
             return false;
         }
@@ -143,7 +143,7 @@ impl Tick<'_> {
             let args = self.text(result.args);
             let gave = result.gave.map_or_else(|| "".into(), |b| self.text(b));
             let about = Judged::Result(result.call, result.tool.clone());
-            let by = reflect.by.as_ref().expect("it was looked at above");
+            let by = reflect.by.as_ref().expect("these results have a reviewer");
             self.ask_reviewer_of_call(owner, by, &about, &args, Some(&gave), prompt);
             asked = true;
         }
@@ -209,7 +209,7 @@ impl Tick<'_> {
             self.ask_reviewer_of_call(owner, by, &about, &args, None, prompt);
             return Begins::Later;
         }
-        // One after the other, because each is a model call of the agent itself.
+        // One judgement after the other, because each is a model call of the agent itself.
         let busy = |c: &OpenCall| c.closed.is_none() && c.call.asks_itself();
         if !self.snapshot.exchange(owner).any(|c| busy(c)) {
             self.engine_call(

@@ -114,7 +114,7 @@ impl Tick<'_> {
                 ("tool", Some((tool, ..))) => text_of(tool, &ty.kind),
                 ("args", Some((_, args, _))) => text_of(args, &ty.kind),
                 ("result", Some((.., Some(gave)))) => text_of(gave, &ty.kind),
-                ("message", _) => Some(Json::from(self.told(owner, &task, material))),
+                ("message", _) => Some(Json::from(self.message(owner, &task, material))),
                 _ => None,
             };
             // An optional parameter is given only if the value fits its type.
@@ -128,16 +128,16 @@ impl Tick<'_> {
     }
 
     /// Returns all the material in one message.
-    fn told(&self, owner: Id, task: &str, material: &Material<'_>) -> String {
+    fn message(&self, owner: Id, task: &str, material: &Material<'_>) -> String {
         let values = [("task", task), ("draft", &*material.draft)];
         let sentence = match material.call {
             None => texts::REVIEW,
             Some(_) => texts::REVIEW_CALL,
         };
-        let told = self.says(owner, sentence, &values);
+        let text = self.says(owner, sentence, &values);
         match &material.prompt {
-            Some(prompt) => format!("{prompt}\n\n{told}"),
-            None => told,
+            Some(prompt) => format!("{prompt}\n\n{text}"),
+            None => text,
         }
     }
 

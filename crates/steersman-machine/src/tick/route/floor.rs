@@ -151,7 +151,8 @@ impl Tick<'_> {
         parent.filter(|p| self.snapshot.in_scope(*p)).map(|_| left)
     }
 
-    /// Gives the messages that a speaker left unanswered to the router, in the user's words.
+    /// Gives the messages that a speaker left unanswered to the router, in the user's words. If there are none, the router gets
+    /// the text `otherwise`, unless it is empty.
     fn hand_back(&mut self, above: Id, from: Id, left: Vec<Body>, otherwise: &str) {
         if self.agent(above).phase != Phase::Routing {
             return;

@@ -44,7 +44,8 @@ impl Tick<'_> {
         );
     }
 
-    /// Records a failed summary if the model that failed was asked for one. Returns true in this case; nothing else fails then.
+    /// If the failed model call was for a summary, records the failed summary and returns true. The agent itself then does not
+    /// fail.
     pub(crate) fn not_summed(&mut self, agent: Id, effect: Id, why: &str) -> bool {
         let question = question(&self.cx(), &self.snapshot, agent);
         let Some(About::Summary(policy)) = question.map(|(question, _)| question.about) else {

@@ -1,4 +1,4 @@
-//! Messages that cancel what is open.
+//! Messages that first cancel everything that their addressee has open.
 
 use crate::stored::commit::Admitted;
 use crate::stored::ids::Id;

@@ -54,7 +54,7 @@ pub(super) struct Look<'a> {
     pub(super) now: Time,
     /// Input for a part that is offered now and not recorded yet.
     pub(super) came: Option<(u32, &'a Json)>,
-    /// True if no further commit can come by itself. Waits for commits then end.
+    /// True if no further commit follows without an input. Waits for commits then end.
     pub(super) no_more_ticks: bool,
 }
 
@@ -173,7 +173,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Returns the recorded input of a part. It is null if no input can ever come.
+    /// Returns the recorded input of a part, as `Met`. Its value is null if the part can no longer be met.
     fn came_of(&self, part: u32) -> Option<Stands> {
         if let Some((_, json)) = self.came.filter(|(came, _)| *came == part) {
             return Some(Stands::Met(json.clone()));
@@ -217,8 +217,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Returns the key of a part that waits for an event: canonical JSON of the fields that must be equal. A key that was kept
-    /// when the wait opened is used, whatever the state is now.
+    /// Returns the key of a part that waits for an event: canonical JSON of the fields that must be equal. A key that was stored
+    /// when the wait opened is used, even if the state has changed since.
     pub(super) fn key(&self, part: u32, matching: &[(Name, Template)]) -> Arc<str> {
         let open = self.snapshot.call(self.open.owner, self.open.call.id);
         let kept = open.and_then(|open| open.keys.iter().find(|(of, _)| *of == part));
@@ -234,7 +234,7 @@ impl<'a> Look<'a> {
             .into()
     }
 
-    /// Returns the keys that must be kept: those that depend on more than the arguments of the call.
+    /// Returns the keys that must be stored: those that depend on more than the arguments of the call.
     pub(super) fn keys(&self) -> Vec<(u32, Arc<str>)> {
         let awaited = self.awaited().into_iter();
         awaited
@@ -424,9 +424,9 @@ pub struct ForBranches {
 }
 
 impl ForBranches {
-    /// Returns the branches whose ends must be offered. `forked` lists the branches that were forked here and are not superseded,
-    /// each with whether it is over. `None` means that too few are over. The list is empty if fewer than the wait needs were
-    /// forked.
+    /// Returns the branches whose ends must be offered, or `None` while too few have ended. `forked` lists the branches that were
+    /// forked here and are not superseded, each with `true` if it has ended. The result is empty if fewer branches were forked
+    /// than the wait needs.
     pub fn met(&self, forked: &[(Id, bool)]) -> Option<Vec<Id>> {
         let need = self.need.map_or(forked.len(), |need| need as usize);
         if forked.len() < need.max(1) {
