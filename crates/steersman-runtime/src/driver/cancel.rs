@@ -139,7 +139,7 @@ fn is_open(snapshot: &Snapshot) -> bool {
     agents.any(|id| snapshot.in_scope(*id) && snapshot.agent(*id).phase != Phase::Resting)
 }
 
-/// Returns true for a message in the inbox that would begin something.
+/// Returns true for a message or an interrupt that came from the inbox.
 fn is_queued(offer: &Offer) -> bool {
     offer.message.is_some() && said_in(&offer.what).is_some()
 }

@@ -35,8 +35,8 @@ pub(super) struct Following {
     marks: Marks,
     /// Servers are being asked.
     asking: bool,
-    /// The answers of the servers. They wait until no branch has anything new: a branch that is about to begin has no line to
-    /// follow.
+    /// The answers of the servers. They are taken over when no branch has anything new to do: a branch that is about to open has
+    /// no line yet that a new binding could follow.
     came: Option<Vec<Listed>>,
     /// Model calls that wait for the answers of servers.
     waiting: BTreeSet<Id>,
@@ -191,7 +191,7 @@ impl Driver {
         }
         if let Err(why) = servers::bound(&definition, manifest.clone()) {
             return Ok(Err(format!(
-                "calls are open there whose tools are not what they were, and they do not go with those of now: {why}"
+                "calls are open there whose tools have changed, and their former tools do not fit the present ones: {why}"
             )));
         }
         self.following.marks.clear();
