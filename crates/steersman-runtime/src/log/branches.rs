@@ -64,8 +64,8 @@ pub fn refusal(seen: &Inspection, message: &Message) -> Option<String> {
     }
 }
 
-/// Returns why a person cannot adopt or leave this branch: an open search created it, or runs from it. The search itself
-/// decides which of its branches stay.
+/// Returns why a person cannot adopt, rewind or make current this branch: it belongs to an open search, which decides itself
+/// which of its branches stay.
 pub(crate) fn searched(ledger: &Ledger, branch: Id) -> Option<String> {
     let open = ledger
         .searches()
@@ -79,7 +79,7 @@ pub(crate) fn searched(ledger: &Ledger, branch: Id) -> Option<String> {
 
 /// Returns why a branch whose scope is one agent cannot become current: nobody would continue the rest of the session.
 pub(crate) fn not_all_act(branch: Id) -> String {
-    format!("on branch {branch} one agent acts, and not the whole session: adopt it instead")
+    format!("branch {branch} runs one agent, not the whole session: adopt it instead")
 }
 
 pub(crate) fn taken_label(ledger: &Ledger, label: Option<&Name>) -> Option<String> {

@@ -58,7 +58,7 @@ pub enum FeedItem {
         /// Number of the attempt.
         attempt: u32,
     },
-    /// The whole session is at rest, or waits.
+    /// The session has settled, in this state.
     Settled(Arc<Settled>),
     /// The reader was too slow, and this many notices were dropped. The lines are complete all the same.
     Skipped(u64),

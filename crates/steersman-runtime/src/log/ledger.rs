@@ -211,7 +211,7 @@ pub struct Record {
     pub ended: Vec<(Why, Release)>,
     /// The approvers of the effect: the `by` of its approval holds that were released.
     pub approved: Vec<Name>,
-    /// Set if a person allowed the effect to repeat equal effects. The person was told how these were at this line.
+    /// Set if a person allowed the effect to repeat equal effects: the line as of which the person was told about these.
     pub word: Option<Line>,
     /// Time before which the effect must not be tried again.
     pub again: Option<Time>,
@@ -595,7 +595,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the effects of abandoned futures that were listed for the person who rewound.
+    /// Returns the effects of superseded branches that were listed for the person who rewound.
     pub fn listed(&self) -> impl Iterator<Item = Id> {
         self.listed.iter().copied()
     }

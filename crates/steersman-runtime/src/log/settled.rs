@@ -41,7 +41,7 @@ pub enum Settled {
     Cancelled,
     /// A person paused the session.
     Paused,
-    /// Nothing was said to the session yet.
+    /// The session has not taken a message yet.
     Empty,
 }
 

@@ -157,9 +157,9 @@ pub struct Conversation {
     pub tenant: Name,
     /// Digest of the messages.
     pub digest: [u8; 32],
-    /// The session in which it goes on.
+    /// The session in which it continues.
     pub session: SessionId,
-    /// The line from which on it goes on.
+    /// The line at which it continues.
     pub line: Line,
     /// Time of storing.
     pub at: Time,

@@ -245,7 +245,8 @@ pub struct SessionInfo {
     pub labels: Vec<(Name, Arc<str>)>,
     /// The process that owns it now, if any.
     pub owner: Option<String>,
-    /// State that the last owner left. While the session is owned, it is wanted immediately: if the owner dies, another one takes it.
+    /// State that the last owner left. While the session is owned, it says [`IMMEDIATELY`]: if the owner dies, another one takes
+    /// the session.
     pub left: Left,
 }
 

@@ -89,7 +89,8 @@ pub struct NewSession {
     pub created: Time,
     /// Message that is in the inbox from the beginning.
     pub first: Option<InboxMessage>,
-    /// Hash for the id of that message, if it is not the hash of the message itself: for an event that begins a session.
+    /// Hash by which the store recognizes that message, if it is not the hash of the message itself: for an event that begins a
+    /// session, the hash of the event.
     pub said: Option<SaidHash>,
     /// Requirements for a program that drives the session.
     pub needs: Needs,

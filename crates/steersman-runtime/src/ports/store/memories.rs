@@ -1,4 +1,4 @@
-//! The memories port: what a store keeps for agents: contents by scope, over all sessions.
+//! The memories port: contents that agents save, by scope, across sessions.
 
 use super::{Scope, SessionId, StoreError};
 use crate::Boxed;
@@ -23,7 +23,7 @@ pub trait Memories: Send + Sync + 'static {
         by_person: bool,
     ) -> Boxed<'_, Result<bool, StoreError>>;
 
-    /// Deletes memories, and returns how many existed. Their contents remain as blobs, which may have no other reference.
+    /// Deletes memories, and returns how many existed. Their contents remain as blobs, even if nothing else refers to them.
     fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>>;
 }
 

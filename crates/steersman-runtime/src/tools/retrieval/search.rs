@@ -400,7 +400,7 @@ async fn asked(embedder: &Embedder, texts: Vec<Arc<str>>) -> Result<Vec<Vec<f32>
     let vectors = embedder.model.embed(&embed).await;
     let vectors = vectors.map_err(|failure| format!("{} ({})", failure.message, failure.code))?;
     if vectors.len() != count || vectors.iter().any(Vec::is_empty) {
-        return Err("the server gave another number of vectors than of texts".to_owned());
+        return Err("the server did not give one vector for each text".to_owned());
     }
     Ok(vectors.into_iter().map(unit).collect())
 }
