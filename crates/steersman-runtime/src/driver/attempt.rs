@@ -46,7 +46,7 @@ pub(crate) enum FromTask {
     Slot(Id, OwnedSemaphorePermit),
     /// Servers listed their tools.
     Listed(Vec<crate::servers::Listed>),
-    /// The limiter let the model call of this effect through, or will not do so soon.
+    /// The limiter let the call of this effect through, or will not do so soon.
     Turn(Id, Result<Permit, Refused>),
     /// A tool scored a node of a search.
     Judged(Id, (Id, steersman_machine::stored::ids::Line), Raw),

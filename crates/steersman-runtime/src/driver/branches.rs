@@ -466,8 +466,8 @@ impl Driver {
         }
     }
 
-    /// Puts a message that a new branch could not take with its first line into the inbox, under an id of its own, so that no crash
-    /// loses it. Returns the reason if the inbox has no room.
+    /// Puts a message that a new branch could not take with its first line into the inbox, under an id of its own, so that no
+    /// crash loses it. Returns the reason if the inbox has no room.
     async fn say_later(
         &mut self,
         branch: Id,

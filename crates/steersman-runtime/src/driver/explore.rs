@@ -334,7 +334,7 @@ impl Driver {
     }
 
     /// Returns true if a branch came to its end, false if it waits at the end of a block; `None` if it is in the middle of a
-    /// block, because it was cut or may not go on.
+    /// block, because it was cut or may not continue.
     fn ends_there(&self, branch: Id, snapshot: &Snapshot) -> Option<bool> {
         let mut outs = self.outs.values().filter(|out| out.branch == branch);
         let ends_block = |out: &super::Out| {
@@ -453,7 +453,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// Opens a branch at a node. A branch that is open already goes on if it has not moved yet.
+    /// Opens a branch at a node. A branch that is open already continues if it has not moved yet.
     async fn try_from(
         &mut self,
         id: Id,
@@ -570,7 +570,7 @@ impl Driver {
                 why: why.word().into(),
             },
         });
-        // All in one line: branches that outlive their search would go on outside of it.
+        // All in one line: branches that outlive their search would continue outside of it.
         for branch in all {
             self.searches.tried.remove(&branch);
             self.searches.judges.remove(&branch);

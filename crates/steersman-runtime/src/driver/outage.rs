@@ -307,7 +307,8 @@ impl Driver {
         held.then(|| Self::released(id, Why::Outage, Release::Go, Decider::Place))
     }
 
-    /// Gives up the turn of a call that its own session keeps back. If another hold keeps it, the hold for its place ends.
+    /// Gives up the turn of a call that its own session does not let begin. If the call has another hold, the hold for its place
+    /// ends.
     pub(super) async fn leave_seat(&mut self, id: Id) -> Result<(), EngineError> {
         let out = self.outs.get_mut(&id).expect("it is out");
         out.turn = None;

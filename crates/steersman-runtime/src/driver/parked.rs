@@ -66,13 +66,13 @@ struct KeptOut {
     request: Option<(Digest, u64, Option<Name>)>,
 }
 
-/// Reason why a parked session goes on, with the data that was kept.
+/// Reason why a parked session continues, with the data that was kept.
 pub(super) struct Woken {
     by: By,
     kept: Kept,
 }
 
-/// Reason why a parked session goes on; see [`Woken`].
+/// Reason why a parked session continues; see [`Woken`].
 enum By {
     /// A handle sent a message.
     Told(ToDriver),

@@ -1,4 +1,4 @@
-//! The release of a session: the time at which it is wanted again, and the reason if it could not be driven.
+//! The release of a session, and the seat that its owner leaves: when the session is wanted again, or why it could not be driven.
 
 use super::due::Due;
 use super::{Driver, OutState};

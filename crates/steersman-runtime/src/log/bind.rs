@@ -219,7 +219,7 @@ pub fn fits_bound(network: &Network, name: &Name, value: &Json) -> Result<(), Bi
     Err(misfit(name, config, &value.to_string(), "the command line"))
 }
 
-/// Returns the present value of one `config` name: the environment variable, parsed to its type, or else the default.
+/// Returns the present value of one `config` name: the environment variable, parsed to its type, otherwise the default.
 pub fn read(name: &Name, config: &Config, env: &Env) -> Result<Json, BindError> {
     let from_env = config.env.as_ref().and_then(|v| Some((v, env(v)?)));
     match (from_env, &config.default) {

@@ -52,7 +52,7 @@ pub struct Ledger {
     pub unbelievable: u64,
     /// True while a person has paused the session.
     pub paused: bool,
-    /// Tools whose effects a person keeps from beginning. `None` means all tools that may change the world.
+    /// Tools that people hold by an order: their effects do not begin. `None` means all tools that may change the world.
     barred: BTreeSet<Option<Name>>,
     /// The current branch, to which messages without a branch go.
     pub current: Id,
@@ -537,7 +537,7 @@ impl Ledger {
         upto.checked_sub(1).map(|i| self.marks[i].1)
     }
 
-    /// Returns true if a person keeps effects of this tool from beginning.
+    /// Returns true if an order of a person holds this tool.
     pub(crate) fn bars(&self, tool: &Name, class: Class) -> bool {
         let all = !class.is_free() && self.bars_all();
         all || self
@@ -546,12 +546,12 @@ impl Ledger {
             .any(|barred| barred.as_ref() == Some(tool))
     }
 
-    /// Returns true if a person keeps all effects from beginning that may change the world.
+    /// Returns true if an order of a person holds all tools that may change the world.
     pub(crate) fn bars_all(&self) -> bool {
         self.barred.contains(&None)
     }
 
-    /// Returns the tools whose effects a person keeps from beginning. `None` means all tools that may change the world.
+    /// Returns the tools that people hold by an order. `None` means all tools that may change the world.
     pub fn barred(&self) -> impl Iterator<Item = Option<&Name>> {
         self.barred.iter().map(Option::as_ref)
     }

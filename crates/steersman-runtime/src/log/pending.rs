@@ -180,7 +180,7 @@ pub enum PendingKind {
     Timer,
     /// A failed attempt will be repeated at a time.
     Again,
-    /// A person keeps effects of this tool from beginning, until it is released.
+    /// A person holds this tool by an order: its effects do not begin until the tool is released.
     Hold,
     /// The place of a model does not answer.
     Outage,

@@ -23,8 +23,7 @@ pub trait Schedules: Send + Sync + 'static {
     ) -> Boxed<'_, Result<Vec<Schedule>, StoreError>>;
 
     /// Moves a schedule on when an occasion is over: from its next time `at` to `next`. `missed` occasions between them began no
-    /// session.
-    /// Returns false, and changes nothing, if the schedule is gone or `at` is not its next time.
+    /// session. Returns false, and changes nothing, if the schedule is gone or `at` is not its next time.
     fn move_schedule<'a>(
         &'a self,
         id: &'a ScheduleId,
