@@ -257,8 +257,8 @@ pub(crate) fn panicked(class: Class, text: &str) -> Raw {
     unknown(class, Fault::new(Code::Failed, message))
 }
 
-/// A panic or a cancelled attempt proves nothing about the world, so the outcome is unknown. A `pure` tool changes and reads
-/// nothing outside, so it just failed.
+/// Returns the outcome of an attempt that panicked or was cancelled: unknown, because nothing is proved about the world. A `pure`
+/// tool changes and reads nothing outside, so it just failed.
 fn unknown(class: Class, fault: Fault) -> Raw {
     match class {
         Class::Pure => Raw::NotPerformed(fault),

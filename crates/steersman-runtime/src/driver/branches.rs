@@ -567,7 +567,7 @@ impl Driver {
 
     // ---- ends
 
-    /// The top agent of a branch rests: records the end of the branch and settles escrow.
+    /// Records the end of a branch whose top agent rests, and settles escrow.
     pub(super) fn ended(&mut self, draft: &mut Draft, id: Id) {
         if id != Id::MAIN {
             draft.ledger.push(LedgerEntry::Ended(id));

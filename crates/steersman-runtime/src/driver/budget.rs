@@ -494,7 +494,7 @@ impl Driver {
         Some(told)
     }
 
-    /// A call was paid: frees its reservation.
+    /// Frees the reservation of a call that was paid.
     pub(super) fn unreserve(&mut self, id: Id, spent: Amount) {
         self.dearest = self.dearest.at_least(self.limited(spent));
         if let Some(out) = self.outs.get_mut(&id) {
@@ -502,7 +502,7 @@ impl Driver {
         }
     }
 
-    /// The session rests: gives back escrow that was drawn and not used.
+    /// Gives back escrow that was drawn and not used, when the session rests.
     pub(super) fn settle_escrow(&mut self, draft: &mut Draft) {
         let asks_models = self.outs.values().any(Out::is_model);
         let drawn = draft
@@ -523,8 +523,8 @@ impl Driver {
         });
     }
 
-    /// The owner stops in an orderly way: calls that were cut are counted as far as known, the rest of the slice is given back,
-    /// and lists are updated. Returns true if a line was written.
+    /// Counts the calls that were cut as far as their cost is known, gives back the rest of the slice, and updates lists, when
+    /// the owner stops in an orderly way. Returns true if a line was written.
     pub(super) async fn give_back(&mut self) -> Result<bool, EngineError> {
         let holds = self.claimed && !self.ledger.slice.is_zero();
         if !holds && !self.is_misshown() {
@@ -560,7 +560,7 @@ impl Driver {
         }
     }
 
-    /// A person granted the amount that the call may cost.
+    /// Adds the amount that a call may cost to the limit: a person granted it. The call may begin.
     pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: By) {
         let wants = self.ledger.effect(id).map(|record| record.wants);
         let wants = wants.unwrap_or_default();

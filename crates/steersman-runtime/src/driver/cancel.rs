@@ -121,7 +121,7 @@ impl Driver {
         self.receipt(draft, &message.id, Fate::Refused(format!("{why}: {text}")));
     }
 
-    /// The cancel was not taken: the messages that it would have dropped wait as before.
+    /// Puts back the messages that a cancel would have dropped, because the cancel was not taken.
     pub(super) fn keep_unheard(&mut self, branch: Option<Id>, unheard: Vec<Offer>) {
         let Some(id) = branch.filter(|_| !unheard.is_empty()) else {
             return;

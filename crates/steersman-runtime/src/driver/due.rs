@@ -113,7 +113,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The time of a wait has come: the wait is over, or goes on with its remaining parts.
+    /// Handles a wait whose time has come: it is over, or continues with its remaining parts.
     fn wait_is_due(&mut self, effect: Id) -> Result<(), EngineError> {
         let branch = self.outs[&effect].branch;
         let snapshot = &self.branches[&branch].snapshot;

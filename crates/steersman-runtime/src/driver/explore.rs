@@ -621,7 +621,7 @@ impl Driver {
         Ok(())
     }
 
-    /// An adoption into a branch was refused: if a search wanted it, the search's agent answers without it.
+    /// Handles a refused adoption into a branch: if a search asked for it, the search's agent answers without the search.
     pub(super) fn not_adopted(&mut self, target: Option<Id>, why: &str) {
         let won = |(id, known): &(Id, &Search)| {
             let over = known.over.is_some() && known.without.is_none();
@@ -634,7 +634,7 @@ impl Driver {
         }
     }
 
-    /// The winner was not adopted: the agent answers without the search.
+    /// Lets the agent of a search whose winner was not adopted answer without the search.
     async fn without(&mut self, id: Id, why: &str) -> Result<(), EngineError> {
         let Some(branch) = self.outs.get(&id).map(|out| out.branch) else {
             return Ok(());

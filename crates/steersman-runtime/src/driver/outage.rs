@@ -135,8 +135,8 @@ impl Driver {
         true
     }
 
-    /// The whole chain was asked. If one of its places did not answer, the call waits for that place; returns false if the call
-    /// fails.
+    /// Handles a call for which the whole chain was asked. If one of its places did not answer, the call waits for that place;
+    /// returns false if the call fails.
     pub(super) async fn waits_for_place(
         &mut self,
         id: Id,
@@ -288,7 +288,7 @@ impl Driver {
         self.outages.0.get(&id).is_some_and(|o| o.seat.is_some())
     }
 
-    /// The place of a held call answers, or this call is the one that tries it: lets the call begin.
+    /// Lets a held call begin: its place answers, or this call is the one that tries the place.
     pub(super) fn place_calls(&mut self, id: Id, permit: Permit) {
         let now = self.engine.clock().now();
         let Some(out) = self.outs.get_mut(&id) else {

@@ -83,7 +83,7 @@ enum By {
 }
 
 impl Parked {
-    /// A session that was just claimed, before anything of it was read.
+    /// Creates the state of a session that was just claimed, before anything of it was read.
     pub(super) fn claimed(
         engine: Engine,
         claim: Claim,

@@ -466,8 +466,8 @@ impl Driver {
         });
     }
 
-    /// Labels that this line changed, as the store keeps them: those of the current branch only. If another branch becomes
-    /// current, all of its labels.
+    /// Returns the labels that this line changed, as the store keeps them: only those of the current branch. If another branch
+    /// becomes current, returns all of its labels.
     fn labels(&self, line: &LogLine) -> Vec<(Name, Option<Arc<str>>)> {
         let becomes = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Current(_));
         let current = self.branches.get(&self.ledger.current);

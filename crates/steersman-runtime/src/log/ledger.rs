@@ -750,14 +750,14 @@ impl Progress {
         matches!(self, Self::Started { .. })
     }
 
-    /// Another attempt begins.
+    /// Returns the progress when another attempt begins.
     fn begun(self) -> Self {
         Self::Started {
             doubtful: matches!(self, Self::Started { .. } | Self::Unknown { .. }),
         }
     }
 
-    /// The last attempt is proved not to have happened. This says nothing of the attempts before it.
+    /// Returns the progress when the last attempt is proved not to have happened. This says nothing of the attempts before it.
     fn not_performed(self) -> Self {
         match self {
             Self::Started { doubtful: true } | Self::Unknown { doubtful: true } => {
@@ -767,7 +767,7 @@ impl Progress {
         }
     }
 
-    /// It is unknown whether the last attempt happened.
+    /// Returns the progress when it is unknown whether the last attempt happened.
     fn unknown(self) -> Self {
         let doubtful = matches!(
             self,

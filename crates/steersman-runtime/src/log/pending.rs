@@ -156,7 +156,8 @@ pub(crate) fn may(network: &Network, wanted: &[Name], by: &str) -> Result<(), St
     Err(format!("only {roles} may answer this, not `{by}`"))
 }
 
-/// Value of [`Pending::because`] for an effect that is held by an order without a tool. The order is ended in the same form.
+/// Value of [`Pending::because`] for an effect that is held by an order without a tool. Such an order is ended without a tool,
+/// too.
 pub const HELD_ALL: &str = "all that may change the world is held";
 
 /// Kinds of waits for something outside.

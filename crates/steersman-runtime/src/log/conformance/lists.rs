@@ -42,7 +42,7 @@ fn ids(taken: &Taken) -> Vec<&str> {
     taken.claims.iter().map(|claim| &*claim.session).collect()
 }
 
-/// Makes a session that has read its first message and is released.
+/// Makes a session whose first message was read, and releases it.
 async fn leaves(store: &Arc<dyn Store>, id: &str, wants: Option<i64>, place: Option<&str>) {
     let begun = NewSession {
         first: Some(message("m1", 0)),

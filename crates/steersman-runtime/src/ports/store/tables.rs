@@ -109,7 +109,7 @@ impl Session {
         })
     }
 
-    /// Place of the session in lists; the last one comes first.
+    /// Returns the place of the session in lists; the greatest comes first.
     fn place(&self) -> (Time, u64) {
         (self.state.updated, self.number)
     }
