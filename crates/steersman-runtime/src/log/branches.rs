@@ -79,7 +79,7 @@ pub(crate) fn searched(ledger: &Ledger, branch: Id) -> Option<String> {
 
 /// Returns why a branch whose scope is one agent cannot become current: nobody would continue the rest of the session.
 pub(crate) fn not_all_act(branch: Id) -> String {
-    format!("branch {branch} runs one agent, not the whole session: adopt it instead")
+    format!("on branch {branch} one agent acts, and not the whole session: adopt it instead")
 }
 
 pub(crate) fn taken_label(ledger: &Ledger, label: Option<&Name>) -> Option<String> {
