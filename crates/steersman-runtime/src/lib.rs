@@ -22,7 +22,7 @@
 //! 1. **One owner.** [`engine::Engine::open`] claims a session. An owner that lost its claim can write nothing any more.
 //! 2. **Once.** A message has an id and is accepted once, in the line that takes it, however often it is delivered.
 //! 3. **Output commit.** An `idempotent` or `unsafe` effect begins after the line that says so is on disk. Answers, questions and
-//!    acknowledgements leave the process after their lines are. Other calls may run ahead of the disk, within bounds.
+//!    acknowledgements leave the process after their lines are on disk. Other calls may run ahead of the disk, within bounds.
 //! 4. **In doubt.** If the outcome of an effect that began is lost, a probe or a person says whether it happened. An `unsafe`
 //!    effect never runs again on a guess.
 //! 5. **Money.** The most that a call may cost is reserved in the log before it begins, and counts as spent until it is settled.

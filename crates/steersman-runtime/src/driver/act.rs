@@ -28,7 +28,7 @@ use steersman_machine::view::mapping::{Fault, Raw};
 fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, String> {
     let Some(tool) = tool else {
         return match args {
-            Some(_) => Err("arguments are given, and no tool that follows".to_owned()),
+            Some(_) => Err("arguments are given without a tool that follows".to_owned()),
             None => Ok(None),
         };
     };
@@ -36,7 +36,7 @@ fn follows(tool: Option<Name>, args: Option<&str>) -> Result<Option<Then>, Strin
         return Ok(Some(Then { tool, args: None }));
     };
     let given: Map<String, Json> = steersman_machine::values::json::read(args)
-        .map_err(|e| format!("the arguments of `{tool}` are no JSON object: {e}"))?;
+        .map_err(|e| format!("the arguments of `{tool}` are not a JSON object: {e}"))?;
     let given = given.into_iter().map(|(name, value)| {
         let data = Data::parse(value).map_err(|e| format!("`{name}`: {}", e.message))?;
         Ok((name.into(), data))
@@ -58,9 +58,9 @@ impl Driver {
                 return Ok(());
             }
             self.busy();
-            // The message may be for something that was over when it arrived, though no owner was there to end it.
+            // A time may have been due before the message arrived, while nobody owned the session. Its effects come first.
             let came = message.at.min(self.engine.clock().now());
-            // While the session is stopped after a line, time does nothing.
+            // While the session is stopped after a line, due times are not handled.
             if !self.stands() && self.next_due().is_some_and(|due| due <= came) {
                 self.time_passed(came).await?;
                 self.inbox.late = true;
@@ -76,12 +76,12 @@ impl Driver {
                 Err(error) => self.set_aside(&message, &error),
             }
         }
-        // Read to its end: a message that arrives from now on is a reason to own the session again.
+        // The inbox was read to its end: a message that arrives from now on makes the session due for an owner.
         self.inbox.mail = mail;
         self.match_events().await
     }
 
-    /// Returns true if anything was committed; before that no order can be given.
+    /// Returns true if anything was committed. Before that, only the message that begins the session is taken.
     fn has_commit(&self) -> bool {
         let main = self.ledger.branch(Id::MAIN);
         main.is_some_and(|main| main.commit.is_some())
@@ -93,7 +93,8 @@ impl Driver {
         !self.has_commit() && main.is_some_and(|main| !main.offers.is_empty())
     }
 
-    /// Leaves an unreadable message in the inbox, where lists show it, and goes on with the others.
+    /// Tells the sender of an unreadable message that it waits. It stays in the inbox, where lists show it, and does not stop
+    /// other messages.
     fn set_aside(&mut self, message: &InboxMessage, error: &DecodeError) {
         if let Some(reply) = self.inbox.replies.remove(&message.id) {
             let (id, fate) = (message.id.clone(), Fate::Waits(error.to_string()));
@@ -178,7 +179,7 @@ impl Driver {
             Wanted::Current(branch) => self.make_current(&message, branch).await?,
             Wanted::Edit(writes) => self.edit(&message, writes, by),
             Wanted::Outcome { effect, .. } => Err(format!(
-                "the outcome of {effect} comes from elsewhere, and this process runs its effects itself"
+                "an outcome of {effect} came from outside, but this process runs its effects itself"
             )),
         };
         match acted {
@@ -190,8 +191,8 @@ impl Driver {
     /// Returns why the root cannot wait for these branches; `None` if it can.
     fn joinable(&self, branches: &[Id]) -> Result<Option<String>, EngineError> {
         let found = self.ask(|cx| {
-            let stand = self.branches.iter().map(|(id, b)| (*id, &b.snapshot));
-            unjoinable(cx, &self.ledger, &stand.collect(), branches)
+            let snapshots = self.branches.iter().map(|(id, b)| (*id, &b.snapshot));
+            unjoinable(cx, &self.ledger, &snapshots.collect(), branches)
         })?;
         Ok(found)
     }
@@ -450,7 +451,7 @@ impl Driver {
         let asked = asked.ok_or_else(|| not_open(effect))?;
         let (may, approver) = (asked.edit.clone(), asked.by.clone());
         let given: Map<String, Json> = steersman_machine::values::json::read(args)
-            .map_err(|e| format!("the arguments are no JSON object: {e}"))?;
+            .map_err(|e| format!("the arguments are not a JSON object: {e}"))?;
         let mut merged: Map<String, Json> =
             steersman_machine::values::json::read(&tool.args).unwrap_or_default();
         for (name, value) in given {
@@ -517,7 +518,8 @@ impl Driver {
             Ok(()) => self.pass(draft, effect, why, by, text),
             Err(refusal) => {
                 let (how, by) = match why {
-                    // A doubt ends with `Go`: the effect did not happen, and is not to happen now.
+                    // A doubt ends with `Go`: the effect did not happen. It does not begin now either, because a requirement is
+                    // not met.
                     Why::Doubt => (Release::Go, by),
                     Why::Approval
                     | Why::Input
@@ -629,7 +631,7 @@ impl Driver {
             Resolution::Done { result } => {
                 let result = match steersman_machine::values::json::read(&result) {
                     Ok(result) => result,
-                    Err(e) => return Ok(Err(format!("the result is no JSON: {e}"))),
+                    Err(e) => return Ok(Err(format!("the result is not JSON: {e}"))),
                 };
                 let raw = Raw::Done(result);
                 if let Some(why) = self.unfit(effect, &raw).await? {
@@ -674,7 +676,7 @@ impl Driver {
                     }
                     Some(self.kept(effect, &raw).await?)
                 }
-                Err(e) => return Ok(Err(format!("the result is no JSON: {e}"))),
+                Err(e) => return Ok(Err(format!("the result is not JSON: {e}"))),
             },
             Resolution::NotPerformed | Resolution::Fail => None,
         };
@@ -685,7 +687,7 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// Offers the raw outcome that a person, an event or the world gave to the effect's branch.
+    /// Offers an outcome to the branch of its effect. `raw` is what a person, an event or the world gave.
     pub(super) fn offer_raw(
         &mut self,
         effect: Id,
@@ -712,15 +714,17 @@ impl Driver {
     }
 }
 
-/// Returns the reason why nothing can be offered to a branch.
+/// Returns the reason why nothing can be offered to a branch that has no ticks.
 pub(super) fn gone(branch: Id) -> String {
     format!("branch {branch} has no ticks any more")
 }
 
+/// Returns the reason why nothing can be done to an effect that is not open.
 pub(super) fn not_open(effect: Id) -> String {
     format!("nothing is open under {effect}")
 }
 
+/// Returns the thing that a hold of this kind waits for, for messages.
 pub(super) fn word(why: Why) -> &'static str {
     match why {
         Why::Approval => "an approval",

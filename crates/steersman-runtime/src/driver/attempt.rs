@@ -1,5 +1,5 @@
-//! One attempt of a model or tool: begun in the task of its session, and moved to a task of its own if it waits. It is ended by a
-//! cancel or by time, and its panics are caught. It never repeats anything: retries are the driver's ([`crate::retry`]).
+//! One attempt of a model or tool. It begins in the task of its session, and moves to a task of its own if it waits. A cancel or
+//! a timeout ends it, and its panics are caught. It never repeats anything: the driver decides about retries ([`crate::retry`]).
 
 use crate::clock::Clock;
 use crate::engine::Timeouts;
@@ -46,7 +46,7 @@ pub(crate) enum FromTask {
     Slot(Id, OwnedSemaphorePermit),
     /// Servers listed their tools.
     Listed(Vec<crate::servers::Listed>),
-    /// The turn that this effect waited for has come, or will not come soon.
+    /// The limiter let the call of this effect through, or will not do so soon.
     Turn(Id, Result<Permit, Refused>),
     /// A tool scored a node of a search.
     Judged(Id, (Id, steersman_machine::stored::ids::Line), Raw),
@@ -74,7 +74,8 @@ pub(crate) fn spawn(
     match std::panic::catch_unwind(AssertUnwindSafe(|| attempt.as_mut().now_or_never())) {
         Ok(Some(())) => {}
         Ok(None) => drop(tokio::spawn(attempt)),
-        // Only a destructor panics here, behind the result; that of its payload is not run.
+        // Only a destructor can panic here, after the result was sent. The panic's payload is not dropped: its destructor may
+        // panic, too.
         Err(panic) => std::mem::forget(panic),
     }
 }
@@ -97,10 +98,10 @@ pub(crate) fn call_model(
         FromTask::Model(effect, attempt, Err(failure))
     };
     spawn(to.clone(), panicked, async move {
-        let (limiter, ask, leave) = gate;
+        let (limiter, ask, granted) = gate;
         let let_through = async {
-            match leave {
-                Some(leave) => Ok(leave),
+            match granted {
+                Some(permit) => Ok(permit),
                 None => limiter.acquire(ask, &*clock).await,
             }
         };
@@ -161,7 +162,7 @@ fn refused(why: Refused) -> Failure {
         Refused::Long(millis) => (
             FailureCode::Limited,
             format!(
-                "its rate, or what its server says is left, lets it through in {} s",
+                "its rate, or the rest that its server reports, lets it through in {} s",
                 seconds(millis)
             ),
             millis,
@@ -169,7 +170,7 @@ fn refused(why: Refused) -> Failure {
         Refused::Open(millis) => (
             FailureCode::CircuitOpen,
             format!(
-                "the calls before it did not get through, so its server is left alone for {} s more",
+                "earlier calls did not get through, so its server gets no calls for {} s more",
                 seconds(millis)
             ),
             millis,
@@ -256,8 +257,8 @@ pub(crate) fn panicked(class: Class, text: &str) -> Raw {
     unknown(class, Fault::new(Code::Failed, message))
 }
 
-/// A panic or a cancelled attempt proves nothing about the world, so the outcome is unknown. A `pure` tool changes and reads
-/// nothing outside, so it just failed.
+/// Returns the outcome of an attempt that panicked or was cancelled: unknown, because nothing is proved about the world. A `pure`
+/// tool changes and reads nothing outside, so it just failed.
 fn unknown(class: Class, fault: Fault) -> Raw {
     match class {
         Class::Pure => Raw::NotPerformed(fault),
@@ -312,8 +313,9 @@ struct Relay {
     clock: Arc<dyn Clock>,
     effect: Id,
     attempt: u32,
-    /// Start of the attempt, and of its first piece.
+    /// Time at which the attempt began.
     began: Time,
+    /// Time of the first piece.
     first: OnceLock<Time>,
     /// Notified when something was streamed.
     piece: Notify,

@@ -39,12 +39,12 @@ pub(super) struct ToOpen {
 
 /// A branch that a person asks for.
 pub(super) struct ToBegin<'a> {
-    /// The branch that it begins on.
+    /// The branch from which it is forked.
     pub(super) from: Id,
     /// The line where it begins; `None` means the last commit of that branch.
     pub(super) at: Option<Line>,
     pub(super) opened: Opened,
-    /// The branch that it takes over.
+    /// The branch that is adopted by this branch.
     pub(super) adopts: Option<Id>,
     /// Plan, as JSON, of the search that begins on it.
     pub(super) searches: Option<&'a str>,
@@ -63,7 +63,7 @@ impl ToBegin<'_> {
 }
 
 impl Driver {
-    /// Carries out what the machine asks to be done to branches.
+    /// Carries out a request of the machine about branches.
     pub(super) fn take_request(&mut self, draft: &mut Draft, id: Id, request: Request) {
         match request {
             Request::Open {
@@ -103,7 +103,8 @@ impl Driver {
                 });
             }
             Request::Adopt { call, branch, at } => {
-                // A branch that was rewound to before the adoption asks for it again: the outcomes of its real effects are known.
+                // After a rewind to a line before the adoption, the machine asks for it again. It repeats no real effect, because
+                // the ledger knows their outcomes.
                 let open = self.branches.get(&id).and_then(|b| {
                     let open = b.snapshot.call(call.0, call.1)?;
                     open.closed.is_none().then_some(())
@@ -189,7 +190,7 @@ impl Driver {
                 // A tool that may change the world is not cut: the ledger keeps its outcome.
                 self.end_effect(&mut draft, effect, false);
             }
-            // Offers to the branch that were not made yet.
+            // Offers to the branch that no tick has read.
             let branch = self.branches.get_mut(&id);
             for mut offer in branch
                 .map(|b| std::mem::take(&mut b.offers))
@@ -297,7 +298,7 @@ impl Driver {
         Ok(None)
     }
 
-    // ---- what people do
+    // ---- acts of people
 
     pub(super) async fn fork(
         &mut self,
@@ -374,7 +375,7 @@ impl Driver {
         if let Some(line) = snapshot.first_simulated.filter(|_| !opened.dry) {
             let before = self.past.read(line).await?.prev;
             return Ok(Err(format!(
-                "an effect is simulated at line {line}: what stands there from it on did not happen; begin at line {before}"
+                "an effect is simulated at line {line}, so nothing from there on really happened; begin at line {before}"
             )));
         }
         let hash = self.hash_at(at).await?;
@@ -439,8 +440,8 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// Adds the ledger entries of a new branch: its origin, and for a rewind the branches left behind and what they did in the
-    /// world.
+    /// Adds the ledger entries of a new branch: its origin, and for a rewind the branches that it supersedes and their effects in
+    /// the world.
     fn note_opened(&mut self, draft: &mut Draft, (id, from, at): (Id, Id, Line), rewound: bool) {
         let left = if rewound {
             self.left_by(from, at)
@@ -465,8 +466,8 @@ impl Driver {
         }
     }
 
-    /// Puts a message for a new branch, which that branch could not take with its first line, into the inbox under an id of its
-    /// own, so that no crash loses it. Returns the reason if the inbox has no room.
+    /// Puts a message that a new branch could not take with its first line into the inbox, under an id of its own, so that no
+    /// crash loses it. Returns the reason if the inbox has no room.
     async fn say_later(
         &mut self,
         branch: Id,
@@ -566,7 +567,7 @@ impl Driver {
 
     // ---- ends
 
-    /// The top agent of a branch rests: records the end of the branch and settles escrow.
+    /// Records the end of a branch whose top agent rests, and settles escrow.
     pub(super) fn ended(&mut self, draft: &mut Draft, id: Id) {
         if id != Id::MAIN {
             draft.ledger.push(LedgerEntry::Ended(id));
@@ -647,7 +648,7 @@ impl Driver {
             .collect()
     }
 
-    /// Returns true if the top agent of a branch rests, also if nothing was said there yet, or if the branch was superseded.
+    /// Returns true if the top agent of a branch rests, also before its first message, or if the branch was superseded.
     fn is_over(&self, id: Id) -> bool {
         let Some(known) = self.ledger.branch(id) else {
             return false;
@@ -656,8 +657,8 @@ impl Driver {
             let top = snapshot.top().map(|top| snapshot.agent(top).phase);
             top == Some(Phase::Resting)
         };
-        let stands = self.branches.get(&id);
-        known.superseded.is_some() || stands.is_some_and(|branch| rests(&branch.snapshot))
+        let live = self.branches.get(&id);
+        known.superseded.is_some() || live.is_some_and(|branch| rests(&branch.snapshot))
     }
 
     /// Returns the end of a branch that is over: that of its top agent, or `Cancelled` if it was superseded before.

@@ -2,10 +2,10 @@
 //!
 //! A model call reserves the most that it may cost: the tokens that it sends and the longest answer, at the price of the dearest
 //! model of its chain, as far as these are known. Reservations are covered by escrow that is on disk; spending is settled with
-//! the outcome. At a takeover the open slice counts as spent: a call whose outcome was not written may have been paid. So a
-//! slice is no larger than the bounds of the calls that are out, and these calls wait until it is on disk. More is drawn ahead
-//! only if it is small compared with the rest of the limit, so that calls need not wait. Nothing is drawn for a budget without
-//! a limit.
+//! the outcome. The slice is the escrow that is drawn and not settled. At a takeover it counts as spent: a call whose outcome was
+//! not written may have been paid. So a slice is no larger than the bounds of the calls that are out, and these calls wait until
+//! it is on disk. More is drawn ahead only if it is small compared with the rest of the limit, so that calls need not wait.
+//! Nothing is drawn for a budget without a limit.
 
 use super::draft::{Draft, NewHold};
 use super::{Driver, Out, OutState};
@@ -90,20 +90,22 @@ pub(crate) struct Claim {
     pub(crate) micros: Option<u64>,
 }
 
-/// Maximum number of tokens, in or out, that a reported usage may have: ten times the largest context of any model.
-const NO_CALL: u64 = 100_000_000;
-/// Highest cost that a call may report, in millionths: one million units of money.
-const NO_COST: u64 = 1_000_000_000_000;
-/// A reported answer more than this many times as long as the requested maximum is not believed. Some servers ignore the maximum,
-/// and some do not count reasoning; none is off by this factor.
-const TIMES: u64 = 1_000;
+/// Maximum number of tokens, in or out, of a believable usage: ten times the largest context of any model.
+const MAX_TOKENS: u64 = 100_000_000;
+/// Maximum cost of a believable usage, in millionths: one million units of money.
+const MAX_MICROS: u64 = 1_000_000_000_000;
+/// A reported answer that is more than this many times as long as the requested maximum is not believable. Some servers ignore
+/// the maximum, and some do not count reasoning; none is off by this factor.
+const MAX_TIMES: u64 = 1_000;
 
 /// Returns true if the reported usage is possible. `longest`: the requested maximum of the answer.
 fn is_believable(told: Claim, longest: Option<u64>) -> bool {
-    let longest = longest.map_or(NO_CALL, |asked| asked.saturating_mul(TIMES).min(NO_CALL));
-    told.input <= NO_CALL
+    let longest = longest.map_or(MAX_TOKENS, |asked| {
+        asked.saturating_mul(MAX_TIMES).min(MAX_TOKENS)
+    });
+    told.input <= MAX_TOKENS
         && told.output <= longest
-        && told.micros.is_none_or(|micros| micros <= NO_COST)
+        && told.micros.is_none_or(|micros| micros <= MAX_MICROS)
 }
 
 /// Returns the expected number of tokens of a call: the tokens sent, and the longest answer, or a usual one if the length has no
@@ -130,15 +132,15 @@ fn longest(params: &[(String, serde_json::Value)]) -> Option<u64> {
 const SHORT_ANSWER: u64 = 1_024;
 /// Bytes of a token: a low estimate, so that tokens are overestimated.
 const BYTES: u64 = 3;
-/// Tokens of an answer whose length has no bound.
+/// Tokens assumed for the longest answer if the request sets no maximum.
 const ANSWER: u64 = 8_192;
 /// A slice covers this many calls of the requested size, so that few lines need to draw one.
 const CALLS: u64 = 4;
 /// Calls in a slice of money: fewer, since a slice that is open when its owner dies counts as spent, and limits of money are
 /// tight.
 const PAID_CALLS: u64 = 2;
-/// At most one part in this many of the rest of a limit is drawn ahead. A kill costs at most that, in addition to the calls
-/// that were out.
+/// At most this part (1 / `LITTLE`) of the rest of a limit is drawn ahead. If the owner is killed, at most that is lost, in
+/// addition to the calls that were out.
 const LITTLE: u64 = 50;
 /// Assumed cost of the first call of a session, in tokens.
 const FIRST: u64 = 10_000;
@@ -205,8 +207,8 @@ impl Driver {
         limit.filter(|limit| limit.per == Period::Session)
     }
 
-    /// Returns the most that the session may spend: its limits and the amounts that people granted above them; the maximum number
-    /// for a budget without a limit. `None` if neither budget has a limit.
+    /// Returns the most that the session may spend: its limits and the amounts that people granted above them; `u64::MAX` for a
+    /// budget without a limit. `None` if neither budget has a limit.
     fn allowance(&self) -> Option<Amount> {
         let of = |budget, granted: u64| {
             let limit = self.limit_of(budget)?;
@@ -371,7 +373,7 @@ impl Driver {
         let held = self.reserved();
         let free = allowance.less(self.ledger.spent);
         let left = free.less(held);
-        // The missing amount is only reserved by calls that run: this call waits for the rest that they leave.
+        // The limit would allow the call if the running calls had not reserved so much: it waits until they settle.
         if !left.covers(bound) && free.covers(bound) {
             self.outs.get_mut(&id).expect("it is out").state = OutState::Queued;
             self.short.insert(id);
@@ -492,7 +494,7 @@ impl Driver {
         Some(told)
     }
 
-    /// A call was paid: frees its reservation.
+    /// Frees the reservation of a call that was paid.
     pub(super) fn unreserve(&mut self, id: Id, spent: Amount) {
         self.dearest = self.dearest.at_least(self.limited(spent));
         if let Some(out) = self.outs.get_mut(&id) {
@@ -500,7 +502,7 @@ impl Driver {
         }
     }
 
-    /// The session rests: gives back escrow that was drawn and not used.
+    /// Gives back escrow that was drawn and not used, when the session rests.
     pub(super) fn settle_escrow(&mut self, draft: &mut Draft) {
         let asks_models = self.outs.values().any(Out::is_model);
         let drawn = draft
@@ -521,8 +523,8 @@ impl Driver {
         });
     }
 
-    /// The owner stops in an orderly way: calls that were cut are counted as far as known, the rest of the slice is given back,
-    /// and lists are updated. Returns true if a line was written.
+    /// Counts the calls that were cut as far as their cost is known, gives back the rest of the slice, and updates lists, when
+    /// the owner stops in an orderly way. Returns true if a line was written.
     pub(super) async fn give_back(&mut self) -> Result<bool, EngineError> {
         let holds = self.claimed && !self.ledger.slice.is_zero();
         if !holds && !self.is_misshown() {
@@ -558,7 +560,7 @@ impl Driver {
         }
     }
 
-    /// A person granted the amount that the call may cost.
+    /// Adds the amount that a call may cost to the limit: a person granted it. The call may begin.
     pub(super) fn granted(&mut self, draft: &mut Draft, id: Id, by: By) {
         let wants = self.ledger.effect(id).map(|record| record.wants);
         let wants = wants.unwrap_or_default();

@@ -121,7 +121,7 @@ impl Driver {
         self.receipt(draft, &message.id, Fate::Refused(format!("{why}: {text}")));
     }
 
-    /// The cancel was not taken: the messages that it would have dropped wait as before.
+    /// Puts back the messages that a cancel would have dropped, because the cancel was not taken.
     pub(super) fn keep_unheard(&mut self, branch: Option<Id>, unheard: Vec<Offer>) {
         let Some(id) = branch.filter(|_| !unheard.is_empty()) else {
             return;
@@ -139,7 +139,7 @@ fn is_open(snapshot: &Snapshot) -> bool {
     agents.any(|id| snapshot.in_scope(*id) && snapshot.agent(*id).phase != Phase::Resting)
 }
 
-/// Returns true for a message in the inbox that would begin something.
+/// Returns true for a message or an interrupt that came from the inbox.
 fn is_queued(offer: &Offer) -> bool {
     offer.message.is_some() && said_in(&offer.what).is_some()
 }

@@ -1,4 +1,4 @@
-//! The choice of the current branch: what a rewind leaves, and what a person chooses.
+//! Changes of the current branch: a person adopts or selects a branch, or a rewind supersedes the current one.
 
 use super::Driver;
 use super::branches::{Acted, ToBegin};
@@ -14,9 +14,9 @@ use steersman_machine::tick::branch::adopted_up_to;
 use steersman_machine::tick::effect::Opened;
 
 impl Driver {
-    /// Takes over a branch with session scope by making it current. If the work of the current branch since the fork would be
-    /// lost, this is refused, with the paths. A dry branch is a forecast from its first simulated effect on; the part before
-    /// that effect goes on in a live branch.
+    /// Adopts a branch with session scope by making it current. Refuses if the work of the current branch since the fork would be
+    /// lost; the message names the paths that both wrote. Of a dry branch only the part before its first simulated effect is
+    /// adopted, and continues in a live branch.
     pub(super) async fn choose(
         &mut self,
         message: &InboxMessage,
@@ -90,8 +90,8 @@ impl Driver {
         Ok(line.commit.as_ref().map_or(upto, |c| c.parent))
     }
 
-    /// Returns the branch and line that are adopted instead of the wanted ones: the last point before anything was simulated,
-    /// on the branch itself or on one that it was forked from outside the target's path.
+    /// Returns the branch and the line that are really adopted: the last point before anything was simulated, on the branch
+    /// itself or on an ancestor outside the target's path.
     pub(super) async fn adopted_from(
         &mut self,
         branch: Id,

@@ -20,7 +20,7 @@ pub(super) enum Due {
     Effect(Id),
     /// A hold of an effect.
     Hold(Id, Why),
-    /// The machine wants to be offered the clock on a branch.
+    /// A deadline of the machine on a branch: the branch is offered the clock.
     Branch(Id),
     /// A probe of an effect in doubt is asked again.
     Probe(Id),
@@ -29,8 +29,8 @@ pub(super) enum Due {
 }
 
 impl Driver {
-    /// All that waits for a time. [`Driver::came_due`] handles an entry and thereby removes it from this list, so a loop over due
-    /// entries ends.
+    /// Returns everything that waits for a time. [`Driver::came_due`] handles an entry and thereby removes it from this list, so
+    /// a loop over due entries ends.
     pub(super) fn dues(&self) -> impl Iterator<Item = (Time, Due)> {
         let outs = self.outs.iter().filter_map(|(id, out)| match out.state {
             OutState::Later(at) => Some((at, Due::Effect(*id))),
@@ -102,7 +102,7 @@ impl Driver {
         }
         match &out.wish.work {
             Work::Timer | Work::Event { .. } => self.wait_is_due(effect)?,
-            // The definition names the answer that takes its place.
+            // The definition may name a text that replaces this fault (`on_timeout`).
             Work::Ask { .. } => self.answer_fault(effect, Code::Timeout, "no answer came in time"),
             Work::Model
             | Work::Tool(_)
@@ -113,7 +113,7 @@ impl Driver {
         Ok(())
     }
 
-    /// The time of a wait has come: the wait is over, or goes on with its remaining parts.
+    /// Handles a wait whose time has come: it is over, or continues with its remaining parts.
     fn wait_is_due(&mut self, effect: Id) -> Result<(), EngineError> {
         let branch = self.outs[&effect].branch;
         let snapshot = &self.branches[&branch].snapshot;

@@ -23,20 +23,20 @@ impl Driver {
                 continue;
             };
             let Ok(fields) = serde_json::from_str::<Json>(&fields) else {
-                self.refuse(message, "the fields are no JSON").await?;
+                self.refuse(message, "the fields are not JSON").await?;
                 continue;
             };
             if let Some((effect, meets)) = self.wait_for(&event, &fields)? {
                 self.meet(effect, meets, &event, fields, came, Some(&message));
             } else {
-                self.waits_for_a_wait(&message, &event);
+                self.tell_that_it_waits(&message, &event);
                 self.inbox.events.push(message);
             }
         }
         self.match_box().await
     }
 
-    fn waits_for_a_wait(&mut self, message: &InboxMessage, event: &str) {
+    fn tell_that_it_waits(&mut self, message: &InboxMessage, event: &str) {
         if let Some(reply) = self.inbox.replies.remove(&message.id) {
             let fate = Fate::Waits(format!("nobody waits for such a `{event}` yet"));
             let id = message.id.clone();
@@ -65,7 +65,8 @@ impl Driver {
             let store = self.engine.store();
             let boxed = store.boxed_events(&of, &network.name, &event, &key).await;
             let boxed = match boxed {
-                // A damaged box ends no session. From here on the store leaves out what it cannot read.
+                // Damage of the box must not end the session. After this report the store leaves out the events that it cannot
+                // read.
                 Err(StoreError::Corrupt { .. }) if !store.damaged_lists().await?.is_empty() => {
                     store.boxed_events(&of, &network.name, &event, &key).await?
                 }
@@ -75,7 +76,7 @@ impl Driver {
                 let Ok(fields) = serde_json::from_str::<Json>(&found.fields) else {
                     continue;
                 };
-                // A wait that was just met is looked at again once it waits again.
+                // A wait that was met above takes no other event until it waits again.
                 let met = self.wait_for(&event, &fields)?;
                 if let Some((_, meets)) = met.filter(|(met, _)| *met == effect) {
                     let message = InboxMessage {

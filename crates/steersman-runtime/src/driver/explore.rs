@@ -2,8 +2,8 @@
 //!
 //! The machine plans the next step ([`steersman_machine::search`]) from the search entries of the log, in rounds: it plans again
 //! when all running branches have stopped. So an owner that takes the session over makes the same plan, finds the branches that
-//! are already open, and goes on. A branch waits where its next model call is wished and not begun. The model call of an agent
-//! that answers by a search waits likewise, until a branch is adopted or the agent answers without the search.
+//! are already open, and goes on. A branch waits at its next model call: the call is wished and does not begin. The model call of
+//! an agent that answers by a search waits likewise, until a branch is adopted or the agent answers without the search.
 
 mod judge;
 mod nodes;
@@ -33,7 +33,7 @@ use steersman_machine::tick::tick;
 /// Reason why an agent answers without its search: the search found nothing.
 const NOTHING: &str = "no branch came to anything";
 
-/// A search that goes on, with the data that its owner has in addition to the log.
+/// A search that is not over, with the data that its owner has in addition to the log.
 #[derive(Default)]
 pub(crate) struct Exploring {
     /// Branches that run in this round.
@@ -53,7 +53,7 @@ pub(crate) struct Exploring {
 /// All searches of a session that have something to do.
 #[derive(Default)]
 pub(crate) struct Searches {
-    /// Searches that go on.
+    /// Searches that are not over.
     open: BTreeMap<Id, Exploring>,
     /// Branches that these searches try, and their roots, each with its search.
     tried: BTreeMap<Id, Id>,
@@ -129,7 +129,8 @@ impl Driver {
             ..plan
         };
         let plan = draft.body(&plan.to_json().to_string());
-        // An owner that takes the session over finds this line: the commit may be older than it.
+        // The commit at which the search begins; `NONE` means that it is in this line. An earlier one is named, so that an owner
+        // that takes the session over finds it.
         let at = if wish.id.line() == draft.n {
             Line::NONE
         } else {
@@ -272,7 +273,7 @@ impl Driver {
         Plan::read(&json, self.network())
     }
 
-    /// Notes the branches of the round that have stopped, by number.
+    /// Writes which branches of the round have stopped, in the order of their numbers.
     async fn note_stood(&mut self, id: Id) -> Result<(), EngineError> {
         let (Some(open), Some(known)) = (self.searches.open.get_mut(&id), self.ledger.search(id))
         else {
@@ -333,7 +334,7 @@ impl Driver {
     }
 
     /// Returns true if a branch came to its end, false if it waits at the end of a block; `None` if it is in the middle of a
-    /// block, because it was cut or may not go on.
+    /// block, because it was cut or may not continue.
     fn ends_there(&self, branch: Id, snapshot: &Snapshot) -> Option<bool> {
         let mut outs = self.outs.values().filter(|out| out.branch == branch);
         let ends_block = |out: &super::Out| {
@@ -378,8 +379,9 @@ impl Driver {
         Ok((cost, moved))
     }
 
-    /// Ends the search of a call for which the session has no budget: no person is asked, the call waits, and the search ends
-    /// with its results so far. Returns false if the call belongs to no search.
+    /// Ends the search to which a call belongs, because the session has no budget for the call: no person is asked, and the
+    /// search ends with its results so far. A call of a tried branch waits; a call of a judge fails. Returns false if the call
+    /// belongs to no search.
     pub(super) fn ends_search(&mut self, call: Id, branch: Id, why: Why, used: &str) -> bool {
         let judges = |(_, known): &(Id, &Search)| known.judged.iter().any(|(b, _)| *b == branch);
         let tries = self.searches.tries(branch);
@@ -451,7 +453,7 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// Opens a branch at a node. A branch that is open already goes on if it has not moved yet.
+    /// Opens a branch at a node. A branch that is open already continues if it has not moved yet.
     async fn try_from(
         &mut self,
         id: Id,
@@ -540,8 +542,8 @@ impl Driver {
 
     // ---- ends
 
-    /// Ends a search: its branches have no ticks any more, and its agent takes over the winner. Without a winner the agent
-    /// answers without the search, for this reason.
+    /// Ends a search: supersedes its branches, and has its agent adopt the winner. Without a winner the agent answers without the
+    /// search, for this reason.
     async fn end_search(
         &mut self,
         id: Id,
@@ -568,7 +570,7 @@ impl Driver {
                 why: why.word().into(),
             },
         });
-        // All in one line: branches that outlive their search would go on outside of it.
+        // All in one line: branches that outlive their search would continue outside of it.
         for branch in all {
             self.searches.tried.remove(&branch);
             self.searches.judges.remove(&branch);
@@ -619,7 +621,7 @@ impl Driver {
         Ok(())
     }
 
-    /// An adoption into a branch was refused: if a search wanted it, the search's agent answers without it.
+    /// Handles a refused adoption into a branch: if a search asked for it, the search's agent answers without the search.
     pub(super) fn not_adopted(&mut self, target: Option<Id>, why: &str) {
         let won = |(id, known): &(Id, &Search)| {
             let over = known.over.is_some() && known.without.is_none();
@@ -632,7 +634,7 @@ impl Driver {
         }
     }
 
-    /// The winner was not adopted: the agent answers without the search.
+    /// Lets the agent of a search whose winner was not adopted answer without the search.
     async fn without(&mut self, id: Id, why: &str) -> Result<(), EngineError> {
         let Some(branch) = self.outs.get(&id).map(|out| out.branch) else {
             return Ok(());
@@ -647,7 +649,7 @@ impl Driver {
         self.begin_standing(branch, vec![id]).await
     }
 
-    // ---- what people do
+    // ---- acts of people
 
     /// Begins a search that a person asks for: opens the root branch, which waits at its first model call.
     pub(super) async fn begin_search(

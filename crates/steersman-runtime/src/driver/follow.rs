@@ -1,7 +1,7 @@
-//! Tool lists that MCP servers changed are taken over by a commit before a model is asked again.
+//! Tool lists that MCP servers changed: a commit applies them before a model is asked again.
 //!
 //! Nothing is done for a session that rests. Before a model is asked, each followed list is checked for a sign of change since
-//! it was last taken over: the server announced a change, or the connection is new. Then the server is asked first, in a task of
+//! it was last applied: the server announced a change, or the connection is new. Then the server is asked first, in a task of
 //! its own. Open calls keep their tools, and so do branches that begin where calls are open: the new manifest has these tools
 //! unchanged.
 
@@ -20,7 +20,7 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::{Bodies, Id, Name};
 
-/// Maximum number of characters of the description of a change, or of the reason why it cannot be taken over.
+/// Maximum number of characters of the description of a change, or of the reason why it cannot be applied.
 const TOLD: usize = 2_000;
 /// Stands in for the message id where a changed list is refused: there is no message.
 const REFRESH: &str = "refresh";
@@ -35,8 +35,8 @@ pub(super) struct Following {
     marks: Marks,
     /// Servers are being asked.
     asking: bool,
-    /// The answers of the servers. They wait until no branch has anything new: a branch that is about to begin has no line to
-    /// follow.
+    /// The answers of the servers. They are applied when no branch has anything new to do: a branch that is about to open has
+    /// no line yet that a new binding could follow.
     came: Option<Vec<Listed>>,
     /// Model calls that wait for the answers of servers.
     waiting: BTreeSet<Id>,
@@ -49,7 +49,7 @@ impl Following {
         self.asking
     }
 
-    /// Stores the answers of servers; they are taken over later.
+    /// Stores the answers of servers; they are applied later.
     pub(super) fn came(&mut self, lists: Vec<Listed>) {
         self.came = Some(lists);
     }
@@ -102,7 +102,7 @@ impl Driver {
         true
     }
 
-    /// Takes over the changes that servers reported, server by server, and reports those that do not fit.
+    /// Applies the changes that servers reported, server by server, and reports those that do not fit.
     pub(super) async fn lists_came(&mut self, lists: Vec<Listed>) -> Result<(), EngineError> {
         self.following.asking = false;
         self.to_start
@@ -191,7 +191,7 @@ impl Driver {
         }
         if let Err(why) = servers::bound(&definition, manifest.clone()) {
             return Ok(Err(format!(
-                "calls are open there whose tools are not what they were, and they do not go with those of now: {why}"
+                "calls are open there whose tools have changed, and their former tools do not fit the present ones: {why}"
             )));
         }
         self.following.marks.clear();
@@ -252,7 +252,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Records changes that could not be taken over in the ledger.
+    /// Records in the ledger which changes could not be applied.
     async fn refuse_lists(&mut self, refused: &[String]) -> Result<(), EngineError> {
         let mut draft = self.draft(self.ledger.current);
         for why in refused {

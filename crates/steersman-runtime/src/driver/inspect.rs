@@ -57,7 +57,7 @@ pub(crate) async fn inspect(engine: &Engine, id: &str) -> Result<Inspection, Eng
         let bound = engine.network_of(&info.id, binding, &text).await?;
         values = bind::open(&info.id, &bound, binding, &text)?;
         let key = (binding.source, bind::manifest(&info.id, binding, &text)?);
-        // Inspection works without the states and routers in Rust.
+        // Inspection also works if states and routers in Rust are missing here.
         let here = engine.with_natives(bound.clone(), &values, key);
         network = Some(here.unwrap_or(bound));
     }

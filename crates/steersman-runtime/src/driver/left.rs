@@ -1,6 +1,6 @@
-//! Doubts about effects that no branch waits for: the effect may have happened, and its call was ended or its branch was left.
-//! The end of a call does not tell if the effect happened, so the doubt stays open until a person or probe knows: it is listed,
-//! the people who would be asked may resolve it, and equal calls do not begin meanwhile.
+//! Doubts about effects that no branch waits for: the effect may have happened, but its call was ended or its branch was
+//! superseded. The end of a call does not tell if the effect happened, so the doubt stays open until a person or probe knows: it
+//! is listed, the people who would be asked may resolve it, and equal calls do not begin meanwhile.
 
 use super::Driver;
 use super::draft::{Draft, NewHold, Note};
@@ -54,8 +54,8 @@ impl Driver {
         }
     }
 
-    /// No branch waits for an effect any more: if it may have happened, it is in doubt from here on. It is given up if its
-    /// definition asks nobody.
+    /// Opens the doubt of an effect for which no branch waits any more, if the effect may have happened. The doubt is given up if
+    /// the definition asks nobody.
     pub(super) fn leaves_in_doubt(&mut self, draft: &mut Draft, effect: Id, tool: &Name) {
         let epoch = self.claim.epoch;
         let Some(record) = self.ledger.effect(effect) else {
@@ -95,7 +95,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Opens the doubts that earlier owners left: effects that had begun and that no branch waits for do not run any more.
+    /// Opens the doubts that earlier owners left. Nobody runs their effects that had begun and that no branch waits for.
     pub(super) async fn find_left(&mut self, draft: &mut Draft) -> Result<(), EngineError> {
         let doubted = self.ledger.effects().filter(|(id, record)| {
             let open = self.ledger.may_have_happened(*id, self.claim.epoch);

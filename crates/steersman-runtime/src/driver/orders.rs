@@ -96,7 +96,7 @@ impl Driver {
         Ok(Ok(()))
     }
 
-    /// Returns true if an order keeps this effect from beginning. A simulated effect is never kept: it touches nothing.
+    /// Returns true if an order keeps this effect from beginning. A simulated effect is never barred: it touches nothing.
     pub(super) fn is_barred(&self, id: Id) -> bool {
         let Some(out) = self.outs.get(&id) else {
             return false;
@@ -130,7 +130,8 @@ impl Driver {
         self.write(draft).await
     }
 
-    /// Repeats an attempt that failed, on request of a person.
+    /// Repeats something that failed, on request of a person: attempts that wait for a time, calls of a place that does not
+    /// answer, probes, or the model call whose failure ended the session.
     pub(super) async fn retry(
         &mut self,
         message: &InboxMessage,

@@ -28,15 +28,15 @@ use steersman_machine::stored::outcome::{Failure, Outcome, Retry};
 #[derive(Default)]
 pub(super) struct Outages(BTreeMap<Id, Outage>);
 
-/// One call of them.
+/// A call whose place does not answer.
 #[derive(Default)]
 struct Outage {
     /// First place that did not answer in the present pass through the chain, with its failure.
     down: Option<(Name, Failure)>,
     /// Number of tries since the call is held.
     tries: u32,
-    /// Earliest time of the next try. Needed where other calls are answered at the place: the circuit breaker lets them all
-    /// through.
+    /// Earliest time of the next try. Needed if the place answers other calls: then its circuit breaker is closed and lets every
+    /// call through.
     pause: Option<Time>,
     /// The limiter where the call waits, its request there, and the time since when it waits.
     gate: Option<(Arc<Limiter>, Ask, Time)>,
@@ -135,8 +135,8 @@ impl Driver {
         true
     }
 
-    /// The whole chain was asked. If one of its places did not answer, the call waits for that place; returns false if the call
-    /// fails.
+    /// Handles a call for which the whole chain was asked. If one of its places did not answer, the call waits for that place;
+    /// returns false if the call fails.
     pub(super) async fn waits_for_place(
         &mut self,
         id: Id,
@@ -194,7 +194,7 @@ impl Driver {
         outage.pause = Some(now.plus(pause(outage.tries)));
         self.retry_queued();
         self.write(draft).await?;
-        // The call's seat is taken where it would begin.
+        // The call takes its seat when it is started ([`Driver::takes_seat`]).
         self.state(id, OutState::Soon(now));
         self.to_start.insert(id);
         Ok(true)
@@ -288,7 +288,7 @@ impl Driver {
         self.outages.0.get(&id).is_some_and(|o| o.seat.is_some())
     }
 
-    /// The place of a held call answers, or this call is the one that tries it: lets the call begin.
+    /// Lets a held call begin: its place answers, or this call is the one that tries the place.
     pub(super) fn place_calls(&mut self, id: Id, permit: Permit) {
         let now = self.engine.clock().now();
         let Some(out) = self.outs.get_mut(&id) else {
@@ -307,7 +307,8 @@ impl Driver {
         held.then(|| Self::released(id, Why::Outage, Release::Go, Decider::Place))
     }
 
-    /// Gives up the turn of a call that its own session keeps back. If another hold keeps it, the hold for its place ends.
+    /// Gives up the turn of a call that its own session does not let begin. If the call has another hold, the hold for its place
+    /// ends.
     pub(super) async fn leave_seat(&mut self, id: Id) -> Result<(), EngineError> {
         let out = self.outs.get_mut(&id).expect("it is out");
         out.turn = None;
@@ -334,7 +335,7 @@ impl Driver {
         let said = said.map(|said| steersman_machine::stored::ids::Bodies::text(&*self.past, said));
         let waited = u64::try_from(now.0.saturating_sub(since.0)).unwrap_or(0);
         let message = format!(
-            "no answer since {}, for {}; it was waited for as long as its `retry.for` says. First: {}",
+            "no answer since {}, for {}: as long as its `retry.for` says. First: {}",
             crate::beside::shown(since),
             span(waited),
             said.as_deref().unwrap_or(&place),
@@ -352,8 +353,8 @@ impl Driver {
         message: &InboxMessage,
         effect: Option<Id>,
     ) -> Result<bool, EngineError> {
-        let meant = |id: &Id| effect.is_none_or(|wanted| wanted == *id) && self.is_out(*id);
-        let held: Vec<Id> = self.outs.keys().copied().filter(meant).collect();
+        let selected = |id: &Id| effect.is_none_or(|wanted| wanted == *id) && self.is_out(*id);
+        let held: Vec<Id> = self.outs.keys().copied().filter(selected).collect();
         if held.is_empty() {
             return Ok(false);
         }

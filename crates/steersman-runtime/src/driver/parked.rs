@@ -1,8 +1,8 @@
-//! A session that waits only for messages, events or times is parked: its owner frees everything that the store has as well, and
-//! reads it again when one of them comes. The claim stays, and so do its epoch and all handles: only memory use differs.
+//! A session that waits only for messages, events or times is parked: its owner frees everything that can be read from the store
+//! again, and reads it when one of them comes. The claim stays, and so do its epoch and all handles: only memory use differs.
 //!
 //! A session that waits for people, events or times is parked immediately, since these take long. A session that gave an answer
-//! is parked when nothing was said for a while: in a conversation the next message comes soon.
+//! is parked when no input has come for a while: in a conversation the next message comes soon.
 
 use super::outage::Outages;
 use super::{Driver, Inbox, OutState, Writer, follow};
@@ -21,8 +21,8 @@ use steersman_machine::context::RenderCache;
 use steersman_machine::stored::ids::{Bodies, Digest, Id, Name, Time};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-/// Milliseconds without any input before a session that waits for nothing is parked. Also the least distance of the next due time
-/// for a session to be parked.
+/// Milliseconds without any input before a session that waits for nothing is parked. A session whose next due time is nearer than
+/// this is not parked.
 pub(super) const CALM: u64 = 10_000;
 
 /// State of a parked session that is in no store.
@@ -43,9 +43,9 @@ pub(crate) struct Parked {
     kept: Kept,
     /// The next due time.
     due: Option<Time>,
-    /// State of the seat if the session is released while it is parked.
+    /// The seat to leave if the session is released while it is parked.
     left: Left,
-    /// It has drawn escrow that it has not used, and which has to be given back when it is released.
+    /// True if escrow is drawn and not settled: it has to be given back when the session is released.
     owes: bool,
 }
 
@@ -66,13 +66,13 @@ struct KeptOut {
     request: Option<(Digest, u64, Option<Name>)>,
 }
 
-/// Reason why a parked session goes on, with the data that was kept.
+/// Reason why a parked session continues, with the data that was kept.
 pub(super) struct Woken {
     by: By,
     kept: Kept,
 }
 
-/// Reason why a parked session goes on; see [`Woken`].
+/// Reason why a parked session continues; see [`Woken`].
 enum By {
     /// A handle sent a message.
     Told(ToDriver),
@@ -83,7 +83,7 @@ enum By {
 }
 
 impl Parked {
-    /// A session that was just claimed, before anything of it was read.
+    /// Creates the state of a session that was just claimed, before anything of it was read.
     pub(super) fn claimed(
         engine: Engine,
         claim: Claim,

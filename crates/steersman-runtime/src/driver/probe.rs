@@ -1,7 +1,7 @@
 //! Probes: tools that find out if an effect in doubt happened.
 //!
 //! A probe is an effect of class `pure` or `read`, with an id and attempts of its own in the ledger; commits do not mention it.
-//! It is wanted while there is an open doubt whose tool declares it, so an owner that takes a session over begins it again. It is
+//! It is asked while there is an open doubt whose tool declares it, so an owner that takes a session over begins it again. It is
 //! tried again as its own `retry` says. Its finding and the consequence are in one line. An answer that comes after the doubt is
 //! settled, or when its effect is no longer out, is noted as late and settles nothing.
 

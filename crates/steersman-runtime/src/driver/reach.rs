@@ -31,7 +31,7 @@ pub(crate) enum State {
     Running,
     /// Another attempt follows soon.
     Soon,
-    /// It is over, as of the present line or an earlier one.
+    /// It is over, by the line that is written now or by an earlier one.
     Over,
 }
 
@@ -322,7 +322,7 @@ impl Driver {
         if let Some(Next::At(at)) = next
             && self.asked(reach.of).contains(&reach.role)
         {
-            return self.told_later(effect, reach.of, at).await;
+            return self.notify_later(effect, reach.of, at).await;
         }
         self.reaching.insert(effect, State::Over);
         let why = format!("{}: {}", fault.code, fault.message);
@@ -330,7 +330,7 @@ impl Driver {
     }
 
     /// Schedules another attempt after a long delay. The time is in the log, so it survives this process.
-    async fn told_later(&mut self, effect: Id, of: Id, at: Time) -> Result<(), EngineError> {
+    async fn notify_later(&mut self, effect: Id, of: Id, at: Time) -> Result<(), EngineError> {
         self.reaching.remove(&effect);
         let mut draft = self.draft(self.outs[&of].branch);
         draft.urgent = true;
@@ -363,10 +363,10 @@ impl Driver {
 }
 
 /// Reason why nobody is notified after the definition was changed.
-const UNREACHABLE: &str = "the definition names nothing that tells them";
+const UNREACHABLE: &str = "the definition has no `reach` tool for them";
 
 /// Cuts a reason to the length that the log keeps.
 pub(super) fn clipped(why: &str) -> String {
-    const MOST: usize = 200;
-    why.chars().take(MOST).collect()
+    const LONGEST: usize = 200;
+    why.chars().take(LONGEST).collect()
 }

@@ -1,4 +1,5 @@
-//! Takeover of a session: it is loaded, settled, and driven on. Effects that a dead owner had begun are judged by their class.
+//! Takeover of a session: it is loaded, the effects that its last owner left are settled, and it is driven on. Effects that a
+//! dead owner had begun are judged by their class.
 
 use super::draft::{Draft, Note};
 use super::{Branch, Driver, OutState};
@@ -64,7 +65,7 @@ impl Driver {
         self.branches.insert(id, branch);
     }
 
-    /// Binds the driver to this binding.
+    /// Loads the network and the values of a binding into the driver.
     pub(super) async fn bind(
         &mut self,
         binding: &Binding,
@@ -108,7 +109,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes up the effects of a branch that was left and has ticks again.
+    /// Takes up the effects of a superseded branch that has ticks again.
     pub(super) async fn take_up_branch(&mut self, id: Id) -> Result<(), EngineError> {
         let wishes = self.wished_on(id)?;
         self.take_up_all(self.draft(id), id, wishes).await?;
@@ -127,8 +128,8 @@ impl Driver {
         Ok(wishes.into_iter().map(|wish| (id, wish)).collect())
     }
 
-    /// Takes up effects that have begun first, in a line of their own if another effect might be the same call: that one must
-    /// not begin as if the first was not in doubt.
+    /// Takes up effects that had begun first. They get a line of their own if an unsafe effect follows: it may be an equal call,
+    /// and must find that the first one is in doubt.
     async fn take_up_all(
         &mut self,
         mut draft: Draft,
@@ -233,7 +234,7 @@ impl Driver {
                 self.begin(draft, effect)?;
             }
             (Progress::Done { .. } | Progress::GivenUp { .. }, _) => {
-                // The ledger knows the outcome and this branch has not taken it: the branch was left, and is current again.
+                // The ledger knows the outcome and this branch has not taken it: the branch was superseded, and is current again.
                 if let Some(mapped) = self.recorded(effect)? {
                     let outcome = Outcome::Mapped(mapped);
                     self.answer_outcome(effect, outcome, Vec::new());
@@ -330,5 +331,5 @@ impl Driver {
     }
 }
 
-/// Interactions read ahead for each agent that acts.
+/// Number of interactions that are read ahead for each agent that acts.
 const WARM: usize = 64;

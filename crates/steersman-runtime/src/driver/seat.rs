@@ -1,4 +1,4 @@
-//! The release of a session: the time at which it is wanted again, and the reason if it could not be driven.
+//! The release of a session, and the seat that its owner leaves: when the session is wanted again, or why it could not be driven.
 
 use super::due::Due;
 use super::{Driver, OutState};
@@ -8,15 +8,15 @@ use crate::store::{Claim, Left, Needs, StoreError, Trouble};
 /// Times after which a session that could not be driven is taken again, in milliseconds. The last one repeats.
 const AGAIN: [u64; 3] = [60_000, 300_000, 3_600_000];
 
-/// Ends a claim. A release that cannot be written is not needed: the lock ends, and the session is wanted immediately.
+/// Ends a claim. If the release cannot be written, nothing is lost: the lock ends, and the session is wanted immediately.
 pub(super) async fn release(engine: &Engine, claim: Claim, left: Left) {
     let _ = engine.store().release(claim, left).await;
 }
 
 impl Driver {
-    /// Returns what this owner leaves if the session is released now.
+    /// Returns the seat to leave if the session is released now.
     pub(super) fn leaves(&mut self) -> Left {
-        // What would go on if the session were not being stopped is a reason to own it again.
+        // Work that only the stop keeps from going on is a reason to own the session again.
         let stopping = self.stopping.take();
         let wants = if self.is_at_work() {
             Some(self.engine.clock().now())
@@ -67,10 +67,11 @@ impl Driver {
         }
     }
 
-    /// Returns what this owner leaves because the session cannot be driven here; `None` if it leaves nothing. It is tried again after a while, and immediately when a message
-    /// comes. If nothing wanted it when it was claimed and nothing was written since, nothing wants it now.
+    /// Returns the seat to leave because the session cannot be driven here: it is taken again after a while, and immediately when
+    /// a message comes. `None` if the seat stays as it is. If the session was not wanted when it was claimed and nothing was
+    /// written since, it is not wanted now.
     pub(super) fn leaves_in_trouble(&self, why: &EngineError) -> Option<Left> {
-        // An owner that lost its claim leaves nothing, and one that was killed tells nobody.
+        // An owner that lost its claim or was killed writes nothing.
         if matches!(
             why,
             EngineError::Stopped | EngineError::Store(StoreError::Fenced { .. })
@@ -96,7 +97,7 @@ impl Driver {
         Some(left)
     }
 
-    /// Returns what a program needs to drive this session, once for each owner and each network.
+    /// Returns the needs of a program that drives this session, once for each owner and each network.
     pub(super) fn changed_needs(&mut self) -> Option<Needs> {
         let network = self.network.as_ref().filter(|_| !self.needs_told)?;
         self.needs_told = true;

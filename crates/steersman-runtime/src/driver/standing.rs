@@ -60,7 +60,7 @@ impl Driver {
             && (self.to_start.is_empty() || self.ledger.paused || self.stopping.is_some())
     }
 
-    /// Returns the events outside that have to happen before anything goes on.
+    /// Returns the outside events of which one must happen before the session continues.
     pub(super) fn outside(&self) -> Outside {
         // The limiter's clock moves effects that wait for a turn; the end of another effect moves those that wait for a slot.
         let waits_for_slot = |id: &Id| {
@@ -73,7 +73,7 @@ impl Driver {
             OutState::Queued => !self.ledger.paused && !waits_for_slot(id),
             _ => false,
         });
-        // Attempts whose branch was left, or whose call was cancelled.
+        // Attempts whose branch was superseded, or whose call was cancelled.
         let left = self.at_work.iter().filter(|((id, attempt), at_work)| {
             let mut out = self.outs.get(id).into_iter();
             at_work.world && !out.any(|out| out.attempt == *attempt)
@@ -103,7 +103,7 @@ impl Driver {
             && self.searches.judging() == 0
             && self.outs.iter().all(|(id, out)| match out.state {
                 OutState::Stands | OutState::Held | OutState::Barred | OutState::Waits | OutState::Later(_) => true,
-                // The effect that it waits for shows if anything goes on.
+                // The effect that it waits for decides whether the session is quiet.
                 OutState::Queued if self.waits_for_another(*id) => true,
                 OutState::Ready | OutState::Queued | OutState::Soon(_) => {
                     self.ledger.paused || self.stopping.is_some()
@@ -156,7 +156,7 @@ impl Driver {
     pub(super) fn changed_info(&mut self, now: Time) -> Option<SessionState> {
         let rerun = self.engine.0.recorded.as_ref();
         let state = self.info(rerun.and_then(|rerun| rerun.listed_at()).unwrap_or(now));
-        if told(&state) == told(&self.shown) {
+        if shown_parts(&state) == shown_parts(&self.shown) {
             return None;
         }
         let branch = self.branches.get(&self.ledger.current);
@@ -172,7 +172,7 @@ impl Driver {
     /// Returns true if lists show an outdated state: something came to rest without a line, for example a probe that decides
     /// nothing.
     pub(super) fn is_misshown(&self) -> bool {
-        told(&self.info(self.shown.updated)) != told(&self.shown)
+        shown_parts(&self.info(self.shown.updated)) != shown_parts(&self.shown)
     }
 
     fn info(&self, now: Time) -> SessionState {
@@ -213,7 +213,7 @@ impl Driver {
         state
     }
 
-    /// `outcome:` as JSON; an expression that fails is left out.
+    /// Returns the values of `outcome:` as JSON. An expression that fails is left out.
     fn outcome(&self) -> Arc<str> {
         let snapshot = &self.branches[&self.ledger.current].snapshot;
         let cx = Cx {
@@ -225,7 +225,7 @@ impl Driver {
 }
 
 /// Returns the parts of a state whose change is worth a line of its own.
-fn told(state: &SessionState) -> (&str, &str, &str, &str) {
+fn shown_parts(state: &SessionState) -> (&str, &str, &str, &str) {
     let SessionState {
         status,
         waits,

@@ -64,8 +64,8 @@ impl Driver {
         Some(found)
     }
 
-    /// While the session steps, no effect begins with the line that wishes it, so that the line can be looked at first. Returns
-    /// true if the effect waits for the next step.
+    /// Returns true if the effect waits for the next step: while the session steps, no effect begins with the line that wishes
+    /// it, so that the line can be looked at first.
     pub(super) fn waits_for_go(&mut self, id: Id) -> bool {
         if self.stepping == Stepping::Free {
             return false;

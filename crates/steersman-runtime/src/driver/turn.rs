@@ -27,7 +27,7 @@ impl Driver {
     pub(super) async fn turn(&mut self, id: Id) -> Result<(), EngineError> {
         let now = self.now(id);
         self.fresh.remove(&id);
-        // Other messages were not read before the first line.
+        // Before the first line only its own message was read: read the others now.
         self.inbox.look |= self.is_to_begin();
         let Some(branch) = self.branches.get_mut(&id) else {
             return Ok(());
@@ -95,7 +95,7 @@ impl Driver {
                 self.fresh.insert(id);
                 continue;
             }
-            let why = format!("what comes of it takes {size} bytes, a line has {MAX_LINE}");
+            let why = format!("its line would have {size} bytes; a line has at most {MAX_LINE}");
             match &mut offered[..] {
                 [Offered::Outcome { outcome, .. }] if !matches!(outcome, Outcome::Failed(_)) => {
                     *outcome = Outcome::Failed(Failure::new(FailureCode::Misfit, why));
@@ -152,7 +152,7 @@ impl Driver {
     }
 
     fn taken(&mut self, draft: &mut Draft, offer: Offer) {
-        // A fork call also takes an adoption by closing with the reason why nothing was adopted.
+        // The adoption that a fork call asked for also counts as taken if nothing was adopted: the call closes with the reason.
         let adopted = draft.commit.as_ref().is_some_and(|c| c.adoption.is_some());
         for note in offer.notes {
             if adopted || !matches!(note, Note::Adopted(..)) {
@@ -227,7 +227,7 @@ impl Driver {
     pub(super) fn receipt(&mut self, draft: &mut Draft, id: &Name, fate: Fate) {
         self.inbox.known.remove(id);
         let reply = self.inbox.replies.remove(id);
-        // The sender does not wait yet: it may ask in a moment.
+        // If the sender does not wait yet, it may ask in a moment.
         match &reply {
             Some(_) => draft.urgent = true,
             None => drop(self.inbox.soon.insert(id.clone())),
@@ -296,7 +296,7 @@ impl Driver {
                     self.withdraw(effect, out.attempt, &out);
                 }
             }
-            // On its way to the disk and not begun: it never will.
+            // The line of its attempt is on its way to the disk, and the attempt never begins.
             OutState::Starting(_) if world => {
                 draft.note(Note::NotPerformed(effect, out.attempt));
             }
@@ -466,8 +466,8 @@ impl Driver {
         });
     }
 
-    /// Labels that this line changed, as the store keeps them: those of the current branch only. If another branch becomes
-    /// current, all of its labels.
+    /// Returns the labels that this line changed, as the store keeps them: only those of the current branch. If another branch
+    /// becomes current, returns all of its labels.
     fn labels(&self, line: &LogLine) -> Vec<(Name, Option<Arc<str>>)> {
         let becomes = |entry: &LedgerEntry| matches!(entry, LedgerEntry::Current(_));
         let current = self.branches.get(&self.ledger.current);
@@ -541,8 +541,8 @@ impl Driver {
     }
 }
 
-/// Bytes of a step's line after everything that can be moved out of it is, with room for the ledger entries: the end of each
-/// offer, and a hold or a start for each wish. The texts are moved out like all others.
+/// Returns the size of a step's line in bytes, when all texts that can be blobs are moved out of it, with room for its ledger
+/// entries: the end of each offer, and a hold or a start for each wish.
 fn measured(line: Line, branch: Id, step: &mut Step, offers: usize) -> usize {
     const NOTES: usize = 4 << 10;
     const NOTE: usize = 256;

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use steersman_machine::stored::ids::Line;
 
+/// A batch on its way to the disk: its last line, and its size in bytes.
 type Flying = crate::Boxed<'static, Result<(Line, usize), StoreError>>;
 
 /// Appends batches in order and tracks which lines are on disk.
@@ -18,7 +19,7 @@ pub(crate) struct Writer<T> {
     /// The last line that was appended.
     pub(crate) appended: Line,
     bytes: usize,
-    /// Lines and bytes after the last batch that is synced immediately.
+    /// Number of batches, and of their bytes, after the last batch that is synced immediately.
     unhurried: (u64, usize),
     /// Actions to take once a line is on disk, in the order of lines.
     waiting: VecDeque<(Line, T)>,

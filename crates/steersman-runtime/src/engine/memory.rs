@@ -44,7 +44,7 @@ pub struct Found {
 /// Reasons for which a memory cannot be saved, read or rated.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The request, or the memory that is to be saved, is not valid.
+    /// The request, or the memory to save, is not valid.
     #[error("{0}")]
     Unfit(String),
     /// No memory has this number.
@@ -59,7 +59,8 @@ pub enum MemoryError {
 }
 
 impl Engine {
-    /// Saves a memory and returns its number. An invalid memory is refused. A known key changes nothing.
+    /// Saves a memory and returns its number. An invalid memory is refused. If a memory with this key exists, its number is
+    /// returned and nothing changes.
     ///
     /// # Errors
     /// [`MemoryError::Unfit`], and errors of the store.
@@ -156,12 +157,12 @@ fn unfit_content(content: &[u8]) -> Option<String> {
     if content.len() > CONTENT {
         let most = CONTENT >> 10;
         return Some(format!(
-            "the content has {} bytes; {most} KiB is the most of one memory",
+            "the content has {} bytes; a memory has at most {most} KiB",
             content.len()
         ));
     }
     match std::str::from_utf8(content) {
-        Err(_) => Some("the content is no text, and only texts are remembered".to_owned()),
+        Err(_) => Some("the content is not text; only texts can be memories".to_owned()),
         Ok(text) if text.trim().is_empty() => Some("the content is empty".to_owned()),
         Ok(_) => None,
     }
@@ -376,14 +377,14 @@ async fn from_artifact(run: &ToolRun, name: &str) -> Result<(String, String), Me
     if version.len > CONTENT as u64 {
         let most = CONTENT >> 10;
         return Err(MemoryError::Unfit(format!(
-            "`{name}` has {} bytes; {most} KiB is the most of one memory",
+            "`{name}` has {} bytes; a memory has at most {most} KiB",
             version.len
         )));
     }
     let content = run.artifacts.content(&version).await.map_err(told)?;
     let text = String::from_utf8(content.to_vec()).map_err(|_| {
         let why = format!(
-            "`{name}` is no text but {}, and only texts are remembered",
+            "`{name}` is not text but {}; only texts can be memories",
             version.media
         );
         MemoryError::Unfit(why)

@@ -1,4 +1,4 @@
-//! Nets and routers in Rust: those that this program has, and the check that a session which is bound to some can go on here.
+//! Nets and routers in Rust: registers those of this program, and checks that it has those that a session is bound to.
 
 use crate::bind::{BindError, Values};
 use crate::engine::{Engine, NetworkKey};
@@ -130,8 +130,8 @@ impl Engine {
     }
 }
 
-/// Returns what a program needs to drive a session that is bound to this network: tools, nets and routers in Rust, by kind, name
-/// and version.
+/// Returns the needs of a program that drives a session with this network: tools, nets and routers in Rust, by kind, name and
+/// version.
 pub(crate) fn needs(network: &Network) -> Needs {
     let tools = network.tools.iter().filter_map(|(name, tool)| {
         let Source::Native { version } = &tool.source else {

@@ -49,9 +49,9 @@ pub async fn look(
     Ok(asked.into_iter().map(answer).collect())
 }
 
-const NOBODY: &str = "nothing in this program reaches MCP servers";
+const NOBODY: &str = "this program cannot reach MCP servers";
 
-/// Returns the servers of which a tool is named, or is offered to a model.
+/// Returns the servers that the network uses: it names one of their tools, or offers one to a model.
 fn used(network: &Network) -> BTreeSet<Name> {
     let named = network
         .tools
@@ -107,7 +107,7 @@ pub(crate) fn bound(
     if text.len() > MAX_VALUE {
         let (has, most) = (text.len() / 1024, MAX_VALUE / 1024);
         let why = format!(
-            "what its servers say of their tools has {has} KiB, {most} KiB are kept: take fewer with `tools` of the server"
+            "the descriptions of its servers' tools have {has} KiB; at most {most} KiB are kept: take fewer with `tools` of the server"
         );
         return Err(BindError::Tools(vec![why]));
     }
@@ -215,12 +215,9 @@ pub(crate) async fn list_again(
     let listed = asks.into_iter().map(|ask| async move {
         let before = mark(engine, &ask);
         let asked = AssertUnwindSafe(ask_one(engine, &ask, unset)).catch_unwind();
-        let asked = asked.await.unwrap_or_else(|_| {
-            Asked::Failed(Fault::new(
-                Code::Failed,
-                "what reaches MCP servers panicked",
-            ))
-        });
+        let asked = asked
+            .await
+            .unwrap_or_else(|_| Asked::Failed(Fault::new(Code::Failed, "the MCP client panicked")));
         // A change that was reported during the request may be missing from the answer, so the mark from before the request is
         // used. A connection that was made for this request began without changes.
         let mark = mark(engine, &ask).map(|after| match before {
@@ -240,7 +237,8 @@ pub(crate) async fn list_again(
     futures::future::join_all(listed).await
 }
 
-/// Returns the names that templates of servers read, which belong to no session, and the reasons why secrets are missing.
+/// Returns the names that templates of servers read (configuration and secrets, no session), and the reasons why secrets are
+/// missing.
 fn outside(
     network: &Network,
     config: &BTreeMap<Name, Json>,

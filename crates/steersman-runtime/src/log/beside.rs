@@ -50,7 +50,8 @@ pub async fn differs(
 }
 
 impl Kept {
-    /// Returns the entries that should be kept according to the log. Ids of messages are left out, because they are in lines.
+    /// Returns the entries that should be kept according to the log. Ids of messages are left out: [`differs`] reads them from
+    /// the lines.
     pub(crate) fn meant(inspection: &Inspection) -> Self {
         let mut meant = Self::default();
         if !inspection.ledger.paused {
@@ -145,8 +146,8 @@ fn waiting(inspection: &Inspection) -> Vec<Wish> {
         .collect()
 }
 
-/// Compares the time at which the session is wanted, and the place for which it is found. A session that its last owner did not
-/// release is wanted immediately: then nothing else has to be right.
+/// Compares the time at which a worker takes the session, and the place for which it is listed. A session that its last owner did
+/// not release is taken immediately, so nothing else has to be right.
 fn seat(inspection: &Inspection, meant: &Kept, kept: &Kept, found: &mut Vec<String>) {
     if kept.wants == Some(IMMEDIATELY) || inspection.info.left.trouble.is_some() {
         return;
@@ -236,7 +237,7 @@ fn listed(inspection: &Inspection, lines: &[Arc<LogLine>], found: &mut Vec<Strin
     }
     // Lists show `running` for a session whose process died, until another process takes the session over.
     let stands = inspection.settled.word();
-    // What a session does elsewhere is not in this log.
+    // `moved`: this log does not say what the session does in another store.
     let at_work = matches!(&*state.status, "" | "running" | "moved");
     if !at_work && inspection.network.is_some() && *state.status != *stands {
         found.push(format!(

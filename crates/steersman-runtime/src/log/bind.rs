@@ -64,7 +64,7 @@ impl TryFrom<String> for ManifestHash {
     fn try_from(text: String) -> Result<Self, String> {
         let hash = blake3::Hash::from_hex(&text);
         hash.map(|hash| Self(*hash.as_bytes()))
-            .map_err(|_| format!("`{text}` is no hash"))
+            .map_err(|_| format!("`{text}` is not a hash"))
     }
 }
 
@@ -135,7 +135,7 @@ pub enum BindError {
     NoTool(Name),
     /// A net in Rust that an agent names is not registered in this program.
     #[error(
-        "the net `{0}` comes with no engine and is not registered in this program: `Builder::net`, or is its name misspelt?"
+        "the net `{0}` is not built in and not registered in this program: `Builder::net`, or is its name misspelt?"
     )]
     NoNet(Name),
     /// This program has the net, but in other versions.
@@ -219,7 +219,7 @@ pub fn fits_bound(network: &Network, name: &Name, value: &Json) -> Result<(), Bi
     Err(misfit(name, config, &value.to_string(), "the command line"))
 }
 
-/// Returns the present value of one `config` name: the environment variable, parsed to its type, or else the default.
+/// Returns the present value of one `config` name: the environment variable, parsed to its type, otherwise the default.
 pub fn read(name: &Name, config: &Config, env: &Env) -> Result<Json, BindError> {
     let from_env = config.env.as_ref().and_then(|v| Some((v, env(v)?)));
     match (from_env, &config.default) {

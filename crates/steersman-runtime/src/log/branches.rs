@@ -64,8 +64,8 @@ pub fn refusal(seen: &Inspection, message: &Message) -> Option<String> {
     }
 }
 
-/// Returns why a person cannot adopt or leave this branch: an open search created it, or runs from it. The search itself
-/// decides which of its branches stay.
+/// Returns why a person cannot adopt, rewind or make current this branch: it belongs to an open search, which decides itself
+/// which of its branches stay.
 pub(crate) fn searched(ledger: &Ledger, branch: Id) -> Option<String> {
     let open = ledger
         .searches()

@@ -62,7 +62,7 @@ pub enum FeedItem {
         /// The branch of the call.
         branch: Id,
     },
-    /// The whole session is at rest, or waits.
+    /// The session has settled, in this state.
     Settled(Arc<Settled>),
     /// The reader was too slow, and this many notices were dropped. The lines are complete all the same.
     Skipped(u64),

@@ -11,8 +11,8 @@ use steersman_machine::stored::commit::Kind;
 use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::{CallResult, End, How, Interaction, Origin, Target};
 
-/// Returns the text that a user hears of a task that ended: the answer of an agent, the words of another person, or the text that
-/// replaces a person who ran out of time. Not the user's own words.
+/// Returns the text that a user hears of a task that ended: the answer of an agent, the words of another person, or the text of
+/// the definition that replaces the answer of a person who ran out of time. The user's own words are left out.
 fn told_by(target: &Target, result: &CallResult) -> Option<Body> {
     let person = result.by.as_ref().and_then(Decider::person);
     let by_user = person.is_some_and(|by| by.named().is_none());
@@ -25,7 +25,7 @@ fn told_by(target: &Target, result: &CallResult) -> Option<Body> {
     result.body.filter(|_| heard)
 }
 
-/// Reader of one branch.
+/// Finds these texts on one branch.
 pub(super) struct Heard<'a> {
     pub(super) network: &'a Network,
     pub(super) snapshot: &'a Snapshot,
@@ -41,7 +41,8 @@ impl Heard<'_> {
             path.push(parent);
             at = parent;
         }
-        // If a desk passes the answer of a desk below upwards, the lower desk has more to tell.
+        // A desk (an agent that is routed by `tasks`) may pass on the answer of a desk below it: then the tasks of the lower desk
+        // count, too.
         path.reverse();
         let mut at = speaker;
         while let Some(below) = self.gave(at) {
@@ -78,6 +79,7 @@ impl Heard<'_> {
         None
     }
 
+    /// Returns true if an agent is routed by `tasks`.
     fn is_desk(&self, agent: Id) -> bool {
         let def = &self.snapshot.agent(agent).def;
         let does = self.network.agents.get(def).map(|def| &def.does);
@@ -103,7 +105,7 @@ impl Heard<'_> {
                     let result = closed.iter().find(|result| result.call == call.id);
                     let spoken = match call.target {
                         Target::Agent(member) => self.turns(member, call.id),
-                        // A person who is asked reads the reason.
+                        // A person who was asked has heard the texts before the question.
                         Target::Person(_) => 1,
                         Target::Tool(_) | Target::Wait | Target::Branches(_) | Target::Unknown => 0,
                     };

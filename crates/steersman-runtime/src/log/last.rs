@@ -6,7 +6,7 @@ use steersman_machine::context::History;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::interaction::Interaction;
 
-/// Returns a text about what a branch did last: a text that was said, the name of a call, or the result of a call.
+/// Returns a text about the newest interaction of a branch: the text of a message, the name of a call, or the result of a call.
 pub(crate) fn last(snapshot: &Snapshot, history: &dyn History) -> Arc<str> {
     let agents = snapshot.agents.values();
     let newest = agents.max_by_key(|agent| (agent.stack.last, agent.id));

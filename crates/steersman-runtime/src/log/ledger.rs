@@ -52,7 +52,7 @@ pub struct Ledger {
     pub unbelievable: u64,
     /// True while a person has paused the session.
     pub paused: bool,
-    /// Tools whose effects a person keeps from beginning. `None` means all tools that may change the world.
+    /// Tools that people hold by an order: their effects do not begin. `None` means all tools that may change the world.
     barred: BTreeSet<Option<Name>>,
     /// The current branch, to which messages without a branch go.
     pub current: Id,
@@ -211,7 +211,7 @@ pub struct Record {
     pub ended: Vec<(Why, Release)>,
     /// The approvers of the effect: the `by` of its approval holds that were released.
     pub approved: Vec<Name>,
-    /// Set if a person allowed the effect to repeat equal effects. The person was told how these were at this line.
+    /// Set if a person allowed the effect to repeat equal effects: the line as of which the person was told about these.
     pub word: Option<Line>,
     /// Time before which the effect must not be tried again.
     pub again: Option<Time>,
@@ -537,7 +537,7 @@ impl Ledger {
         upto.checked_sub(1).map(|i| self.marks[i].1)
     }
 
-    /// Returns true if a person keeps effects of this tool from beginning.
+    /// Returns true if an order of a person holds this tool.
     pub(crate) fn bars(&self, tool: &Name, class: Class) -> bool {
         let all = !class.is_free() && self.bars_all();
         all || self
@@ -546,12 +546,12 @@ impl Ledger {
             .any(|barred| barred.as_ref() == Some(tool))
     }
 
-    /// Returns true if a person keeps all effects from beginning that may change the world.
+    /// Returns true if an order of a person holds all tools that may change the world.
     pub(crate) fn bars_all(&self) -> bool {
         self.barred.contains(&None)
     }
 
-    /// Returns the tools whose effects a person keeps from beginning. `None` means all tools that may change the world.
+    /// Returns the tools that people hold by an order. `None` means all tools that may change the world.
     pub fn barred(&self) -> impl Iterator<Item = Option<&Name>> {
         self.barred.iter().map(Option::as_ref)
     }
@@ -595,7 +595,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the effects of abandoned futures that were listed for the person who rewound.
+    /// Returns the effects of superseded branches that were listed for the person who rewound.
     pub fn listed(&self) -> impl Iterator<Item = Id> {
         self.listed.iter().copied()
     }
@@ -750,14 +750,14 @@ impl Progress {
         matches!(self, Self::Started { .. })
     }
 
-    /// Another attempt begins.
+    /// Returns the progress when another attempt begins.
     fn begun(self) -> Self {
         Self::Started {
             doubtful: matches!(self, Self::Started { .. } | Self::Unknown { .. }),
         }
     }
 
-    /// The last attempt is proved not to have happened. This says nothing of the attempts before it.
+    /// Returns the progress when the last attempt is proved not to have happened. This says nothing of the attempts before it.
     fn not_performed(self) -> Self {
         match self {
             Self::Started { doubtful: true } | Self::Unknown { doubtful: true } => {
@@ -767,7 +767,7 @@ impl Progress {
         }
     }
 
-    /// It is unknown whether the last attempt happened.
+    /// Returns the progress when it is unknown whether the last attempt happened.
     fn unknown(self) -> Self {
         let doubtful = matches!(
             self,

@@ -156,7 +156,8 @@ pub(crate) fn may(network: &Network, wanted: &[Name], by: &str) -> Result<(), St
     Err(format!("only {roles} may answer this, not `{by}`"))
 }
 
-/// Value of [`Pending::because`] for an effect that is held by an order without a tool. The order is ended in the same form.
+/// Value of [`Pending::because`] for an effect that is held by an order without a tool. Such an order is ended without a tool,
+/// too.
 pub const HELD_ALL: &str = "all that may change the world is held";
 
 /// Kinds of waits for something outside.
@@ -180,7 +181,7 @@ pub enum PendingKind {
     Timer,
     /// A failed attempt will be repeated at a time.
     Again,
-    /// A person keeps effects of this tool from beginning, until it is released.
+    /// A person holds this tool by an order: its effects do not begin until the tool is released.
     Hold,
     /// The place of a model does not answer.
     Outage,

@@ -10,7 +10,8 @@ use steersman_machine::stored::ids::Name;
 use steersman_machine::values::expression::Scope;
 use steersman_machine::values::types::{Parameters, TypeKind};
 
-/// Fewest bytes of a text that is also searched for in other encodings. Shorter texts would be found by chance.
+/// Minimum length in bytes of a secret that is also searched for in other encodings, and that [`readable`] returns. A shorter one
+/// would be found by chance.
 pub(crate) const SEARCHED: usize = 6;
 /// Maximum number of bytes of a secret's file.
 const FILE_MAX: usize = 64 << 10;

@@ -17,7 +17,7 @@ pub enum Settled {
         /// True if the root ended its task, false if it ended a turn. A new message continues the session in both cases.
         task: bool,
     },
-    /// People are asked; nothing goes on before one of them answers.
+    /// People are asked; the session continues when one of them answers.
     Asks(Vec<Pending>),
     /// The session waits only for events and times.
     Waits(Vec<Pending>),
@@ -41,7 +41,7 @@ pub enum Settled {
     Cancelled,
     /// A person paused the session.
     Paused,
-    /// Nothing was said to the session yet.
+    /// The session has not taken a message yet.
     Empty,
 }
 

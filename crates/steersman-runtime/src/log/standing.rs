@@ -44,7 +44,7 @@ pub(crate) fn settled(
     mut pending: Vec<Pending>,
     history: &dyn History,
 ) -> Settled {
-    // Doubts that no branch waits for keep nothing from going on.
+    // A doubt that no branch waits for does not stop the session.
     pending.retain(|pending| !pending.left);
     if ledger.paused {
         return Settled::Paused;
@@ -66,7 +66,7 @@ pub(crate) fn settled(
         settled => settled,
     };
     if root.phase == Phase::Resting {
-        // an empty stack: nothing was said yet
+        // An empty stack: the agent has not taken a message yet.
         return match root.stack.height {
             0 => Settled::Empty,
             _ => rested(root),

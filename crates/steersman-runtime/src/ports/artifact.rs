@@ -1,4 +1,4 @@
-//! The artifacts of a session: what agents and tools read of them.
+//! The artifacts of a session, as agents and tools read them.
 
 use crate::retrieval::{IndexError, Retrieval};
 use crate::store::{Store, StoreError};
@@ -48,7 +48,7 @@ pub struct Version {
     pub hash: [u8; 32],
     /// The call that made it.
     pub call: Id,
-    /// The rating by a person, or else by an agent. `None` means that nobody rated this version.
+    /// The rating by a person, otherwise by an agent. `None` means that nobody rated this version.
     pub rating: Option<Rating>,
 }
 

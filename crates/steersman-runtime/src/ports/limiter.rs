@@ -4,7 +4,7 @@
 //!
 //! * **windows**, one for each declared [`Rate`]: at most this many requests and tokens within any span of its length. The
 //!   tokens of a call are estimated before it, and corrected to the real number afterwards;
-//! * what the **server said** is left, for each model separately, and for how long it wants no calls;
+//! * the **server's statements**: the amounts that are left, for each model separately, and the time for which it wants no calls;
 //! * a **circuit breaker**: after [`FAILURES`] failed calls in a row no call is let through for a while. Then one call probes
 //!   the place, and the others follow if it gets through.
 //!
@@ -165,9 +165,13 @@ struct Told {
 
 #[derive(Debug, Default)]
 struct Breaker {
+    /// Number of failed calls in a row.
     failures: u32,
+    /// Time from which on a probe may be let through. `None` while the breaker is closed.
     open: Option<Time>,
+    /// Time that the breaker stays open, in milliseconds.
     span: u64,
+    /// Ticket of the call that probes the place.
     probe: Option<u64>,
 }
 
@@ -198,7 +202,8 @@ impl Limiter {
     /// # Errors
     /// [`Refused::Long`] if the wait would be longer than [`LONG`], and [`Refused::Open`] while the breaker is open.
     pub async fn acquire(self: &Arc<Self>, ask: Ask, clock: &dyn Clock) -> Result<Permit, Refused> {
-        // A caller with nobody ahead gets its permit here. Until it is polled again, it must not hold up others.
+        // A caller with nobody ahead gets its permit here, in the first poll: a caller that is not polled again must not hold up
+        // others.
         let (mut waits, mut look) = Waits::join(self, ask, None, clock);
         loop {
             match look {

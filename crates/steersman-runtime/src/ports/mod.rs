@@ -1,4 +1,4 @@
-//! The ports: what the runtime asks of the world, as small traits; their stand-ins for tests; and the limiter of places.
+//! The ports: small traits by which the runtime uses the world, their stand-ins for tests, and the limiter of places.
 
 pub mod artifact;
 pub mod clock;

@@ -143,7 +143,7 @@ pub struct BoundModel {
     /// start is on disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stateful: bool,
-    /// Price, if known: the one in the definition, or else the one in the built-in table when the session began.
+    /// Price, if known: the one in the definition, otherwise the one in the built-in table when the session began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }

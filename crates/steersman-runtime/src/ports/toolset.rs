@@ -18,8 +18,8 @@ pub trait Toolset: Send + Sync + 'static {
     /// Returns true if this toolset runs this tool of this network.
     fn has(&self, network: &Network, tool: &str) -> bool;
 
-    /// Returns true if this toolset has a tool in Rust of this name and version, for any network. A worker takes a session only if
-    /// it has all of its tools in Rust.
+    /// Returns true if this toolset has a tool in Rust of this name and version, for any network. A worker takes a session only
+    /// if it has all of its tools in Rust.
     fn has_native(&self, name: &str, version: &str) -> bool {
         let _ = (name, version);
         false

@@ -16,7 +16,7 @@ const PAGE: usize = 512;
 
 pub(crate) struct Recording {
     pub(crate) past: Arc<Past>,
-    /// Lines with commits, by number: those on the path of the branch, and those that these depend on.
+    /// Lines with commits, in the order of their numbers: those on the path of the branch, and those that these depend on.
     pub(crate) lines: Vec<Arc<LogLine>>,
     /// Lines on the path of the branch itself.
     pub(crate) path: BTreeSet<Line>,
@@ -118,8 +118,8 @@ fn chain(all: &BTreeMap<Line, Arc<LogLine>>, head: Line) -> BTreeSet<Line> {
 }
 
 /// Extends a path by the branches that its commits took in and those that its agents opened. A new binding applies to all
-/// branches, since a session runs under one binding; so if the path was left before a new binding, the branches opened on it
-/// are followed only up to that line.
+/// branches, since a session runs under one binding; so if the path ends before a new binding, the branches opened on it are
+/// followed only up to that line.
 fn needed(all: &BTreeMap<Line, Arc<LogLine>>, path: &BTreeSet<Line>) -> BTreeSet<Line> {
     let mut needed = path.clone();
     let head = path.last().copied().unwrap_or(Line::NONE);
@@ -182,7 +182,7 @@ fn digest_of(line: &LogLine) -> Option<Digest> {
     commit.binding.as_ref().map(|binding| binding.digest)
 }
 
-/// Branches whose end or whose stacks a commit takes in.
+/// Returns the branches whose end or whose stacks a commit takes in.
 fn told_of(commit: &Commit) -> impl Iterator<Item = Id> {
     let kinds = [Admitted::Ended, Admitted::Adopted];
     let admitted = commit.admitted.iter();
@@ -220,7 +220,7 @@ impl Side {
         known.cloned().unwrap_or_else(Snapshot::empty)
     }
 
-    /// Carries the branch of a line over the line.
+    /// Folds a line into the snapshot of its branch. Returns the new snapshot.
     pub(crate) fn carry(&mut self, line: Arc<LogLine>, forks: &BTreeSet<Line>) -> &Snapshot {
         let snapshot = fold(self.before(&line), &line);
         self.past.add(line.clone());

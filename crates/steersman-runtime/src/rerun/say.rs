@@ -15,7 +15,7 @@ impl Walk<'_> {
     pub(crate) fn say(&mut self, text: &str) -> Result<(), EngineError> {
         let Some(last) = self.lines.last() else {
             return Err(EngineError::Refused(
-                "nothing can be said before it began".to_owned(),
+                "no message can be sent before the session began".to_owned(),
             ));
         };
         let branch = if self.new.branches.contains_key(&self.target) {
@@ -33,7 +33,7 @@ impl Walk<'_> {
         let refused = step.left.first().map(|(_, until)| format!("{until:?}"));
         let Some(commit) = step.commit.filter(|_| refused.is_none()) else {
             return Err(EngineError::Refused(format!(
-                "nothing can be said at line {}: {}",
+                "no message can be sent at line {}: {}",
                 last.n,
                 refused.unwrap_or_else(|| "nobody takes it".to_owned())
             )));

@@ -117,7 +117,7 @@ impl<'a> Writing<'a> {
         if !rows.is_empty() {
             self.append(&claim, rows, Vec::new()).await?;
         }
-        // A rerun is wanted by nobody but its caller.
+        // No worker takes a rerun: its caller drives it.
         let left = Left::default();
         self.engine.store().release(claim, left).await?;
         Ok(now)
@@ -173,7 +173,7 @@ impl<'a> Writing<'a> {
         let before = self.hashes.get(&line.prev).copied().unwrap_or_default();
         let (bytes, hash) = codec::encode(&line, &before, &claim.salt);
         self.hashes.insert(line.n, hash);
-        // `fsck` calls a session damaged whose entries name lines that it does not have.
+        // `fsck` reports damage if an entry names a line that the session does not have.
         let is_written = |named: Line| !named.is_some() || self.hashes.contains_key(&named);
         debug_assert!(
             line.ledger.iter().filter_map(entry).all(is_written),

@@ -102,7 +102,7 @@ async fn read(artifacts: &Artifacts, args: &Json) -> Result<String, Fault> {
     })?;
     let (mut shown, note) = lines(text, number("from"), number("lines"), READ);
     if let Some(note) = note {
-        write!(shown, "[{note}]").expect("texts take all");
+        write!(shown, "[{note}]").expect("a `String` takes every write");
     }
     Ok(shown)
 }
@@ -166,15 +166,15 @@ async fn list(artifacts: &Artifacts) -> Result<String, Fault> {
     let mut shown = QUOTED.to_owned();
     let count = newest.len();
     for (k, version) in newest.iter().enumerate() {
-        write!(shown, "\n{}", about_in_list(version)).expect("texts take all");
+        write!(shown, "\n{}", about_in_list(version)).expect("a `String` takes every write");
         if k < PREVIEWED
             && let Some(preview) = artifacts.preview(version).await.map_err(failed)?
         {
-            write!(shown, "\n> {preview}").expect("texts take all");
+            write!(shown, "\n> {preview}").expect("a `String` takes every write");
         }
         if shown.len() > READ {
             let left = count - k - 1;
-            write!(shown, "\n[{left} more.]").expect("texts take all");
+            write!(shown, "\n[{left} more.]").expect("a `String` takes every write");
             break;
         }
     }
@@ -212,9 +212,9 @@ fn told_found(found: &[FoundArtifact]) -> String {
     }
     let mut shown = QUOTED.to_owned();
     for FoundArtifact { version, lines } in found {
-        write!(shown, "\n{}", about_in_list(version)).expect("texts take all");
+        write!(shown, "\n{}", about_in_list(version)).expect("a `String` takes every write");
         for (number, line) in lines {
-            write!(shown, "\n> {number}: {line}").expect("texts take all");
+            write!(shown, "\n> {number}: {line}").expect("a `String` takes every write");
         }
     }
     shown

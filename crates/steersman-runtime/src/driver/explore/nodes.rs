@@ -5,8 +5,8 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::ids::{Id, Line};
 
-/// Maximum number of nodes that a search keeps in memory, in addition to those at which blocks of a round begin. Above this
-/// number only the half that was used last stays.
+/// Maximum number of nodes that a search keeps in memory, in addition to those at which blocks of a round begin. If there are
+/// more, only the `NODES / 2` nodes that were used last stay.
 const NODES: usize = 256;
 
 /// A branch, and its commit at the node.

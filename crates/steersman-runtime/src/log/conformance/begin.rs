@@ -88,7 +88,7 @@ pub(super) async fn an_id_stands_for_what_came_with_it(place: &impl Place) {
         let repeated = matches!(&delivered, Err(StoreError::Repeated(of)) if **of == *id);
         assert!(repeated, "{delivered:?}");
     };
-    // The first message was recorded as standing for this event.
+    // `said` gave the first message the hash of this event.
     assert!(
         !store
             .deliver("a", says("m1", b"an event"))

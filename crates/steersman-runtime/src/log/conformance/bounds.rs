@@ -164,20 +164,20 @@ pub(super) async fn inboxes_have_bounds(place: &impl Place) {
 
 pub(super) async fn the_box_has_a_bound(place: &impl Place) {
     let store = open(place);
-    let lies = |n: u64| BoxedEvent {
+    let in_box = |n: u64| BoxedEvent {
         until: Time(if n < 2 { 20 } else { 100 }),
         ..event(&format!("e{n}"), "{}")
     };
-    let sent: Vec<_> = (0..BOXED).map(|n| store.deliver_event(lies(n))).collect();
+    let sent: Vec<_> = (0..BOXED).map(|n| store.deliver_event(in_box(n))).collect();
     for sent in sent {
         assert!(sent.await.expect("there is room"));
     }
-    full(store.deliver_event(lies(BOXED)).await, BOXED);
-    assert!(!store.deliver_event(lies(5)).await.expect("it is known"));
+    full(store.deliver_event(in_box(BOXED)).await, BOXED);
+    assert!(!store.deliver_event(in_box(5)).await.expect("it is known"));
     // Events that are past their time make room.
     let later = |n: u64| BoxedEvent {
         at: Time(30),
-        ..lies(n)
+        ..in_box(n)
     };
     for n in [BOXED, BOXED + 1] {
         assert!(store.deliver_event(later(n)).await.expect("there is room"));

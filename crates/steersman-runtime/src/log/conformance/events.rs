@@ -95,7 +95,8 @@ pub(super) async fn tenants_have_boxes_of_their_own(place: &impl Place) {
     assert_eq!(left, [of("e3", &Scope::default())]);
 }
 
-/// Reads change nothing, for any clock of the reader. An event whose clock is far ahead makes no remembered id new again.
+/// Reads change nothing, whatever time the reader gives. An event from a clock that is far ahead does not make the store forget
+/// the ids that it remembers.
 pub(super) async fn no_clock_changes_what_is_kept(place: &impl Place) {
     let store = open(place);
     let short = BoxedEvent {
@@ -199,7 +200,7 @@ pub(super) async fn events_find_their_waits(place: &impl Place) {
     assert_eq!(
         kept,
         [boxed.clone(), elsewhere.clone()],
-        "what is over is passed over"
+        "events past their time are left out"
     );
     let taken = Batch {
         events_taken: vec!["e9".into()],

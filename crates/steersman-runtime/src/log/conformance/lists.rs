@@ -42,7 +42,7 @@ fn ids(taken: &Taken) -> Vec<&str> {
     taken.claims.iter().map(|claim| &*claim.session).collect()
 }
 
-/// Makes a session that has read its first message and is released.
+/// Makes a session whose first message was read, and releases it.
 async fn leaves(store: &Arc<dyn Store>, id: &str, wants: Option<i64>, place: Option<&str>) {
     let begun = NewSession {
         first: Some(message("m1", 0)),
@@ -106,7 +106,7 @@ pub(super) async fn lists_find_sessions(place: &impl Place) {
         prefix: Some("a%".into()),
         ..any()
     };
-    assert!(found(query).await.is_empty(), "a prefix is no pattern");
+    assert!(found(query).await.is_empty(), "a prefix is not a pattern");
     let query = SessionQuery {
         network: Some("bank".into()),
         ..any()
@@ -127,14 +127,14 @@ pub(super) async fn lists_find_sessions(place: &impl Place) {
         ..any()
     };
     assert_eq!(found(query).await, ["ab2"]);
-    let lies = || SessionQuery {
+    let with_mail = || SessionQuery {
         inbox: true,
         ..any()
     };
-    assert!(found(lies()).await.is_empty());
+    assert!(found(with_mail()).await.is_empty());
     let delivered = store.deliver("cd", message("m1", 0)).await;
     assert!(delivered.expect("it is there"));
-    assert_eq!(found(lies()).await, ["cd"]);
+    assert_eq!(found(with_mail()).await, ["cd"]);
     let query = SessionQuery {
         since: Some(Time(99)),
         ..any()
@@ -322,7 +322,7 @@ pub(super) async fn what_is_wanted_is_taken(place: &impl Place) {
         ..SessionQuery::default()
     };
     assert_eq!(other.sessions(&query).await.expect("read").len(), 3);
-    // What was read is released, and wanted at another time.
+    // A session that was read to its end is released, and wanted at another time.
     let claim = taken.claims[0].clone();
     let left = Left {
         wants: Some(Time(60)),
@@ -422,7 +422,7 @@ pub(super) async fn mail_that_nobody_read_is_a_reason(place: &impl Place) {
     store.release(claim, left).await.expect("released");
     assert!(
         take(&store, &by, room(99)).await.claims.is_empty(),
-        "what was read is no reason, though it lies there"
+        "a message that was read is not a reason, although it is still there"
     );
 }
 
@@ -506,7 +506,7 @@ pub(super) async fn a_worker_takes_what_it_can_drive(place: &impl Place) {
 pub(super) async fn places_have_room(place: &impl Place) {
     let store = open(place);
     let by = worker(&store).await;
-    // The one that waits longest gives up first.
+    // The session that has waited longest gives up first, so it has the earliest due time.
     for (id, due, at) in [
         ("c", 300, "down"),
         ("a", 100, "down"),
@@ -591,12 +591,12 @@ pub(super) async fn workers_are_woken(place: &impl Place) {
         let came = tokio::time::timeout(SOON, came).await;
         assert!(came.is_ok(), "{wanted:?} does not come");
     };
-    // Its own session has mail, from whichever handle.
+    // A worker is told of a message to its session, through whichever handle it was delivered.
     assert!(other.deliver("a", message("m2", 2)).await.expect("new"));
     until(&mut wakes, Wake::Mail("a".into())).await;
     assert!(store.deliver("a", message("m3", 2)).await.expect("new"));
     until(&mut wakes, Wake::Mail("a".into())).await;
-    // Nobody owns it: everybody may look.
+    // Nobody owns this session, so all workers are told to look.
     let begun = NewSession {
         first: Some(message("m1", 0)),
         ..new("b")

@@ -30,7 +30,7 @@ fn load(store: &Arc<dyn Store>) -> Load {
     Load::new(store.clone(), "a".into(), SALT)
 }
 
-/// The fold of a path, computed from the lines alone.
+/// Returns the fold of a path, computed from the lines alone.
 fn folded(story: &Story, at: Line) -> Snapshot {
     let line = |n: Line| &story.iter().find(|(l, _)| l.n == n).expect("it is told").0;
     let mut path = Vec::new();

@@ -44,7 +44,7 @@ pub(super) async fn workers_share_a_limit(place: &impl Place) {
     assert_eq!(draw(&other, 9, 1_101).await, drawn(1, 1_100));
     // The clock was set back: a window that opens in the future does not count.
     assert_eq!(draw(&other, 2, 500).await, drawn(2, 500));
-    // Another limit of the place, which has no end.
+    // Another limit of the place, with one window without an end.
     let money = Limit {
         rate: "micros".into(),
         within: None,

@@ -23,7 +23,7 @@ pub struct Search {
     pub judged: Vec<(Id, (Id, Line))>,
     /// States of branches at the ends of blocks, in the order in which they were reached.
     pub stood: Vec<Stood>,
-    /// The winning branch with its last commit, if any, and the reason for the end. `None` while the search goes on.
+    /// The winning branch with its last commit, if any, and the reason for the end. `None` until the search is over.
     pub over: Option<(Option<(Id, Line)>, Name)>,
     /// Reason why the agent answered without the search or, for a search of a person, why nothing was found.
     pub without: Option<Body>,

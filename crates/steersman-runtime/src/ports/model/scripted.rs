@@ -141,7 +141,7 @@ impl Scripted {
                 }
                 Ok(answer)
             }
-            // YAML parses some unquoted texts as numbers or truth values. Their text is meant.
+            // YAML parses some unquoted texts as numbers or truth values. They are read as the texts that were written.
             Json::Number(_) | Json::Bool(_) => Ok(Self {
                 text: Some(json.to_string()),
                 ..Self::default()

@@ -12,8 +12,8 @@ pub const CONVERSATION: u64 = 90 * 24 * 60 * 60 * 1_000;
 
 /// Tokens, webhooks with their cursors, and heads of conversations.
 pub trait Accounts: Send + Sync + 'static {
-    /// Returns the random key of the store, for digests that no other store repeats. It never changes, and a copy of the store has
-    /// the same key.
+    /// Returns the random key of the store, for digests that no other store repeats. It never changes, and a copy of the store
+    /// has the same key.
     fn digest_key(&self) -> Boxed<'_, Result<[u8; 32], StoreError>>;
 
     /// Returns the token with this name, also if it was revoked or has expired.
@@ -157,9 +157,9 @@ pub struct Conversation {
     pub tenant: Name,
     /// Digest of the messages.
     pub digest: [u8; 32],
-    /// The session in which it goes on.
+    /// The session in which it continues.
     pub session: SessionId,
-    /// The line from which on it goes on.
+    /// The line at which it continues.
     pub line: Line,
     /// Time of storing.
     pub at: Time,

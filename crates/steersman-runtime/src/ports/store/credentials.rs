@@ -14,7 +14,7 @@ pub trait Credentials: Send + Sync + 'static {
     ) -> Boxed<'a, Result<Option<Credential>, StoreError>>;
 
     /// Stores a credential in place of the one with version `before`; 0 means that there is none. Returns false, and changes
-    /// nothing, if that is not so: another process has renewed it.
+    /// nothing, if the store has another version: another process has renewed it.
     fn put_credential<'a>(
         &'a self,
         of: &'a CredentialOf,

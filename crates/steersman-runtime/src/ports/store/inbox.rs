@@ -10,7 +10,8 @@ use steersman_machine::tick::wait;
 pub trait Inbox: Send + Sync + 'static {
     /// Puts a message into a session's inbox, durably. Returns false if its id was accepted before, at any time. Fails with
     /// `Repeated` if the id was accepted with another message ([`SaidHash`]), and with `Full` if there is no room
-    /// ([`bounds::most_waiting`](super::bounds::most_waiting)). A message beyond a bound ([`bounds::message`](super::bounds::message)) is refused.
+    /// ([`bounds::most_waiting`](super::bounds::most_waiting)). A message beyond a bound
+    /// ([`bounds::message`](super::bounds::message)) is refused.
     fn deliver<'a>(
         &'a self,
         session: &'a str,
@@ -26,10 +27,11 @@ pub trait Inbox: Send + Sync + 'static {
         session: &'a str,
     ) -> Boxed<'a, Result<(u64, Vec<InboxMessage>), StoreError>>;
 
-    /// Offers an event that names no session to the waits of its scope and network whose key it matches, or else puts it into the event
-    /// box. Returns false if its id was accepted before and is still remembered ([`bounds::SEEN`](super::bounds::SEEN)). Fails with `Repeated` if the
-    /// id was accepted with another event. Fails with `Full` if there is no room in the box or in any inbox that it is for; then
-    /// it was not delivered, and may be sent again. An event beyond a bound ([`bounds::event`](super::bounds::event)) is refused.
+    /// Offers an event that names no session to the waits of its scope and network whose key it matches, otherwise puts it into
+    /// the event box. Returns false if its id was accepted before and is still remembered
+    /// ([`bounds::SEEN`](super::bounds::SEEN)). Fails with `Repeated` if the id was accepted with another event. Fails with
+    /// `Full` if there is no room in the box or in any inbox that it is for; then it was not delivered, and may be sent again. An
+    /// event beyond a bound ([`bounds::event`](super::bounds::event)) is refused.
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>>;
 
     /// Returns the events in the box that match a wait which a session of this scope opens. A damaged event is left there.
@@ -81,8 +83,8 @@ pub struct InboxMessage {
 pub struct BoxedEvent {
     /// Id of the event, rendered from its fields.
     pub id: Name,
-    /// The tenant whose sessions it is for, and the subject if it is only for the sessions of one subject. Its id is unique in the
-    /// tenant.
+    /// The tenant whose sessions it is for, and the subject if it is only for the sessions of one subject. Its id is unique in
+    /// the tenant.
     pub scope: Scope,
     /// The network that the event is for.
     pub network: Name,

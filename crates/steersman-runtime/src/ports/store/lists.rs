@@ -8,7 +8,8 @@ use std::fmt;
 use std::sync::Arc;
 use steersman_machine::stored::ids::{Line, Name, Time};
 
-/// The lists of sessions, and the workers that drive them.
+/// The lists of sessions, and the workers that drive them. A session is *wanted* from a time on ([`Left::wants`]): a worker
+/// should own it then.
 pub trait Lists: Send + Sync + 'static {
     /// Makes a process known as a worker, which can own sessions.
     fn enroll(&self, new: NewWorker) -> Boxed<'_, Result<Worker, StoreError>>;
@@ -101,7 +102,7 @@ pub struct Room {
     /// Maximum number of sessions to take.
     pub sessions: usize,
     /// Maximum number of sessions of the worker that may wait for one place. Sessions that wait for a place are taken as long as
-    /// there is room for that place, also if they are not wanted yet: they go on when the place answers.
+    /// there is room for that place, also if they are not wanted yet: they continue when the place answers.
     pub each: usize,
     /// Number of sessions of the worker that wait for a place already, by place.
     pub waiting: BTreeMap<Name, usize>,
@@ -159,7 +160,8 @@ pub enum Wake {
 /// Requirements for a program that drives a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needs {
-    /// The newest form of lines among the programs that wrote to it ([`codec::REVISION`](steersman_machine::stored::codec::REVISION)).
+    /// The newest form of lines among the programs that wrote to it
+    /// ([`codec::REVISION`](steersman_machine::stored::codec::REVISION)).
     pub revision: u16,
     /// Tools, nets and routers in Rust that it uses.
     pub natives: Vec<Name>,
@@ -186,8 +188,8 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Returns true if something of the scope `of` belongs to this scope too: it has the same tenant, and the same subject if this
-    /// scope has one.
+    /// Returns true if something of the scope `of` belongs to this scope too: it has the same tenant, and the same subject if
+    /// this scope has one.
     pub fn includes(&self, of: &Self) -> bool {
         self.tenant == of.tenant && (self.subject.is_none() || self.subject == of.subject)
     }
@@ -245,7 +247,8 @@ pub struct SessionInfo {
     pub labels: Vec<(Name, Arc<str>)>,
     /// The process that owns it now, if any.
     pub owner: Option<String>,
-    /// State that the last owner left. While the session is owned, it is wanted immediately: if the owner dies, another one takes it.
+    /// State that the last owner left. While the session is owned, it says [`IMMEDIATELY`]: if the owner dies, another one takes
+    /// the session.
     pub left: Left,
 }
 

@@ -89,14 +89,15 @@ pub struct NewSession {
     pub created: Time,
     /// Message that is in the inbox from the beginning.
     pub first: Option<InboxMessage>,
-    /// Hash for the id of that message, if it is not the hash of the message itself: for an event that begins a session.
+    /// Hash by which the store recognizes that message, if it is not the hash of the message itself: for an event that begins a
+    /// session, the hash of the event.
     pub said: Option<SaidHash>,
     /// Requirements for a program that drives the session.
     pub needs: Needs,
 }
 
-/// Ownership of a session. [`Lists::release`](super::Lists::release) ends it and says when the session is wanted again. If the last
-/// clone is dropped instead, the session is free and wanted immediately.
+/// Ownership of a session. [`Lists::release`](super::Lists::release) ends it and says when the session is wanted again. If the
+/// last clone is dropped instead, the session is free and wanted immediately.
 #[derive(Clone)]
 pub struct Claim {
     /// Id of the session.
@@ -159,7 +160,8 @@ pub struct Batch {
     pub begins_unsafe: bool,
     /// True if the first row says that the store was accepted ([`Claim::accepted`]).
     pub tells_accepted: bool,
-    /// True if somebody waits for this batch: it is flushed immediately. Otherwise it may be delayed up to 20 ms ([`COMPANY`](super::COMPANY)).
+    /// True if somebody waits for this batch: it is flushed immediately. Otherwise it may be delayed up to 20 ms
+    /// ([`COMPANY`](super::COMPANY)).
     pub urgent: bool,
 }
 
@@ -212,8 +214,8 @@ pub fn first_line(before: Option<Line>, head: Line) -> Line {
     }
 }
 
-/// Refuses a batch that no store may take: values over [`MAX_VALUE`](super::MAX_VALUE), lines out of order or above [`Line::MAX`].
-/// `last` is the last line written or queued under the claim.
+/// Refuses a batch that no store may take: values over [`MAX_VALUE`](super::MAX_VALUE), lines out of order or above
+/// [`Line::MAX`]. `last` is the last line written or queued under the claim.
 pub fn check(session: &SessionId, last: Line, batch: &Batch) -> Result<(), StoreError> {
     let mut before = last;
     for row in &batch.rows {

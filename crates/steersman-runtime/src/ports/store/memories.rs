@@ -1,4 +1,4 @@
-//! The memories port: what a store keeps for agents: contents by scope, over all sessions.
+//! The memories port: contents that agents save, by scope, across sessions.
 
 use super::{Scope, SessionId, StoreError};
 use crate::Boxed;
@@ -8,8 +8,8 @@ use steersman_machine::stored::ids::{Id, Name, Time};
 /// The memories of agents.
 pub trait Memories: Send + Sync + 'static {
     /// Stores a memory and its content in one step, and returns its number. If the key is known, nothing changes, and the number
-    /// of the known memory is returned. A memory beyond a bound ([`bounds::memory`](super::bounds::memory)) is refused. Memories that are past their
-    /// time at `new.at` are dropped.
+    /// of the known memory is returned. A memory beyond a bound ([`bounds::memory`](super::bounds::memory)) is refused. Memories
+    /// that are past their time at `new.at` are dropped.
     fn remember(&self, new: NewMemory) -> Boxed<'_, Result<u64, StoreError>>;
 
     /// Returns the memories that match, newest first.
@@ -23,7 +23,7 @@ pub trait Memories: Send + Sync + 'static {
         by_person: bool,
     ) -> Boxed<'_, Result<bool, StoreError>>;
 
-    /// Deletes memories, and returns how many existed. Their contents remain as blobs, which may have no other reference.
+    /// Deletes memories, and returns how many existed. Their contents remain as blobs, even if nothing else refers to them.
     fn forget_memories(&self, ids: Vec<u64>) -> Boxed<'_, Result<u64, StoreError>>;
 }
 

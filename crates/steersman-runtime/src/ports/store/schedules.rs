@@ -4,10 +4,10 @@ use super::StoreError;
 use crate::Boxed;
 use steersman_machine::stored::ids::{Name, Time};
 
-/// Schedules of networks. A worker that finds one due begins a session with the occasion as its key, and then moves the schedule
-/// on.
+/// Schedules of networks. A worker that finds a due schedule begins a session with the occasion as its key, and then moves the
+/// schedule to its next time.
 pub trait Schedules: Send + Sync + 'static {
-    /// Stores a schedule, in place of the one with its id. Where that has the same digest, its times stay. Returns true if
+    /// Stores a schedule, in place of the one with its id. If that one has the same digest, it stays as it is. Returns true if
     /// anything changed.
     fn put_schedule(&self, schedule: Schedule) -> Boxed<'_, Result<bool, StoreError>>;
 
@@ -22,8 +22,8 @@ pub trait Schedules: Send + Sync + 'static {
         limit: usize,
     ) -> Boxed<'_, Result<Vec<Schedule>, StoreError>>;
 
-    /// Says that an occasion is over: `at` was the next time, and now `next` is. `missed` occasions between them began no session.
-    /// Returns false, and changes nothing, if the schedule is gone or `at` is not its next time.
+    /// Moves a schedule on when an occasion is over: from its next time `at` to `next`. `missed` occasions between them began no
+    /// session. Returns false, and changes nothing, if the schedule is gone or `at` is not its next time.
     fn move_schedule<'a>(
         &'a self,
         id: &'a ScheduleId,

@@ -23,7 +23,7 @@ pub(super) struct Tables {
     pub(super) sessions: BTreeMap<SessionId, Session>,
     blobs: HashMap<[u8; 32], Arc<[u8]>>,
     events: Vec<BoxedEvent>,
-    /// Ids of events by tenant.
+    /// Events that were delivered, by tenant and id: the time until which each is valid, and the hash of its message.
     seen: HashMap<(Name, Name), (Time, SaidHash)>,
     memories: BTreeMap<u64, (Name, Memory)>,
     last_memory: u64,
@@ -81,7 +81,8 @@ struct Seat {
     left: Left,
 }
 
-/// Returns `Ok(false)` if a known id comes with the same message as before, or if that message is not known. Otherwise an error.
+/// Decides about a message whose id is known: `Ok(false)` if it equals the message that came before, or if that one is not known;
+/// otherwise an error.
 fn same(id: &Name, before: Option<SaidHash>, now: SaidHash) -> Result<bool, StoreError> {
     match before {
         Some(before) if before != now => Err(StoreError::Repeated(id.clone())),
@@ -108,7 +109,7 @@ impl Session {
         })
     }
 
-    /// Place of the session in lists; the last one comes first.
+    /// Returns the place of the session in lists; the greatest comes first.
     fn place(&self) -> (Time, u64) {
         (self.state.updated, self.number)
     }

@@ -7,7 +7,7 @@ use steersman_machine::stored::ids::{Name, Time};
 /// The units that were drawn of each limit in its newest window, and the pauses.
 #[derive(Default)]
 pub(super) struct Windows {
-    /// By place and rate.
+    /// The newest window of each limit, by place and rate.
     drawn: BTreeMap<([u8; 32], Name), Drawn>,
     /// The end of each pause, by place and model.
     pauses: BTreeMap<([u8; 32], Name), Time>,

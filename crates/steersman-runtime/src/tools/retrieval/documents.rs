@@ -94,7 +94,7 @@ fn walk(
     found: &mut BTreeMap<String, Mark>,
 ) -> Result<(), String> {
     if depth > DEPTH {
-        return Err(format!("folders lie more than {DEPTH} deep in it"));
+        return Err(format!("its folders are nested more than {DEPTH} deep"));
     }
     let entries = std::fs::read_dir(folder).map_err(|e| e.to_string())?;
     let mut names: Vec<PathBuf> = Vec::new();

@@ -19,13 +19,13 @@ use steersman_machine::stored::ids::{Id, Line};
 use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
 
-/// Texts of one request for embeddings.
+/// Maximum number of texts in one request for embeddings.
 const BATCH: usize = 32;
 /// Maximum number of passages that are embedded for one search: the others are left to the next one.
 const EMBEDDED: usize = 256;
 /// Weight, next to the cosine, of the share of the query's words that a passage contains. Chosen by measurement.
 const COVERED: f64 = 0.4;
-/// Characters of a query that are used; more do not improve the result.
+/// Maximum number of characters of a query that are used. More do not improve the result.
 const QUERY: usize = 4_000;
 
 /// A model that makes vectors.
@@ -400,7 +400,7 @@ async fn asked(embedder: &Embedder, texts: Vec<Arc<str>>) -> Result<Vec<Vec<f32>
     let vectors = embedder.model.embed(&embed).await;
     let vectors = vectors.map_err(|failure| format!("{} ({})", failure.message, failure.code))?;
     if vectors.len() != count || vectors.iter().any(Vec::is_empty) {
-        return Err("the server gave another number of vectors than of texts".to_owned());
+        return Err("the server did not give one vector for each text".to_owned());
     }
     Ok(vectors.into_iter().map(unit).collect())
 }

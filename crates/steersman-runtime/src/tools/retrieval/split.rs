@@ -14,7 +14,7 @@ const TITLE: usize = 80;
 pub(super) struct Passage {
     /// The headings above the passage, the outermost first, joined by ` > `.
     pub(super) heading: String,
-    /// The words of the passage.
+    /// The text of the passage, without its headings.
     pub(super) text: String,
 }
 
