@@ -147,7 +147,7 @@ pub enum Release {
     /// The outcome of the effect is known now. For a wait: the event came. For `elicited`: a person gave the fields. The release
     /// then holds them, as a JSON object.
     Outcome,
-    /// The outcome will never be known; the model is told so.
+    /// The outcome will never be known. The model gets a result that says so.
     GivenUp,
     /// The call or step of the effect was cancelled.
     Cancelled,

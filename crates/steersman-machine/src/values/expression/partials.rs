@@ -45,7 +45,7 @@ pub(super) const PARTIALS: &[Partial] = &[
     partial!("concise", [], "Asks for a short answer."),
 ];
 
-/// Returns the text of a partial. An error says in words why there is none.
+/// Returns the text of a partial. The error names all partials, for people.
 pub(super) fn find(name: &str) -> Result<&'static str, String> {
     let found = PARTIALS.iter().find(|partial| partial.name == name);
     found.map(|partial| partial.text.trim_end()).ok_or_else(|| {
