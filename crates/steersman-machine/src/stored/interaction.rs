@@ -425,7 +425,7 @@ pub enum Choice {
         role: Name,
         /// The member in whose name it is said.
         member: Name,
-        /// The text.
+        /// The text, which the others see as a message of the member.
         body: Body,
     },
     /// A task begins. Under `handoff` a member takes the floor.
