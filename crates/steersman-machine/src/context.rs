@@ -88,9 +88,9 @@ pub struct Request {
     pub calls: CallStyle,
     /// Chained digest over the whole request.
     pub digest: Digest,
-    /// Bytes, from the start, that it shares with this agent's request before.
+    /// Number of bytes, from the start, that are equal in the agent's previous request to the same model.
     pub prefix: u64,
-    /// The part that broke the shared prefix. `None` means that the request before is a prefix of this one.
+    /// The part in which the previous request first differs. `None` means that the previous request is a prefix of this one.
     pub broke: Option<Name>,
 }
 
@@ -133,7 +133,7 @@ pub enum Content {
         name: String,
         /// Text that the model sees.
         text: String,
-        /// True if the call did not end well.
+        /// True if the call is not known to have succeeded.
         error: bool,
     },
 }
@@ -163,18 +163,18 @@ pub struct RenderCache {
     previous: Option<Previous>,
     caller: Option<Box<RenderCache>>,
     talk: Option<talk::Talk>,
-    /// The summary that stands for the compacted part.
+    /// The summary that replaces the compacted part.
     summary: Option<(Body, Arc<Segment>)>,
     /// Text before and after the agent's own system prompt.
     around: (String, String),
-    /// The view of the other members with which the units were rendered, and the line from which it begins.
+    /// The view of the other members with which the units were rendered, and the line at which the view begins.
     seen: Option<(ViewDef, Option<Line>)>,
     differed: u32,
 }
 
 impl RenderCache {
-    /// Drops everything that can be rendered again. Keeps the digest and size of each segment, which take little memory. So the
-    /// prefix that the next request shares with the last one is still known, by whole segments.
+    /// Drops everything that can be rendered again, except the digest and size of each segment, which take little memory. So
+    /// the next request can still be compared with the last one, segment by segment.
     #[must_use]
     pub fn at_rest(self) -> Self {
         let bare = |segment: Arc<Segment>| {
@@ -200,7 +200,7 @@ impl RenderCache {
     }
 }
 
-/// The request before this one.
+/// The previous request of the agent.
 #[derive(Debug)]
 struct Previous {
     model: Name,
@@ -211,11 +211,11 @@ struct Previous {
     bare: bool,
 }
 
-/// Digest and size of all segments up to one of them.
+/// Digest and size of all segments up to and including one of them.
 #[derive(Copy, Clone, Debug)]
 struct Link {
     digest: Digest,
-    /// Their size in bytes.
+    /// Size of these segments in bytes.
     len: u64,
 }
 
@@ -333,7 +333,7 @@ fn render(
         let text = crate::questions::judgement::question(cx, snapshot, open);
         segments.push(Segment::new(Part::Now, Content::User(text)));
     }
-    // A judgement is wanted, so tools are off, except for an agent that serves a review: it may look things up.
+    // While the agent must judge, tools are off. An agent that serves a review keeps them: it may look things up.
     let judgement = crate::questions::judgement::wanted(cx, snapshot, agent);
     let judges =
         judgement.is_some() && !crate::questions::judgement::serves_review(snapshot, agent);
@@ -373,12 +373,12 @@ struct At<'a> {
 }
 
 impl At<'_> {
-    /// Adds to `now` the results of the tools that ran ahead of this turn.
+    /// Adds to `now` the results of the tools that ran before this turn (`before:`).
     fn with_before(&self, model: &ModelAgent, mut now: String) -> String {
         let state = self.snapshot.agent(self.agent);
         for before in model.before.iter().filter(|before| before.show) {
-            let gave = match state.input.before.get(&before.named) {
-                Some(Some(gave)) => self.history.text(*gave),
+            let result = match state.input.before.get(&before.named) {
+                Some(Some(body)) => self.history.text(*body),
                 Some(None) if *before.tool == *crate::network::notes::SEARCH => {
                     crate::network::notes::FAILED.into()
                 }
@@ -387,10 +387,10 @@ impl At<'_> {
             if !now.is_empty() {
                 now.push('\n');
             }
-            let _ = write!(now, "[{}] {gave}", before.named);
+            let _ = write!(now, "[{}] {result}", before.named);
         }
-        let named = |before: &Before| *before.named == *crate::network::notes::RELEVANT;
-        self.with_relevant(model.before.iter().any(named), &mut now);
+        let is_relevant = |before: &Before| *before.named == *crate::network::notes::RELEVANT;
+        self.with_relevant(model.before.iter().any(is_relevant), &mut now);
         now
     }
 
@@ -540,7 +540,7 @@ impl RenderCache {
         }
         chain.truncate(common);
         let (prefix, broke) = shared_prefix(&kept, &segments, common, bare, chain.last());
-        // The common segments keep their links: in a long request they are nearly all.
+        // The common segments keep their links. In a long request these are nearly all segments.
         for segment in &segments[common..] {
             let before = chain.last();
             let mut link = before.map_or_else(Vec::new, |link| link.digest.0.to_vec());
@@ -608,8 +608,8 @@ fn style_word(calls: CallStyle) -> &'static str {
     }
 }
 
-/// Returns the bytes that two requests share from the start, and the part of the older one in which they differ. If the older
-/// one is `bare`, only whole segments are compared.
+/// Returns the number of bytes that two requests share from the start, and the part of the older one in which they first
+/// differ. If the older one is `bare`, only whole segments are compared. `shared` is the link of the last common segment.
 fn shared_prefix(
     old: &[Arc<Segment>],
     new: &[Arc<Segment>],
@@ -641,7 +641,8 @@ pub fn parameters(network: &Network, agent: &ModelAgent, model: &str) -> Vec<(St
     params.into_iter().collect()
 }
 
-/// Returns the parameters for a call of this model by an agent in its mode, in key order. A router adds none of its own.
+/// Returns the parameters for a call of this model by an agent in its mode, in key order. For a router these are the parameters
+/// of the model alone.
 pub fn parameters_for(network: &Network, agent: &Agent, model: &str) -> Vec<(String, Json)> {
     match network.in_force(agent) {
         Some(agent) => parameters(network, agent, model),

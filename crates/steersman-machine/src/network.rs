@@ -183,9 +183,9 @@ pub struct ModelDef {
     pub key: Option<Template>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// The most tokens of an answer.
+    /// Maximum number of tokens of an answer.
     pub max_tokens: Option<u64>,
-    /// The most tokens of a request and its answer together, if known.
+    /// Maximum number of tokens of a request and its answer together, if known.
     pub window: Option<u64>,
     /// Further parameters, sent unchanged.
     pub params: BTreeMap<String, Json>,
@@ -193,7 +193,7 @@ pub struct ModelDef {
     pub calls: CallStyle,
     /// Fallback models, in the order in which they are asked.
     pub fallback: Vec<Name>,
-    /// Number of attempts of a call, and how long an outage is waited for after them.
+    /// Number of attempts of a call, and the time for which the call then waits for the end of an outage.
     pub retry: ModelRetry,
     /// Highest rate of requests and tokens.
     pub rate: Option<Rate>,
@@ -204,7 +204,7 @@ pub struct ModelDef {
 /// Retries of a model call whose provider does not answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct ModelRetry {
-    /// The most attempts in a row.
+    /// Maximum number of attempts in a row.
     pub times: u32,
     /// Milliseconds to wait, after these attempts, for an outage of the place to end. 0 means that the call fails instead.
     pub outage: u64,
@@ -397,9 +397,9 @@ pub struct ToolDef {
     pub render: Render,
     /// Timeout of one attempt in milliseconds.
     pub timeout: u64,
-    /// The most attempts after the first.
+    /// Maximum number of attempts after the first.
     pub retry: u32,
-    /// The most calls of the tool that run at the same time in one process.
+    /// Maximum number of calls of the tool that run at the same time in one process.
     pub parallel: u32,
     /// Judgement of the tool's results; for an `unsafe` tool, judgement of the arguments before a call begins.
     pub reflect: Option<Reflect>,

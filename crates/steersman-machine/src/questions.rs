@@ -1,4 +1,5 @@
-//! Questions to models: why a model is called, by which tools it may answer, and everything that the engine asks for itself.
+//! Questions to models: the purposes of model calls, the tools by which a model answers, and the questions that the engine asks
+//! for itself.
 
 pub(crate) mod ask;
 pub(crate) mod extract;
@@ -13,12 +14,12 @@ use serde::{Deserialize, Serialize};
 /// The purpose of a model call.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// The model gives an agent's own answer.
+    /// The model answers for a model-driven agent.
     #[default]
     Answer,
     /// The model decides for a router.
     Decision,
-    /// The model says what is left to be done, for a router. Not one of the router's decisions.
+    /// The model says what is left of the user's request, for a router. It does not choose a member.
     Continue,
     /// The model extracts state entries from messages.
     Extract,
@@ -29,7 +30,8 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Returns the word that follows the agent's name in scripts (`desk#continue`); `None` for the agent's own answers.
+    /// Returns the word that follows the agent's name in scripts (`desk#continue`). `None` for answers and decisions, which
+    /// have the agent's name alone.
     pub fn beside(self) -> Option<&'static str> {
         match self {
             Self::Answer | Self::Decision => None,
@@ -40,7 +42,7 @@ impl Purpose {
         }
     }
 
-    /// All purposes other than agents' own answers and decisions.
+    /// All purposes except answers and decisions.
     pub const BESIDE: &[Self] = &[Self::Continue, Self::Extract, Self::Summary, Self::Compact];
 
     /// Returns the purpose of the model call for a summary of this policy.
@@ -69,7 +71,7 @@ impl Purpose {
 pub struct ToolSpec {
     /// Name of the tool.
     pub name: String,
-    /// Purpose of the tool in words.
+    /// Description of the tool.
     pub description: String,
     /// JSON Schema of the arguments, as canonical text.
     pub parameters: String,

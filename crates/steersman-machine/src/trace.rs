@@ -1,9 +1,10 @@
 //! Prints lines of a log, and stacks as letters: one format for case files, for `show` and for the documentation.
 //!
-//! `U` message, `UR` message above a final end, `A` model's answer; calls `TC` tool, `AC` agent, `UI` person, `W` wait or
-//! branches, and their results `TR`, `AR`, `UR`, `WR`; `Ro` route, `S` summary, `F` finished. The format is stable and hides no
-//! id. It needs only a line and its texts. References of a line (the target of a call that closes, the name of an agent) are
-//! resolved with the lines that were printed before; without these a result is `R`.
+//! `U` message, `UR` message after the agent ended its turn or task, `A` model's answer; calls `TC` tool, `AC` agent, `UI`
+//! person, `W` wait or branches, and their results `TR`, `AR`, `UR`, `WR`; `Ro` route, `S` summary, `F` finished. The format is
+//! stable and shows all ids. Printing needs only a line and its texts. References of a line to earlier lines (the target of a
+//! call that closes, the name of an agent) are resolved if those lines were printed or read before. Otherwise a result is `R`,
+//! and an agent has only its id.
 
 mod routes;
 mod searching;
@@ -24,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use words::{cut, of_limits, usage_of};
 
-/// Longer texts are cut to this many characters, with `..` at the end.
+/// Maximum length of a text, in characters. A longer one is cut, with `..` at the end.
 const SHOWN: usize = 60;
 
 /// Relation of a line to the disk: whether its consequences may leave the process before it is on disk.
@@ -42,11 +43,12 @@ pub struct Trace {
     agents: BTreeMap<Id, (Name, Kind)>,
     calls: BTreeMap<Id, (Letter, Name)>,
     branches: BTreeMap<Id, Name>,
-    /// Agents and lines after which a final `Finished` was on top, so that the next message is an `UR`.
+    /// Agents and lines. After such a line the agent's stack ended with a `Finished` other than a draft, so the next message is
+    /// an `UR`.
     rested: BTreeSet<(Id, Line)>,
 }
 
-/// Target of a call, as far as the letters distinguish it.
+/// Target of a call, for its letters.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Letter {
     Tool,
@@ -97,7 +99,8 @@ pub fn letters<'a>(stack: impl IntoIterator<Item = &'a Interaction>) -> String {
     out.join(" ")
 }
 
-/// Prints a stack with the content of its interactions, one per row: number from the bottom, then as in [`Trace::line`].
+/// Prints a stack with the content of its interactions, one per row: its number from the bottom, then the interaction as
+/// [`Trace::line`] prints it.
 pub fn stack<'a>(stack: impl IntoIterator<Item = &'a Interaction>, bodies: &dyn Bodies) -> String {
     let mut trace = Trace::default();
     let mut rests = false;
@@ -134,7 +137,7 @@ fn letter(
     }
 }
 
-/// Returns true if a message above this interaction would be an `UR`.
+/// Returns true if a message right after this interaction is an `UR`. `before` is the answer for the interaction before.
 fn rests_above(interaction: &Interaction, before: bool) -> bool {
     match interaction {
         Interaction::Finished { end, .. } => *end != End::Draft,
@@ -158,7 +161,7 @@ impl Trace {
         self.learn_wishes(commit);
     }
 
-    /// Gives each wished effect the name of the call that it is for.
+    /// Stores the name of its call for each wished effect.
     fn learn_wishes(&mut self, commit: &Commit) {
         for wished in &commit.wished {
             let call = wished.what.call().and_then(|call| self.calls.get(&call));
@@ -194,10 +197,9 @@ impl Trace {
             .insert(call.id, (Letter::of(&call.target), call.name.clone()));
     }
 
-    /// Prints a line, and remembers it. The first row has the number, the branch and the admitted offers, and ends with `!` or
-    /// `.` if `sync` is known. The rows below show what was made, edited, pushed, wished and entered into the ledger, each only
-    /// if it is not empty. The digest of a binding is left out: it means nothing to a reader and changes with every word of the
-    /// definition.
+    /// Prints a line, and remembers its names. The first row has the number, the branch and the admitted offers. With `sync` it
+    /// ends with `!` or `.`. The rows below show the parts of the commit and the entries of the ledger. The digest of a binding
+    /// is left out: it means nothing to a reader and changes with every word of the definition.
     pub fn line(&mut self, line: &LogLine, bodies: &dyn Bodies, sync: Option<Sync>) -> String {
         let mut out = String::new();
         if let Some(commit) = &line.commit {
@@ -263,14 +265,14 @@ impl Trace {
         }
         self.pushes(out, line, commit, bodies);
         for changed in &commit.calls {
-            let of = match &changed.what {
+            let row = match &changed.what {
                 CallChanged::Began(_) | CallChanged::Ended(_) | CallChanged::Chose(..) => "branch",
                 CallChanged::Met(..) | CallChanged::Awaits(..) => "wait",
                 CallChanged::Edited { .. } => "edited",
             };
             let _ = write!(
                 out,
-                "  {of:<7} {} of {}",
+                "  {row:<7} {} of {}",
                 changed.call,
                 self.agent(changed.agent)
             );
@@ -778,7 +780,7 @@ fn quoted(bodies: &dyn Bodies, body: Body) -> String {
     format!("{:?}", cut(&bodies.text(body)))
 }
 
-/// Returns a text that is JSON already, without quotes around it.
+/// Returns a text that is JSON, on one row and without further quotes.
 fn plain(bodies: &dyn Bodies, body: Body) -> String {
     cut(&bodies.text(body)).replace('\n', "\\n")
 }

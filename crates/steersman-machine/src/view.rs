@@ -1,7 +1,7 @@
 //! Names in expressions and templates: `state`, `config`, `calls`, `now` and the others, as one agent sees them.
 //!
-//! A view is lazy: nothing is read, parsed or copied before an expression reads it. With a [`Trace`] the view records its reads;
-//! incremental rendering relies on these.
+//! A view is lazy: it reads, parses and copies a value only when an expression reads it. With a [`Trace`] the view records its
+//! reads; incremental rendering relies on these.
 
 pub mod artifact;
 pub mod mapping;
@@ -22,7 +22,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Data that every decision may read in addition to the snapshot.
+/// The data that a decision may read besides the snapshot.
 #[derive(Clone, Copy)]
 pub struct Cx<'a> {
     /// The checked definition.
@@ -31,14 +31,15 @@ pub struct Cx<'a> {
     pub bodies: &'a dyn Bodies,
 }
 
-/// Resolves names that only transport fields (URL, header, body, environment) may read. The driver implements it, never the
-/// machine.
+/// Resolves names that only transport fields (URL, header, body, environment) may read. The driver implements it; the machine
+/// never does.
 pub trait Transport {
     /// Returns the secret of this name. `None` means that it is optional and unset. An error makes the field that reads it fail.
     fn secret(&self, name: &str) -> Result<Option<String>, String>;
     /// Returns the current value of a `live` entry of `config`.
     fn live(&self, name: &str) -> Option<Json>;
-    /// Returns the content of a sealed handle. `None` means that it cannot be opened; using the handle is then an error.
+    /// Returns the content of a sealed handle. `None` means that it cannot be opened; an expression that uses the handle then
+    /// fails.
     fn open(&self, sealed: &Json) -> Option<Json>;
 }
 
@@ -60,7 +61,7 @@ pub struct View<'a> {
 #[derive(Debug, Default)]
 pub struct Trace {
     reads: RefCell<Vec<Read>>,
-    /// Digests of the current values. Each is computed once, however many templates read the entry.
+    /// Digests of the current values. Each is computed once for all templates that read the entry.
     known: RefCell<BTreeMap<(Name, Option<Name>), Digest>>,
 }
 
@@ -134,13 +135,13 @@ impl<'a> View<'a> {
         self
     }
 
-    /// Sets the recorded time, for use while the snapshot still has the time of the commit before.
+    /// Sets the recorded time. A tick uses it while the snapshot still has the time of the previous commit.
     pub fn at(mut self, now: Time) -> Self {
         self.now = now;
         self
     }
 
-    /// Lets secrets, sealed values and live entries resolve. Only for transport fields.
+    /// Makes secrets, sealed values and live entries of `config` readable. Only for transport fields.
     pub fn transport(mut self, transport: &'a dyn Transport) -> Self {
         self.transport = Some(transport);
         self
@@ -193,7 +194,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns one entry of a root, and the number of path steps that it took. `None` means that the root is read as a whole.
+    /// Returns one entry of a root, and the number of path steps that lead to it. `None` means that the root can be read only
+    /// as a whole.
     fn entry(&self, root: &str, entry: &str, rest: &[&str]) -> Option<(Value, usize)> {
         if self.named(root).is_some() {
             return None;
@@ -296,14 +298,15 @@ impl<'a> View<'a> {
             Some(transport) => match transport.secret(name) {
                 Ok(Some(secret)) => Value::from(secret),
                 Ok(None) => Value::from(()),
-                // A secret that is missing or unreadable is undefined, so rendering fails and nothing is sent in its place.
+                // A secret that is missing or unreadable is undefined, so rendering fails and the request is not sent.
                 Err(_) => Value::UNDEFINED,
             },
             None => from_json(json!({ SEALED: name })),
         }
     }
 
-    /// Returns `calls.NAME`, or one field of it. Declared names without calls have zero counts.
+    /// Returns `calls.NAME`, or one field of it, and the number of steps after `calls`. A declared name without calls has zero
+    /// counts.
     fn calls(&self, name: &str, field: Option<&str>) -> (Value, usize) {
         let network = self.cx.network;
         let count = self.agent.and_then(|agent| agent.counters.calls.get(name));
@@ -317,20 +320,20 @@ impl<'a> View<'a> {
             Some("ok") => (Value::from(count.ok), 2),
             Some("failed") => (Value::from(count.failed), 2),
             Some("args") => (self.parsed(count.args), 2),
-            Some("result") => (self.said(count.result), 2),
+            Some("result") => (self.text(count.result), 2),
             Some(_) | None => {
                 let fields = [
                     ("ok", Value::from(count.ok)),
                     ("failed", Value::from(count.failed)),
                     ("args", self.parsed(count.args)),
-                    ("result", self.said(count.result)),
+                    ("result", self.text(count.result)),
                 ];
                 (Value::from_pairs(fields), 1)
             }
         }
     }
 
-    fn said(&self, body: Option<Body>) -> Value {
+    fn text(&self, body: Option<Body>) -> Value {
         body.map_or(Value::from(()), |b| Value::from(&*self.cx.bodies.text(b)))
     }
 
@@ -371,7 +374,8 @@ impl<'a> View<'a> {
             let given = crate::values::json::read::<Map<String, Json>>(&text).ok();
             let known = |name: &String| fields.is_none_or(|f| f.iter().any(|(n, _)| **n == **name));
             match given {
-                // The root of a plain message serves no call, so its text is an object only by chance.
+                // A root agent may get its message from a person. Such a text is an object only by chance, so it counts as
+                // arguments only if all names are declared.
                 Some(given) if agent.family.parent.is_some() || given.keys().all(known) => {
                     args = given;
                 }
@@ -391,9 +395,9 @@ impl<'a> View<'a> {
         let agent = self.agent?;
         let body = agent.input.message?;
         let text = self.cx.bodies.text(body);
-        let called = agent.input.args == Some(body) && agent.input.serving.is_some();
-        let words = match crate::values::json::read::<Map<String, Json>>(&text) {
-            Ok(args) if called => match args.get("message").and_then(Json::as_str) {
+        let is_call = agent.input.args == Some(body) && agent.input.serving.is_some();
+        let text_of_message = match crate::values::json::read::<Map<String, Json>>(&text) {
+            Ok(args) if is_call => match args.get("message").and_then(Json::as_str) {
                 Some(message) => message.to_owned(),
                 None => text.to_string(),
             },
@@ -404,12 +408,12 @@ impl<'a> View<'a> {
             .parent
             .and_then(|id| self.snapshot.agents.get(&id))
         {
-            Some(parent) if called => parent.def.to_string(),
+            Some(parent) if is_call => parent.def.to_string(),
             _ => "user".to_owned(),
         };
         let artifacts: Vec<Name> = artifact::attached(self.snapshot, body);
         let artifacts: Vec<&str> = artifacts.iter().map(|name| &**name).collect();
-        Some(json!({ "text": words, "from": from, "artifacts": artifacts }))
+        Some(json!({ "text": text_of_message, "from": from, "artifacts": artifacts }))
     }
 
     fn route(&self) -> Option<Json> {
@@ -429,7 +433,7 @@ impl<'a> View<'a> {
 
     fn branch(&self) -> Json {
         let of = self.snapshot.of;
-        // Never the id: prompts read this name, and ids differ after a takeover.
+        // The name must not contain the id: prompts read it, and ids differ after a takeover.
         let name = match of {
             Some((index, _)) => format!("b{index}"),
             None if self.snapshot.branch == Id::MAIN => "main".to_owned(),
@@ -471,7 +475,7 @@ impl<'a> View<'a> {
             "route" => from_json(self.route()?),
             "before" => {
                 let before = self.agent?.input.before.iter();
-                Value::from_pairs(before.map(|(name, gave)| (name.to_string(), self.said(*gave))))
+                Value::from_pairs(before.map(|(name, gave)| (name.to_string(), self.text(*gave))))
             }
             "agent" => Value::from(&*self.agent?.def),
             "mode" => {
@@ -482,7 +486,7 @@ impl<'a> View<'a> {
             }
             "session" => Value::from(&*self.cx.network.name),
             "branch" => from_json(self.branch()),
-            "answer" => self.said(self.snapshot.root_agent().and_then(|a| a.turn.answer)),
+            "answer" => self.text(self.snapshot.root_agent().and_then(|a| a.turn.answer)),
             "artifacts" => self.artifacts(),
             _ => return None,
         })
@@ -519,18 +523,18 @@ impl<'a> View<'a> {
 
     fn artifacts(&self) -> Value {
         let seen = artifact::seen(self.snapshot, self.agent.map(|agent| agent.id));
-        let about = seen.into_iter().map(|seen| {
+        let entries = seen.into_iter().map(|seen| {
             let last = seen.versions.last();
-            let about = json!({
+            let entry = json!({
                 "name": seen.name,
                 "versions": seen.versions.len(),
                 "media": last.map(|a| &*a.media),
                 "bytes": last.map(|a| a.len),
                 "rating": last.and_then(|a| rating::of(self.snapshot, a)).map(|r| r.rating),
             });
-            (seen.name, from_json(about))
+            (seen.name, from_json(entry))
         });
-        Value::from_pairs(about)
+        Value::from_pairs(entries)
     }
 }
 

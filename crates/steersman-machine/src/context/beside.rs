@@ -31,8 +31,8 @@ pub(super) fn extraction(
         segments.push(user(Part::History, text));
     }
     for said in asked.said {
-        let told = told(cx, history, snapshot, open.owner, said, cache);
-        segments.push(user(Part::History, told));
+        let text = message(cx, history, snapshot, open.owner, said, cache);
+        segments.push(user(Part::History, text));
     }
     let params = super::parameters_of(cx.network, &asked.model);
     // The request shares nothing with the agent's own requests, so it uses no cache.
@@ -53,7 +53,7 @@ pub(super) fn extraction(
 
 /// Returns the text of a message. For a call of a member that sees the others, these are the messages and calls
 /// of the others.
-fn told(
+fn message(
     cx: &Cx<'_>,
     history: &dyn History,
     snapshot: &Snapshot,
@@ -83,7 +83,7 @@ fn told(
     super::history::called(&history.text(said))
 }
 
-/// Returns the request for a summary: the summary before, and all messages since.
+/// Returns the request for a summary: the previous summary, and all messages since.
 pub(super) fn summary(
     cx: &Cx<'_>,
     history: &dyn History,
@@ -98,9 +98,9 @@ pub(super) fn summary(
         let text = format!("The summary so far:\n{}", history.text(before));
         segments.push(user(Part::History, text));
     }
-    // If summaries failed, there may be any number of messages; the oldest are then left out.
-    let most = since.len().saturating_sub(2 * HEARD);
-    for entry in &since[most..] {
+    // If earlier summaries failed, there may be any number of messages. The oldest are then left out.
+    let left_out = since.len().saturating_sub(2 * HEARD);
+    for entry in &since[left_out..] {
         let text = super::route::line(history, entry);
         segments.push(user(Part::History, text));
     }

@@ -14,7 +14,7 @@ use crate::view::{Cx, Trace, View};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The most bytes of one text in a request for a compaction.
+/// Maximum size, in bytes, of one text in a request for a compaction.
 const PIECE: usize = 4 << 10;
 
 const PROMPT: &str = "You keep the record of somebody's work and take no part in it. From the summary so far and the record since, \
@@ -59,7 +59,7 @@ pub(super) fn request(
         trace: &Trace::default(),
     };
     let state = snapshot.agent(agent);
-    let (model, system) = asked(cx, snapshot, agent, policy, &base)?;
+    let (model, system) = writer(cx, snapshot, agent, policy, &base)?;
     let mut segments = vec![Segment::new(Part::System, Content::System(system))];
     let mut user = |part, text| segments.push(Segment::new(part, Content::User(text)));
     if let Some(before) = policies::sum(state, policy).body {
@@ -94,8 +94,8 @@ pub(super) fn request(
     })
 }
 
-/// Returns the model that is asked, and its system prompt.
-fn asked(
+/// Returns the model that writes the summary, and its system prompt.
+fn writer(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
     agent: Id,
@@ -145,8 +145,8 @@ impl At<'_> {
             policies::sum(state, policy).covered,
             policies::mark(self.snapshot, self.agent, policy),
         );
-        let aging = self.cx.network.tools.get(tool);
-        let own = aging
+        let def = self.cx.network.tools.get(tool);
+        let own = def
             .and_then(|t| t.render.age.as_ref())
             .is_some_and(|age| age.own);
         let mut texts = Vec::new();
@@ -154,11 +154,11 @@ impl At<'_> {
             let (What::Answer { calls, .. } | What::Engine(calls)) = &unit.what else {
                 continue;
             };
-            let is = |chain: &&Chain| {
+            let is_due = |chain: &&Chain| {
                 let at = if own { chain.own } else { unit.closes };
                 *chain.first.name == *tool && at > covered && at <= mark && unit.closes > 0
             };
-            for chain in calls.iter().filter(is) {
+            for chain in calls.iter().filter(is_due) {
                 let mut text = String::new();
                 let _ = writeln!(text, "{tool} {}", self.args_shown(chain));
                 text.push_str(&self.gave(chain));

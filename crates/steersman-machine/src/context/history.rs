@@ -43,7 +43,7 @@ pub(super) fn render(
         }
         let fresh = |kept: &(_, Vec<Read>)| !aged && at.base.unchanged(&kept.1, at.trace);
         if !unit.kept.as_ref().is_some_and(fresh) {
-            let heard = match (&unit.what, seen) {
+            let from_others = match (&unit.what, seen) {
                 (
                     What::Message {
                         from: Origin::Call(call),
@@ -53,7 +53,7 @@ pub(super) fn render(
                 ) if around.view.of != Seen::Own => told(at.history, talk, around, *call),
                 _ => None,
             };
-            unit.kept = Some(match heard {
+            unit.kept = Some(match from_others {
                 Some(text) => {
                     let segment = Segment::new(Part::History, Content::User(text));
                     (vec![segment], Vec::new())
@@ -70,7 +70,7 @@ pub(super) fn render(
     Ok(())
 }
 
-/// Returns true if both lists give all calls the same age. A call without an age is fresh.
+/// Returns true if both lists give each call the same age. A call that a list does not contain is fresh.
 fn same_ages(a: &[Age], b: &[Age]) -> bool {
     let age = |ages: &[Age], n: usize| ages.get(n).copied().unwrap_or(Age::Fresh);
     (0..a.len().max(b.len())).all(|n| age(a, n) == age(b, n))
@@ -88,7 +88,7 @@ pub(super) fn head(snapshot: &Snapshot, agent: Id) -> Head {
     }
 }
 
-/// Renders messages that are being answered although they are before the boundary. They are never out of view.
+/// Renders messages before the boundary that the agent still has to answer. They stay in the context until they are answered.
 fn pinned(at: &At<'_>, units: &mut Units, segments: &mut Vec<Arc<Segment>>) {
     let state = at.snapshot.agent(at.agent);
     let shown = |body: Body| {
@@ -150,10 +150,10 @@ pub(super) fn caller(at: &At<'_>, cache: &mut RenderCache, segments: &mut Vec<Ar
     segments.push(Segment::new(Part::History, Content::User(text)));
 }
 
-/// Text in place of a result that is too old, unless its tool has a stub of its own.
+/// Text in place of a result that is too old, unless its tool has its own stub.
 const STUB: &str = "(result no longer shown)";
 
-/// Rendering of a call that may be old.
+/// The form in which a call is shown, depending on its age.
 #[derive(Debug, PartialEq, Eq)]
 enum Aged {
     Whole,
@@ -177,7 +177,7 @@ impl At<'_> {
             What::Summary(body) => vec![Content::User(summary(self.history, *body))],
             What::Engine(calls) => {
                 let mut lines = Vec::new();
-                // Results of tools that run before a turn are shown after the history, as long as they hold.
+                // The results of tools that ran before this turn are part of `now`, so they are left out here.
                 for (chain, age) in unit
                     .aged(calls)
                     .filter(|(chain, _)| !chain.first.is_ahead() && !fills(chain))
@@ -211,8 +211,8 @@ impl At<'_> {
         Ok((segments.collect(), reads))
     }
 
-    /// Renders an answer, then one result for each of its calls, in call order. A call with a rendering of its own is shown as
-    /// text, and so is its result.
+    /// Renders an answer, then one result for each of its calls, in call order. If the tool has a template for calls (`render:
+    /// { call: .. }`), the call and its result are shown as text.
     fn answer(
         &self,
         text: Option<Body>,
@@ -221,15 +221,15 @@ impl At<'_> {
         reads: &mut Vec<Read>,
     ) -> Result<Vec<Content>, EvalError> {
         let mut said = text.map_or_else(String::new, |b| self.text(b).to_string());
-        let (mut specs, mut results, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        let ours = repeated(calls);
-        let mut retold = false;
+        let (mut specs, mut results, mut as_text) = (Vec::new(), Vec::new(), Vec::new());
+        let own_labels = repeated(calls);
+        let mut changed = false;
         // A judgement of arguments is part of the result of their call.
         let shown = unit.aged(calls);
         for (chain, age) in shown.filter(|(chain, _)| chain.first.judged().is_none()) {
             let call = &chain.first;
             let aged = self.aged(chain, age, reads);
-            retold |= matches!(aged, Aged::Gone) || self.elides(chain, age);
+            changed |= matches!(aged, Aged::Gone) || self.elides(chain, age);
             let (result, error) = match aged {
                 Aged::Gone => continue,
                 Aged::Stub(text) => (text, chain.result.as_ref().is_some_and(is_error)),
@@ -246,11 +246,11 @@ impl At<'_> {
                     said.push('\n');
                 }
                 said.push_str(&text);
-                told.push(format!("[{}] {result}", call.called()));
+                as_text.push(format!("[{}] {result}", call.called()));
                 continue;
             }
             let label = match &call.label {
-                Some(label) if !ours => label.to_string(),
+                Some(label) if !own_labels => label.to_string(),
                 _ => call.own_label(),
             };
             let name = crate::network::wire_name(&call.called());
@@ -270,11 +270,11 @@ impl At<'_> {
                 error,
             });
         }
-        // The provider's own data belongs to the unchanged answer, so it is left out if it was erased or if calls are shown
-        // differently.
+        // The provider's own data belongs to the unchanged answer. It is left out if it was erased, or if calls are left out or
+        // shown in another form.
         let opaque = opaque.map(|b| self.text(b)).filter(|text| {
-            told.is_empty()
-                && !retold
+            as_text.is_empty()
+                && !changed
                 && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
         });
         let mut contents = Vec::with_capacity(results.len() + 2);
@@ -286,8 +286,8 @@ impl At<'_> {
             });
         }
         contents.append(&mut results);
-        if !told.is_empty() {
-            contents.push(Content::User(told.join("\n")));
+        if !as_text.is_empty() {
+            contents.push(Content::User(as_text.join("\n")));
         }
         Ok(contents)
     }
@@ -298,7 +298,7 @@ impl At<'_> {
         tool.render.age.as_ref().filter(|_| age != Age::Fresh)
     }
 
-    /// Returns the rendering of a call that may be old.
+    /// Returns the form in which a call of this age is shown.
     fn aged(&self, chain: &Chain, age: Age, reads: &mut Vec<Read>) -> Aged {
         let (Some(aging), Some(result)) = (self.aging(chain, age), &chain.result) else {
             return Aged::Whole;
@@ -315,7 +315,7 @@ impl At<'_> {
                 Some(template) => {
                     let value = self.value(chain, self.plain_result(result));
                     let args = self.args(last(chain));
-                    // The stub was not written for the arguments and the result of a failed call.
+                    // The arguments or the result of a failed call may lack the fields that the stub names.
                     self.attempt(
                         template,
                         |v| v.with("args", args).with("result", value),
@@ -338,7 +338,7 @@ impl At<'_> {
     }
 
     /// Returns the text in place of a call. `None` means that the call failed and its template could not be rendered, probably
-    /// because of wrong arguments; it is then shown unchanged.
+    /// because of wrong arguments. The call is then shown unchanged.
     fn told(
         &self,
         chain: &Chain,
@@ -353,7 +353,7 @@ impl At<'_> {
         }
     }
 
-    /// Renders a template and adds its reads, also if the rendering failed.
+    /// Renders a template. Adds the values that it read to `reads`, also if the rendering failed.
     fn attempt<'b>(
         &'b self,
         template: &Template,
@@ -373,7 +373,7 @@ impl At<'_> {
         }
     }
 
-    /// Returns true if arguments of a call are left out.
+    /// Returns true if some arguments of the call are shown as `...`.
     fn elides(&self, chain: &Chain, age: Age) -> bool {
         self.aging(chain, age)
             .is_some_and(|aging| !aging.elide.is_empty())
@@ -416,7 +416,8 @@ impl At<'_> {
         Ok((text, error))
     }
 
-    /// Returns `result` for a template. If the tool has no `result:`, the text is the result's JSON, so its fields can be named.
+    /// Returns the value of `result` for a template: the text, or the parsed JSON if the tool has no `result:` and the text is
+    /// a JSON object or array. A template can then name its fields.
     fn value(&self, chain: &Chain, text: String) -> Json {
         let tool = self.cx.network.tools.get(&last(chain).name);
         let plain = tool.is_some_and(|tool| tool.result.is_none());
@@ -437,7 +438,7 @@ impl At<'_> {
         result.map_or_else(String::new, |result| self.plain_result(result))
     }
 
-    /// Returns a reviewer's text, if something must be revised.
+    /// Returns a reviewer's text if the verdict is `revise`.
     fn review(&self, chain: &Chain) -> Option<String> {
         let result = chain.result.as_ref()?;
         if result.code.as_deref() != Some(REVISE) {
@@ -529,7 +530,7 @@ impl At<'_> {
     }
 }
 
-/// Returns true if a call is an extraction. It is not shown, because its result is in the state.
+/// Returns true if a call is an extraction. An extraction is not shown, because its result is in the state.
 fn fills(chain: &Chain) -> bool {
     chain.first.is_extraction()
 }
@@ -543,7 +544,7 @@ fn last(chain: &Chain) -> &Call {
     chain.last.as_ref().unwrap_or(&chain.first)
 }
 
-/// Returns true if two calls of an answer have the same label. The machine's own labels are used then.
+/// Returns true if two calls of an answer have the same label. The machine then uses its own labels.
 fn repeated(calls: &[Chain]) -> bool {
     calls.iter().enumerate().any(|(n, chain)| {
         let label = &chain.first.label;
@@ -554,7 +555,7 @@ fn repeated(calls: &[Chain]) -> bool {
 fn is_error(result: &CallResult) -> bool {
     match result.how {
         How::Done | How::Simulated | How::Finished | How::Released | How::DoneBefore => false,
-        // Without a code, `on_timeout` of the definition gave the result in place of the event or person.
+        // Without a code the result comes from `on_timeout` of the definition, in place of the event or the person.
         How::Expired => result.code.is_some(),
         How::Failed
         | How::Refused
@@ -581,7 +582,7 @@ fn word(how: How) -> &'static str {
     }
 }
 
-/// Returns the arguments as the model gave them. Providers accept only a JSON object, so anything else is wrapped in one.
+/// Returns the arguments as the model gave them. Providers accept only a JSON object, so any other text is wrapped in one.
 pub(super) fn shown_args(history: &dyn History, call: &Call) -> String {
     let text = history.text(call.args);
     match crate::values::json::read::<Map<String, Json>>(&text) {
@@ -591,7 +592,7 @@ pub(super) fn shown_args(history: &dyn History, call: &Call) -> String {
     }
 }
 
-/// Returns a call's arguments as a message: a single one as plain text, several with their names.
+/// Returns a call's arguments as a message: a single argument as plain text, several one per line with their names.
 pub(crate) fn called(text: &str) -> String {
     let Ok(args) = crate::values::json::read::<Map<String, Json>>(text) else {
         return text.to_owned();

@@ -12,19 +12,20 @@ use crate::view::Cx;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Returns the number of passages of its network's conversation that an agent is shown before a turn; 0 if it is not a
-/// member.
+/// Returns the maximum number of passages of the conversation under its routed agent that a member is shown before a turn. 0
+/// for an agent that is not a member.
 pub(crate) fn relevant(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> u32 {
     surroundings(cx, snapshot, agent).map_or(0, |around| around.view.relevant.min(notes::MOST))
 }
 
-/// Returns the newest message where a member acts: one to the member itself, or the last one in its network, from a member or
-/// from outside.
+/// Returns the newest message that an agent acts on. For a member that was called with the message that its routed agent must
+/// answer, this is the newest message under the routed agent, from a member or from outside. For all others it is the newest
+/// message to the agent itself.
 pub(crate) fn newest(snapshot: &Snapshot, agent: Id) -> Option<Body> {
     let state = snapshot.agent(agent);
-    // A member is called with the message that its network must answer. Newer messages may have been said since.
-    let is_called = state.input.serving.is_some() && state.input.message == state.input.args;
-    let above = state.family.parent.filter(|_| is_called);
+    // The member's arguments are the message that the routed agent must answer. There may be newer messages.
+    let got_message = state.input.serving.is_some() && state.input.message == state.input.args;
+    let above = state.family.parent.filter(|_| got_message);
     let Some(above) = above.map(|above| snapshot.agent(above)) else {
         return state.input.message;
     };
@@ -34,20 +35,22 @@ pub(crate) fn newest(snapshot: &Snapshot, agent: Id) -> Option<Body> {
 }
 
 impl At<'_> {
-    /// Appends the passages that the view asks for, if there are any.
+    /// Appends the passages that the view asks for, if there are any. `named` means that a tool in `before:` has the name
+    /// `relevant`, so the entry is the result of that tool.
     pub(super) fn with_relevant(&self, named: bool, now: &mut String) {
         let state = self.snapshot.agent(self.agent);
-        let Some(Some(gave)) = state.input.before.get(notes::RELEVANT).filter(|_| !named) else {
+        let Some(Some(passages)) = state.input.before.get(notes::RELEVANT).filter(|_| !named)
+        else {
             return;
         };
-        let gave = self.history.text(*gave);
-        if *gave == *notes::NOTHING {
+        let passages = self.history.text(*passages);
+        if *passages == *notes::NOTHING {
             return;
         }
         if !now.is_empty() {
             now.push('\n');
         }
-        let _ = write!(now, "[{}] {gave}", notes::RELEVANT);
+        let _ = write!(now, "[{}] {passages}", notes::RELEVANT);
     }
 }
 
@@ -56,7 +59,7 @@ impl At<'_> {
 pub struct Spoken {
     /// The text, by its place in the log.
     pub body: Body,
-    /// The line that pushed it. It is never shown, because it differs after a takeover.
+    /// The line that pushed it. It is never shown, because another owner may write the same entry in another line.
     pub line: Line,
     /// For a message its number, from 1. For a result the number of its call among the calls of its agent.
     pub number: Number,
@@ -64,12 +67,12 @@ pub struct Spoken {
     pub behind: u32,
     /// The speaker, or the tool.
     pub who: Name,
-    /// True for a message, false for a result. Use [`Transcript::words`] for a message that is the arguments of a call.
+    /// True for a message, false for a result. [`Transcript::words`] turns a message that is the arguments of a call into text.
     pub said: bool,
 }
 
-/// The transcript where an agent belongs: under a routed agent the messages of its network, else those of its own stack; and the
-/// results of its own tools. It is extended as the session goes on.
+/// The transcript that an agent can search: for a member of a routed agent the messages under that agent, for any other agent
+/// those of its own stack; and the results of its own tools. [`Transcript::follow`] extends it as the session goes on.
 #[derive(Debug, Default)]
 pub struct Transcript {
     talk: Talk,
@@ -171,14 +174,14 @@ impl Transcript {
         seen
     }
 
-    /// Returns the place of an entry in words.
+    /// Returns the place of an entry for people and models: `clerk, message 3` or `lookup, call 2`.
     pub fn place(spoken: &Spoken) -> String {
         let Spoken { who, number, .. } = spoken;
         let kind = if spoken.said { "message" } else { "call" };
         format!("{who}, {kind} {number}")
     }
 
-    /// Returns the words of an entry. For the arguments of a call these are the values.
+    /// Returns the text of an entry for people and models. The arguments of a call become plain text.
     pub fn words(spoken: &Spoken, text: &str) -> String {
         if spoken.said {
             history::called(text)
@@ -201,7 +204,8 @@ struct Own {
     agent: Option<Id>,
     last: Line,
     entries: Vec<Spoken>,
-    /// Tool, number and messages before, for each call. `None` means that the call's result is not searched.
+    /// For each call: its tool, its number, and the number of messages before it. `None` means that the result is not part of
+    /// the transcript.
     calls: BTreeMap<Id, Option<(Name, Number, u32)>>,
     /// True if the agent's next answer judges its own draft.
     judges: bool,
@@ -233,7 +237,7 @@ impl Own {
             at = below;
         }
         if at != self.last {
-            // The chain does not lead to the known part, so everything is read.
+            // The stack does not contain the last line that was read, so everything is read.
             while at.is_some() {
                 let (block, below) = history.pushes(agent, at);
                 blocks.push((at, block));
@@ -324,9 +328,10 @@ impl Own {
             }
             Interaction::Call(call) => {
                 let tool = network.tools.get(&call.name);
-                let quotes = call.is_ahead() || *call.name == *notes::SEARCH;
+                let is_search = call.is_ahead() || *call.name == *notes::SEARCH;
                 let silent = tool.is_some_and(ToolDef::is_last);
-                let named = (!quotes && !silent).then(|| (call.name.clone(), call.number, before));
+                let named =
+                    (!is_search && !silent).then(|| (call.name.clone(), call.number, before));
                 self.calls.insert(call.id, named);
             }
             Interaction::Result(result) => {

@@ -1,15 +1,16 @@
-//! Policies of a context: boundaries that are due, summaries that are wanted, and the rendering of old calls.
+//! Policies of a context: they decide which boundaries move, which summaries are written, and the age of each call.
 //!
-//! A boundary is a watermark in a commit and moves in chunks. So rendering is a function of the snapshot, and prefixes stay the
-//! same for many calls. If one boundary moves, all others that lag move with it, so the prefix breaks only once.
+//! A boundary is a number of exchanges: the policy applies to all exchanges up to it. Commits record it as a watermark, so
+//! rendering is a function of the snapshot. It moves in chunks, so the prefix of the requests stays the same for many calls. If
+//! one boundary moves, all others that lag move with it, so the prefix breaks only once.
 //!
 //! | policy | counts | chunk |
 //! |---|---|---|
 //! | `keep_exchanges` | exchanges of the agent | half of what is kept |
 //! | `horizon/TOOL` | exchanges of the agent | [`crate::network::Aging::chunk`] |
-//! | `own/TOOL` | exchanges with this tool | as `horizon/TOOL` |
-//! | `summary/TOOL` | as the tool's horizon | moves with the horizon, if results up to it are to be summarized |
-//! | `compact` | exchanges of the agent | half of what is kept, after the first |
+//! | `own/TOOL` | exchanges of the agent with this tool | as `horizon/TOOL` |
+//! | `summary/TOOL` | as the tool's horizon | moves with the horizon, if the tool has `beyond: summary` |
+//! | `compact` | exchanges of the agent | half of what is kept; 1 for the first compaction |
 
 use super::units::{Unit, Units, What};
 use crate::network::{Aging, Beyond, Compact, ModelAgent};
@@ -66,7 +67,7 @@ impl<'a> Policy<'a> {
     }
 }
 
-/// Returns the policy of a tool's horizon in watermarks.
+/// Returns the name of the policy for a tool's horizon.
 pub(crate) fn horizon_of(tool: &str, aging: &Aging) -> Name {
     let policy = if aging.own {
         Policy::Own(tool)
@@ -76,7 +77,7 @@ pub(crate) fn horizon_of(tool: &str, aging: &Aging) -> Name {
     policy.name()
 }
 
-/// Returns the policy for the summary of a tool's results.
+/// Returns the name of the policy that summarizes a tool's results.
 pub(super) fn summary_of(tool: &str) -> Name {
     Policy::Summary(tool).name()
 }
@@ -100,8 +101,8 @@ pub(crate) fn sum(agent: &Agent, policy: &str) -> Sum {
     agent.context.sums.get(policy).copied().unwrap_or_default()
 }
 
-/// Returns the policy whose summary must be written before the agent's next step. It depends only on the snapshot; the policy's
-/// boundary says how much the summary must cover.
+/// Returns the policy whose summary must be written before the agent's next step. The answer depends only on the snapshot. The
+/// summary must cover all exchanges up to the policy's boundary.
 pub fn summing(snapshot: &Snapshot, agent: Id) -> Option<Name> {
     let state = snapshot.agents.get(&agent)?;
     if state.kind != Kind::Model {
@@ -110,12 +111,12 @@ pub fn summing(snapshot: &Snapshot, agent: Id) -> Option<Name> {
     let from = (agent, Name::from(""));
     let marks = snapshot.watermarks.range(from..);
     let own = marks.take_while(|((of, _), _)| *of == agent);
-    let mut wanted = own.filter(|((_, policy), mark)| {
-        let policy_of = Policy::named(policy);
-        let sums = matches!(policy_of, Some(Policy::Compact | Policy::Summary(_)));
-        sums && **mark > sum(state, policy).tried
+    let mut missing = own.filter(|((_, name), mark)| {
+        let policy = Policy::named(name);
+        let sums = matches!(policy, Some(Policy::Compact | Policy::Summary(_)));
+        sums && **mark > sum(state, name).tried
     });
-    wanted.next().map(|((_, policy), _)| policy.clone())
+    missing.next().map(|((_, policy), _)| policy.clone())
 }
 
 /// A boundary that may have to move.
@@ -152,7 +153,7 @@ pub fn due_watermarks(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Vec<Waterm
         if lag.to <= mark(snapshot, agent, &lag.policy) {
             continue;
         }
-        // A last call does not wait for a summary.
+        // An agent's last model call does not wait for a summary.
         let sums = sums(cx, &lag.policy).filter(|_| !state.counters.last_call);
         let watermark = |policy| Watermark {
             agent,
@@ -165,7 +166,7 @@ pub fn due_watermarks(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Vec<Waterm
     marks
 }
 
-/// Returns the boundary of `keep_exchanges`. At least the newest exchange is kept.
+/// Returns the move of the boundary of `keep_exchanges`. At least the newest exchange is kept.
 fn kept(snapshot: &Snapshot, state: &Agent, model: &ModelAgent) -> Lag {
     let keep = model.context.keep_exchanges.max(1);
     let policy = Name::from(KEEP_EXCHANGES);
@@ -201,7 +202,7 @@ fn horizons<'a>(
     })
 }
 
-/// Returns the policy of the summary that goes with a horizon.
+/// Returns the name of the policy that summarizes the results beyond this horizon. `None` if they are not summarized.
 fn sums(cx: &Cx<'_>, policy: &str) -> Option<Name> {
     let (Policy::Horizon(tool) | Policy::Own(tool)) = Policy::named(policy)? else {
         return None;
@@ -217,7 +218,7 @@ fn compaction(snapshot: &Snapshot, state: &Agent, compact: &Compact) -> Option<L
         .context
         .exchanges
         .saturating_sub(compact.keep_exchanges);
-    // The first compaction covers whatever there is. A later one must be worth a model call.
+    // The first compaction needs one exchange at least. A later one must cover enough to be worth a model call.
     let chunk = match done.covered {
         0 => 1,
         _ => (compact.keep_exchanges / 2).max(1),
@@ -245,19 +246,20 @@ pub(super) enum Age {
     Fresh,
     /// The call is beyond its horizon.
     Stale,
-    /// The call is beyond its horizon, and this summary covers it and those before it.
+    /// The call is beyond its horizon. It is the newest call that this summary covers, so the summary is shown in place of its
+    /// result.
     Told(Body),
 }
 
 /// The horizon of a tool for one agent.
 struct Border<'n> {
     aging: &'n Aging,
-    /// Everything up to this exchange is beyond the horizon.
+    /// All exchanges up to this number are beyond the horizon.
     mark: u32,
     sum: Option<Sum>,
 }
 
-/// Returns the ages of all calls, by unit. The list is empty if no tool has a horizon that has moved.
+/// Returns the ages of all calls: one list for each unit, in order. The result is empty if no tool's horizon has moved yet.
 pub(super) fn ages(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, units: &Units) -> Vec<Vec<Age>> {
     let state = snapshot.agent(agent);
     let borders: Vec<(&Name, Border<'_>)> = state
@@ -278,10 +280,10 @@ pub(super) fn ages(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, units: &Units) -
     if borders.is_empty() {
         return Vec::new();
     }
-    let mut told: Vec<&Name> = Vec::new();
+    let mut summarized: Vec<&Name> = Vec::new();
     let mut ages: Vec<Vec<Age>> = Vec::with_capacity(units.list.len());
     for unit in units.list.iter().rev() {
-        let mut of_unit = of_unit(unit, &borders, &mut told);
+        let mut of_unit = of_unit(unit, &borders, &mut summarized);
         of_unit.reverse();
         ages.push(of_unit);
     }
@@ -292,7 +294,7 @@ pub(super) fn ages(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id, units: &Units) -
 fn of_unit<'n>(
     unit: &Unit,
     borders: &[(&'n Name, Border<'_>)],
-    told: &mut Vec<&'n Name>,
+    summarized: &mut Vec<&'n Name>,
 ) -> Vec<Age> {
     let (What::Answer { calls, .. } | What::Engine(calls)) = &unit.what else {
         return Vec::new();
@@ -314,11 +316,11 @@ fn of_unit<'n>(
         let Some(sum) = border.sum else {
             return Age::Stale;
         };
-        // A call is shown whole until its summary was tried. If the try failed, a stub is shown.
+        // A call is shown whole until a model was asked for its summary. If that failed, a stub is shown.
         match sum.body {
             _ if at > sum.tried => Age::Fresh,
-            Some(body) if at <= sum.covered && !told.contains(tool) => {
-                told.push(tool);
+            Some(body) if at <= sum.covered && !summarized.contains(tool) => {
+                summarized.push(tool);
                 Age::Told(body)
             }
             _ => Age::Stale,

@@ -13,12 +13,12 @@ pub(super) struct Entry {
     pub(super) what: What,
 }
 
-/// The party that said or did it.
+/// The party that sent the message or made the call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Who {
-    /// A person or program outside, with their role if it is not the user.
+    /// A person or program outside, with its role. `None` means the user.
     Outside(Option<Name>),
-    /// A member of the route.
+    /// A member of the routed agent.
     Member(Name),
 }
 
@@ -29,7 +29,7 @@ pub(super) enum What {
     Did(Call, Option<Box<CallResult>>),
 }
 
-/// A call to a member: the call, the member, and the number of entries before it.
+/// A call to a member, with the number of entries before it.
 #[derive(Clone, Debug)]
 struct Turn {
     call: Id,
@@ -45,7 +45,7 @@ pub(super) struct Talk {
     entries: Vec<Entry>,
     turns: Vec<Turn>,
     marks: Vec<Mark>,
-    /// States that were entered: the line, and the number of entries before.
+    /// For each state that was entered: the line, and the number of entries before it.
     entered: Vec<(Line, usize)>,
     last: Line,
 }
@@ -88,7 +88,7 @@ impl Talk {
                 agent: Some(agent),
                 ..Self::default()
             };
-            // The chain does not lead to the known part, so everything is read.
+            // The stack does not contain the last line that was read, so everything is read.
             while at.is_some() {
                 let (block, below) = history.pushes(agent, at);
                 blocks.push((at, block));
@@ -133,7 +133,8 @@ impl Talk {
                 Choice::Answer(body) => {
                     self.entries.push(said(Who::Member("you".into()), *body));
                 }
-                // The message that ended the previous state may be in the same line, so the number of entries is recorded, too.
+                // The message that ended the previous state may be in the same line, so the line alone is not enough: the
+                // number of entries is recorded, too.
                 Choice::Enter { .. } => self.entered.push((line, self.entries.len())),
                 _ => {}
             },
@@ -211,7 +212,7 @@ impl Talk {
         u32::try_from(said.count()).unwrap_or(u32::MAX)
     }
 
-    /// Returns all entries, or those since a state was entered by this line.
+    /// Returns all entries or, with a line, the entries since the state that this line entered.
     pub(super) fn behind(&self, entered: Option<Line>) -> &[Entry] {
         let from = entered.and_then(|line| {
             let mut entered = self.entered.iter().rev();
@@ -220,8 +221,9 @@ impl Talk {
         &self.entries[from.map_or(0, |(_, before)| *before)..]
     }
 
-    /// Returns the entries for a routing model: the summary, if there is one, with the newest message that it covers, and the
-    /// newest messages since. The window moves in steps, so that the beginning of the requests stays the same.
+    /// Returns the entries for a routing model: the newest summary, if there is one, and the newest messages since. The newest
+    /// message that the summary covers is shown, too. The window moves in steps of `most` messages and contains at most twice
+    /// as many, so the beginning of the requests stays the same.
     pub(super) fn said(
         &self,
         most: usize,
@@ -237,9 +239,9 @@ impl Talk {
         (summary, shown)
     }
 
-    /// Returns the part of the conversation that a member sees at a call: everything since its last turn. Entries that a summary
-    /// covers are left out, if the summary was written before the call; but the window's newest entries are always shown, at
-    /// least one. Without a summary, only the window limits the entries.
+    /// Returns the part of the conversation that a member sees at a call: everything since its last turn. With a summary
+    /// policy, entries that a summary from before the call covers are left out, except the newest ones within the window (at
+    /// least one). Without a policy, only the window limits the entries.
     pub(super) fn seen(
         &self,
         call: Id,
@@ -257,7 +259,7 @@ impl Talk {
         let own = self.turns[..k]
             .iter()
             .rposition(|t| t.member == turn.member);
-        // The member knows its own turn, so its view begins at the turn after that one.
+        // The member knows its own last turn, so its view begins with the next turn of another member.
         let from = own.map_or(0, |own| self.turns[own + 1].before);
         let entered = entered.and_then(|line| {
             let mut entered = self.entered.iter().rev();
@@ -306,7 +308,7 @@ fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
         Interaction::AssistantMessage {
             text: Some(text), ..
         } => own.push(said(who.clone(), *text)),
-        // Calls that the engine makes for a member are for that member only.
+        // Other members do not see the calls that the engine makes for a member.
         Interaction::Call(call)
             if call.is_extraction() || call.is_ahead() || call.judged().is_some() => {}
         Interaction::Call(call) => own.push(Entry {
@@ -329,8 +331,8 @@ fn heard(own: &mut Vec<Entry>, who: &Who, interaction: &Interaction) {
     }
 }
 
-/// Returns a turn as the other members hear it. Drafts that were judged, and the texts of judgements, are left out; the final
-/// answer is kept.
+/// Returns a turn as the other members see it: without judged drafts and without the texts of judgements, but with the final
+/// answer.
 fn counted(turn: Vec<Interaction>) -> Vec<Interaction> {
     let (mut told, mut last): (Vec<Interaction>, Option<usize>) = (Vec::new(), None);
     let (mut drafted, mut judges) = (None, false);
@@ -357,10 +359,10 @@ fn counted(turn: Vec<Interaction>) -> Vec<Interaction> {
                 }
             }
             Interaction::Finished { body, .. } => {
-                let stands = last.is_some_and(|n| {
+                let is_there = last.is_some_and(|n| {
                     matches!(&told[n], Interaction::AssistantMessage { text, .. } if text == body)
                 });
-                if let (Some(effect), Some(_), false) = (drafted.take(), body, stands) {
+                if let (Some(effect), Some(_), false) = (drafted.take(), body, is_there) {
                     told.push(Interaction::AssistantMessage {
                         effect,
                         text: *body,
@@ -377,7 +379,7 @@ fn counted(turn: Vec<Interaction>) -> Vec<Interaction> {
     told
 }
 
-/// Returns the pushes of a member from the message of a call to the end of its task, which is in line `end`.
+/// Returns the pushes of a member from the message of a call to line `end`, in which the call closed.
 fn turn_of(history: &dyn History, child: Id, end: Line, call: Id) -> Vec<Interaction> {
     let mut turn = Vec::new();
     let mut at = end;

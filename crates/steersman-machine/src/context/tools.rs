@@ -75,7 +75,7 @@ fn spec(network: &Network, agent: &AgentDef, used: &ToolUse) -> ToolSpec {
     }
 }
 
-/// Returns the sentence about a fork that does not wait for all of its branches.
+/// Returns a sentence for the model about a fork that does not wait for all of its branches. `None` if it waits for all.
 fn joined(on: &JoinOn) -> Option<String> {
     Some(match on {
         JoinOn::All => return None,
@@ -90,7 +90,7 @@ fn joined(on: &JoinOn) -> Option<String> {
     })
 }
 
-/// Returns the members to which an agent may hand over, in all networks of which it is a member.
+/// Returns the members to which an agent may hand over, under all routed agents of which it is a member.
 fn peers<'n>(network: &'n Network, agent: &str) -> Vec<&'n Name> {
     let mut peers: Vec<&Name> = Vec::new();
     for def in network.agents.values() {
@@ -107,16 +107,16 @@ fn peers<'n>(network: &'n Network, agent: &str) -> Vec<&'n Name> {
 }
 
 fn handoff_schema(network: &Network, peers: &[&Name]) -> Json {
-    let words = peers.iter().map(|peer| {
-        let words = network.description_of(peer);
-        format!("{peer}: {words}")
+    let lines = peers.iter().map(|peer| {
+        let description = network.description_of(peer);
+        format!("{peer}: {description}")
     });
-    let words: Vec<String> = words.collect();
+    let lines: Vec<String> = lines.collect();
     let names: Vec<&str> = peers.iter().map(|peer| &***peer).collect();
     json!({
         "type": "object",
         "properties": {
-            "to": { "type": "string", "enum": names, "description": words.join("\n") },
+            "to": { "type": "string", "enum": names, "description": lines.join("\n") },
             "reason": { "type": "string" },
         },
         "required": ["to", "reason"],
@@ -133,7 +133,7 @@ fn message_schema() -> Json {
     })
 }
 
-/// Adds the parameter `name`, by which an instance is chosen, to a schema.
+/// Adds the parameter `name` to a schema. Its value selects the instance of the agent.
 fn named(mut schema: Json) -> Json {
     let name = json!({
         "type": "string",

@@ -40,11 +40,11 @@ pub struct Origin {
 /// A variable that a template read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Name of the variable, as far as it was read: `state.plan`, `calls.pay`, `now`.
+    /// Name of the variable, with at most one level below the root: `state.plan`, `calls.pay`, `now`.
     pub path: String,
-    /// Row of the template that names the variable; 0 if no row has the whole name.
+    /// First row of the template that contains the name, from 1. 0 if no row does.
     pub row: usize,
-    /// Line of the log that gave the variable its value. `None` means a default, the clock, or a bound value.
+    /// Line of the log that gave the variable its value. `None` means a default, the clock, or a value of the binding.
     pub written: Option<Line>,
 }
 
@@ -61,7 +61,7 @@ pub struct Absent {
     pub lines: (Line, Line),
 }
 
-/// Returns the request of [`super::request`] and the origin of each of its parts.
+/// Returns the request of [`super::request`] and the origin of each of its segments.
 ///
 /// An error is the failure of a template.
 pub fn explain(
@@ -85,7 +85,7 @@ pub fn explain(
     let request = render(cx, history, snapshot, agent, &mut cache)?;
     let def = cx.network.agent(&snapshot.agent(agent).def);
     let model = cx.network.in_force(snapshot.agent(agent));
-    let model = model.expect("answers are those of agents that a model drives");
+    let model = model.expect("only a model-driven agent makes calls for answers");
     let all = All {
         cx,
         snapshot,
@@ -94,10 +94,10 @@ pub fn explain(
         model,
         cache: &cache,
     };
-    let mut told = all.history(&request).into_iter();
+    let mut of_history = all.history(&request).into_iter();
     let origins = request.segments.iter().map(|segment| match segment.part {
         Part::System => all.system(),
-        Part::History => told.next().unwrap_or_default(),
+        Part::History => of_history.next().unwrap_or_default(),
         Part::Now => all.now(),
         Part::Tools => Origin {
             template: Some(all.key("tools", |model| &model.tools)),
@@ -124,8 +124,8 @@ struct All<'a> {
 }
 
 impl All<'_> {
-    /// Returns the keys of a setting in the definition: those of the agent's mode, unless the mode has the setting from the
-    /// agent.
+    /// Returns the path of a setting in the definition, as `agents.AGENT.KEY` or `agents.AGENT.modes.MODE.KEY`. The second form
+    /// means that the setting of the agent's mode differs from that of the agent.
     fn key<T: PartialEq>(&self, key: &str, part: impl Fn(&ModelAgent) -> &T) -> String {
         let agent = &self.def.name;
         let mode = self.def.mode(self.snapshot.agent(self.agent).mode.as_ref());
@@ -156,7 +156,7 @@ impl All<'_> {
         };
         let trace = Trace::default();
         let view = View::new(self.cx, self.snapshot, Some(self.agent)).traced(&trace);
-        // It was rendered for the request already, so it does not fail here.
+        // The request contains its text, so the template does not fail here.
         let _ = template.render(&view);
         self.made(template, key, &trace.take())
     }
@@ -309,7 +309,7 @@ impl All<'_> {
         }
     }
 
-    /// Returns the parts that are not shown: whole exchanges, and calls that are dropped.
+    /// Returns the parts of the stack that are not shown: whole exchanges, and calls of tools with `beyond: drop`.
     fn absent(&self, history: &dyn History) -> Vec<Absent> {
         let mut units = Units::default();
         let whole = super::units::Head {

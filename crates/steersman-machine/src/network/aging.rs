@@ -43,7 +43,7 @@ impl Aging {
     }
 }
 
-/// Returns the chunk ([`Aging::chunk`]) of a horizon of so many exchanges.
+/// Returns the chunk ([`Aging::chunk`]) of a horizon of this many exchanges.
 fn chunk(horizon: u32) -> u32 {
     // `2 * (1.25 - 0.1) / 0.1 = 23` for each exchange that a move sends again. Round up: above the optimum the cost grows
     // slowly, below it fast.

@@ -8,7 +8,7 @@ use crate::values::expression::{Expr, Template};
 pub struct Approve {
     /// The approval is needed if this expression holds.
     pub when: Expr,
-    /// The one who decides: `user` or a person of the network.
+    /// The person who decides: `user` or a person of the network.
     pub by: Name,
     /// The question. `None` means a question with tool and arguments.
     pub ask: Option<Template>,

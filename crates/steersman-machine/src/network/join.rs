@@ -9,7 +9,8 @@ use std::str::FromStr;
 /// The names that a condition may use.
 pub const NAMES: [&str; 4] = ["done", "failed", "open", "answers"];
 
-/// The condition on which a join is over. A branch counts as ended whatever its cause; an expression can count only good ends.
+/// The condition under which a join ends. `all`, `any` and a number count every branch that ended, for whatever cause. An
+/// expression can tell answers (`done`) from other ends (`failed`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum JoinOn {
     /// All branches ended.
@@ -28,7 +29,7 @@ impl JoinOn {
     /// Checks that the condition can hold for this many branches.
     ///
     /// # Errors
-    /// The reason why it cannot, in words for people.
+    /// The reason why it cannot; a text for people.
     pub fn fits(&self, branches: usize) -> Result<(), String> {
         match self {
             Self::Count(n) if *n as usize > branches => Err(format!(
@@ -75,12 +76,14 @@ impl FromStr for JoinOn {
                 "`{name}` is nothing here: `all`, `any`, a number, or an expression over {known}"
             ));
         }
-        // An error both before any end and after all good ends does not depend on the ends: it is an error of kinds.
-        let none = Names::from_json(json!({ "done": 0, "failed": 0, "open": 2, "answers": [] }));
-        let ended = Names::from_json(json!({
+        // Evaluate the expression before any branch ended, and after all ended with an answer. If both fail, the cause is not
+        // the values but their types.
+        let all_open =
+            Names::from_json(json!({ "done": 0, "failed": 0, "open": 2, "answers": [] }));
+        let all_done = Names::from_json(json!({
             "done": 2, "failed": 0, "open": 0, "answers": ["text", "text"],
         }));
-        match (expr.holds(&none), expr.holds(&ended)) {
+        match (expr.holds(&all_open), expr.holds(&all_done)) {
             (Err(_), Err(error)) => Err(error.message),
             _ => Ok(Self::Holds(expr)),
         }

@@ -5,26 +5,28 @@ use crate::stored::commit::Period;
 /// The limits of an agent or a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Most model calls.
+    /// Maximum number of model calls.
     pub model_calls: Limit,
-    /// Most calls of agents.
+    /// Maximum number of calls of agents.
     pub agent_calls: Limit,
-    /// Most calls of one exchange that run together; the others wait. An agent's limit is never above the session's.
+    /// Maximum number of calls of one exchange that run at the same time; the others wait. An agent's limit is never above the
+    /// session's.
     pub parallel: u32,
-    /// Greatest depth of agents; the root has depth 1. `None` means the default of `deepest`.
+    /// Maximum depth of agents; the root has depth 1. The lowest one of the agent, its ancestors and the session applies, or
+    /// [`DEPTH`] if none of them has one.
     pub depth: Option<u32>,
-    /// Most commits that move the agent.
+    /// Maximum number of commits that move the agent.
     pub ticks: Limit,
-    /// Most repetitions of the same tool, arguments and result. An agent's limit is never above the session's.
+    /// Maximum number of calls with the same tool, arguments and result. An agent's limit is never above the session's.
     pub same_call: Limit,
-    /// Most answers that could not be used. An agent's limit is never above the session's.
+    /// Maximum number of answers that could not be used. An agent's limit is never above the session's.
     pub corrections: Limit,
-    /// Most time, in milliseconds. `None` means no limit.
+    /// Maximum time, in milliseconds. `None` means no limit.
     pub wall_time: Option<Limit>,
-    /// Most tokens. `None` means no limit. The driver keeps the session's limit per session: it counts the tokens in the ledger,
-    /// whatever became of the branch that used them.
+    /// Maximum number of tokens. `None` means no limit. The driver enforces the session's limit: it counts the tokens in the
+    /// ledger, also those of superseded or discarded branches.
     pub tokens: Option<Limit>,
-    /// Most money, in millionths of the currency, kept like tokens. `None` means no limit.
+    /// Maximum cost, in millionths of the currency, counted like tokens. `None` means no limit.
     pub cost: Option<Limit>,
 }
 
@@ -37,7 +39,7 @@ pub struct Limit {
     pub per: Period,
     /// The reaction when the limit is reached.
     pub then: OnLimit,
-    /// True if the definition sets the limit. It then covers all agents that the agent started.
+    /// True if the definition sets the limit. Such a limit also covers all agents that the agent started.
     pub written: bool,
 }
 
@@ -54,11 +56,11 @@ pub enum OnLimit {
     Ask,
 }
 
-/// Greatest depth of agents if the definition sets none.
+/// Maximum depth of agents if the definition sets none.
 pub const DEPTH: u32 = 5;
 
 impl Limits {
-    /// Returns the limits if the definition sets none. Only a session has a limit of tokens.
+    /// Returns the default limits of a session (`session`) or of an agent. Only the session has a default limit of tokens.
     pub fn standard(session: bool) -> Self {
         let limit = |max, then| Limit {
             max,

@@ -67,7 +67,7 @@ pub struct Listed {
 }
 
 impl Manifest {
-    /// Parses a stored manifest. The error says in words why it cannot be read.
+    /// Parses a stored manifest. The error is a text for people.
     pub fn read(text: &str) -> Result<Self, String> {
         serde_json::from_str(text)
             .map_err(|e| format!("the manifest of its servers cannot be read: {e}"))
@@ -218,8 +218,8 @@ fn tool_of(server: &McpDef, listed: &Listed) -> ToolDef {
 
 impl Network {
     /// Returns the network with the tools of this manifest. Named tools get the server's descriptions, and agents that are
-    /// offered all tools of a server get them. The errors are everything that does not fit, in words: named tools that a server
-    /// lacks, and names that a model cannot be shown.
+    /// offered all tools of a server get them. The errors are texts for people, one for each named tool that a server lacks and
+    /// for each name that a model cannot be shown.
     pub fn with_manifest(&self, manifest: &Manifest) -> Result<Self, Vec<String>> {
         let mut network = self.clone();
         let mut wrong = Vec::new();

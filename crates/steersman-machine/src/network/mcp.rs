@@ -13,7 +13,7 @@ pub struct McpDef {
     pub name: Name,
     /// Its address or command. Templates here read `config` and, except in `argv` of a command, `secrets`.
     pub at: McpAt,
-    /// Patterns of the tools that are taken; `*` stands for any text. `None` takes all tools.
+    /// Patterns for the names of the tools that the network takes; `*` matches any text. `None` takes all tools.
     pub tools: Option<Vec<String>>,
     /// Effect class of its tools.
     pub effect: McpEffect,
@@ -21,8 +21,8 @@ pub struct McpDef {
     pub effects: BTreeMap<String, Class>,
     /// Form of calls and results in the context, by tool.
     pub render: BTreeMap<String, Render>,
-    /// True if a changed list of tools is taken over (`refresh: follow`). Otherwise
-    /// the list stays as it was when the session began.
+    /// True if the session follows changes of the server's list of tools (`refresh: follow`). Otherwise it keeps the list with
+    /// which it began.
     pub follows: bool,
     /// Time limit of one attempt, in milliseconds.
     pub timeout: u64,
@@ -52,7 +52,7 @@ pub enum McpAt {
 pub enum McpEffect {
     /// All tools have this class.
     Class(Class),
-    /// Each tool has the class that the server's annotations say.
+    /// Each tool has the class that follows from the server's annotations.
     Annotations,
 }
 
@@ -68,14 +68,15 @@ pub struct ServerUse {
 }
 
 impl ToolUse {
-    /// Returns true if a model means this tool by that name. Providers accept no dot, so the model may have seen [`wire_name`].
+    /// Returns true if the name in a model's call is that of this tool. Providers accept no dot, so the model may have seen
+    /// [`wire_name`].
     pub fn is_called(&self, name: &str) -> bool {
         *self.seen == *name || self.seen.contains('.') && wire_name(&self.seen) == name
     }
 }
 
-/// Returns the name of a tool as a model sees it. `SERVER.TOOL` becomes
-/// `SERVER__TOOL`; characters that providers refuse become `_`.
+/// Returns the name of a tool as a model sees it: `SERVER.TOOL` becomes `SERVER__TOOL`, and characters of `TOOL` that providers
+/// refuse become `_`. A name without a dot does not change.
 pub fn wire_name(name: &str) -> String {
     let Some((server, tool)) = name.split_once('.') else {
         return name.to_owned();

@@ -1,10 +1,10 @@
-//! Memory: settings of the memory over sessions, and the model that fills state.
+//! Memory: settings of the memory that sessions share, and the model that fills state.
 
 use super::{Does, Network, Route, RouteBy, Speaker};
 use crate::stored::ids::Name;
 use crate::values::expression::Template;
 
-/// Settings of the memory over sessions.
+/// Settings of the memory that sessions share.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemoryDef {
     /// Scope whose memories a session saves and finds. `None` means the network's name.

@@ -45,7 +45,7 @@ pub struct ModeExit {
 pub enum ExitsWhen {
     /// One of these tools or agents succeeded in the exchange that just closed.
     AfterTool(Vec<Name>),
-    /// At least so many model calls were made since the mode began.
+    /// The agent made at least this many model calls since the mode began.
     AfterCalls(u32),
     /// The expression holds.
     Holds(Expr),

@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// An event about which an agent's net is asked.
+/// An event after which an agent's net chooses the next step.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The agent owes a step: a message came, or an exchange closed. The net is asked before any effect is wished.
     Owes,
     /// The model answered.
     Answered(&'a Answer),
-    /// Text that the work of a [`Step::Custom`] gave.
+    /// The result of the work of a [`Step::Custom`].
     Gave(&'a str),
 }
 
@@ -28,18 +28,18 @@ pub enum Event<'a> {
 pub enum Step {
     /// The agent makes a model call.
     Think,
-    /// For an answer of the model: opens the calls of the answer. An answer without calls is the agent's answer.
+    /// For an answer of the model: opens its calls. If it has none, its text is the agent's answer.
     Take,
     /// For an answer of the model: its text is a thought that the stack keeps. The agent owes another step.
     Thought,
-    /// For an answer of the model: as [`Step::Thought`], and the text given here is shown to the agent before its next step; it
-    /// says what the next state wants of the model. Calls of the answer are not opened. For an owed step: the text is shown to
-    /// the agent, and the net is asked again.
+    /// For an answer of the model: as [`Step::Thought`], and the text given here is shown to the agent before its next step.
+    /// The text instructs the model for the next state. Calls of the answer are not opened. For an owed step: the text is shown
+    /// to the agent, and the net is asked again.
     Next(String),
     /// For an answer of the model: its text is a thought. One model call with tools off follows, and its text is the agent's
     /// answer.
     Conclude,
-    /// Work of a registered handler: the handler's name and JSON for it.
+    /// A registered handler does the work: its name, and JSON as its input.
     Custom(Name, Json),
     /// The agent's answer, without a model call.
     Answer(String),
@@ -85,23 +85,24 @@ impl NetView<'_> {
         let body = self.agent.input.message;
         body.map_or_else(|| "".into(), |body| self.bodies.text(body))
     }
-    /// Returns the number of model calls of the agent for this answer. The call that is being judged is not counted.
+    /// Returns the number of model calls that the agent made for this answer, without the one whose answer is in the event.
     pub fn steps(&self) -> u32 {
         self.agent.counters.model_calls
     }
-    /// Returns the last text of the agent for this answer, without the one that is being judged.
+    /// Returns the last text of the agent for this answer, without the text in the event.
     pub fn said(&self) -> Option<Arc<str>> {
         self.agent.turn.said.map(|body| self.bodies.text(body))
     }
-    /// Returns the state that was entered last since the answer began.
+    /// Returns the state that the net entered last for this answer.
     pub fn state(&self) -> Option<&str> {
         self.agent.turn.state.as_deref()
     }
-    /// Returns true if one model call with tools off follows, whose text is the answer: a limit was reached, or a net concluded.
+    /// Returns true if the next model call is the last one for this answer, because a limit was reached or the net concluded.
+    /// It has tools off, and its text is the answer.
     pub fn is_last(&self) -> bool {
         self.agent.counters.last_call
     }
-    /// Returns the tool or agent whose call failed last. `None` if a call of the same or a later exchange succeeded.
+    /// Returns the tool or agent of the last failed call. `None` if a call of the same or a later exchange succeeded.
     pub fn missed(&self) -> Option<&str> {
         Some(&*self.agent.turn.missed.as_ref()?.0)
     }
@@ -146,7 +147,7 @@ impl RouteView<'_> {
     pub fn value(&self, path: &[&str]) -> Option<Json> {
         value(self.scope, path)
     }
-    /// Returns a state entry in a type of yours. `None` means that the entry is unset.
+    /// Returns a state entry, deserialized into a type of the caller. `None` means that the entry is unset.
     ///
     /// # Errors
     /// The value does not fit the type; the text names the entry.
@@ -155,7 +156,7 @@ impl RouteView<'_> {
         let typed = value.map(serde_json::from_value).transpose();
         typed.map_err(|e| format!("state.{entry}: {e}"))
     }
-    /// Returns the number of decisions since the message that is answered.
+    /// Returns the number of decisions that the router made for the current message.
     pub fn count(&self) -> u64 {
         self.value(&["route", "count"])
             .and_then(|count| count.as_u64())
@@ -177,7 +178,7 @@ impl RouteView<'_> {
 pub trait Router: Send + Sync {
     /// Returns the version of the router, which is part of the definition's digest.
     fn version(&self) -> String;
-    /// Returns the next choice, or a text about why there is none.
+    /// Returns the next choice, or the reason why there is none; a text for people.
     fn route(&self, view: &RouteView<'_>) -> Result<crate::stored::interaction::Choice, String>;
 }
 
@@ -191,7 +192,7 @@ pub struct Natives {
 }
 
 impl Natives {
-    /// Returns true if both hold the very same nets and routers, not only nets and routers of the same names.
+    /// Returns true if both hold the same objects under the same names. Equal names alone are not enough.
     pub fn is_same(&self, other: &Self) -> bool {
         fn same<T: ?Sized>(a: &BTreeMap<Name, Arc<T>>, b: &BTreeMap<Name, Arc<T>>) -> bool {
             a.len() == b.len()
@@ -213,7 +214,7 @@ impl fmt::Debug for Natives {
 }
 
 impl Network {
-    /// Returns the nets of the network's agents that are not built in: they must be registered in Rust.
+    /// Returns the nets of the network's agents that are not built in. A program must register them.
     pub fn nets_in_rust(&self) -> BTreeSet<&Name> {
         let agents = self.agents.values();
         let nets = agents.flat_map(|agent| agent.models().map(|model| &model.net));

@@ -22,17 +22,17 @@ pub struct ToolUse {
     pub named: bool,
     /// True if the started agent sees what its caller has seen.
     pub view_shared: bool,
-    /// Most calls per answer; for `fork` the most branches.
+    /// Maximum number of calls per answer; for `fork`, of branches.
     pub max: Option<u32>,
     /// The tool is offered while this expression holds. `None` means always.
     pub when: Option<Expr>,
-    /// For `fork`: the one who picks the branch to adopt.
+    /// For `fork`: the tool, agent or person that picks the branch to adopt.
     pub choose: Option<Chooser>,
-    /// For `fork`: condition under which the call is over.
+    /// For `fork`: condition under which the call ends.
     pub join: JoinOn,
     /// For `fork`: true if the branches are live.
     pub live: bool,
-    /// Most calls of this offer that run at the same time.
+    /// Maximum number of calls of this offer that run at the same time.
     pub parallel: u32,
     /// True for a tool that the engine offers by itself while the agent sees an artifact, so that spilled results can be read.
     pub implied: bool,
@@ -69,7 +69,7 @@ impl ToolUse {
     }
 }
 
-/// The one who picks a branch.
+/// The tool, agent or person that picks a branch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chooser {
     /// A tool picks the branch.

@@ -1,17 +1,17 @@
-//! Values of answers.
+//! The value that an agent's answer gives, by the type of its `output`.
 
 use super::Output;
 use crate::values::types::TypeKind;
 use serde_json::Value as Json;
 
 impl Output {
-    /// Returns true if the answer is a text, which is taken as it is.
+    /// Returns true if the type is a text. An answer is then taken as it is, without parsing.
     pub fn is_text(&self) -> bool {
         matches!(self.ty.kind, TypeKind::String { .. })
     }
 
-    /// Returns the value of an answer. If the type is a text, an answer that is a JSON string
-    /// gives that string; any other answer is taken as it is.
+    /// Returns the value of an answer. For the type text, an answer that is a JSON string gives the string inside, and any
+    /// other answer is taken as it is. For any other type the answer is parsed as JSON.
     ///
     /// # Errors
     /// The answer is not JSON, and the type is not a text.

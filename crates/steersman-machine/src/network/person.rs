@@ -3,7 +3,7 @@
 use crate::stored::ids::Name;
 use crate::values::expression::Template;
 
-/// Text that takes the place of an answer after a person's time-out.
+/// Text in place of a person's answer after a time-out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Silence {
     /// The text counts as the person's answer.
@@ -25,8 +25,8 @@ pub struct PersonDef {
     pub timeout: Option<u64>,
     /// Text in place of the answer after a time-out.
     pub on_timeout: Option<Silence>,
-    /// In a route: the member that acts after the person's time-out.
+    /// Under a routed agent: the member that acts in place of the person after a time-out.
     pub instead: Option<Name>,
-    /// An `idempotent` tool that notifies the person of something that waits for them.
+    /// An `idempotent` tool that notifies the person of a pending question, approval or doubt.
     pub reach: Option<Name>,
 }

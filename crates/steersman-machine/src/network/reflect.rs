@@ -8,7 +8,7 @@ use crate::values::expression::{Expr, Template};
 pub struct Reflect {
     /// The agent that judges. `None` means the agent that made the answer or call.
     pub by: Option<Name>,
-    /// For an answer: most rounds of judging. For a tool: how often in a row a call of it may be sent back.
+    /// For an answer: maximum number of judgements. For a tool: maximum number of its calls in a row that may be sent back.
     pub rounds: u32,
     /// The answer or call is judged if this expression holds.
     pub when: Expr,

@@ -1,4 +1,4 @@
-//! Routed agents: their routers and the settings of these.
+//! Routed agents: their routers, and the settings of the routers.
 
 use super::Requires;
 use crate::stored::ids::Name;
@@ -42,7 +42,7 @@ pub enum RouteBy {
     Handoff(Handoff),
 }
 
-/// Generates the kinds of routers from one table: variant of [`RouteBy`], and key of a route that makes it.
+/// Generates the kinds of routers from one table: a variant of [`RouteBy`], and the key of a route that selects it.
 macro_rules! router_kinds {
     ($($variant:ident = $key:literal,)*) => {
         /// A kind of router, without its settings.
@@ -52,10 +52,10 @@ macro_rules! router_kinds {
         }
 
         impl RouterKind {
-            /// The keys of a route that make a router, in the order of the reference.
+            /// The keys of a route that select a router, in the order of the reference.
             pub const KEYS: &[&str] = &[$($key,)*];
 
-            /// Returns the kind that a key of a route makes.
+            /// Returns the kind of router for a key of a route. `None` if the key makes no router.
             pub fn of(key: &str) -> Option<Self> {
                 match key {
                     $($key => Some(Self::$variant),)*
@@ -164,7 +164,8 @@ pub struct ViewDef {
     pub window: Option<u32>,
     /// Summary in place of older messages. `None` means that nothing takes their place.
     pub summary: Option<Box<SummaryDef>>,
-    /// Most passages that full-text search adds for the newest message, from messages that are not seen otherwise.
+    /// Maximum number of passages that full-text search adds for the newest message, from messages that the member does not see
+    /// otherwise.
     pub relevant: u32,
 }
 
@@ -177,7 +178,7 @@ pub struct SummaryDef {
     pub model: Name,
     /// Prompt of that model. `None` means the built-in prompt.
     pub prompt: Option<Template>,
-    /// True if the member has a summary of its own. Otherwise it shares the summary of its network, if there is one.
+    /// True if the member has a summary of its own. Otherwise it shares the summary of its routed agent, if there is one.
     pub own: bool,
 }
 
@@ -207,7 +208,7 @@ pub struct Graph {
 /// A state of a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateNode {
-    /// Text ahead of each speaker's system prompt.
+    /// Text before each speaker's system prompt.
     pub scene: Option<Template>,
     /// Speakers in speaking order; never empty.
     pub speakers: Vec<Speaker>,
@@ -230,7 +231,7 @@ pub struct Speaker {
     pub agent: Name,
     /// Role in this state; the name by which models choose the speaker.
     pub role: Name,
-    /// Text that is added to its system prompt in this state.
+    /// Text that is added to the member's system prompt in this state.
     pub instructions: Option<Template>,
     /// State entries that are filled from the speaker's messages.
     pub extract: Vec<Name>,
@@ -242,7 +243,7 @@ pub enum Order {
     /// The speakers take turns.
     #[default]
     InTurn,
-    /// Any speaker but the last one; the choice is seeded by the session.
+    /// Any speaker but the last one, at random. The session's seed determines the choice.
     Random,
     /// A model chooses the speaker.
     ByModel,
@@ -273,7 +274,7 @@ pub enum ExitCause {
     When(Expr),
     /// A judge model says that this statement holds.
     Judge(Template),
-    /// At least so many messages were said in the state.
+    /// The state has at least this many messages.
     AfterMessages(u32),
 }
 
@@ -286,7 +287,7 @@ pub enum ExitTo {
     Finish,
 }
 
-/// A concierge (`tasks`).
+/// A concierge (`tasks`): a router that asks a model which task a message is about, and calls the member for that task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desk {
     /// The tasks in the order of the definition.
@@ -357,7 +358,7 @@ pub struct Task {
     pub may_release: bool,
 }
 
-/// Members that pass the floor to each other (`handoff`).
+/// Members that pass the floor to each other with the tool `handoff` (`handoff`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handoff {
     /// For each member the members to which it may pass the floor.
@@ -408,7 +409,7 @@ impl Route {
 }
 
 impl RouteBy {
-    /// Returns the view of members on each other if none is written.
+    /// Returns the view of members on each other if the definition sets none.
     pub fn usual_view(&self) -> Seen {
         match self {
             Self::States(_) | Self::Tasks(_) | Self::Handoff(_) => Seen::Shared,
@@ -416,13 +417,13 @@ impl RouteBy {
         }
     }
 
-    /// Returns the reaction to a member that failed if none is written.
+    /// Returns the reaction to a member that failed if the definition sets none.
     pub fn usual_on_failed(&self) -> OnFailed {
         let reads_last = |rule: &Rule| rule.when.source.contains("route.last");
         match self {
             Self::States(_) => OnFailed::Continue,
             Self::Tasks(desk) => desk.default.clone().map_or(OnFailed::Fail, OnFailed::To),
-            // a rule that reads `route.last` handles failures itself
+            // A rule that reads `route.last` handles failures itself.
             Self::Rules(rules) if rules.iter().any(reads_last) => OnFailed::Continue,
             Self::Rules(_)
             | Self::Sequence(_)
@@ -432,7 +433,7 @@ impl RouteBy {
         }
     }
 
-    /// Returns the choice in place of an answer that cannot be used if none is written.
+    /// Returns the choice in place of an answer that cannot be used, if the definition sets none.
     pub fn usual_fallback(&self) -> Fallback {
         match self {
             Self::Tasks(Desk {
@@ -440,7 +441,7 @@ impl RouteBy {
                 ..
             }) => Fallback::Member(name.clone()),
             Self::States(_) => Fallback::Stay,
-            // ending the task here would give a result that no model chose
+            // `Finish` would give a result that no model chose.
             Self::Tasks(_)
             | Self::Rules(_)
             | Self::Sequence(_)
@@ -450,7 +451,7 @@ impl RouteBy {
         }
     }
 
-    /// Returns true if this is a member of the router.
+    /// Returns true if `member` is a member of the router.
     pub fn leads_to(&self, member: &str) -> bool {
         let is = |name: &Name| **name == *member;
         match self {
@@ -477,8 +478,8 @@ impl RouteBy {
         matches!(self, Self::Tasks(_) | Self::Handoff(_))
     }
 
-    /// Returns true if this member talks with the user over several turns. Such a member ends its
-    /// task only when it says so or when the task is done.
+    /// Returns true if this member talks with the user over several turns. Its task ends only when the member calls `done` or
+    /// the task's expression `done` holds.
     pub(crate) fn talks_with(&self, member: &str) -> bool {
         match self {
             Self::Tasks(desk) => desk.tasks.iter().any(|task| *task.agent == *member),
@@ -499,14 +500,14 @@ impl StateNode {
         (self.order == Order::ByModel && self.speakers.len() > 1) || self.exits.iter().any(judged)
     }
 
-    /// Returns a member as a speaker: in the given role if it plays that, else in its first role.
+    /// Returns a member as a speaker: in the given role if the member has it, else in its first role.
     pub fn speaker(&self, role: &str, agent: &str) -> Option<&Speaker> {
         let mut own = self.speakers.iter().filter(|s| *s.agent == *agent);
         let first = own.clone().next();
         own.find(|s| *s.role == *role).or(first)
     }
 
-    /// Returns the speaker that plays a role.
+    /// Returns the first speaker with this role.
     pub fn plays(&self, role: &str) -> Option<&Speaker> {
         self.speakers.iter().find(|s| *s.role == *role)
     }

@@ -13,14 +13,14 @@ pub enum Method {
     BestOf,
     /// Level by level; only the best branches of each level are continued.
     Beam,
-    /// Some first blocks, each of them run to the end more than once.
+    /// A few first blocks. Each is continued to the end by several branches.
     Rollouts,
     /// Monte Carlo tree search: each branch begins at the most promising node, judged by the earlier branches.
     Mcts,
 }
 
 impl Method {
-    /// Returns the word that people write for the method.
+    /// Returns the name of the method in definitions and commands.
     pub const fn word(self) -> &'static str {
         match self {
             Self::BestOf => "best_of",
@@ -30,7 +30,7 @@ impl Method {
         }
     }
 
-    /// Returns the method for a word.
+    /// Returns the method of this name.
     pub fn of(word: &str) -> Option<Self> {
         [Self::BestOf, Self::Beam, Self::Rollouts, Self::Mcts]
             .into_iter()
@@ -56,24 +56,25 @@ pub struct Plan {
     pub method: Method,
     /// Number of all branches; for `beam` the number per level.
     pub n: u32,
-    /// For `beam`: number of branches of a level that are continued. For `rollouts`: number of first blocks. For `mcts`: the most
-    /// branches at one node.
+    /// For `beam`: number of branches of a level that are continued. For `rollouts`: number of first blocks. For `mcts`:
+    /// maximum number of branches at one node.
     pub width: u32,
-    /// The most blocks of a branch. A branch that reaches them is judged as it is.
+    /// Maximum number of blocks of a branch. A branch that reaches it is judged as it is.
     pub depth: u32,
-    /// Judge of the branches. `None` means that every branch with an answer is worth 1.
+    /// Judge of the branches. `None` means that every branch with an answer scores 1.
     pub score: Option<Scorer>,
     /// Score that ends the search as soon as a branch reaches it.
     pub enough: Option<f64>,
-    /// The most model calls, those of agents below included.
+    /// Maximum number of model calls, including those of agents below.
     pub calls: Option<u64>,
-    /// The most tokens.
+    /// Maximum number of tokens.
     pub tokens: Option<u64>,
-    /// The most money, in millionths of the currency.
+    /// Maximum cost, in millionths of the currency.
     pub micros: Option<u64>,
     /// Seed of the sampling. `None` means the session's seed.
     pub seed: Option<u64>,
-    /// True if effects that touch the world run on the branches, too.
+    /// True if effects of all classes run on the branches. False for dry branches, which simulate all but `pure` and `read`
+    /// effects.
     pub live: bool,
 }
 
@@ -83,7 +84,7 @@ pub const DEPTH: u32 = 32;
 /// Default number of branches.
 pub const BRANCHES: u32 = 4;
 
-/// Most branches of one search.
+/// Maximum number of branches of one search.
 pub const MOST: u32 = 1000;
 
 impl Plan {
@@ -141,8 +142,8 @@ impl Plan {
     /// The first value that does not fit, in words for people.
     pub fn read(json: &Json, network: &Network) -> Result<Self, String> {
         let whole = |key: &str| json[key].as_u64();
-        let few = |key: &str, usual: u32, most: u32| match &json[key] {
-            Json::Null => Ok(usual),
+        let count = |key: &str, default: u32, most: u32| match &json[key] {
+            Json::Null => Ok(default),
             value => match value.as_u64().map(u32::try_from) {
                 Some(Ok(n @ 1..)) if n <= most => Ok(n),
                 _ => Err(format!(
@@ -156,7 +157,7 @@ impl Plan {
                 format!("there is no method {word}: best_of, beam, rollouts and mcts are")
             })?,
         };
-        let n = few("n", BRANCHES, MOST)?;
+        let n = count("n", BRANCHES, MOST)?;
         let score = match (json["score"].as_str(), json["by"].as_str()) {
             (Some(_), Some(_)) => {
                 return Err("`score` and `by` exclude each other: one of them judges".to_owned());
@@ -173,8 +174,8 @@ impl Plan {
         Ok(Self {
             method,
             n,
-            width: few("width", Self::usual_width(method, n), MOST)?,
-            depth: few("depth", DEPTH, MOST)?,
+            width: count("width", Self::usual_width(method, n), MOST)?,
+            depth: count("depth", DEPTH, MOST)?,
             score,
             enough: json["enough"].as_f64(),
             calls: whole("calls"),
@@ -187,8 +188,8 @@ impl Plan {
 }
 
 impl Plan {
-    /// Reads a plan that a person or a program wrote, and checks amounts and the judge before anything is spent. The expression of
-    /// its score is checked where definitions are compiled (`steersman_definition::search_plan`).
+    /// Reads a plan that a person or a program wrote, and checks amounts and the judge before the search spends anything. The
+    /// expression in `score` is checked where definitions are compiled (`steersman_definition::search_plan`).
     ///
     /// # Errors
     /// The first value that does not fit, in words for people.
@@ -230,7 +231,7 @@ impl Plan {
     }
 }
 
-/// Returns true if a tool runs outside of the engine and gives a result of its own.
+/// Returns true if a tool runs outside the engine, so that its result is new information.
 pub fn answers(tool: &ToolDef) -> bool {
     matches!(
         tool.source,
@@ -249,8 +250,8 @@ fn not_given<'n>(network: &'n Network, by: &Scorer) -> Option<&'n Name> {
         entries.any(|(entry, _)| **entry == *name)
     };
     let missing = fields.iter().find(|(name, ty)| {
-        let text = matches!(ty.kind, TypeKind::String { .. });
-        let given = text || matches!(&**name, "answer" | "state") || entry(name);
+        let is_text = matches!(ty.kind, TypeKind::String { .. });
+        let given = is_text || matches!(&**name, "answer" | "state") || entry(name);
         !given && !ty.optional && ty.default.is_none()
     });
     missing.map(|(name, _)| name)

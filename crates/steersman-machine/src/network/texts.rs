@@ -1,5 +1,5 @@
-//! The engine's own sentences for people and models, which no definition contains. A definition may replace them (`texts`),
-//! depending on the language that `state.language` names.
+//! Built-in sentences of the engine for people and models. A definition may replace them (`texts`), with one text for each
+//! language that `state.language` may name.
 
 use crate::stored::ids::Name;
 use crate::values::expression::{Names, Template};
@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 pub struct Sentence {
     /// Key under which a definition replaces the sentence.
     pub key: &'static str,
-    /// The built-in words; the names in `{{ }}` are filled in.
+    /// The built-in text. Names in `{{ }}` are replaced with values.
     pub words: &'static str,
-    /// The reader of the sentence, and the occasion.
+    /// The reader of the sentence, and the occasion; for the reference.
     pub doc: &'static str,
 }
 
@@ -182,7 +182,7 @@ pub const ALL: &[&Sentence] = &[
 ];
 
 impl Sentence {
-    /// Returns the names that are filled in.
+    /// Returns the names in the text that are replaced with values.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let pieces = self.words.split("{{ ").skip(1);
         pieces.filter_map(|piece| piece.split_once(" }}").map(|(name, _)| name))
@@ -193,16 +193,16 @@ impl Sentence {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Texts(pub BTreeMap<Name, Words>);
 
-/// A sentence in the words of the definition.
+/// The replacement of a sentence in a definition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Words {
-    /// The same words in every language.
+    /// The same text in every language.
     Plain(Template),
-    /// Words by language. A missing language uses the built-in words.
+    /// One text for each language. A language that is missing uses the built-in text.
     By(BTreeMap<String, Template>),
 }
 
-/// Renders words with these values. `None` means that the template cannot be rendered with them.
+/// Renders a text with these values. `None` means that the template cannot be rendered with them.
 pub fn fill(words: &Template, values: &[(&str, &str)]) -> Option<String> {
     let values: Map<String, Json> = values
         .iter()

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 /// A question of a router to a model.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
-    /// The decision that is wanted.
+    /// Subject of the question.
     pub(crate) about: About,
     /// The model that is asked.
     pub(crate) model: Name,
@@ -21,21 +21,21 @@ pub(crate) struct Question {
     pub(crate) read: Map<String, Json>,
 }
 
-/// The decision that is wanted of a model.
+/// Subject of a question to a model.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum About {
-    /// The statement that holds, if one does. These are the texts of the `judge` entries.
+    /// The statement that holds, if any. The texts are those of the `judge` entries.
     Exit(Vec<String>),
     /// The next speaker, by role.
     Speaker(Vec<Name>),
-    /// The member that acts next, or that all is done.
+    /// The member that acts next, or the answer that nothing is left to be done.
     Pick(Vec<Name>),
     /// The task that a message is about, or the default member. Each entry is a task and its agent.
     /// `true` means that the model may answer the user itself.
     Task(Vec<(Name, Name)>, bool),
     /// The part of the user's request that is not done yet.
     Left,
-    /// No decision: the summary of this policy is written.
+    /// No decision: the text of a summary for this policy.
     Summary(Name),
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Said {
     Exit(Option<usize>),
     /// One of the names that were offered.
     Name(Name),
-    /// All is done; with a summary, if the model gave one.
+    /// Nothing is left to be done. Contains the answer for the user, if the model gave one.
     Done(Option<String>),
     /// The request that is left to be done; `None` if nothing is.
     Left(Option<String>),
@@ -145,14 +145,14 @@ impl Question {
         }
     }
 
-    /// Reads an answer. An error says why it cannot be used, for the model to read.
+    /// Reads an answer. The error is a text for the model: why the answer cannot be used, and which answers can.
     pub(crate) fn read(&self, answer: &Answer) -> Result<Read, String> {
         if let Some(ask) = answer.asks.first() {
             return self.called(ask);
         }
         let text = answer.text.as_deref().unwrap_or_default().trim();
         if text.is_empty() {
-            return Err(format!("The answer is empty. {}", self.wanted()));
+            return Err(format!("The answer is empty. {}", self.usable()));
         }
         if let Ok(fields) = serde_json::from_str::<Map<String, Json>>(text)
             && let Some(read) = self.fields(&fields)
@@ -168,7 +168,7 @@ impl Question {
                 _ => Err(format!(
                     "`{}` cannot be used. {}",
                     short(text),
-                    self.wanted()
+                    self.usable()
                 )),
             },
         }
@@ -187,7 +187,7 @@ impl Question {
             NOTHING if known => Some((Said::Left(None), None)),
             LEFT if known => text("request").map(|request| (Said::Left(Some(request)), None)),
             _ if known => self.fields(&args),
-            // The model called the name of its choice as if it were a tool.
+            // The model used the chosen name as the name of a tool.
             _ => self.word(name).map(|said| (said, text("reason"))),
         };
         found.ok_or_else(|| {
@@ -195,7 +195,7 @@ impl Question {
                 "`{} {}` cannot be used. {}",
                 short(name),
                 short(&ask.args),
-                self.wanted()
+                self.usable()
             )
         })
     }
@@ -242,8 +242,8 @@ impl Question {
         }
     }
 
-    /// Returns the demand for a usable answer, for a model whose answer could not be used.
-    fn wanted(&self) -> String {
+    /// Returns a sentence that lists the usable answers, for a model whose answer could not be used.
+    fn usable(&self) -> String {
         let names = |names: &[&Name]| {
             let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             format!("Answer with one of {}.", names.join(", "))
@@ -281,19 +281,19 @@ fn object(properties: Json, required: &[&str]) -> Json {
     })
 }
 
-/// Returns the content of tags (`<end>1</end>`); of several tags all contents, separated by blanks.
+/// Returns the content of a tag: `1` for `<end>1</end>`. The contents of several tags are separated by blanks.
 fn tagged(text: &str) -> Option<String> {
     let (mut rest, mut found) = (text, Vec::new());
-    while let Some((_, behind)) = rest.split_once('<') {
-        rest = behind;
-        let Some((name, inside)) = behind.split_once('>') else {
+    while let Some((_, after)) = rest.split_once('<') {
+        rest = after;
+        let Some((name, inside)) = after.split_once('>') else {
             break;
         };
         let is_name =
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if is_name && let Some((content, behind)) = inside.split_once(&format!("</{name}>")) {
+        if is_name && let Some((content, after)) = inside.split_once(&format!("</{name}>")) {
             found.push(content.trim().to_owned());
-            rest = behind;
+            rest = after;
         }
     }
     (!found.is_empty()).then(|| found.join(" "))

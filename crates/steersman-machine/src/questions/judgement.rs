@@ -1,5 +1,4 @@
-//! Judgements: the questions about drafts, results and arguments, and the judgements themselves in the form in which models give
-//! them.
+//! Judgements: the questions about drafts, results and arguments, and the form in which models give judgements.
 
 use super::verdict::{Verdict, judge_verdict};
 use crate::network::Reflect;
@@ -14,7 +13,7 @@ use crate::view::say::say;
 use crate::view::{Cx, View};
 use serde_json::{Value as Json, json};
 
-/// Returns the agent's open judgement of arguments by itself. There is at most one.
+/// Returns the open call by which the agent's own model judges arguments. There is at most one.
 pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
     if snapshot.agent(agent).stack.open == 0 {
         return None;
@@ -24,21 +23,21 @@ pub(crate) fn open(snapshot: &Snapshot, agent: Id) -> Option<&OpenCall> {
         .map(|c| &**c)
 }
 
-/// Returns true if the model call that an agent owes judges its own draft.
+/// Returns true if the agent's outstanding model call judges its own draft.
 pub(crate) fn judges_itself(snapshot: &Snapshot, agent: Id) -> bool {
     let agent = snapshot.agent(agent);
     let draft = agent.turn.draft.as_ref();
     agent.phase == Phase::Thinking && draft.is_some_and(|d| d.stands == Stands::Open)
 }
 
-/// True if the next model call of an agent judges: its own draft, another agent's, or results and arguments of calls.
+/// Returns true if the next model call of an agent is a judgement: of its own draft or arguments, or for another agent.
 pub fn is_judging(snapshot: &Snapshot, agent: Id) -> bool {
     judges_itself(snapshot, agent)
         || open(snapshot, agent).is_some()
         || serves_review(snapshot, agent)
 }
 
-/// Returns true if an agent serves a call that asks it for a judgement.
+/// Returns true if the call that an agent serves asks for a judgement.
 pub(crate) fn serves_review(snapshot: &Snapshot, agent: Id) -> bool {
     let agent = snapshot.agent(agent);
     let open = agent
@@ -47,16 +46,17 @@ pub(crate) fn serves_review(snapshot: &Snapshot, agent: Id) -> bool {
     open.is_some_and(|open| open.call.judged().is_some())
 }
 
-/// Returns the JSON Schema of the judgement that the agent's next answer must be. `None` means that no judgement is expected.
+/// Returns the JSON Schema of the agent's next answer if that must be a judgement. `None` means that it need not be one, or
+/// that the agent's own output type applies.
 pub(crate) fn wanted(cx: &Cx<'_>, snapshot: &Snapshot, agent: Id) -> Option<Json> {
     let def = cx.network.agent(&snapshot.agent(agent).def);
     if judges_itself(snapshot, agent) {
         let revised = def.output.as_ref().map(|output| output.ty.clone());
         return Some(schema("Else the new draft, whole.", revised));
     }
-    let asked = open(snapshot, agent).is_some();
+    let judges_arguments = open(snapshot, agent).is_some();
     let serves = def.output.is_none() && serves_review(snapshot, agent);
-    (asked || serves).then(|| schema("Else what is to be revised, and how.", None))
+    (judges_arguments || serves).then(|| schema("Else what is to be revised, and how.", None))
 }
 
 fn schema(revise: &str, revised: Option<Type>) -> Json {
@@ -91,7 +91,7 @@ fn reflection<'n>(cx: &Cx<'n>, tool: &Name) -> Option<&'n Reflect> {
     cx.network.tools.get(tool)?.reflect.as_ref()
 }
 
-/// Returns the question to the agent's own model about the arguments of one of its calls.
+/// Returns the question to the agent's model about the arguments of one of the agent's calls.
 pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> String {
     let Some(Judged::Args(call, tool)) = open.call.judged() else {
         return String::new();
@@ -107,7 +107,8 @@ pub(crate) fn question(cx: &Cx<'_>, snapshot: &Snapshot, open: &OpenCall) -> Str
     with_form(cx, snapshot, open.owner, own, texts::REFLECT_ARGS, &values)
 }
 
-/// Returns the definition's prompt followed by the form of the answer, or the engine's sentence if the definition has no prompt.
+/// Returns the definition's prompt (`own`), followed by a sentence about the form of the answer. Without a prompt, returns the
+/// engine's sentence.
 pub(crate) fn with_form(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -128,7 +129,7 @@ pub(crate) fn with_form(
     format!("{own}\n{form}")
 }
 
-/// Returns a reviewer's text for the agent that must revise, with a reference to its subject.
+/// Returns a reviewer's text for the agent that must revise, with the name of the reviewer and the subject of the judgement.
 pub(crate) fn told(call: &Call, text: &str) -> String {
     let by = &call.name;
     match call.judged() {

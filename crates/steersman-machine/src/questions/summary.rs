@@ -1,5 +1,5 @@
 //! Running summaries of the conversation under a routed agent: when one is due, the question to its model, and its text. A
-//! network has one (policy `view`), and so has each member whose view wants its own (`view/MEMBER`).
+//! routed agent may have one summary for all members (policy `view`), and each member may have its own (policy `view/MEMBER`).
 
 use super::ask::{About, Question};
 use crate::network::{AgentDef, Does, Network, Route, RouteBy, SummaryDef};
@@ -10,7 +10,7 @@ use crate::stored::outcome::Answer;
 use crate::view::{Cx, View};
 use serde_json::Map;
 
-/// Policy of a network's summary.
+/// Policy of the summary that the members of a routed agent share.
 pub(crate) const VIEW: &str = "view";
 
 /// Text at the end of a summary that was cut.
@@ -28,7 +28,8 @@ struct Due<'n> {
     def: &'n SummaryDef,
 }
 
-/// Returns the question for the summary that is due next, if one is; with an error if its prompt cannot be rendered.
+/// Returns the question for the summary that is due next, if one is. If the definition's prompt cannot be rendered, the
+/// question has the default prompt, and the second value is the error.
 pub(crate) fn question(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -55,7 +56,8 @@ pub(crate) fn question(
     Some((question, fits))
 }
 
-/// Returns the first summary that is due: so many messages were said since it was written or tried.
+/// Returns the first summary that is due. A summary is due if at least `every` messages came since it was last written or
+/// tried.
 fn due<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<Due<'n>> {
     let state = snapshot.agent(agent);
     let def = cx.network.agents.get(&state.def)?;
@@ -64,20 +66,20 @@ fn due<'n>(cx: &Cx<'n>, snapshot: &Snapshot, agent: Id) -> Option<Due<'n>> {
     };
     let routing = &state.routing;
     let since = |policy: &str| routing.said - routing.summed.get(policy).copied().unwrap_or(0);
-    let mut wanted = Vec::new();
-    wanted.extend(of_network(route, routing.at.as_deref()).map(|def| (Name::from(VIEW), def)));
+    let mut all = Vec::new();
+    all.extend(shared(route, routing.at.as_deref()).map(|def| (Name::from(VIEW), def)));
     // Skip the search through the members before the first message.
     if routing.said > 0 {
-        wanted.extend(of_members(cx.network, route));
+        all.extend(of_members(cx.network, route));
     }
-    let due = wanted
+    let due = all
         .into_iter()
         .find(|(policy, def)| since(policy) >= def.every);
     due.map(|(policy, def)| Due { policy, def })
 }
 
-/// Returns the network's summary: the one of the graph's state, else the one of the route.
-fn of_network<'n>(route: &'n Route, at: Option<&str>) -> Option<&'n SummaryDef> {
+/// Returns the shared summary: that of the graph's state, else that of the route.
+fn shared<'n>(route: &'n Route, at: Option<&str>) -> Option<&'n SummaryDef> {
     let node = match (&route.by, at) {
         (RouteBy::States(graph), Some(at)) => graph.states.get(at),
         _ => None,
@@ -93,7 +95,7 @@ fn of_members<'n>(
     route: &'n Route,
 ) -> impl Iterator<Item = (Name, &'n SummaryDef)> {
     network.agents.values().filter_map(|def| {
-        // Look at the summary first: few agents have one, and the search for a name among the members is linear.
+        // Check for a summary first: few agents have one, and `leads_to` is linear in the number of members.
         let summary = def.view.as_ref()?.summary.as_ref()?;
         if !route.by.leads_to(&def.name) {
             return None;
@@ -103,26 +105,26 @@ fn of_members<'n>(
     })
 }
 
-/// Returns the policy of the summary that a member sees, if its own view has one.
+/// Returns the policy of the summary that a member sees: its own, or the shared one. `None` if its own view has no summary.
 pub(crate) fn policy_of(route: &Route, member: &AgentDef) -> Option<Name> {
     let summary = member.view.as_ref()?.summary.as_ref()?;
     let Does::Model(_) = &member.does else {
         return None;
     };
-    Some(if summary.own || !has_summary(route) {
+    Some(if summary.own || !has_shared(route) {
         format!("{VIEW}/{}", member.name).into()
     } else {
         VIEW.into()
     })
 }
 
-/// Returns true if a network has a summary, at least in one of its states.
-fn has_summary(route: &Route) -> bool {
+/// Returns true if a route has a shared summary, in one of its states at least.
+fn has_shared(route: &Route) -> bool {
     let of_states = match &route.by {
         RouteBy::States(graph) => graph
             .states
             .keys()
-            .any(|at| of_network(route, Some(at)).is_some()),
+            .any(|at| shared(route, Some(at)).is_some()),
         _ => false,
     };
     of_states || route.view.summary.is_some()

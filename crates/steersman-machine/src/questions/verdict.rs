@@ -1,4 +1,4 @@
-//! Verdicts: the reading of judgements.
+//! Verdicts: parses the judgements of models.
 
 use crate::network::Output;
 use crate::stored::codes::{ACCEPT, Code, REVISE};
@@ -8,9 +8,9 @@ use serde_json::Value as Json;
 /// Verdict of a judgement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
-    /// Nothing is to be changed.
+    /// Nothing must be changed.
     Accept,
-    /// The changes that are wanted; if an agent judges itself, the new draft.
+    /// The required changes. If an agent judges its own draft, the new draft.
     Revise(String),
     /// The judgement cannot be used, for this reason. A draft or result stays as it is.
     Unusable(String),
@@ -38,8 +38,8 @@ pub(crate) fn judge_verdict(text: &str) -> Verdict {
         return Verdict::Accept;
     }
     // An object inside another JSON value is not a judgement.
-    let other = crate::values::json::read::<Json>(text).is_ok_and(|json| !json.is_object());
-    match object(text).filter(|_| !other) {
+    let is_other_json = crate::values::json::read::<Json>(text).is_ok_and(|json| !json.is_object());
+    match object(text).filter(|_| !is_other_json) {
         Some(json) => of_object(&json),
         None => Verdict::Unusable(format!(
             "the judgement is neither `{ACCEPT}` nor an object with `{ACCEPT}` and `{REVISE}`"
@@ -47,8 +47,8 @@ pub(crate) fn judge_verdict(text: &str) -> Verdict {
     }
 }
 
-/// Returns an answer with the same verdict, from the code and the text with which the judgement's call closed. `None` means that
-/// the judgement could not be used; its text is not recorded then.
+/// Rebuilds a judge's answer from the code and the text with which the judgement's call closed. The answer has the same
+/// verdict. `None` means that the judgement was unusable: its text is not stored.
 pub fn said_again(code: Option<&str>, text: &str) -> Option<String> {
     match code {
         Some(ACCEPT) => Some(ACCEPT.to_owned()),
@@ -71,7 +71,7 @@ pub(crate) fn of_itself(answer: &Answer, output: Option<&Output>) -> Verdict {
     }
     let structured = output.is_some_and(|output| !output.is_text());
     let json = object(text).filter(|json| json.get(ACCEPT).is_some() || json.get(REVISE).is_some());
-    // An object with such a field is a draft if it fits the answer's type.
+    // An object with a field `accept` or `revise` is a draft if it fits the answer's type.
     let is_draft = structured
         && crate::values::json::read::<Json>(text).is_ok_and(|json| {
             output.is_some_and(|output| crate::values::types::misfit(&output.ty, &json).is_none())
@@ -110,7 +110,8 @@ fn is_word(text: &str) -> bool {
         .any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// Returns the JSON object in a text. Servers without structured answers often put JSON into a fence or add words.
+/// Returns the JSON object in a text. Servers without structured answers often put the JSON into a code fence, or words around
+/// it.
 fn object(text: &str) -> Option<Json> {
     let (from, to) = (text.find('{')?, text.rfind('}')?);
     let inner = text.get(from..=to)?;
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_judgement_is_read_as_it_is_meant() {
+    fn a_judgement_is_parsed_with_and_without_words_around_it() {
         let revise = |text: &str| Verdict::Revise(text.to_owned());
         assert_eq!(judge_verdict("accept"), Verdict::Accept);
         assert_eq!(judge_verdict("**Accepted.**"), Verdict::Accept);
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_judgement_of_an_own_draft_is_the_new_one() {
+    fn a_text_that_is_not_a_judgement_is_the_new_draft() {
         let of = |text: &str| {
             let answer = Answer {
                 text: Some(text.to_owned()),

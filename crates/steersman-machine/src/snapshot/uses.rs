@@ -5,8 +5,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A count for each of a few names, sorted by name. An agent has few tools, and every branch on which it calls one has its own
-/// table. So the table is one exact allocation, and is shared until it changes. Stored as a map.
+/// A count for each name, sorted by name. An agent uses few tools, but every branch on which it calls one has its own table. So
+/// the table is one allocation of exact size, and clones share it until one of them changes. It is stored as a map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uses(Arc<Vec<(Name, u32)>>);
 

@@ -1,5 +1,4 @@
-//! The only list of the tools that come with the engine. All code that reserves,
-//! offers, lowers or recognises their names uses it.
+//! The only list of the built-in tools. All code that reserves, offers, lowers or recognises their names uses it.
 
 use crate::stored::interaction::Class;
 
@@ -7,7 +6,7 @@ use crate::stored::interaction::Class;
 /// the tool, its class, and its description. The set is `None` for tools that a router gives its members.
 macro_rules! built_in {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $set:expr, $class:ident, $about:literal;)*) => {
-        /// A tool that comes with the engine.
+        /// A built-in tool.
         #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum BuiltIn {
             $($(#[$doc])* $variant,)*
@@ -24,15 +23,15 @@ macro_rules! built_in {
                 }
             }
 
-            /// Returns the word under `tools:` that offers this tool, alone or with others; `None` if a router offers it.
+            /// Returns the set under `tools:` that offers this tool. `None` if a router offers it to its members.
             pub const fn set(self) -> Option<&'static str> {
                 match self {
                     $(Self::$variant => $set,)*
                 }
             }
 
-            /// Returns the effect class of the tool. The result of a tool that is not pure depends on more than the session:
-            /// documents and memories may change at any time.
+            /// Returns the effect class of the tool. Tools that read or write documents and memories are not `pure`, because
+            /// these may change at any time.
             pub const fn class(self) -> Class {
                 match self {
                     $(Self::$variant => Class::$class,)*
@@ -53,7 +52,7 @@ built_in! {
     /// `finish(result)`: ends the task.
     Finish = "finish", Some("finish"), Pure,
         "End the task with this result.";
-    /// `ask(question, options?)`: asks `user`.
+    /// `ask(question, options?)`: asks the user and waits for the answer.
     AskUser = "ask", Some("ask"), Pure,
         "Ask the user a question and wait for the answer.";
     /// `todo_add(text)`: adds an entry to the to-do list.
@@ -101,10 +100,10 @@ built_in! {
     /// `notes_search(query, source?, most?)`: searches the full text of the transcript and of the agent's documents.
     NotesSearch = "notes_search", Some("notes"), Read,
         "Find passages of this conversation and of the attached documents by their words.";
-    /// `done(result?)`: ends the task of a desk as done.
+    /// `done(result?)`: ends the task that a concierge gave the agent.
     Done = "done", None, Pure,
         "Say that the task is done, with what came of it.";
-    /// `need_help(request)`: gives the floor back to the desk.
+    /// `need_help(request)`: gives the floor back to the concierge.
     NeedHelp = "need_help", None, Pure,
         "Give the floor back: the user wants something else, or this is not yours to do.";
     /// `handoff(to, reason)`: passes the floor to another member.
@@ -118,26 +117,26 @@ impl BuiltIn {
         Self::ALL.iter().copied().find(|tool| tool.name() == name)
     }
 
-    /// Returns the tools of a set under `tools:`; empty if the word names no set.
+    /// Returns the tools of a set under `tools:`. Empty if there is no such set.
     pub fn of_set(set: &str) -> Vec<Self> {
         let all = Self::ALL.iter().copied();
         all.filter(|tool| tool.set() == Some(set)).collect()
     }
 
-    /// Returns the words under `tools:` that name sets of built-in tools.
+    /// Returns the names of all sets under `tools:`.
     pub fn sets() -> Vec<&'static str> {
         let mut sets: Vec<&'static str> = Self::ALL.iter().filter_map(|tool| tool.set()).collect();
         sets.dedup();
         sets
     }
 
-    /// Returns true if the name is that of a built-in tool or set. Nothing else in a definition may have such a name.
+    /// Returns true if the name is that of a built-in tool or set. A definition may not give it to anything else.
     pub fn reserves(name: &str) -> bool {
         let mut all = Self::ALL.iter();
         all.any(|tool| tool.name() == name || tool.set() == Some(name))
     }
 
-    /// Returns true for the tools of the to-do list. Their calls are notes and do not count as work done.
+    /// Returns true for the tools of the to-do list. Their calls do not count as work.
     pub(crate) fn takes_notes(self) -> bool {
         matches!(
             self,
@@ -150,7 +149,8 @@ impl BuiltIn {
         self == Self::Finish || self.passes_floor()
     }
 
-    /// Returns true if a call of the tool ends the task for which the agent has the floor, or gives the floor to somebody else.
+    /// Returns true if a call of the tool ends the task for which the agent has the floor, or passes the floor to another
+    /// agent.
     pub fn passes_floor(self) -> bool {
         matches!(self, Self::Done | Self::NeedHelp | Self::Handoff)
     }

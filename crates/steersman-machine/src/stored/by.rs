@@ -1,4 +1,5 @@
-//! The ones that act on a session from outside, and the ones that decide. **Stored**: enums grow at their end.
+//! People and programs that act on a session from outside, and the deciders of holds and questions. **Stored**: enums grow at
+//! their end.
 
 use super::bounds;
 use super::ids::Name;
@@ -13,8 +14,8 @@ pub const USER: &str = "user";
 pub struct By {
     /// Role under which it acts: [`USER`] or the name of a declared person.
     pub role: Name,
-    /// Identity that an authenticating front end knows, at most [`bounds::NAME`] bytes. `None` means that nobody checked it, as
-    /// at a terminal. Models never see it.
+    /// Identity that an authenticating front end checked, at most [`bounds::NAME`] bytes. `None` means that nobody checked it,
+    /// for example at a terminal. Models never see it.
     pub who: Option<Name>,
 }
 
@@ -36,12 +37,12 @@ impl By {
         Self { who, ..self }
     }
 
-    /// Returns the role that models and people see named. `None` for the user, who is the usual one.
+    /// Returns the role, for texts that name a speaker. `None` for the user, who needs no name.
     pub fn named(&self) -> Option<&Name> {
         Some(&self.role).filter(|role| ***role != *USER)
     }
 
-    /// Returns the one that acts, where people see a name. `None` for a user of no known identity.
+    /// Returns the person or program, for texts that name one. `None` for an anonymous user.
     pub fn shown(&self) -> Option<&Self> {
         Some(self).filter(|by| by.named().is_some() || by.who.is_some())
     }
@@ -71,7 +72,7 @@ impl From<Name> for By {
     }
 }
 
-/// The role of a speaker, if it is not the user.
+/// Converts the role of a speaker. `None` means the user.
 impl From<Option<Name>> for By {
     fn from(role: Option<Name>) -> Self {
         role.map_or_else(Self::default, Self::from)
@@ -89,7 +90,7 @@ impl fmt::Display for By {
     }
 }
 
-/// The one that ended a hold or gave the result of a question.
+/// The decider of a hold or a question: the party that ended the hold or gave the result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Decider {
     /// A person or program outside.
@@ -100,7 +101,7 @@ pub enum Decider {
     Timeout,
     /// The probe of a tool.
     Probe,
-    /// The place of a model, which answers again.
+    /// The place of a model: it answers again.
     Place,
     /// An event that a tool waited for, by its id.
     Event(Name),

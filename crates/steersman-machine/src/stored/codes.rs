@@ -1,11 +1,13 @@
-//! The codes of results and failures that the engine and its adapters give: two tables, and no other list. A log stores the text
-//! of a code. A text that is in no table is a code too: `http_404`, `mcp_-32000`, a code of a tool's own.
+//! The codes of results and failures that the engine and its adapters give. The two tables here are the only lists of them. A
+//! log stores the text of a code. A text that is in neither table is a code, too: `http_404`, `mcp_-32000`, or a tool's own
+//! code.
 
 use super::interaction::How;
 use super::outcome::Retry;
 use std::fmt;
 
-/// Generates an enum of codes and its look-ups from one table: variant, text, the cells of the row, and the meaning.
+/// Generates an enum of codes and its look-ups from one table. A row has the variant, the text, the other cells, and the
+/// meaning.
 macro_rules! codes {
     (
         $(#[$doc:meta])* $name:ident of $row:ident:
@@ -67,11 +69,11 @@ macro_rules! codes {
 struct Closes {
     how: How,
     caught: Caught,
-    /// True if an entry of `on_error` may have the name of the code.
+    /// True if an entry of `on_error` may have the code as its name.
     own: bool,
 }
 
-/// The entries of `on_error` that apply to a code for which there is no entry of its own.
+/// The entries of `on_error` that apply to a code that has no entry of its own.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Caught {
     /// `failed`, else `*`.
@@ -172,8 +174,8 @@ pub const ACCEPT: &str = Code::Accept.text();
 pub const REVISE: &str = Code::Revise.text();
 
 impl Code {
-    /// Returns how a call with this code closes if it is proved not to have happened. A wait, or a question to a person, that
-    /// timed out has expired instead.
+    /// Returns how a call with this code closes if it is proved not to have happened. Exception: a wait, or a question to a
+    /// person, that timed out closes as `expired`.
     pub const fn how(self) -> How {
         self.row().how
     }
@@ -183,7 +185,7 @@ impl Code {
         self.row().caught
     }
 
-    /// Returns true if an entry of `on_error` may have the name of the code.
+    /// Returns true if an entry of `on_error` may have the code as its name.
     pub const fn may_be_caught_by_name(self) -> bool {
         self.row().own
     }
@@ -223,7 +225,7 @@ struct Fails {
     then: Then,
 }
 
-/// The work that the model may have done.
+/// The cell that says if the model may have done work.
 #[derive(Copy, Clone)]
 enum Asked {
     /// It was asked, so the call may have cost something.
@@ -232,22 +234,22 @@ enum Asked {
     Unasked,
 }
 
-/// The models that may answer instead.
+/// The cell that says if another model may answer after the failure.
 #[derive(Copy, Clone)]
 enum Then {
     /// Another model may answer.
     Another,
-    /// The failure would be the same with every model, or is one of this program.
+    /// No other model: the failure would be the same with every model, or is a fault of this program.
     Same,
 }
 
-/// The state of a model's place that a failure shows.
+/// The state of a model's place after a failure.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum PlaceState {
     /// The place does not answer. The failure counts for the circuit breaker, and the call waits for the place.
     Down,
-    /// The connection or the server broke on the way. The failure counts for the circuit breaker. It may be due to the request, so
-    /// only a call that waits for the place already waits on.
+    /// The connection or the server broke during the call. The failure counts for the circuit breaker. The request itself may
+    /// be the cause, so a call does not begin to wait for the place; one that waits already goes on waiting.
     Broken,
     /// The place answers, and may ask all sessions to wait ([`Retry::After`]).
     Busy,
@@ -335,25 +337,25 @@ codes! {
 }
 
 impl FailureCode {
-    /// Returns the advice on retries, unless the server gives another.
+    /// Returns the advice on retries. Advice of the server takes precedence.
     pub const fn retry(self) -> Retry {
         self.row().retry
     }
 
-    /// Returns true if the model was asked, so that the failed call may have cost something. Otherwise there was no connection, or
-    /// the call was refused before any work.
+    /// Returns true if the model may have done work, so that the failed call may have cost something. Otherwise there was no
+    /// connection, or the call was refused before any work.
     pub const fn was_asked(self) -> bool {
         matches!(self.row().model, Paid)
     }
 
-    /// Returns the state of the place that the failure shows.
+    /// Returns the state of the place after the failure.
     pub const fn place(self) -> PlaceState {
         self.row().place
     }
 
-    /// Returns true if another model may answer after this final failure: the place is out of order or refuses requests, the key is
-    /// refused, or the model does not exist or cannot do it. A request that is wrong by itself would fail with every model, and
-    /// another model does not help against a fault of this program.
+    /// Returns true if another model may answer after this final failure: the place does not work or refuses requests, the key
+    /// is refused, or the model does not exist or cannot do what was asked for. False if the request itself is wrong, because
+    /// it would fail with every model, and if the fault is in this program.
     pub const fn may_fall_back(self) -> bool {
         matches!(self.row().then, Another)
     }

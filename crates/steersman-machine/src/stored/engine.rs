@@ -6,12 +6,12 @@ use super::interaction::{Call, Target};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The one that made a call, and for what. **Stored**: grows at its end.
+/// The party that made a call, and the purpose of the call. **Stored**: grows at its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Caller {
     /// The agent's model, with its newest answer.
     Model,
-    /// The call that began a chain: this call follows in it (`then:`, the follow-up of a wait).
+    /// The call follows another one, in the chain that this call began (`then:`, the follow-up of a wait).
     Chain(Id),
     /// The router of the agent: a member acts.
     Router,
@@ -21,13 +21,13 @@ pub enum Caller {
     Before(Name),
     /// The engine: state is filled from messages.
     Extract(Extracted),
-    /// The engine: this is to be judged.
+    /// The engine: a judgement of this subject.
     Judge(Judged),
     /// The engine: a person is asked for more of a limit.
     More(Asked),
     /// A hook around the agent's life, by its name.
     Hook(Name),
-    /// A state in Rust that works, by its name.
+    /// A state in Rust, by its name. No call has this caller yet, and none has `Hook` or `Schedule`.
     State(Name),
     /// A schedule, by its name.
     Schedule(Name),
@@ -42,7 +42,7 @@ pub enum Extracted {
     Turn,
 }
 
-/// A question for more of a limit.
+/// A question to a person for more of a limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// Key of the limit: `model_calls`, `tokens`.
@@ -73,7 +73,7 @@ impl Judged {
         }
     }
 
-    /// Names the subject for people: `the draft`, `what search gave`, `the arguments of pay`.
+    /// Returns the subject in words for people: `the draft`, `what search gave`, `the arguments of pay`.
     pub fn words(&self) -> String {
         match self {
             Self::Draft(_) => "the draft".to_owned(),
@@ -84,8 +84,8 @@ impl Judged {
 }
 
 impl Caller {
-    /// Returns the name that a call of the engine has where people and models read one. It contains a `/`, as no name of a
-    /// definition does. `None` means that the call has the name of its tool or member. Nothing reads the name back.
+    /// Returns the name of a call of the engine for people and models. It contains a `/`, unlike the names of a definition.
+    /// `None` means that the call has the name of its tool or member. No code parses the name.
     pub(crate) fn name(&self) -> Option<Name> {
         match self {
             Self::Before(name) => Some(format!("before/{name}").into()),
@@ -117,7 +117,7 @@ impl fmt::Display for Asked {
 }
 
 impl Call {
-    /// Returns true if the engine or a router made the call, or if it follows in a chain: if no model and no person did.
+    /// Returns true if the engine made the call or it follows in a chain. False if a model, a router or a person made it.
     pub fn is_of_engine(&self) -> bool {
         match self.by {
             Caller::Model | Caller::Router | Caller::Person => false,

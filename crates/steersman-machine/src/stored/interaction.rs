@@ -26,7 +26,7 @@ pub enum Interaction {
         text: Option<Body>,
         /// JSON that the provider wants back unchanged (reasoning with signatures, order of blocks). `None` if there is none.
         opaque: Option<Body>,
-        /// True if a cancel or an interrupt cut the answer. The text is then what had been shown until that moment.
+        /// True if a cancel or an interrupt cut the answer. The text is then the part that had been shown until that moment.
         partial: bool,
     },
     /// A call was opened. It closes with exactly one [`CallResult`].
@@ -47,7 +47,8 @@ pub enum Interaction {
         body: Option<Body>,
         /// Code of a failure, or of the limit that was reached (`provider_overloaded`, `model_calls`).
         code: Option<Name>,
-        /// State writes that no caller's result can carry.
+        /// State writes that no result of a call carries: those of an agent without a caller, and those that reset an agent's
+        /// state for its next task.
         writes: Vec<Write>,
     },
 }
@@ -67,12 +68,12 @@ impl Interaction {
     }
 }
 
-/// A summary, and what it covers.
+/// A summary, and the part of the conversation that it covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// The effect that made the summary.
     pub effect: Id,
-    /// The policy that wanted the summary, as in [`crate::stored::commit::Watermark::policy`].
+    /// The policy that required the summary, as in [`crate::stored::commit::Watermark::policy`].
     pub policy: Name,
     /// The part that it covers. Two equal bounds cover nothing: then no summary could be written.
     pub covers: Covers,
@@ -118,13 +119,13 @@ pub enum Origin {
     Continuation,
     /// The engine: the model's answer could not be used.
     Correction,
-    /// The engine: a limit was reached, and an answer is wanted now.
+    /// The engine: a limit was reached, and the model must answer now.
     Limit,
-    /// The net: there was enough thinking, and an answer is wanted now, with tools off.
+    /// The net concluded: the model must answer now, with tools off.
     Conclude,
     /// A net in Rust: its instruction to the model for the next state.
     Net,
-    /// The engine: the agent is to judge its own draft or result.
+    /// The engine: the agent must judge its own draft, or the result of one of its calls.
     Reflect {
         /// The model call that gave the draft, or the call whose result is judged.
         of: Id,
@@ -133,14 +134,14 @@ pub enum Origin {
     },
 }
 
-/// A request of an agent to do something, with an id that its result will name.
+/// A call of an agent: of a tool, an agent or a person, or a wait or a fork. Its result names it by its id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     /// Id of the call, given by the machine. It is also the id of its first effect.
     pub id: Id,
     /// Name of the tool or agent in the definition, or the name that the model invented.
     pub name: Name,
-    /// The one that made the call, and for what.
+    /// The party that made the call, and the purpose of the call.
     pub by: Caller,
     /// The name under which the model saw it, if it has another (`as`); for a router, the member that runs the tool.
     pub seen: Option<Name>,
@@ -157,15 +158,15 @@ pub struct Call {
 /// The number of a call among its agent's calls, over the agent's life. `3` is the third call, `3_1` the first that follows
 /// in its chain.
 ///
-/// Ids contain the number of a line. An owner that takes a session over writes lines of its own and so shifts these numbers.
-/// So all texts for models name calls by this number and never by an id.
+/// Texts for models name calls by this number and never by an id. An id contains the number of a line, and each takeover of the
+/// session adds lines. So the same call would have another id after a takeover.
 #[derive(
     Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Number {
     /// The number, from 1. A call that follows in a chain has the number of the call that began the chain.
     pub call: u32,
-    /// 0 for a call that begins a chain; from 1 the place of a call that follows in it.
+    /// 0 for a call that begins a chain; for the calls that follow, their place from 1.
     pub step: u32,
 }
 
@@ -189,7 +190,7 @@ impl fmt::Display for Number {
 }
 
 impl Call {
-    /// Returns the label of a call for which no provider gave an id, or gave an id twice.
+    /// Returns the machine's label of a call. It is used if the provider gave no id, or gave one id to two calls.
     pub(crate) fn own_label(&self) -> String {
         format!("call.{}", self.number)
     }
@@ -202,7 +203,7 @@ impl Call {
 }
 
 /// Returns the calls that a model made with its answer. `behind` are the interactions that its agent pushed in the same line
-/// right after the answer. The engine may have pushed calls there, too; these are left out.
+/// right after the answer. Calls of the engine among them are left out.
 pub fn calls_of_answer<'a>(
     behind: impl IntoIterator<Item = &'a Interaction>,
 ) -> impl Iterator<Item = &'a Call> {
@@ -233,13 +234,13 @@ pub enum Target {
 /// Effect class of a tool: what may happen if it is run again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Class {
-    /// Depends on nothing outside, changes nothing outside.
+    /// Depends only on its arguments and the session, and changes nothing outside.
     Pure,
-    /// Changes nothing outside.
+    /// Reads from outside, and changes nothing there.
     Read,
     /// May be repeated under the same idempotency key.
     Idempotent,
-    /// Must not be repeated if it is unknown whether it happened.
+    /// Must not be repeated if it is unknown whether it happened, unless a person consents.
     Unsafe,
 }
 
@@ -253,11 +254,12 @@ pub enum Doubtful {
 }
 
 impl Class {
-    /// Returns true if running it twice does no harm. It may begin before its line is on disk, and may be repeated.
+    /// Returns true if running the tool twice does no harm. Its effects may begin before their line is on disk, and may be
+    /// repeated.
     pub fn is_free(self) -> bool {
         matches!(self, Self::Pure | Self::Read)
     }
-    /// Returns the word of the definition format.
+    /// Returns the name of the class in definitions.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Pure => "pure",
@@ -277,13 +279,13 @@ pub struct CallResult {
     pub how: How,
     /// Text that the model sees.
     pub body: Option<Body>,
-    /// Code for `on_error` (`refused`, `http_404`), if the call did not end well.
+    /// Code for `on_error` (`refused`, `http_404`), if the call did not succeed.
     pub code: Option<Name>,
     /// State writes; they take effect when the exchange closes.
     pub writes: Vec<Write>,
     /// Versions of artifacts that the call made. They take effect together with the writes.
     pub artifacts: Vec<Artifact>,
-    /// The one that answered in place of a tool or agent: a person, or the time that ran out.
+    /// The decider that gave the result in place of a tool or agent: a person, a rule or a time-out.
     pub by: Option<Decider>,
 }
 
@@ -292,7 +294,7 @@ pub struct CallResult {
 pub enum How {
     /// A tool, person or wait gave a result.
     Done,
-    /// Dry mode answered in place of the tool.
+    /// Dry mode gave the result in place of the tool.
     Simulated,
     /// The call failed, and it is known that it had no effect.
     Failed,
@@ -302,7 +304,7 @@ pub enum How {
     Cancelled,
     /// It may have happened.
     Unknown,
-    /// It was open where this branch began.
+    /// It was open at the commit where this branch began, and is not made on this branch.
     NotInThisBranch,
     /// A called agent ended its task.
     Finished,
@@ -344,9 +346,11 @@ pub struct Write {
 /// A new version of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
-    /// The agent instance to whose scope it belongs. Names resolve outward from an agent, as those of state do.
+    /// The agent instance to whose scope it belongs. Names of artifacts resolve like names of state: in the agent first, then
+    /// in the agents above it.
     pub scope: Id,
-    /// The call that made it. For one that came in from outside with a text, [`crate::view::artifact::came_with`] that text.
+    /// The call that made it. For an artifact that came with a message from outside, [`crate::view::artifact::came_with`] gives
+    /// this id.
     pub call: Id,
     /// Name of the artifact.
     pub name: Name,
@@ -383,10 +387,11 @@ pub struct Route {
     pub chosen: Choice,
     /// The reason why the decision was refused. The router then tries again or falls back.
     pub refused: Option<Body>,
-    /// State writes that unset entries, as the decision says.
+    /// State writes that unset entries because of the decision (`clear:` of a task).
     pub clear: Vec<Write>,
-    /// JSON of the values that led to the decision, by path, and of what the router used: `rule` and `exit` (numbers from 1), for
-    /// a judge `statement`, for a model `reason` and `offered`, for a speaker `turn`, and the member that `failed` or `expired`.
+    /// JSON of the values that led to the decision, by path, and of the data that the router used: `rule` and `exit` (numbers
+    /// from 1), for a judge `statement`, for a model `reason` and `offered`, for a speaker `turn`, and the member that `failed`
+    /// or `expired`.
     pub read: Option<Body>,
 }
 
@@ -395,9 +400,10 @@ pub struct Route {
 pub enum Choice {
     /// These members act, one after the other.
     Agents(Vec<Name>),
-    /// The agent finishes. If it has another cause than the router's decision (`no_rule`), the `Finished` holds it.
+    /// The agent finishes. The `Finished` that follows has the cause, which may be another than the router's decision
+    /// (`no_rule`).
     Finish,
-    /// The floor stays where it is.
+    /// Nothing changes: the floor and the state stay.
     Stay,
     /// A graph of states continues in this state.
     Enter {
@@ -413,13 +419,13 @@ pub enum Choice {
         /// The member that plays the role.
         member: Name,
     },
-    /// Text that is said for a member without a model call.
+    /// The router speaks a text in the name of a member, without a model call.
     Say {
         /// The role in the state.
         role: Name,
         /// The member in whose name it is said.
         member: Name,
-        /// Text that is said.
+        /// The text, which the others see as a message of the member.
         body: Body,
     },
     /// A task begins. Under `handoff` a member takes the floor.
@@ -431,9 +437,9 @@ pub enum Choice {
         /// The requested task, if this one must be done first. It is remembered until it is done.
         goal: Option<Name>,
     },
-    /// The remaining work, in words of the user. `None` if nothing is left.
+    /// The remaining part of the request, in the user's words. `None` if nothing is left.
     Restate(Option<Body>),
-    /// The router answers itself.
+    /// The router answers the user itself, with this text.
     Answer(Body),
 }
 
@@ -442,9 +448,9 @@ pub enum Choice {
 pub enum End {
     /// A draft: reflection may still change it.
     Draft,
-    /// The floor goes to the one whom the agent talks with.
+    /// The floor goes to the person or agent that the agent talks with.
     Turn,
-    /// The work is over, and the caller wakes.
+    /// The agent's work is over, and its caller continues.
     Task,
 }
 
@@ -457,13 +463,13 @@ pub enum Cause {
     Tool,
     /// The floor was given back.
     Released,
-    /// The router decided it.
+    /// The router decided to finish.
     Routed,
-    /// Dry mode could not go on.
+    /// A dry branch could not go on: it needs a result or an answer from outside that it cannot get.
     Leaf,
     /// A limit was reached.
     Limit,
-    /// A failure that could not be repaired.
+    /// The agent failed.
     Failed,
     /// The work was cancelled.
     Cancelled,
@@ -471,7 +477,7 @@ pub enum Cause {
     Deadlock,
     /// No rule of the router held.
     NoRule,
-    /// The draft was to be revised, but there was no room: the rounds of reflection were used up, or a limit was reached (the
-    /// code says which). The caller gets the last draft as a good answer.
+    /// The last draft should be revised, but the rounds of reflection were used up, or a limit was reached (the code says
+    /// which). The caller gets the last draft as a normal answer.
     Rounds,
 }

@@ -5,7 +5,7 @@ use crate::stored::ids::Bodies;
 use crate::stored::interaction::{Choice, Route};
 use std::fmt::Write as _;
 
-/// Returns the text of a routing decision: the choice, a refusal, and the entries that it unset.
+/// Returns the text of a routing decision: the choice, the reason of a refusal, and the state entries that the decision unsets.
 pub(super) fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
     let mut out = String::new();
     if let Some(effect) = route.effect {
@@ -21,7 +21,7 @@ pub(super) fn route_of(route: &Route, bodies: &dyn Bodies) -> String {
     out
 }
 
-/// Returns the words for a router's choice.
+/// Returns a router's choice in words: `planner, coder`, `enter review`, `task book of clerk`.
 pub fn chosen(choice: &Choice, bodies: &dyn Bodies) -> String {
     let mut out = String::new();
     match choice {

@@ -7,7 +7,7 @@ use crate::stored::interaction::{Doubtful, Origin};
 use crate::stored::words::moment_word;
 use std::fmt::Write as _;
 
-/// Returns the words for an order that keeps tools from beginning, or for its withdrawal.
+/// Returns the words for an order that keeps effects of a tool from beginning, or that lets them begin again.
 pub(super) fn barred(tool: Option<&str>, barred: bool, by: &By) -> String {
     let word = if barred { "barred" } else { "unbarred" };
     format!("{word} {} by {by}", tool.unwrap_or("*"))
@@ -96,7 +96,7 @@ pub(super) fn probing(what: &Probing, bodies: &dyn Bodies) -> String {
     }
 }
 
-/// Returns the beginning of a text, as much as a trace shows.
+/// Returns a text, cut to the length that a trace shows.
 pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(super::SHOWN) {
         Some((at, _)) => format!("{}..", &text[..at]),
@@ -130,7 +130,7 @@ pub(super) fn accepted(at: Time, was: Doubtful) -> String {
     format!("store accepted at {}, {was}", at.0)
 }
 
-/// Returns the words for an entry about the session's budget; empty for any other entry.
+/// Returns the words for an entry about the session's budget. Empty for any other entry.
 pub(super) fn of_limits(entry: &LedgerEntry) -> String {
     match entry {
         LedgerEntry::Escrow { tokens, micros } => {
@@ -166,7 +166,7 @@ pub(super) fn of_limits(entry: &LedgerEntry) -> String {
     }
 }
 
-/// Returns the words for the sender of a message, followed by a space; empty for a user of no known identity.
+/// Returns the words for the sender of a message, followed by a space. Empty for an anonymous user.
 pub(super) fn origin(from: &Origin) -> String {
     match from {
         Origin::Outside(by) => by.shown().map_or_else(String::new, |by| format!("{by} ")),

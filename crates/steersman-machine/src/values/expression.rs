@@ -42,7 +42,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most steps of one evaluation. A template that needs more probably never ends.
+/// Maximum number of steps of one evaluation. A template that needs more probably never ends.
 pub(crate) const FUEL: u64 = 250_000;
 /// Maximum number of bytes that one evaluation may produce.
 pub const OUTPUT: usize = 8 << 20;
@@ -53,8 +53,8 @@ pub trait Scope {
     /// Returns the value of a root name (`state`, `args`, `config`, ..), or `None` if the name has no meaning here.
     fn root(&self, name: &str) -> Option<Value>;
 
-    /// Returns the value of a path, followed as far as the scope wants, and the number of steps that it followed. The evaluator
-    /// follows the rest. `None` means that the root has no meaning here.
+    /// Returns the value of a path, and the number of its steps that the scope followed. A scope may follow none, some or all
+    /// steps; the evaluator follows the rest. `None` means that the root has no meaning here.
     fn path(&self, root: &str, steps: &[&str]) -> Option<(Value, usize)> {
         let _ = steps;
         self.root(root).map(|value| (value, 0))
@@ -94,7 +94,7 @@ impl Scope for Names {
 /// The reason why a text is not a valid expression or template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The fault, in a sentence without a full stop.
+    /// Description of the fault: a sentence without a full stop.
     pub message: String,
     /// Place of the fault, in bytes of the text.
     pub range: Range<usize>,
@@ -107,12 +107,12 @@ impl fmt::Display for SyntaxError {
 }
 impl std::error::Error for SyntaxError {}
 
-/// The reason why an evaluation has no value. An error is never turned into true or false.
+/// The reason why an evaluation has no value. An error never counts as true or false.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvalError {
     /// Kind of the error.
     pub kind: EvalKind,
-    /// The fault, with the operands as written, in a sentence without a full stop.
+    /// Description of the fault, with the operands as written: a sentence without a full stop.
     pub message: String,
     /// Text of the expression or template.
     pub source: Arc<str>,
@@ -193,7 +193,7 @@ impl Expr {
         Ok(value)
     }
 
-    /// Returns true if the value is true, or is not empty, zero or unset.
+    /// Returns true if the value counts as true: it is set, and is not `false`, zero or empty.
     pub fn holds(&self, scope: &dyn Scope) -> Result<bool, EvalError> {
         let mut eval = Eval::new(scope, &self.source, false);
         let value = eval.node(&self.node)?;
@@ -221,7 +221,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// Parses a template. Unknown filters, tests and functions, includes of anything but a partial, and macros are errors here.
+    /// Parses a template. Unknown filters, tests and functions, macros, and includes of other texts than partials are errors
+    /// here.
     pub fn parse(source: &str) -> Result<Self, SyntaxError> {
         Ok(Self {
             source: source.into(),
@@ -286,7 +287,8 @@ impl Template {
         Eval::new(scope, &self.source, true).render(&self.body)
     }
 
-    /// Returns the source of the first `{{ .. }}` outside of blocks that is unset or empty, or `None` if there is none.
+    /// Returns the source of the first `{{ .. }}` outside of blocks whose value is unset or empty. `None` means that all have a
+    /// value.
     pub fn gap(&self, scope: &dyn Scope) -> Result<Option<String>, EvalError> {
         for stmt in &*self.body {
             let StmtKind::Emit(node) = &stmt.kind else {
@@ -303,7 +305,7 @@ impl Template {
         Ok(None)
     }
 
-    /// Renders a URL. Values in its path or query are percent-encoded, unless they went through `raw`.
+    /// Renders a URL. Values in its path or query are percent-encoded, except those that the filter `raw` returned.
     pub fn render_url(&self, scope: &dyn Scope) -> Result<String, EvalError> {
         Eval::new(scope, &self.source, true)
             .encoding()

@@ -1,16 +1,16 @@
 //! Reads JSON from outside without loss.
 //!
-//! A whole number takes 64 bits here. Common JSON parsers silently round a larger one to floating point, for example an amount
-//! in the smallest unit of a chain, or a serial number. This module reads it as the text of its digits instead. Where a whole
-//! number is declared, that text is a misfit; everywhere else no digit is lost. Numbers with a fraction or an exponent are
-//! 64-bit floating point. [`comparable`] and [`canonical`] compare values regardless of their spelling.
+//! A whole number has 64 bits here. Common JSON parsers silently round a larger one to floating point, for example an amount in
+//! the smallest unit of a blockchain, or a serial number. This module reads it as the text of its digits instead. If a type
+//! declares a whole number, that text does not fit; everywhere else no digit is lost. Numbers with a fraction or an exponent
+//! are 64-bit floating point. [`comparable`] and [`canonical`] give equal values for equal numbers, whatever their spelling.
 
 use crate::values::types::canonical;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value as Json};
 use std::borrow::Cow;
 
-/// A whole number of fewer characters always fits 64 bits.
+/// A whole number with fewer digits always fits 64 bits.
 const SHORT: usize = 19;
 
 /// Parses JSON. A whole number that does not fit 64 bits becomes the text of its digits.
@@ -22,7 +22,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
 const LONGEST: usize = 309;
 
 /// Returns a canonical value of a JSON text, so that texts can be compared whatever their spelling. A whole number that is
-/// written with a fraction or an exponent becomes the whole number that its digits mean.
+/// written with a fraction or an exponent becomes a whole number: `1.5e3` becomes `1500`.
 pub fn comparable(text: &str) -> serde_json::Result<Json> {
     let written = rewritten(text, |number| {
         let whole = whole(number);
@@ -58,7 +58,7 @@ fn whole(number: &str) -> Option<String> {
     }
     let leading = digits.len() - significant.len();
     let digits = significant.trim_end_matches('0');
-    // Position of the decimal point, relative to these digits.
+    // Position of the decimal point, counted from the first significant digit.
     let point = i64::try_from(before.len()).ok()? - i64::try_from(leading).ok()?;
     let point = point.checked_add(exponent.parse().ok()?)?;
     let zeros = usize::try_from(point).ok()?.checked_sub(digits.len())?;

@@ -1,7 +1,7 @@
-//! Suggests the name that was probably meant: the most similar known name.
+//! Suggestions for wrong names: the most similar known name.
 //!
-//! The work is bounded per compilation, not per name. A definition with thousands of wrong names gets suggestions for the
-//! first of them only, and is checked as fast as one with few wrong names.
+//! The work is bounded for each compilation, not for each name. A definition with thousands of wrong names gets suggestions
+//! only for the first of them, and is checked as fast as one with few wrong names.
 
 use std::cell::Cell;
 
@@ -11,8 +11,9 @@ const LONGEST: usize = 64;
 /// Maximum number of edits between the written name and a suggestion.
 const EDITS: usize = 3;
 
-/// Work that one compilation may do for suggestions: names visited, plus cells of the tables that compare two names. This
-/// is enough for dozens of wrong names among thousands of known ones, and for thousands among dozens.
+/// Work that one compilation may do for suggestions: the number of names that are read, plus the number of computed cells of
+/// the tables that compare two names. This is enough for dozens of wrong names among thousands of known ones, and for thousands
+/// of wrong names among dozens.
 pub(crate) const WORK: u64 = 5_000_000;
 
 /// Finds similar names until its work is used up.
@@ -48,7 +49,7 @@ impl Nearby {
             if !self.pays(1) {
                 return None;
             }
-            // each edit changes the length by one character at most, and each character has four bytes at most
+            // An edit changes the length by one character at most, and a character has four bytes at most.
             if known.len().abs_diff(name.len()) > 4 * most || known == name {
                 continue;
             }
@@ -70,7 +71,7 @@ impl Nearby {
         best.map(|(_, known)| known)
     }
 
-    /// Takes `work` from the remaining work. If too little is left, sets it to 0 and returns false.
+    /// Subtracts `work` from the remaining work. If less is left, sets that to 0 and returns false.
     fn pays(&self, work: u64) -> bool {
         let left = self.left.get().checked_sub(work);
         self.left.set(left.unwrap_or(0));
@@ -107,8 +108,9 @@ impl Letters {
     }
 }
 
-/// Returns the number of edits between two names if it is at most `most`, and the number of cells computed. Two swapped
-/// neighbouring letters count as one edit. Only cells near the diagonal are computed; others cannot be that small.
+/// Returns the number of edits between two names if it is at most `most`, and the number of computed cells. A swap of two
+/// neighbouring letters counts as one edit. Only cells near the diagonal are computed, because all others are greater than
+/// `most`.
 fn distance(a: &[char], b: &[char], most: usize) -> (Option<usize>, u64) {
     const FAR: u8 = u8::MAX / 2;
     const EMPTY: [u8; LONGEST + 1] = [FAR; LONGEST + 1];
@@ -132,7 +134,7 @@ fn distance(a: &[char], b: &[char], most: usize) -> (Option<usize>, u64) {
             least = least.min(best);
             cells += 1;
         }
-        // a swap reaches over one row, so the search ends only after two rows without a cell in range
+        // A swap skips one row, so the search ends only after two rows without a cell of at most `most`.
         let before = old.iter().copied().min().unwrap_or(FAR);
         if usize::from(least) > most && usize::from(before) > most {
             return (None, cells);
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_bounded_for_all_names_together() {
+    fn the_work_is_bounded_for_all_names_together() {
         let known: Vec<String> = (0..5_000).map(|k| format!("tool_number_{k}")).collect();
         let nearby = Nearby::default();
         let among = || known.iter().map(String::as_str);

@@ -1,4 +1,4 @@
-//! Prices of models as data, and costs as whole millionths of the currency.
+//! Prices of models, and costs in whole millionths of the currency.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ pub struct Tokens {
 impl Price {
     /// Returns the cost of these tokens in millionths of the currency, rounded up. An overflow gives the greatest number.
     pub fn of(&self, tokens: Tokens) -> u64 {
-        // If a server claims more cached tokens than were sent, only those that were sent are billed.
+        // A server may report more cached tokens than were sent. Only as many as were sent are billed.
         let cached = tokens.cached.min(tokens.input);
         let written = tokens.cache_write.min(tokens.input - cached);
         let plain = tokens.input - cached - written;
@@ -89,7 +89,7 @@ pub fn micros(text: &str) -> Option<u64> {
     whole.checked_mul(MICROS)?.checked_add(part + up)
 }
 
-/// Writes millionths as people do, with at least two decimal places and no more than needed.
+/// Writes millionths as an amount for people, with at least two decimal places and no more than needed: `0.30`.
 pub fn money(micros: u64) -> String {
     let part = format!("{:06}", micros % MICROS);
     let kept = part.trim_end_matches('0').len().max(2);

@@ -1,4 +1,4 @@
-//! Rates, the most requests or tokens in a span of time: `5/s`, `100/min`, `100/min, 40000 tokens/min`.
+//! Rates: the maximum number of requests or tokens in a span of time, as `5/s`, `100/min` or `100/min, 40000 tokens/min`.
 
 /// A rate: quotas of requests and, for a model, of tokens.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,13 +12,13 @@ pub struct Rate {
 /// At most `most` units within any span of `within` milliseconds.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Quota {
-    /// The most units of a span.
+    /// Maximum number of units in a span.
     pub most: u64,
     /// Length of the span in milliseconds.
     pub within: u64,
 }
 
-/// The most requests that one quota may allow. The limiter remembers each request of the span.
+/// Maximum number of requests that a quota may allow. The limiter remembers each request of the span.
 pub(crate) const MOST_REQUESTS: u64 = 100_000;
 
 impl Rate {

@@ -1,30 +1,32 @@
 //! JSON Schemas and patterns from outside: bounds on their size, checked before anything is validated with them.
 //!
-//! A small schema can demand endless work, because each of its references stands for everything that it refers to. So this module
-//! follows each reference once and counts the schemas as if all references were written out. A schema with too many, or one that
-//! leads back to itself without looking at a part of the value, is refused where it enters: in `check`, and in the tool list of
-//! an MCP server. The validation itself has a limit of its own, which the validator sets.
+//! A small schema can cause endless work, because a validator applies a whole schema for each reference to it. So this module
+//! follows each reference once and counts the schemas as if all references were replaced by the schemas that they name. A
+//! schema with too many of them is refused, and so is one that applies itself to the same value again. The check runs where a
+//! schema enters: in `check`, and in the tool list of an MCP server. The validator has a limit of its own for the validation
+//! itself.
 
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most bytes of a schema.
+/// Maximum size, in bytes, of a schema.
 pub const BYTES: usize = 128 << 10;
-/// The most schemas within one schema, counted with all references written out.
+/// Maximum number of schemas within one schema, counted with all references written out.
 pub(crate) const EXPANDED: u64 = 10_000;
 /// Longest path through nested schemas and the references between them.
 pub const DEPTH: u32 = 200;
-/// Longest path of schemas that judge the same value, each through the one before: references, `allOf` and the like.
+/// Longest path of schemas that each apply the next one to the same value: references, `allOf` and similar keywords.
 pub(crate) const ROW: u32 = 32;
-/// The most distinct patterns of a schema.
+/// Maximum number of distinct patterns of a schema.
 pub(crate) const PATTERNS: usize = 64;
-/// The most bytes of a pattern.
+/// Maximum size, in bytes, of a pattern.
 pub(crate) const PATTERN: usize = 1_000;
-/// The most bytes of a compiled pattern, and of the cache for matching it.
+/// Maximum size, in bytes, of a compiled pattern, and of the cache for matching it.
 pub const COMPILED: usize = 512 << 10;
 
-/// A schema that is within the bounds, as the places of all schemas in it: JSON Pointers, the schema itself first.
+/// The places of all schemas within a schema that respects the bounds. Each place is a JSON Pointer; the first is that of the
+/// schema itself.
 #[derive(Clone, Debug)]
 pub struct Bounded {
     places: Vec<String>,
@@ -34,7 +36,7 @@ impl Bounded {
     /// Checks a schema against the bounds.
     ///
     /// # Errors
-    /// The reason why the schema cannot be used, and what to do, in words.
+    /// The reason why the schema cannot be used, and the remedy; a text for people.
     pub fn of(schema: &Json) -> Result<Self, String> {
         let bytes = crate::stored::bounds::size(schema);
         if bytes > BYTES {
@@ -61,9 +63,9 @@ impl Bounded {
 /// Compiles a pattern that must match a whole text.
 ///
 /// # Errors
-/// The reason why the pattern cannot be used, in words.
+/// The reason why the pattern cannot be used; a text for people.
 pub fn pattern(pattern: &str) -> Result<Regex, String> {
-    // The pattern is compiled alone first: one like `a)|(b` would be valid only inside the group that is put around it.
+    // Compile the pattern alone first. A pattern like `a)|(b` is invalid, but the group around it would make it valid.
     not_long(pattern)?;
     let compiled = match compile(pattern)? {
         Ok(_) => compile(&format!("^(?:{pattern})$"))?,
@@ -90,7 +92,7 @@ fn compile(pattern: &str) -> Result<Result<Regex, regex::Error>, String> {
     builder.size_limit(COMPILED).dfa_size_limit(COMPILED);
     match builder.build() {
         Err(regex::Error::CompiledTooBig(_)) => {
-            Err("it stands for more than can be kept: repeat fewer or smaller parts".to_owned())
+            Err("its compiled form is too large: repeat fewer or smaller parts".to_owned())
         }
         compiled => Ok(compiled),
     }
@@ -105,7 +107,8 @@ enum Holds {
     Named,
 }
 
-/// The keywords that hold schemas. The flag is true if the schemas judge the same value and not a part of it.
+/// The keywords that hold schemas. The flag is true if the schemas apply to the same value, and false if they apply to a part
+/// of it.
 const KEYWORDS: [(&str, Holds, bool); 22] = [
     ("allOf", Holds::Schemas, true),
     ("anyOf", Holds::Schemas, true),
@@ -137,7 +140,7 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// The schemas within a schema, and the edges between them.
 struct Graph {
     places: Vec<String>,
-    /// For each schema the schemas that it applies. The flag is true if they judge the same value.
+    /// For each schema the schemas that it applies. The flag is true if they apply to the same value.
     leads: Vec<Vec<(usize, bool)>>,
     /// Schemas that apply each of their edges twice, because of an `unevaluated..` keyword.
     twice: BTreeSet<usize>,
@@ -193,7 +196,7 @@ impl Graph {
         let anchors = anchors(root);
         let mut leads: Vec<Vec<(usize, bool)>> = Vec::new();
         let mut twice = BTreeSet::new();
-        // Schemas that are found in the loop are visited later in it.
+        // The loop adds schemas to `found` and visits them later.
         while let Some((place, schema)) = finder.found.get(leads.len()).cloned() {
             let mut to = Vec::new();
             for (word, value) in schema.as_object().into_iter().flatten() {
@@ -229,8 +232,8 @@ impl Graph {
         })
     }
 
-    /// Checks that there are not too many patterns and that none is too large. A text that is not a pattern passes: schemas use a
-    /// dialect of their own, so the validator decides.
+    /// Checks that there are not too many patterns and that none is too large. Invalid patterns pass: schemas have their own
+    /// dialect of patterns, so the validator decides.
     fn patterns(&self, root: &Json) -> Result<(), String> {
         let mut all: BTreeSet<&str> = BTreeSet::new();
         for place in &self.places {
@@ -258,11 +261,11 @@ impl Graph {
         Ok(())
     }
 
-    /// Checks the numbers of schemas with references written out, and the longest paths.
+    /// Checks the number of schemas with references written out, and the lengths of paths.
     fn measure(&self) -> Result<(), String> {
         let same = self.measured(true)?;
         let all = self.measured(false)?;
-        // Each schema is also prepared once, even if nothing refers to it.
+        // The validator also prepares each schema once, even if nothing refers to it.
         let total = all[0].all.saturating_add(all.len() as u64);
         if all.iter().any(|size| size.depth > DEPTH) {
             return Err(too_deep());
@@ -281,8 +284,9 @@ impl Graph {
         Ok(())
     }
 
-    /// Measures each schema together with all that it leads to. With `same`, only edges to schemas that judge the same value
-    /// count, and a cycle of them is an error. Otherwise an edge back into the current path is not counted.
+    /// Measures each schema together with all schemas that it applies, directly or through others. With `same`, only edges to
+    /// schemas for the same value count, and a cycle of them is an error. Otherwise an edge back into the current path is not
+    /// counted.
     fn measured(&self, same: bool) -> Result<Vec<Size>, String> {
         let mut measured: Vec<Option<Size>> = vec![None; self.places.len()];
         for first in 0..self.places.len() {
@@ -335,7 +339,7 @@ impl Graph {
     }
 }
 
-/// Size of a schema with all that it leads to.
+/// Size of a schema with all schemas that it applies.
 #[derive(Copy, Clone, Debug)]
 struct Size {
     /// Number of schemas, with references written out.
@@ -360,9 +364,7 @@ fn too_deep() -> String {
 
 fn no_reference(at: &str, name: &str) -> String {
     let name = crate::stored::bounds::cut(name, 120);
-    format!(
-        "`{at}` refers to `{name}`: nothing is fetched, and within the schema nothing stands there"
-    )
+    format!("`{at}` refers to `{name}`, which is not in the schema; nothing is fetched")
 }
 
 fn is_anchor(id: &Json) -> bool {
@@ -458,7 +460,7 @@ mod tests {
         Bounded::of(schema).map_or_else(|why| why, |_| "it is taken".to_owned())
     }
 
-    /// Returns definitions of which each refers to the next one twice.
+    /// Returns a schema of `n` definitions. Each of them refers to the next one twice.
     fn doubled(n: usize, word: &str) -> Json {
         let mut defs = Map::new();
         for k in 0..n {
@@ -487,16 +489,16 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_back_to_itself_looks_at_a_part_on_the_way() {
+    fn a_schema_may_apply_itself_only_to_a_part_of_the_value() {
         let tree = json!({ "type": "object", "properties": { "below": { "type": "array", "items": { "$ref": "#" } } } });
         assert_eq!(why(&tree), "it is taken");
-        for circle in [
+        for cycle in [
             json!({ "$ref": "#" }),
             json!({ "allOf": [{ "$ref": "#" }] }),
             json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "not": { "$ref": "#/$defs/a" } } }, "$ref": "#/$defs/a" }),
             json!({ "$dynamicAnchor": "a", "anyOf": [{ "$dynamicRef": "#a" }] }),
         ] {
-            assert!(why(&circle).contains("leads back to itself"), "{circle}");
+            assert!(why(&cycle).contains("leads back to itself"), "{cycle}");
         }
     }
 
@@ -544,7 +546,7 @@ mod tests {
                 "{unknown}"
             );
         }
-        // A schema under an unknown keyword is followed if something refers to it.
+        // A schema under an unknown keyword is checked if a reference leads to it.
         let odd = json!({ "x-more": { "s": { "items": { "$ref": "#/x-more/s" } } }, "$ref": "#/x-more/s" });
         let places = Bounded::of(&odd).unwrap();
         assert!(places.places().any(|place| place == "/x-more/s/items"));

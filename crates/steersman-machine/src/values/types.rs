@@ -1,4 +1,4 @@
-//! Declared types: checks whether a JSON value fits a type, and names the path of the part that does not.
+//! Declared types, and the check of a JSON value against a type. The check names the path of the part that does not fit.
 
 use crate::stored::ids::Name;
 use crate::stored::interaction::Reduce;
@@ -31,7 +31,7 @@ pub struct Type {
 }
 
 impl Type {
-    /// Returns the first value that a test gives for this type or for a type within it, outermost first.
+    /// Returns the first result of `test` that is not `None`, for this type and then the types within it.
     pub fn find<T>(&self, test: &dyn Fn(&Self) -> Option<T>) -> Option<T> {
         test(self).or_else(|| match &self.kind {
             TypeKind::List(of) => of.find(test),
@@ -112,13 +112,13 @@ pub fn equal(a: &Json, b: &Json) -> bool {
     a == b || canonical(a) == canonical(b)
 }
 
-/// Returns a float without a fraction as a whole number, if 64 bits hold it.
+/// Returns a float without a fraction as a whole number. `None` for any other number, and for one that does not fit 64 bits.
 fn whole(number: &Number) -> Option<Number> {
     let float = number.as_f64().filter(|_| number.is_f64())?;
     if float.fract() != 0.0 {
         return None;
     }
-    // A cast of a value beyond the range gives the nearest number.
+    // The cast gives the nearest number for a value beyond the range.
     let whole = float as i128;
     let signed = i64::try_from(whole).map(Number::from);
     signed
@@ -169,7 +169,7 @@ pub fn misfit(ty: &Type, value: &Json) -> Option<Misfit> {
     misfit_by(ty, value, &mut Patterns::default())
 }
 
-/// Compiled patterns; each pattern is compiled once per value.
+/// Compiled patterns. The check of a value compiles each pattern once.
 #[derive(Default)]
 struct Patterns<'a>(BTreeMap<&'a str, Option<Regex>>);
 
@@ -188,8 +188,8 @@ fn misfit_by<'a>(ty: &'a Type, value: &Json, patterns: &mut Patterns<'a>) -> Opt
         return (!may).then(|| Misfit::new("must not be none"));
     }
     let wrong = |wanted: &str| Some(Misfit::new(format!("is {}, must be {wanted}", word(value))));
-    let no_number = |wanted: &str| match value.as_str() {
-        // The writer meant a number, but no number type holds it, so it was read as text.
+    let not_number = |wanted: &str| match value.as_str() {
+        // The JSON had a number that does not fit 64 bits, so it was read as text.
         Some(text) if json::is_beyond(text) => Some(Misfit::new(format!(
             "is {text}: 64 bits do not hold that, so it can only be text"
         ))),
@@ -206,11 +206,11 @@ fn misfit_by<'a>(ty: &'a Type, value: &Json, patterns: &mut Patterns<'a>) -> Opt
         TypeKind::Integer { minimum, maximum } if value.is_i64() || value.is_u64() => {
             bounds(value, *minimum, *maximum)
         }
-        TypeKind::Integer { .. } => no_number("an integer"),
+        TypeKind::Integer { .. } => not_number("an integer"),
         TypeKind::Number { minimum, maximum } if value.is_number() => {
             bounds(value, *minimum, *maximum)
         }
-        TypeKind::Number { .. } => no_number("a number"),
+        TypeKind::Number { .. } => not_number("a number"),
         TypeKind::Boolean if value.is_boolean() => None,
         TypeKind::Boolean => wrong("true or false"),
         TypeKind::Enum(words) => match value.as_str() {

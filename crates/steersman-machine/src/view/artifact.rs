@@ -1,9 +1,9 @@
-//! Artifacts: versions of named contents. This module says which names they may have, which agent sees which of them, and
-//! what happens to a result that is too large for a context.
+//! Artifacts: versions of named contents. This module has the rules for their names, finds the artifacts that an agent sees,
+//! and turns a result that is too large for a context into an artifact.
 //!
-//! An artifact belongs to the agent whose call made it. Names resolve outward from an agent, as those of state do. An agent
-//! sees the artifacts of its sub-agents as `NAME/ARTIFACT`. `NAME` is the name of the called instance, or the name of the
-//! definition, with a number if the agent started several of them (`search/notes.md`, `search.2/notes.md`).
+//! An artifact belongs to the agent whose call made it. Names resolve like names of state: in the agent first, then in the
+//! agents above it. An agent sees the artifacts of its sub-agents as `NAME/ARTIFACT`. `NAME` is the name of the called
+//! instance, or the name of the definition, with a number from the second instance on (`search/notes.md`, `search.2/notes.md`).
 
 use crate::snapshot::{Agent, Snapshot};
 use crate::stored::bounds::{ARTIFACT, FILES, NAME, PREVIEW, cut};
@@ -43,18 +43,18 @@ impl Content {
     }
 }
 
-/// Returns the id that stands for the call of an artifact that came in with a text. Such ids are numbered downward from the
-/// greatest id of the line, so they never equal the id of a call.
+/// Returns the id that an artifact from outside has in place of a call. `body` is the text that it came with. These ids are
+/// numbered downward from the greatest id of the line, so they never equal the id of a call.
 pub fn came_with(body: Body) -> Id {
     Id::new(body.line(), Id::LAST - body.k())
 }
 
-/// Returns true if the `call` of an artifact means that it came in from outside ([`came_with`]).
+/// Returns true if this `call` of an artifact means that the artifact came from outside ([`came_with`]).
 pub fn is_from_outside(call: Id) -> bool {
     call.k() > Id::LAST / 2
 }
 
-/// Names of the artifacts that came in with a text, in the order in which they came.
+/// Returns the names of the artifacts that came with a text, sorted by scope and name.
 pub(crate) fn attached(snapshot: &Snapshot, body: Body) -> Vec<Name> {
     let with = came_with(body);
     let all = snapshot.artifacts.values().flatten();
@@ -63,11 +63,11 @@ pub(crate) fn attached(snapshot: &Snapshot, body: Body) -> Vec<Name> {
         .collect()
 }
 
-/// Returns the reason why these contents may not come in together, or `None` if they may.
+/// Returns the reason why one message may not bring these contents, or `None` if it may.
 pub fn unfit(contents: &[Content]) -> Option<String> {
     if contents.len() > FILES {
         return Some(format!(
-            "{} artifacts come at once; {FILES} is the most",
+            "{} artifacts in one message; at most {FILES} are allowed",
             contents.len()
         ));
     }
@@ -85,21 +85,19 @@ pub fn unfit(contents: &[Content]) -> Option<String> {
         }
         if bytes.len() > ARTIFACT {
             return Some(format!(
-                "`{name}` has {} bytes; {ARTIFACT} is the most of one version",
+                "`{name}` has {} bytes; a version has at most {ARTIFACT}",
                 bytes.len()
             ));
         }
         let same = contents[..k].iter().find(|other| other.name == *name);
         if same.is_some_and(|same| same != content) {
-            return Some(format!(
-                "two artifacts that come at once are named `{name}`"
-            ));
+            return Some(format!("two artifacts of one message are named `{name}`"));
         }
     }
     None
 }
 
-/// Returns an error message if an argument names an artifact that is not in `there`, or `None` if each of them is.
+/// Returns an error message if an argument names an artifact that is not in `there`. `None` means that all of them are.
 pub fn missing(
     parameters: &Parameters,
     args: &serde_json::Map<String, Json>,
@@ -157,12 +155,12 @@ pub fn misnamed(name: &str) -> Option<String> {
     None
 }
 
-/// Returns true for invisible characters, and for those that change how the text around them reads.
+/// Returns true for invisible characters, and for those that change the direction of the text around them.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Returns the media type for the extension of a name; plain text if the extension is unknown or absent.
+/// Returns the media type for the extension of a name. Without a known extension it is plain text.
 pub fn media_of(name: &str) -> &'static str {
     let end = name.rsplit_once('.').map_or("", |(_, end)| end);
     match end.to_ascii_lowercase().as_str() {
@@ -247,7 +245,7 @@ pub fn seen(snapshot: &Snapshot, agent: Option<Id>) -> Vec<Seen<'_>> {
     seen.collect()
 }
 
-/// Returns the versions of the artifact that an agent means by a name.
+/// Returns the versions of the artifact that has this name for an agent.
 pub fn find<'a>(
     snapshot: &'a Snapshot,
     agent: Option<Id>,
@@ -269,9 +267,9 @@ pub(crate) fn sees_any(snapshot: &Snapshot, agent: Id) -> bool {
 }
 
 enum Sight {
-    /// The artifact belongs to the agent itself or to an ancestor, this many generations above it.
+    /// The artifact belongs to an agent this many levels above the viewer; 0 is the viewer itself.
     Outward(u32),
-    /// The artifact belongs to a descendant, which has this name here.
+    /// The artifact belongs to a descendant of the viewer, which has this name there.
     Below(String),
 }
 
@@ -319,14 +317,14 @@ fn called(snapshot: &Snapshot, agent: &Agent) -> String {
     }
 }
 
-/// Returns the name, without extension, of the artifact that a result becomes. It consists of the tool, the agent's birth
-/// numbers and the number of the call. None of them changes when another owner takes the session over. No other result of
-/// the session has the same name, so an agent that sees two such artifacts outward sees two names.
+/// Returns the name, without extension, of the artifact that a result becomes. It consists of the tool, the agent's path of
+/// child numbers and the number of the call. All of them stay the same when another owner takes the session over. No other
+/// result of the session has the same name, so no such artifact hides another one.
 pub(crate) fn spill_name(tool: &str, path: &[u32], number: Number) -> String {
     let tool = &tool[..tool.floor_char_boundary(TOOL)];
     let mut name = format!("{}-", tool.replace('/', "_"));
-    for birth in path {
-        let _ = write!(name, "{birth}.");
+    for child in path {
+        let _ = write!(name, "{child}.");
     }
     let _ = write!(name, "{number}");
     name
@@ -367,8 +365,8 @@ pub(crate) fn spill(stem: &str, text: &str) -> (String, Content) {
     (preview, content)
 }
 
-/// Returns a text as an artifact holds it: JSON is pretty-printed. Artifacts are read by lines, and compact JSON is a single
-/// line.
+/// Returns a text as an artifact stores it: JSON is pretty-printed, because artifacts are read by lines and compact JSON is a
+/// single line.
 pub(crate) fn as_kept(text: &str) -> Cow<'_, str> {
     let is_json = text.starts_with(['{', '[']);
     let pretty = is_json.then(|| json::read::<Json>(text).ok()).flatten();
@@ -378,8 +376,8 @@ pub(crate) fn as_kept(text: &str) -> Cow<'_, str> {
 
 /// Returns the index of the artifact that holds the whole of a result's text, or `None` if the text is not a preview.
 ///
-/// A rerun takes the whole text of a recorded result. The call of the rerun then makes an artifact of it again, under its
-/// own name.
+/// A rerun takes the whole text of a recorded result. Its call then makes an artifact of the text again, under a name of its
+/// own.
 pub fn kept_whole(text: &str, made: &[Artifact]) -> Option<usize> {
     let (is, read) = IS_KEPT;
     let (_, behind) = text.rsplit_once(is)?;

@@ -1,9 +1,10 @@
-//! Ratings of artifacts: the judgement of an agent or a person on a version.
+//! Ratings of artifacts: an agent or a person rates a version.
 //!
-//! A rating is a write of state, in the scope of the artifact. The name of its entry cannot be declared, so a rating collides
-//! with no declared entry, and lists of state do not show it. All rules of writes hold for ratings: they take effect when an
-//! exchange closes, follow branches, are undone by a rewind, conflict in an adoption and are erased with the line that brought
-//! them. The entry names the version by its content, because the number of a version is a label within one branch.
+//! A rating is a write of state, in the scope of the artifact. The name of its entry begins with a sign that no declared entry
+//! may have. So it never collides with a declared entry, and lists of state do not show it. All rules of writes hold for
+//! ratings: they take effect when an exchange closes, follow branches, are undone by a rewind, conflict in an adoption and are
+//! erased with the line that brought them. The entry names the version by the hash of its content, because the number of a
+//! version is valid only within one branch.
 
 use crate::snapshot::Snapshot;
 use crate::stored::bounds::cut;
@@ -17,7 +18,7 @@ use serde_json::{Value as Json, json};
 pub const WORST: u8 = 1;
 /// The highest rating.
 pub const BEST: u8 = 5;
-/// The most bytes of a reason; the rest is cut off.
+/// Maximum size, in bytes, of a reason. A longer one is cut.
 pub const REASON: usize = 1 << 10;
 
 /// First character of a rating's entry. Names of declared entries begin with a letter.
@@ -25,7 +26,7 @@ const SIGN: char = '@';
 /// Number of hexadecimal digits of the content's hash in an entry's name.
 const DIGITS: usize = 16;
 
-/// The kind of party that rates.
+/// The party that rates: an agent or a person.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Rater {
     /// An agent of the session.
@@ -52,7 +53,7 @@ pub struct Rating {
     pub reason: Option<String>,
     /// The agent, by the name of its definition, or the person.
     pub by: String,
-    /// The kind of party that `by` names.
+    /// Tells if `by` names an agent or a person.
     pub rater: Rater,
 }
 
@@ -90,8 +91,8 @@ pub fn rated(entry: &str) -> Option<&str> {
     rates.flatten()
 }
 
-/// Names the artifact that an entry rates, so that the entries of an artifact can be told apart: `report.md`,
-/// `report.md, version 1`. `None` means that the entry is not a rating or that no stored version has its hash.
+/// Names the version that an entry rates, and tells ratings by an agent from those by a person: `report.md`, `report.md,
+/// version 1, by an agent`. `None` means that the entry is not a rating, or that no stored version has its hash.
 pub fn told_in(snapshot: &Snapshot, scope: Id, entry: &str) -> Option<String> {
     let mut parts = entry.strip_prefix(SIGN)?.splitn(3, '/');
     let (rater, digits, name) = (parts.next()?, parts.next()?, parts.next()?);
@@ -177,7 +178,7 @@ pub(crate) fn place(
     name: &str,
     value: Option<&Json>,
 ) -> Result<(Id, Name), Misfit> {
-    let gone = || Misfit::new("rates an artifact that is not there");
+    let gone = || Misfit::new("rates an artifact that does not exist");
     let rest = name.strip_prefix(SIGN).ok_or_else(gone)?;
     let (scope, rest) = rest.split_once(SIGN).ok_or_else(gone)?;
     let scope: Id = scope.parse().map_err(|()| gone())?;
@@ -196,7 +197,9 @@ pub(crate) fn place(
         .find(|version| hex(&version.hash)[..DIGITS] == *digits)
         .ok_or_else(gone)?;
     if value.is_some_and(|value| read(value, rater).is_none()) {
-        return Err(Misfit::new(format!("is no rating from {WORST} to {BEST}")));
+        return Err(Misfit::new(format!(
+            "is not a rating from {WORST} to {BEST}"
+        )));
     }
     Ok((scope, entry(rater, &version.hash, artifact).into()))
 }

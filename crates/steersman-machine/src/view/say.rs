@@ -1,4 +1,4 @@
-//! The engine's sentences in the words of a definition.
+//! The engine's sentences, with the texts of a definition in place of the built-in ones.
 
 use super::{Cx, View};
 use crate::network::texts::{Sentence, Texts, Words, fill};
@@ -6,7 +6,7 @@ use crate::snapshot::Snapshot;
 use crate::stored::ids::Id;
 use crate::values::expression::Scope;
 
-/// Returns a sentence for an agent of this session, or for a person who deals with the agent.
+/// Returns a sentence for an agent of this session, or for a person who answers or reads about the agent.
 pub(crate) fn say(
     cx: &Cx<'_>,
     snapshot: &Snapshot,
@@ -18,7 +18,8 @@ pub(crate) fn say(
     say_in(&cx.network.texts, &view, sentence, values)
 }
 
-/// Returns a sentence for a reader with this scope. The words of the definition come first, if they can be rendered.
+/// Returns a sentence in the language that `state.language` of this scope names. The text of the definition takes precedence,
+/// if there is one and it can be rendered.
 pub(crate) fn say_in(
     texts: &Texts,
     scope: &dyn Scope,

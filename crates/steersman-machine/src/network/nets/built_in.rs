@@ -1,4 +1,4 @@
-//! The built-in nets, which nobody needs to register.
+//! The built-in nets: `chat`, `react` and `refact`. They need no registration.
 
 use super::{Event, Net, NetView, Step};
 use crate::stored::built_in::BuiltIn;
@@ -16,7 +16,8 @@ pub(crate) fn net(name: &str) -> Option<&'static dyn Net> {
     })
 }
 
-/// `chat`: calls are made, and a text is the answer. For agents whose models call tools natively. It names no states.
+/// `chat`: the calls of an answer are made, and the text of an answer without calls is the agent's answer. It suits models that
+/// call tools natively. It names no states.
 struct Chat;
 
 impl Net for Chat {
@@ -36,8 +37,8 @@ const ACTION: &str = "action";
 const REFLECTION: &str = "reflection";
 const ANSWER: &str = "answer";
 
-/// `react`: the model thinks aloud. An answer with a call is an action. An answer without one is a thought; one model call with
-/// tools off follows, and its text is the answer.
+/// `react`: the model reasons in its texts. An answer with a call is an action. An answer without calls is a thought; one model
+/// call with tools off follows, and its text is the agent's answer.
 struct React;
 
 impl Net for React {
@@ -56,8 +57,8 @@ impl Net for React {
     }
 }
 
-/// `refact`: [`React`] with a reflection after each action. The reflection is a model call that is told to reflect, with the
-/// to-do list if there is one. Its text is kept as a thought, and the changes of the list that it calls for are made.
+/// `refact`: [`React`] with a reflection after each action. The reflection is a model call with an instruction to reflect, and
+/// with the to-do list if there is one. Its text is kept as a thought, and its calls of the list's tools are made.
 struct Refact;
 
 impl Net for Refact {

@@ -1,4 +1,4 @@
-//! Counts for limits: of an agent and everything it started, and of the time for which it works.
+//! Counts for limits: the counts of an agent with all its descendants, and the time during which it works.
 
 use crate::snapshot::{Counters, Effect, Snapshot, Span};
 use crate::stored::built_in::BuiltIn;
@@ -9,16 +9,16 @@ use crate::stored::interaction::{Call, Choice, How, Target};
 use imbl::OrdMap;
 use std::sync::Arc;
 
-/// Returns true if a call is to get something done: the engine did not make it for itself, it takes no notes, and it does not end
-/// a turn or task.
+/// Returns true if a call does work: it calls a tool or an agent, the engine did not make it for itself, it does not change the
+/// to-do list, and it does not end a turn or task.
 pub(super) fn acts(call: &Call) -> bool {
-    let target = match call.target {
+    let works = match call.target {
         Target::Tool(_) | Target::Agent(_) | Target::Unknown => true,
         Target::Person(_) | Target::Wait | Target::Branches(_) => false,
     };
     let notes_or_ends = |tool: BuiltIn| tool.takes_notes() || tool.ends();
     let beside = call.is_ahead() || call.is_extraction() || call.judged().is_some();
-    target && !beside && !BuiltIn::named(&call.name).is_some_and(notes_or_ends)
+    works && !beside && !BuiltIn::named(&call.name).is_some_and(notes_or_ends)
 }
 
 /// Returns true if a call with this end gave the result that it was made for.
@@ -34,7 +34,8 @@ impl Snapshot {
         }
     }
 
-    /// Begins or ends the work of an effect, for its agent and all agents above. Questions to people and waits are not work.
+    /// Records that the work of an effect begins or ends, for its agent and all agents above. Questions to people and waits are
+    /// not work.
     pub(super) fn works(&mut self, now: Time, effect: &Effect, begins: bool) {
         if !self.is_work(effect) {
             return;
@@ -52,7 +53,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns true if an effect is work, and not a question to a person or a wait.
+    /// Returns true if an effect is work. Questions to people, waits and choices among branches are not work.
     pub fn is_work(&self, effect: &Effect) -> bool {
         let call = effect.what.call();
         let open = call.and_then(|c| self.call(effect.agent, c));
@@ -62,8 +63,8 @@ impl Snapshot {
         })
     }
 
-    /// Counts a commit once for each agent that it moves, and for all agents above. If it is counted for an agent already, it is
-    /// also counted for those above.
+    /// Counts the commit of a line for an agent that it moves and for all agents above, once for each agent. The walk ends at
+    /// an agent for which the commit was counted already, because it was counted for the agents above, too.
     pub(super) fn moves(&mut self, line: Line, id: Id) {
         let mut at = Some(id);
         while let Some(id) = at.filter(|id| self.agent(*id).counters.moved != line) {
@@ -76,7 +77,7 @@ impl Snapshot {
         }
     }
 
-    /// Applies a count to an agent and all agents above.
+    /// Applies `count` to each span of an agent and of all agents above.
     pub(super) fn count_above(&mut self, from: Option<Id>, mut count: impl FnMut(&mut Span)) {
         let mut at = from;
         while let Some(id) = at {
@@ -94,7 +95,7 @@ impl Snapshot {
         self.count_model_call_above(id);
     }
 
-    /// Counts a model call for a decision. Calls that restate what is left are numbered apart, also in scripts.
+    /// Counts a model call for a decision. Calls that restate what is left have numbers of their own, as in scripts.
     pub(super) fn count_decision(&mut self, id: Id, chosen: &Choice) {
         let counters = &mut self.agent_mut(id).counters;
         counters.model_calls += 1;
@@ -118,7 +119,7 @@ impl Snapshot {
         });
     }
 
-    /// Counts tokens and money for the agent whose model call is still out, and for all agents above.
+    /// Counts the tokens and the cost of a model call whose effect is still outstanding, for its agent and all agents above.
     pub(crate) fn spend(&mut self, usage: &Usage) {
         let (tokens, micros) = (usage.tokens(), usage.micros.unwrap_or_default());
         let effect = usage.effect.and_then(|e| self.effects.get(&e));
@@ -142,7 +143,7 @@ impl Snapshot {
 }
 
 impl Counters {
-    /// Begins the counts of a new answer. The commit of the message moves the agent, so it is counted already.
+    /// Begins the counts of a new answer. They include the commit of the message, because it moves the agent.
     pub(super) fn begin_answer(&mut self, now: Time) {
         let before = std::mem::take(self);
         *self = Self {
@@ -176,8 +177,8 @@ impl Counters {
         self.calls = OrdMap::new();
     }
 
-    /// Applies a person's consent to more: the limit counts again in full from here, because the amount used so far is granted
-    /// above it. To add the limit once would be too little if one step used several times the limit.
+    /// Applies a person's consent to more: it grants the amount used so far in addition to the limit, so the full limit is
+    /// available again. Adding the limit once would be too little if one step used several times the limit.
     pub(super) fn allow(&mut self, asked: &Asked, now: Time) {
         let used = self.used(&asked.limit, asked.per, now);
         let span = match asked.per {
@@ -206,7 +207,7 @@ impl Counters {
             "tokens" => span.tokens,
             "cost" => span.micros,
             "same_call" => self.same.map_or(0, |(_, times)| times.into()),
-            // The newest correction asks for a try that is still to be made.
+            // The newest correction asks for an answer that has not been given yet.
             "corrections" => self.corrections.saturating_sub(1).into(),
             "wall_time" => {
                 let past = now.0.saturating_sub(span.began.0);
@@ -221,7 +222,7 @@ impl Counters {
         }
     }
 
-    /// Counts how often in a row the same exchange or choice came.
+    /// Counts how many times in a row the same exchange or choice came.
     pub(super) fn again(&mut self, digest: Digest) {
         let times = match self.same {
             Some((before, times)) if before == digest => times + 1,

@@ -1,5 +1,5 @@
-//! Conversion of agents and calls of an adopted branch to facts, and back. The structs are taken apart by the names of all their
-//! fields, so a new field does not compile until this module handles it.
+//! Conversion of agents and calls of an adopted branch to facts, and back. The patterns here name all fields of a struct, so
+//! the program does not compile until this module handles a new field.
 
 use super::values::value_of;
 use crate::snapshot::{

@@ -1,10 +1,10 @@
-//! New calls, with the default of each field.
+//! The state of a call that was just opened.
 
 use crate::snapshot::OpenCall;
 use crate::stored::ids::{Digest, Id, Time};
 use crate::stored::interaction::Call;
 
-/// Returns a call as it is when it is opened.
+/// Returns the state of a call that was just opened. Nothing has begun, ended or been decided yet.
 pub(super) fn opened(call: Call, owner: Id, opened: Time, digest: Digest) -> OpenCall {
     OpenCall {
         call,

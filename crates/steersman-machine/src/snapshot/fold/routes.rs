@@ -1,4 +1,4 @@
-//! State of a routed agent's routing: decisions, members that ended, messages.
+//! Changes of a routed agent's routing state: by a decision, by the end of a member's call, by a message.
 
 use super::routing;
 use crate::snapshot::{Agent, Place, Routing};
@@ -18,7 +18,7 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
     match choice {
         Choice::Agents(members) => {
             routing.pending.clone_from(members);
-            // A member that is chosen outside all tasks takes over everything that was left to be done.
+            // A member that is chosen outside all tasks takes over the whole request, so the requested tasks are dropped.
             routing.goals.clear();
         }
         Choice::Speak { role, member } => {
@@ -39,7 +39,7 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
             }
             place.entered = line;
             routing.at = Some(state.clone());
-            // The exits count messages of the state, so a message must come first.
+            // The exits depend on the messages of the state. They are checked again after the next message.
             routing.settled = true;
         }
         Choice::Say { role, member, body } => {
@@ -68,7 +68,7 @@ pub(super) fn chosen(agent: &mut Agent, line: Line, choice: &Choice) {
 }
 
 /// Records the end of a member's call.
-pub(super) fn acted(agent: &mut Agent, member: Name, how: How, gave: Option<Body>) {
+pub(super) fn acted(agent: &mut Agent, member: Name, how: How, result: Option<Body>) {
     let routing = routing(agent);
     let is_place = place(routing).is_some();
     routing.said += 1;
@@ -78,7 +78,7 @@ pub(super) fn acted(agent: &mut Agent, member: Name, how: How, gave: Option<Body
     }
     let task = routing.at.clone().filter(|_| !is_place);
     if how == How::Released {
-        // The member gave the floor back for the last message; the next decision routes that message.
+        // The member gave the floor back without an answer. The next decision routes the same message again.
         routing.over = None;
     } else {
         routing.over = Some(task.clone().unwrap_or_else(|| member.clone()));
@@ -90,7 +90,7 @@ pub(super) fn acted(agent: &mut Agent, member: Name, how: How, gave: Option<Body
             routing.done.insert(task);
         }
     }
-    routing.last = Some((member, how, gave));
+    routing.last = Some((member, how, result));
 }
 
 /// Records a message to the routed agent.
@@ -101,7 +101,7 @@ pub(super) fn heard(agent: &mut Agent) {
     routing.over = None;
 }
 
-/// Returns the counters of the current state of a graph, if there is one.
+/// Returns the counters of the current state, if the router is a graph and is in a state.
 fn place(routing: &mut Routing) -> Option<&mut Place> {
     routing.places.get_mut(routing.at.as_ref()?)
 }
@@ -114,7 +114,7 @@ fn spoke(routing: &mut Routing) {
     }
 }
 
-/// Returns a choice in words, for the digest that tells whether two choices are the same.
+/// Returns a choice as text. Two choices are the same if the digests of their texts are equal.
 pub(super) fn words(choice: &Choice) -> String {
     match choice {
         Choice::Agents(names) => names.join(","),

@@ -1,4 +1,4 @@
-//! Size of an agent's context and of its closed exchanges, for the policies that make room.
+//! Size of an agent's context and of its closed exchanges, for the policies that shorten the context.
 
 use crate::snapshot::{Context, Snapshot, Sum, Weight};
 use crate::stored::commit::{Kind, Watermark};
@@ -8,17 +8,17 @@ use crate::stored::interaction::{Interaction, Summary};
 use imbl::OrdSet;
 use std::sync::Arc;
 
-/// The most exchanges whose size is kept; the oldest are forgotten.
+/// Maximum number of exchanges whose size is kept. The oldest sizes are dropped.
 const WEIGHED: usize = 1_024;
 
-/// Bytes per token, if no provider reports its count.
+/// Bytes per token, for text whose tokens no provider has counted.
 const BYTES: u64 = 4;
 
 impl Context {
-    /// Handles a push. If anything but a call follows an answer without calls, that answer is an exchange of its own and closes.
+    /// Records a push. If an interaction other than a call follows an answer without calls, that answer is a closed exchange.
     pub(super) fn pushed(&mut self, kind: Kind, line: Line, what: &Interaction) {
-        let calls = matches!(what, Interaction::Call(_));
-        if std::mem::take(&mut self.bare) && !calls {
+        let is_call = matches!(what, Interaction::Call(_));
+        if std::mem::take(&mut self.bare) && !is_call {
             self.closes(line);
         }
         if kind != Kind::Model || !matches!(what, Interaction::AssistantMessage { .. }) {
@@ -43,7 +43,7 @@ impl Context {
         if weight.exchanges.len() == WEIGHED {
             weight.exchanges.remove(0);
         }
-        // Each branch has its own list, so the list takes no more memory than it needs.
+        // Each branch has its own list, so its memory is allocated exactly.
         weight.exchanges.reserve_exact(1);
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         weight.exchanges.push(bytes);
@@ -68,7 +68,7 @@ impl Context {
         }
     }
 
-    /// Subtracts everything before this exchange, because it is no longer in the context.
+    /// Subtracts the first `before` exchanges, because they are no longer in the context.
     fn leave(&mut self, before: u32) {
         let gone = self.weight.gone(self.exchanges, before);
         if gone == 0 {
@@ -81,7 +81,7 @@ impl Context {
         weight.tokens = weight.tokens.saturating_sub(bytes / BYTES).max(least);
     }
 
-    /// Records a summary of everything before `mark`, or a failed try.
+    /// Records a summary of all exchanges up to `mark`, or a failed attempt.
     pub(super) fn summed(&mut self, mark: u32, summary: &Summary) {
         if self.weight.asked > 0 {
             Arc::make_mut(&mut self.weight).asked = 0;
@@ -127,14 +127,14 @@ impl Weight {
         (exchanges + self.open) / BYTES
     }
 
-    /// Returns the bytes before `mark`, for an agent with this number of exchanges.
+    /// Returns the bytes of the exchanges up to `mark`, for an agent with this number of exchanges.
     pub(crate) fn before(&self, exchanges: u32, mark: u32) -> u64 {
         let covered = self.gone(exchanges, mark);
         let bytes = self.exchanges.iter().take(covered);
         bytes.copied().map(u64::from).sum()
     }
 
-    /// Returns how many of the weighed exchanges are before this one.
+    /// Returns how many of the exchanges with a known size are among the first `before` ones of the agent.
     fn gone(&self, exchanges: u32, before: u32) -> usize {
         let weighed = self.exchanges.len();
         let first = (exchanges as usize).saturating_sub(weighed);
@@ -146,9 +146,9 @@ impl Weight {
 mod tests {
     use super::Weight;
 
-    /// The machine does not bound the numbers of an offer.
+    /// The machine takes the numbers of an offer as they are, however large.
     #[test]
-    fn what_a_provider_tells_is_never_too_large_to_count() {
+    fn a_provider_s_count_cannot_overflow_the_estimate() {
         let weight = Weight {
             tokens: u64::MAX,
             since: 400,

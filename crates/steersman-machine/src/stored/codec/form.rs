@@ -1,17 +1,17 @@
 //! The versions of the form of lines, and the functions that read their heads.
 //!
 //! The frame of a line (version, number, lengths, texts, hash) is the same in all versions, and every head begins with the
-//! previous line and the branch. So the same code places, verifies and erases from lines of all known versions. A new version
-//! changes only the rest of the head. Then the structs of the previous version move here under its name, with a function that
-//! converts them to today's, and `VERSION` grows. Lines are never rewritten: those of an old version stay in the log, and later
-//! lines are chained to them by hash.
+//! previous line and the branch. So the same code finds, verifies and erases texts in lines of all known versions. A new
+//! version changes only the rest of the head. To add one, raise `VERSION`, and move the structs of the previous version here,
+//! under names of their own, with a function that converts them to the new ones. Lines are never rewritten: those of an old
+//! version stay in the log, and later lines are chained to them by hash.
 
 use super::near;
 use crate::stored::commit::{Commit, LedgerEntry};
 use crate::stored::ids::{Id, Line};
 use serde::Deserialize;
 
-/// Content of a head, in today's types.
+/// Content of a head, in the types of the newest version.
 #[derive(Deserialize)]
 pub(super) struct Head {
     pub(super) prev: Line,
@@ -27,7 +27,7 @@ pub(super) struct Form {
     pub(super) head: fn(&[u8], Line) -> postcard::Result<Head>,
 }
 
-/// All versions that this program reads; the last one is written.
+/// All versions that this program reads. It writes the last one.
 pub(super) const FORMS: &[Form] = &[Form {
     version: super::VERSION,
     head: |bytes, n| near::read(bytes, n),
@@ -43,7 +43,7 @@ mod tests {
 
     const SALT: [u8; 16] = [5; 16];
 
-    /// A head of a possible other version: the commit comes last, and there is a field that is unknown today.
+    /// A head of an invented version: the commit comes last, and there is one more field.
     #[derive(Serialize, Deserialize)]
     struct OtherHead {
         prev: Line,
@@ -63,7 +63,7 @@ mod tests {
 
     fn read_other(bytes: &[u8], n: Line) -> postcard::Result<Head> {
         let other: OtherHead = near::read(bytes, n)?;
-        // A field that is unknown today becomes an entry that exists today.
+        // The additional field becomes an entry of the ledger.
         let mood = other.mood.map(accepted);
         Ok(Head {
             prev: other.prev,
@@ -96,8 +96,8 @@ mod tests {
         }
     }
 
-    /// A line of the second version follows one of the first. A reader that knows both reads it, chained by hash. A reader that
-    /// knows only the first refuses it with an explanation.
+    /// A line of the second version follows one of the first. A reader that knows both versions reads it and checks the hash
+    /// chain. A reader that knows only the first refuses it, with an error that says that the line is newer.
     #[test]
     fn two_versions_live_in_one_log() {
         let old = line(7);
@@ -116,23 +116,23 @@ mod tests {
         let forms = both();
         let read = |bytes: &[u8], prev| verify_by(&forms, bytes, prev, &SALT);
         assert_eq!(read(&bytes_of_old, &[0; 32]), Ok((old, hash)));
-        let mut meant = new.clone();
-        meant.ledger.push(accepted("calm".into()));
-        assert_eq!(read(&bytes, &hash), Ok((meant, hash_of_new)));
+        let mut expected = new.clone();
+        expected.ledger.push(accepted("calm".into()));
+        assert_eq!(read(&bytes, &hash), Ok((expected, hash_of_new)));
         assert_eq!(
             read(&bytes, &[0; 32]),
             Err(CodecError::Hash(Line(8))),
-            "in another place"
+            "after another line"
         );
-        // The hash covers the version, so a line cannot pass for one of another version.
-        let mut lied = bytes.clone();
-        lied[0] = 1;
-        assert_eq!(read(&lied, &hash), Err(CodecError::Hash(Line(8))));
+        // The hash covers the version, so a changed version number is found.
+        let mut forged = bytes.clone();
+        forged[0] = 1;
+        assert_eq!(read(&forged, &hash), Err(CodecError::Hash(Line(8))));
 
         assert_eq!(codec::decode(&bytes), Err(CodecError::Version(2)));
         let refused = codec::verify(&bytes, &hash, &SALT);
         assert!(refused.is_err_and(|why| why.is_newer()));
-        // The place of the line can be read even then.
+        // Number, previous line and branch can be read all the same.
         assert_eq!(codec::peek(&bytes), Ok((Line(8), Line(7), Id::MAIN)));
     }
 }

@@ -1,8 +1,8 @@
-//! Postcard, with ids and lines written as their distance from the line that names them.
+//! Postcard, with ids and line numbers written as distances from the line that contains them.
 //!
-//! Most ids in a line were made a few lines earlier, so they take one or two bytes instead of five or six. Everything else has
-//! postcard's own form, byte for byte: the two codecs here pass serde's calls on and treat only the newtypes `Id` and `Line`
-//! differently.
+//! Most ids in a line were made a few lines earlier, so they take one or two bytes instead of five or six. All other values
+//! have postcard's form, byte for byte: the serializer and the deserializer here forward serde's calls to postcard's, except
+//! for the newtypes `Id` and `Line`.
 
 use crate::stored::ids::Line;
 use postcard::de_flavors::Slice;
@@ -11,7 +11,7 @@ use postcard::{Error, Result};
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 use serde::{Deserialize, Serialize, ser};
 
-/// Meaning of the next 64-bit number.
+/// Meaning of the next 64-bit number. Serde names the newtype before it gives the number.
 #[derive(Copy, Clone, PartialEq)]
 enum Next {
     Number,
@@ -33,15 +33,17 @@ const K_BITS: u32 = 20;
 const LINES: u64 = Line::MAX.0;
 /// `Id::MAIN` as a number.
 const MAIN: u64 = 1;
-/// Values of `k` below this one are part of the first number of an id.
+/// Values of `k` below this one are in the low three bits of an id's first number. For others these bits are all set, and a
+/// second number holds the rest.
 const K_SMALL: u64 = 7;
 
-/// Returns the distance of a line before `base`, on a ring. A line after `base` takes more bytes but is not lost.
+/// Returns the distance from `base` back to `line`, modulo `LINES + 1`. So a line after `base` has a distance, too, but a large
+/// one.
 fn distance(base: u64, line: u64) -> u64 {
     base.wrapping_sub(line) & LINES
 }
 
-/// Appends the positional form of `value`, relative to line `base`.
+/// Appends `value` to `out`, with distances from line `base`.
 pub(super) fn write<T: Serialize + ?Sized>(value: &T, base: Line, out: Vec<u8>) -> Result<Vec<u8>> {
     let mut writer = Writer {
         inner: postcard::Serializer {

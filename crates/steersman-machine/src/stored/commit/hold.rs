@@ -11,9 +11,10 @@ pub struct Hold {
     pub effect: Id,
     /// Kind of the hold.
     pub why: Why,
-    /// Digest of the tool's name and the arguments with which it would run.
+    /// Digest of the tool's name and of the arguments of the held call.
     pub digest: Digest,
-    /// The roles that may answer, each of them alone: `user`, names of people, or `any`. Empty for a wait, which no person ends.
+    /// The roles that may answer: `user`, names of people, or `any`. One answer is enough. Empty for a wait, which no person
+    /// ends.
     pub by: Vec<Name>,
     /// Text of the question. For `elicited` the message of the server.
     pub ask: Option<Body>,
@@ -28,7 +29,7 @@ pub struct Hold {
 pub enum About {
     /// For `input`: the parameter that is asked for.
     Parameter(Name),
-    /// For `repeat`, and for the approval of such a call: the equal effect that was done or given up before.
+    /// For `repeat`, and for the approval of a call that repeats an effect: the equal effect that was done or given up before.
     Equal(Id),
     /// Like `Equal`, for an effect of the session that this one reruns.
     Recorded(Id),
@@ -41,14 +42,14 @@ pub enum About {
         /// Name of the step.
         name: Name,
     },
-    /// For `wait`: the place in the tool at which it waits. The time is in `due`.
+    /// For `wait`: the point in the tool at which it waits. The time is in `due`.
     Wait {
         /// Number among the steps and waits of the attempt, from 1.
         nth: u32,
         /// Name of the wait.
         name: Name,
-        /// JSON of the event that ends the wait: its name, and the values that its fields must have. `None` means that only
-        /// time does.
+        /// JSON of the event that ends the wait: its name, and the values that its fields must have. `None` means that only the
+        /// time in `due` ends it.
         event: Option<Body>,
     },
     /// For `elicited`: the JSON Schema of the fields that are asked for.
@@ -56,7 +57,7 @@ pub enum About {
 }
 
 impl About {
-    /// Returns the place that does not answer.
+    /// Returns the place that does not answer, for `outage`.
     pub fn place(&self) -> Option<&Name> {
         match self {
             Self::Place(place) => Some(place),
@@ -64,7 +65,7 @@ impl About {
         }
     }
 
-    /// Returns the parameter that is asked for.
+    /// Returns the parameter that is asked for, for `input`.
     pub fn parameter(&self) -> Option<&Name> {
         match self {
             Self::Parameter(parameter) => Some(parameter),
@@ -72,7 +73,8 @@ impl About {
         }
     }
 
-    /// Returns the equal effect, as people read it: `n.k`, or `recorded n.k` for one of the session that is rerun.
+    /// Returns the equal effect in words for people: `n.k`, or `recorded n.k` for an effect of the session that this one
+    /// reruns.
     pub fn equal(&self) -> Option<String> {
         match self {
             Self::Equal(effect) => Some(effect.to_string()),
@@ -81,7 +83,7 @@ impl About {
         }
     }
 
-    /// Returns the text that the subject names.
+    /// Returns the body in the subject, if it has one: the event of a wait, or the schema of fields.
     pub fn body(&self) -> Option<Body> {
         match self {
             Self::Wait { event, .. } => *event,
@@ -105,7 +107,7 @@ impl fmt::Display for About {
 }
 
 impl Hold {
-    /// Returns the people who may answer, as a sentence names them: `ops or supervisor`.
+    /// Returns the people who may answer, as part of a sentence: `ops or supervisor`.
     pub fn askers(&self) -> String {
         self.by.join(" or ")
     }
@@ -120,8 +122,8 @@ pub enum Why {
     Input,
     /// The effect may have happened.
     Doubt,
-    /// The effect may cost more than a limit of the session leaves ([`LedgerEntry::More`](super::LedgerEntry::More) has the
-    /// amount).
+    /// The effect may cost more than is left of a limit of the session. [`LedgerEntry::More`](super::LedgerEntry::More) has the
+    /// amount.
     Budget,
     /// An equal effect was done or given up before.
     Repeat,
@@ -145,7 +147,7 @@ pub enum Release {
     /// The outcome of the effect is known now. For a wait: the event came. For `elicited`: a person gave the fields. The release
     /// then holds them, as a JSON object.
     Outcome,
-    /// The outcome will never be known; the model is told so.
+    /// The outcome will never be known. The model gets a result that says so.
     GivenUp,
     /// The call or step of the effect was cancelled.
     Cancelled,

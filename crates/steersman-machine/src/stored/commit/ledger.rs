@@ -15,11 +15,11 @@ pub enum LedgerEntry {
         epoch: u64,
         /// Random number that makes ids unique after a restored backup.
         mark: u64,
-        /// Name of the process: host and process id, or what its options say.
+        /// Name of the process: host and process id, or the name in its options.
         owner: Name,
         /// Version of its program.
         build: Name,
-        /// The newest stored forms that it writes ([`codec::REVISION`](crate::stored::codec::REVISION)).
+        /// Revision of the stored forms that it writes ([`codec::REVISION`](crate::stored::codec::REVISION)).
         revision: u16,
     },
     /// An inbox message was accepted.
@@ -31,11 +31,11 @@ pub enum LedgerEntry {
         /// Trace context of the request, a W3C `traceparent` of at most 55 bytes.
         parent: Option<Name>,
     },
-    /// The owner drew this much of the budget ahead of use.
+    /// The owner reserved this much of the budget before using it.
     Escrow {
-        /// Number of tokens that were drawn.
+        /// Number of tokens that were reserved.
         tokens: u64,
-        /// Drawn money in millionths of the currency.
+        /// Reserved money in millionths of the currency.
         micros: u64,
     },
     /// A model call was paid.
@@ -47,15 +47,15 @@ pub enum LedgerEntry {
         /// Price in millionths of the currency.
         micros: u64,
     },
-    /// The drawn budget is closed, and this much of it counts as spent: nothing if its owner gives the rest back, all of the
-    /// rest if its owner died.
+    /// The reservation ends, and this much of what is left of it counts as spent: nothing if the owner gives the rest back, all
+    /// of it if the owner died.
     Settle {
         /// Number of tokens that count as spent.
         tokens: u64,
         /// Money that counts as spent, in millionths of the currency.
         micros: u64,
     },
-    /// Something keeps an effect from running or from closing.
+    /// A hold on an effect begins: the effect does not run, or does not close.
     Hold(Hold),
     /// A hold of an effect ended.
     Released {
@@ -67,7 +67,7 @@ pub enum LedgerEntry {
         how: Release,
         /// The subject of the hold, as in [`Hold::about`].
         about: Option<About>,
-        /// The one that ended it.
+        /// The party that ended it.
         by: Decider,
         /// The reason, the edited arguments, the sealed value, or the fields of an event or answer, if any.
         body: Option<Body>,
@@ -82,7 +82,8 @@ pub enum LedgerEntry {
         epoch: u64,
         /// Key of the repeat guard: digest of tool name and arguments.
         digest: Digest,
-        /// The class that the tool had then. The attempt is judged by it, even if another definition changes the tool's class.
+        /// The class that the tool had when the attempt began. It stays the class of the attempt, even if a later definition
+        /// changes the tool's class.
         class: Class,
     },
     /// The effect happened.
@@ -91,7 +92,7 @@ pub enum LedgerEntry {
         effect: Id,
         /// Number of the attempt, from 1.
         attempt: u32,
-        /// The mapped outcome as JSON, if no commit of this line admits it.
+        /// The mapped outcome as JSON, if no commit of this line takes it.
         kept: Option<Body>,
     },
     /// The effect is proved not to have happened.
@@ -133,13 +134,13 @@ pub enum LedgerEntry {
         /// The commit of that branch at which it was forked.
         at: Line,
     },
-    /// The branch of this id ended: the top agent of its scope rests, or the branch came to a leaf.
+    /// The branch of this id ended: the top agent of its scope rests, or the branch cannot go on (a leaf).
     Ended(Id),
     /// The branch is superseded: no tick follows that line.
     Superseded {
         /// The superseded branch.
         branch: Id,
-        /// Its last line that counts.
+        /// The last line of the branch that is still valid.
         after: Line,
     },
     /// This branch is the current one from now on. Requests that name no branch go to it.
@@ -151,7 +152,7 @@ pub enum LedgerEntry {
         /// The last line of it that was adopted.
         at: Line,
     },
-    /// An effect of an abandoned future, listed for the person who rewinds.
+    /// An effect of superseded lines, listed for the person who rewinds.
     Listed(Id),
     /// In dry mode: this effect would have needed an approval.
     WouldAsk(Id),
@@ -179,11 +180,12 @@ pub enum LedgerEntry {
         /// The reason, in words for people.
         why: Body,
     },
-    /// A person is notified that something waits for them, by the tool of their `reach`. Once for each person that it waits for.
+    /// The tool of a person's `reach` notifies the person of a question or a held effect. Each person who may answer is
+    /// notified once.
     Reach {
         /// Id of the notification, made by the first of these lines. It is the idempotency key of every attempt.
         effect: Id,
-        /// The question or held effect that waits.
+        /// The question or the held effect.
         of: Id,
         /// The role that is notified, one of those in [`Hold::by`].
         role: Name,
@@ -192,22 +194,22 @@ pub enum LedgerEntry {
     },
     /// A step of a search over branches ([`crate::search`]).
     Search {
-        /// Id of the search. For the search of an agent: the effect by which it was to answer. For the search of a person: the
-        /// branch at whose first commit the search begins.
+        /// Id of the search. For the search of an agent: the effect of the step that the search replaces. For the search of a
+        /// person: the branch at whose first commit the search begins.
         search: Id,
         /// The step of the search.
         what: Searching,
     },
-    /// A person accepted the store that holds this session, so that the session may be driven. Things that happened outside and
-    /// are in no line of this log are not known.
+    /// A person accepted the store of this session, so the session may be driven. Effects that happened but are in no line of
+    /// this log remain unknown.
     StoreAccepted {
         /// The moment of acceptance.
         at: Time,
         /// The reason why the store was in doubt.
         was: Doubtful,
     },
-    /// A tool is asked whether an effect in doubt happened. The probe is an effect of its own and changes nothing outside, so the
-    /// next owner begins it again.
+    /// A tool finds out whether an effect in doubt happened. The probe is an effect of its own. It changes nothing outside, so
+    /// the next owner may begin it again.
     Probe {
         /// Id of the probe, made by the first of these lines. It is the idempotency key of every attempt.
         effect: Id,
@@ -233,22 +235,23 @@ pub enum LedgerEntry {
     Outage {
         /// The effect of the held model call.
         effect: Id,
-        /// The moment since which the call waits.
+        /// The moment at which the call began to wait.
         since: Time,
     },
-    /// A call may cost more than is left of a limit of the session. The amount is asked for with a hold, or was granted. An
-    /// amount is zero if it is not limited, or if enough of it is left.
+    /// A call may cost more than is left of a limit of the session. A hold asks for the missing amounts, or they were granted.
+    /// An amount is zero if it is not limited, or if enough is left.
     More {
         /// The call that may cost this much.
         effect: Id,
-        /// Number of tokens; zero if not asked for.
+        /// Number of tokens; zero if none are asked for.
         tokens: u64,
-        /// Money in millionths of the currency; zero if not asked for.
+        /// Money in millionths of the currency; zero if none is asked for.
         micros: u64,
         /// True if the amount was granted.
         granted: bool,
     },
-    /// A provider reported impossible numbers for a call. The usage of the call holds its bound instead, which counts as spent.
+    /// A provider reported impossible numbers for a call. The usage of the call contains the upper bound instead, and that
+    /// counts as spent.
     Unbelievable {
         /// The model call.
         effect: Id,
@@ -259,8 +262,8 @@ pub enum LedgerEntry {
         /// Price in millionths of the currency, as reported.
         micros: Option<u64>,
     },
-    /// A tool ran a step of its own work. A step counts by effect and number, whatever the attempt: a later attempt gets the
-    /// recorded end of a finished step.
+    /// A tool ran a step of its own work. Effect and number identify a step in all attempts: a later attempt gets the recorded
+    /// result of a finished step.
     Step {
         /// The effect of the tool.
         effect: Id,
@@ -289,11 +292,11 @@ pub enum Searching {
         /// JSON of the plan ([`crate::network::search::Plan`]), with its seed.
         plan: Body,
     },
-    /// A branch is opened to be tried.
+    /// A branch of the search is opened.
     Tried {
         /// Id of the new branch.
         branch: Id,
-        /// Number of the branch, from 1. The same search gives the same numbers again.
+        /// Number of the branch, from 1. A replay of the search gives the same numbers.
         number: u32,
     },
     /// A branch is opened on which an agent judges the state of another branch.
@@ -305,7 +308,7 @@ pub enum Searching {
         /// The commit of that branch that is judged.
         at: Line,
     },
-    /// A branch reached the end of a block. This is a node of the tree.
+    /// A branch reached the end of a block. This point is a node of the tree.
     Stood {
         /// The branch of the node.
         branch: Id,
@@ -331,13 +334,13 @@ pub enum Searching {
         /// The reason why it could not be used.
         why: Option<Body>,
     },
-    /// The search is over.
+    /// The search ended.
     Over {
         /// The branch with the best score, up to this commit. `None` means that no branch won.
         winner: Option<(Id, Line)>,
         /// The reason: `done`, `enough`, `budget`, `session_tokens`, `session_cost`, `stopped`, `cancelled`.
         why: Name,
     },
-    /// No result of the search can be used, for this reason. An agent then answers without the search; a person gets nothing.
+    /// The search has no usable result, for this reason. An agent then answers without the search; a person gets no branch.
     Without(Body),
 }

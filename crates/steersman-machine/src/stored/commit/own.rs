@@ -1,10 +1,10 @@
-//! Progress of tools that the engine runs for itself: they tell people that something waits for them, and probe whether an effect
-//! happened. Progress of steps inside a tool, and changes by hooks.
+//! Progress of tools that the engine runs for itself: they notify people, or probe whether an effect happened. Progress of
+//! steps inside a tool, and changes by hooks.
 
 use crate::stored::ids::{Body, Id, Name, Time};
 use serde::{Deserialize, Serialize};
 
-/// Progress of telling a person that something waits for them.
+/// Progress of a notification: a tool tells a person that something waits for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reaching {
     /// An attempt may begin after this entry is stored.
@@ -14,9 +14,9 @@ pub enum Reaching {
         /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// The tool told the person.
+    /// The tool notified the person.
     Done,
-    /// The person was not told, or the outcome is unknown, for this reason. It is not tried again.
+    /// The person was not notified, or that is unknown, for this reason. It is not tried again.
     Failed(Body),
 }
 
@@ -30,7 +30,7 @@ pub enum Probing {
         /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// The probe answered and is over.
+    /// The probe answered and ended.
     Said {
         /// Number of the attempt.
         attempt: u32,
@@ -45,7 +45,7 @@ pub enum Probing {
         attempt: u32,
         /// Code and message of the failure.
         why: Body,
-        /// Time of the next attempt. `None` means that the probe is over and has decided nothing.
+        /// Time of the next attempt. `None` means that the probe ended without an answer.
         again: Option<Time>,
     },
 }

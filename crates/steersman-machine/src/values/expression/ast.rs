@@ -65,7 +65,7 @@ pub enum NodeKind {
         start: Option<Box<Node>>,
         /// Index after the last element.
         stop: Option<Box<Node>>,
-        /// Distance of the elements.
+        /// Distance between two elements, negative for the reverse order. `None` means 1.
         step: Option<Box<Node>>,
     },
     /// `not of`; also around a negated test (`is not none`).
@@ -98,7 +98,7 @@ pub enum NodeKind {
         test: Box<Node>,
         /// Value if the condition is true.
         then: Box<Node>,
-        /// Value if the condition is false. `None` means none.
+        /// Value if the condition is false. Without it the value is `none`.
         otherwise: Option<Box<Node>>,
     },
     /// `of | name(args)`: a filter.
@@ -261,10 +261,10 @@ pub enum StmtKind {
     With {
         /// The names and their values.
         bind: Vec<(Target, Node)>,
-        /// Body in which the names are known.
+        /// Body in which the names have these values.
         body: Vec<Stmt>,
     },
-    /// `{% set target = value %}`: a name that is known from here to the end of the enclosing loop or `with`.
+    /// `{% set target = value %}`: the name has this value from here to the end of the enclosing loop or `with`.
     Set {
         /// The name that is set.
         target: Target,
@@ -303,8 +303,8 @@ pub enum Target {
 }
 
 impl Node {
-    /// Returns the path of an expression that is a root name followed by fields and constant keys only: `state.invoice["total"]`
-    /// gives `[state, invoice, total]`. Returns `None` for any other expression.
+    /// Returns the path of an expression that consists of a root name, fields and constant keys: `state.invoice["total"]` gives
+    /// `[state, invoice, total]`. `None` for any other expression.
     pub fn path(&self) -> Option<Vec<Name>> {
         match &self.kind {
             NodeKind::Var(name) => Some(vec![name.clone()]),
@@ -331,7 +331,7 @@ impl Node {
             |node: &Self| matches!(&node.kind, NodeKind::Var(name) if &**name == "state");
         match &self.kind {
             NodeKind::Attr { of, name } if is_state(of) => &**name == entry,
-            // `state` alone, or with a computed key, may be any entry.
+            // `state` alone, or with a key in brackets, may read any entry.
             NodeKind::Var(name) => &**name == "state",
             _ => self
                 .children()

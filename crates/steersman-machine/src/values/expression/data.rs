@@ -94,7 +94,7 @@ impl Data {
         })
     }
 
-    /// Evaluates the data as a field, query or argument. `None` means that the field is left out.
+    /// Evaluates the data as a field, a query parameter or an argument. `None` means that it is left out.
     pub fn eval_field(&self, scope: &dyn Scope) -> Result<Option<Json>, EvalError> {
         let value = self.eval(scope)?;
         Ok(match self {
@@ -118,7 +118,7 @@ fn has_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%") || text.contains("{#")
 }
 
-/// Evaluates named arguments; those that are left out are absent from the result.
+/// Evaluates named arguments. An argument that is exactly one `{{ expr }}` and evaluates to null is left out.
 pub(crate) fn arguments<'a>(
     args: impl IntoIterator<Item = &'a (crate::stored::ids::Name, Data)>,
     scope: &dyn Scope,

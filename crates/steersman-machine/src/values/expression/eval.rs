@@ -20,7 +20,7 @@ pub(super) type Given = (Vec<Value>, Vec<(Name, Value)>);
 pub(super) struct Eval<'a> {
     scope: &'a dyn Scope,
     source: &'a Arc<str>,
-    /// True in templates and `outcome`: a path through an unset optional is none there.
+    /// True in templates and `outcome`, where a path through an unset optional is none.
     pub(super) lenient: bool,
     /// True for a URL: values in its path or query are percent-encoded.
     pub(super) encode: bool,
@@ -144,8 +144,8 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Evaluates a node to a defined value. In a template, too, a path that leads nowhere
-    /// is an error; only a declared, unset entry is none.
+    /// Evaluates a node to a defined value. Also in a template a path that does not exist is an error; only a declared entry
+    /// that is unset is none.
     pub(super) fn defined(&mut self, node: &Node) -> Evaluated {
         let value = self.node(node)?;
         if value.is_undefined() {
@@ -154,7 +154,7 @@ impl<'a> Eval<'a> {
         Ok(value)
     }
 
-    /// Follows fields and keys from a name. The scope resolves as many of the steps as it wants.
+    /// Follows fields and keys from a name. The scope may follow the first steps; the rest is followed here.
     fn path(&mut self, node: &Node) -> Evaluated {
         let mut steps: Vec<(Value, &Node)> = Vec::new();
         let mut at = node;
@@ -233,7 +233,7 @@ impl<'a> Eval<'a> {
                     Kind::Boolean | Kind::Number => key.to_string(),
                     kind => kind.to_string(),
                 };
-                let message = format!("`{}` is {kind}; {key} is no key of it", self.part(of));
+                let message = format!("`{}` is {kind}; {key} is not a key of it", self.part(of));
                 Err(self.error(EvalKind::Unlike, message, at))
             }
         }
@@ -278,7 +278,7 @@ impl<'a> Eval<'a> {
                 return Err(self.error(EvalKind::Unlike, message, node));
             }
         }
-        .ok_or_else(|| self.error(EvalKind::Failed, "a step of 0 leads nowhere", node))
+        .ok_or_else(|| self.error(EvalKind::Failed, "the step of a slice must not be 0", node))
     }
 
     fn binary(&mut self, op: BinaryOp, left: &Node, right: &Node, node: &Node) -> Evaluated {
@@ -349,7 +349,7 @@ impl<'a> Eval<'a> {
                         "`{first}` and `{second}` hold {x} and {y}: unlike kinds are not compared"
                     )
                 }
-                Refused::Never(kind) => format!("`{first}` is {kind}: that has no order"),
+                Refused::Never(kind) => format!("`{first}` is {kind}, which has no order"),
                 Refused::Failed(why) => why.to_owned(),
                 Refused::Ended => return self.ended(right),
             };
@@ -368,7 +368,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Refuses values that no operator takes: undefined, none and secrets.
+    /// Refuses the values that no operator accepts: undefined, none and secrets.
     fn operand(&self, value: &Value, node: &Node) -> Result<(), EvalError> {
         match Kind::of(value) {
             Kind::Undefined => Err(self.undefined(node)),
@@ -494,8 +494,8 @@ impl<'a> Eval<'a> {
         to_json(value).map_err(|why| self.error(EvalKind::Failed, why, node))
     }
 
-    /// Pays for a value that is handed out, because it may hold more than it was made of: the same text a thousand times. Texts
-    /// and parts of the data are free.
+    /// Pays for a value that leaves the evaluation. Written out it may be larger than what was paid for it: a list may contain
+    /// one text a thousand times. Texts and parts of the data are free.
     pub(super) fn given(&self, value: &Value, node: &Node) -> Result<(), EvalError> {
         if value.as_str().is_some() || value::json(value).is_some() {
             return Ok(());
@@ -507,7 +507,7 @@ impl<'a> Eval<'a> {
         self.paid(self.meter.steps(steps), node)
     }
 
-    /// Turns the failure of a payment into an error at a node.
+    /// Converts a refused payment to an error at a node.
     pub(super) fn paid<T>(&self, paid: Result<T, Refused>, node: &Node) -> Result<T, EvalError> {
         self.paid_at(paid, node.span.range())
     }
@@ -521,7 +521,7 @@ impl<'a> Eval<'a> {
             Refused::Ended => self.ended_at(range),
             Refused::Failed(why) => self.error_at(EvalKind::Failed, why, range),
             Refused::Unlike(..) | Refused::Never(_) => {
-                self.error_at(EvalKind::Unlike, "this is no list and no object", range)
+                self.error_at(EvalKind::Unlike, "this is not a list or an object", range)
             }
         })
     }
@@ -547,7 +547,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Returns the error of a filter or a test that failed: either its values do not fit, or the evaluation has ended.
+    /// Returns the error of a filter or a test that failed: the end of the evaluation if it has ended, else the given reason.
     fn failed(&self, kind: EvalKind, why: impl FnOnce() -> String, node: &Node) -> EvalError {
         match self.meter.end() {
             Some(_) => self.ended(node),

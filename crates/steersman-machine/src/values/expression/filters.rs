@@ -1,5 +1,5 @@
-//! Filters and tests. Most filters are minijinja's own functions. Filters of minijinja that would compare or convert unlike kinds
-//! are replaced, or are called only after their input is known to be of one kind.
+//! Filters and tests. Most filters are minijinja's own functions. Filters of minijinja that would compare or convert unlike
+//! kinds are replaced, or are called only after a check that their input is of one kind.
 
 use super::ast::BinaryOp;
 use super::kind::Kind;
@@ -103,9 +103,9 @@ pub(super) const TESTS: &[&str] = &[
     "upper",
 ];
 
-/// Largest number in arguments of filters in which numbers are counts.
+/// Largest number in the arguments of a filter for which numbers are counts.
 const ROOM: u16 = 10_000;
-/// Filters in whose arguments a number is an ordinary value. Filters that are not listed have their numbers bounded.
+/// Filters whose arguments may be any number. In the arguments of all other filters, numbers are at most [`ROOM`].
 const VALUES: &[&str] = &[
     "attr",
     "chain",
@@ -155,8 +155,9 @@ impl<'a> Given<'a> {
     }
 }
 
-/// Applies a filter. Every application passes through here: what the filter looks at is paid before it runs, and what it makes is
-/// paid and bounded afterwards. The evaluator passes undefined values only to `default`, and none only to `default` and `tojson`.
+/// Applies a filter. Every application passes through here: it pays for the values that the filter reads before it runs, and
+/// for the value that it makes afterwards. The evaluator passes undefined values only to `default`, and none only to `default`
+/// and `tojson`.
 pub(super) fn apply(
     meter: &Meter,
     name: &str,
@@ -166,9 +167,9 @@ pub(super) fn apply(
 ) -> Applied {
     let given = Given { args, named };
     small(name, &given)?;
-    pay(meter, name, input, &given).map_err(said)?;
-    let value = meter.within(|| carried_out(meter, name, input, &given))?;
-    value::made(meter, value).map_err(said)
+    pay(meter, name, input, &given).map_err(message)?;
+    let value = meter.within(|| run(meter, name, input, &given))?;
+    value::made(meter, value).map_err(message)
 }
 
 /// Refuses counts among the arguments that are too large.
@@ -186,18 +187,18 @@ fn small(name: &str, given: &Given<'_>) -> Result<(), String> {
     Err(format!("numbers here stay below {ROOM}"))
 }
 
-/// Pays for what a filter looks at. Filters that are not listed pay for everything, at the highest rate.
+/// Pays for the values that a filter reads. Filters that are not listed pay for all values in full, at the highest rate.
 fn pay(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Result<(), Refused> {
     meter.steps(1)?;
     let all = || std::iter::once(input).chain(given.all());
     let kind = Kind::of(input);
     match name {
-        // They hand on one value, or pay for each element as they reach it.
+        // These return one of their values, or pay for each element when they reach it.
         "attr" | "bool" | "chain" | "count" | "d" | "default" | "join" | "length" | "map"
         | "raw" | "reject" | "rejectattr" | "select" | "selectattr" | "string" | "sum"
         | "tojson" | "dictsort" | "groupby" | "max" | "min" | "sort" | "unique" => Ok(()),
         "first" | "last" if kind != Kind::Map => Ok(()),
-        // They hand on elements without looking into them.
+        // These return elements without reading their contents.
         "batch" | "first" | "items" | "last" | "list" | "slice" | "zip" => {
             all().try_for_each(|value| meter.shallow(value))
         }
@@ -230,7 +231,7 @@ fn length(value: &Value) -> usize {
     value.as_str().map_or(0, str::len)
 }
 
-fn carried_out(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Applied {
+fn run(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Applied {
     let (args, named) = (given.args, given.named);
     match name {
         "cents" => cents(input),
@@ -251,7 +252,7 @@ fn carried_out(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> A
             } else {
                 meter.deep(input, Rate::Write)
             };
-            paid.map_err(said)?;
+            paid.map_err(message)?;
             let json = value::shown_json(&to_json(input)?);
             if pretty {
                 let pretty = serde_json::to_string_pretty(&json);
@@ -262,13 +263,13 @@ fn carried_out(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> A
         "string" => plain(meter, input).map(|text| Value::from(&*text)),
         "count" | "length" => match (input.as_str(), Kind::of(input), input.len()) {
             (Some(text), ..) => {
-                meter.bytes(text.len(), Rate::Copy).map_err(said)?;
+                meter.bytes(text.len(), Rate::Copy).map_err(message)?;
                 Ok(Value::from(text.chars().count()))
             }
             (None, Kind::List | Kind::Map, Some(len)) => Ok(Value::from(len)),
-            (None, Kind::List | Kind::Map, None) => {
-                Ok(Value::from(ops::items(meter, input).map_err(said)?.len()))
-            }
+            (None, Kind::List | Kind::Map, None) => Ok(Value::from(
+                ops::items(meter, input).map_err(message)?.len(),
+            )),
             (None, kind, _) => Err(format!("{kind} has no length")),
         },
         "select" | "reject" => {
@@ -295,14 +296,14 @@ fn carried_out(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> A
     }
 }
 
-/// Calls minijinja's filter, after the input is known to be of one kind and the result not to be too large.
+/// Calls minijinja's filter, after a check that the input is of one kind and that the result is not too large.
 fn bounded(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Applied {
     match name {
         "sort" | "min" | "max" => one_kind(meter, input, given.named("attribute"), true)?,
         "unique" => one_kind(meter, input, given.named("attribute"), false)?,
         "groupby" => one_kind(meter, input, given.get("attribute", 0), false)?,
         "dictsort" => {
-            let entries = ops::entries(meter, input).map_err(said)?;
+            let entries = ops::entries(meter, input).map_err(message)?;
             let by_value = given.get("by", 1).and_then(Value::as_str) == Some("value");
             let by = entries
                 .into_iter()
@@ -319,18 +320,18 @@ fn bounded(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Appli
                 Some(between) => text.matches(between).count(),
                 None => text.split_whitespace().count(),
             };
-            meter.elements(pieces as u64 + 1).map_err(said)?;
+            meter.elements(pieces as u64 + 1).map_err(message)?;
         }
         "indent" => {
             let text = input.as_str().unwrap_or("");
             let width = given.get("width", 0).and_then(Value::as_usize).unwrap_or(4);
             let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;
             let made = lines.saturating_mul(width).saturating_add(text.len());
-            meter.text(made).map_err(said)?;
+            meter.text(made).map_err(message)?;
         }
         "batch" | "slice" => {
             let count = given.args.first().and_then(Value::as_i64).unwrap_or(0);
-            meter.elements(count.unsigned_abs()).map_err(said)?;
+            meter.elements(count.unsigned_abs()).map_err(message)?;
         }
         _ => {}
     }
@@ -339,26 +340,26 @@ fn bounded(meter: &Meter, name: &str, input: &Value, given: &Given<'_>) -> Appli
 
 fn close(meter: &Meter, input: &Value, given: &Given<'_>) -> Applied {
     let (Some(y), Some(by)) = (given.get("y", 0), given.get("by", 1)) else {
-        return Err("takes a number and how far off it may be".to_owned());
+        return Err("takes a number and the largest difference".to_owned());
     };
-    let off = ops::arithmetic(meter, BinaryOp::Sub, input, y).map_err(said)?;
-    let back = ops::negate(&off).map_err(said)?;
+    let off = ops::arithmetic(meter, BinaryOp::Sub, input, y).map_err(message)?;
+    let back = ops::negate(&off).map_err(message)?;
     let near = |off| {
         ops::order(meter, off, by)
             .map(Ordering::is_le)
-            .map_err(said)
+            .map_err(message)
     };
     Ok(Value::from(near(&off)? && near(&back)?))
 }
 
 fn sum(meter: &Meter, input: &Value, attribute: Option<&Value>) -> Applied {
     let mut total = Value::from(0);
-    for item in ops::items(meter, input).map_err(said)? {
+    for item in ops::items(meter, input).map_err(message)? {
         let item = match attribute {
             Some(attribute) => field(meter, &item, attribute)?,
             None => item,
         };
-        total = ops::arithmetic(meter, BinaryOp::Add, &total, &item).map_err(said)?;
+        total = ops::arithmetic(meter, BinaryOp::Add, &total, &item).map_err(message)?;
     }
     Ok(total)
 }
@@ -369,27 +370,29 @@ fn replaced(meter: &Meter, input: &Value, args: &[Value]) -> Applied {
         return Err("takes a text and two texts".to_owned());
     };
     let places = input.matches(from).count();
-    meter.places(places).map_err(said)?;
+    meter.places(places).map_err(message)?;
     let more = places.saturating_mul(to.len());
-    meter.text(input.len().saturating_add(more)).map_err(said)?;
+    meter
+        .text(input.len().saturating_add(more))
+        .map_err(message)?;
     Ok(Value::from(input.replace(from, to)))
 }
 
-/// Merges objects, where later ones win; or appends lists.
+/// Merges objects, with the later ones winning, or appends lists.
 fn chained(meter: &Meter, input: &Value, args: &[Value]) -> Applied {
     let all = || std::iter::once(input).chain(args);
     if all().all(|value| Kind::of(value) == Kind::Map) {
         let mut pairs = BTreeMap::new();
         for map in all() {
-            pairs.extend(ops::entries(meter, map).map_err(said)?);
+            pairs.extend(ops::entries(meter, map).map_err(message)?);
         }
-        return value::map(meter, pairs.into_iter().collect()).map_err(said);
+        return value::map(meter, pairs.into_iter().collect()).map_err(message);
     }
     let mut items = Vec::new();
     for list in all() {
-        items.extend(ops::items(meter, list).map_err(said)?);
+        items.extend(ops::items(meter, list).map_err(message)?);
     }
-    value::list(meter, items).map_err(said)
+    value::list(meter, items).map_err(message)
 }
 
 fn builtin(name: &str, input: &Value, args: &[Value], named: &[(Name, Value)]) -> Applied {
@@ -417,7 +420,7 @@ fn builtin(name: &str, input: &Value, args: &[Value], named: &[(Name, Value)]) -
     })
 }
 
-fn said(refused: Refused) -> String {
+fn message(refused: Refused) -> String {
     match refused {
         Refused::Unlike(a, b) => format!("{a} and {b} are unlike kinds"),
         Refused::Never(kind) => format!("it takes no value that is {kind}"),
@@ -452,7 +455,7 @@ pub(super) fn plain<'v>(meter: &Meter, input: &'v Value) -> Result<Cow<'v, str>,
         Kind::Number => Cow::Owned(input.to_string()),
         Kind::None => Cow::Borrowed(""),
         _ => {
-            meter.deep(input, Rate::Write).map_err(said)?;
+            meter.deep(input, Rate::Write).map_err(message)?;
             Cow::Owned(value::shown_json(&to_json(input)?).to_string())
         }
     })
@@ -464,9 +467,9 @@ fn field(meter: &Meter, item: &Value, path: &Value) -> Applied {
     };
     let mut at = item.clone();
     for name in path.split('.') {
-        meter.steps(1).map_err(said)?;
+        meter.steps(1).map_err(message)?;
         at = match Kind::of(&at) {
-            Kind::Map => ops::entry(meter, &at, &Value::from(name)).map_err(said)?,
+            Kind::Map => ops::entry(meter, &at, &Value::from(name)).map_err(message)?,
             kind => return Err(format!("{kind} has no field `{}`", shown(name))),
         };
         if at.is_undefined() {
@@ -484,7 +487,7 @@ fn shown(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the text for a value that is used as the name of a filter or a test.
+/// Returns a value that was given as the name of a filter or a test, for a message.
 fn called(value: &Value) -> Cow<'_, str> {
     match value.as_str() {
         Some(name) => shown(name),
@@ -519,17 +522,17 @@ fn picked(
     mut test: impl FnMut(&Value) -> Result<bool, String>,
 ) -> Applied {
     let mut out = Vec::new();
-    for item in ops::items(meter, input).map_err(said)? {
-        meter.steps(1).map_err(said)?;
+    for item in ops::items(meter, input).map_err(message)? {
+        meter.steps(1).map_err(message)?;
         if test(&item)? == keep {
             out.push(item);
         }
     }
-    value::list(meter, out).map_err(said)
+    value::list(meter, out).map_err(message)
 }
 
 fn mapped(meter: &Meter, input: &Value, args: &[Value], named: &[(Name, Value)]) -> Applied {
-    let items = ops::items(meter, input).map_err(said)?;
+    let items = ops::items(meter, input).map_err(message)?;
     let attribute = named.iter().find(|(n, _)| &**n == "attribute");
     let fallback = named.iter().find(|(n, _)| &**n == "default");
     let out: Result<Vec<Value>, String> = match (attribute, args.split_first()) {
@@ -552,7 +555,7 @@ fn mapped(meter: &Meter, input: &Value, args: &[Value], named: &[(Name, Value)])
         },
         (None, None) => Err("takes the name of a filter, or attribute=".to_owned()),
     };
-    value::list(meter, out?).map_err(said)
+    value::list(meter, out?).map_err(message)
 }
 
 /// Checks that all elements (or their fields) are of one kind, and of an ordered kind if `ordered`.
@@ -562,7 +565,7 @@ fn one_kind(
     attribute: Option<&Value>,
     ordered: bool,
 ) -> Result<(), String> {
-    let items = ops::items(meter, input).map_err(said)?.into_iter();
+    let items = ops::items(meter, input).map_err(message)?.into_iter();
     let keys: Result<Vec<Value>, String> = match attribute {
         Some(attribute) => items.map(|item| field(meter, &item, attribute)).collect(),
         None => Ok(items.collect()),
@@ -579,11 +582,11 @@ fn alike(meter: &Meter, keys: Vec<Value>, ordered: bool) -> Result<(), String> {
         } else {
             ops::equal(meter, &keys[0], key).map(drop)
         };
-        fits.map_err(said)?;
-        weights.push(meter.weight(key).map_err(said)?);
+        fits.map_err(message)?;
+        weights.push(meter.weight(key).map_err(message)?);
     }
     let objects = keys.iter().any(|key| key.as_object().is_some());
-    meter.sorting(&weights, objects).map_err(said)
+    meter.sorting(&weights, objects).map_err(message)
 }
 
 fn joined(
@@ -594,10 +597,14 @@ fn joined(
 ) -> Applied {
     let between = match between {
         None => "",
-        Some(text) => text.as_str().ok_or("what stands between is a text")?,
+        Some(text) => text.as_str().ok_or("the separator is a text")?,
     };
     let mut out = String::new();
-    for (n, item) in ops::items(meter, input).map_err(said)?.iter().enumerate() {
+    for (n, item) in ops::items(meter, input)
+        .map_err(message)?
+        .iter()
+        .enumerate()
+    {
         if n > 0 {
             out.push_str(between);
         }
@@ -605,12 +612,12 @@ fn joined(
             Some(attribute) => out.push_str(&plain(meter, &field(meter, item, attribute)?)?),
             None => out.push_str(&plain(meter, item)?),
         }
-        meter.fits(out.len()).map_err(said)?;
+        meter.fits(out.len()).map_err(message)?;
     }
     Ok(Value::from(out))
 }
 
-/// Returns true for tests for equality, which take none on their left.
+/// Returns true for the tests for equality. They also accept none.
 pub(super) fn compares(name: &str) -> bool {
     matches!(name, "eq" | "equalto" | "ne")
 }
@@ -622,13 +629,13 @@ pub(super) fn test(
     value: &Value,
     args: &[Value],
 ) -> Result<bool, String> {
-    pay_test(meter, name, value, args).map_err(said)?;
+    pay_test(meter, name, value, args).map_err(message)?;
     let one = || {
         args.first()
             .ok_or_else(|| "takes a value to compare with".to_owned())
     };
     let kind = Kind::of(value);
-    let order = || ops::order(meter, value, one()?).map_err(said);
+    let order = || ops::order(meter, value, one()?).map_err(message);
     Ok(match name {
         "boolean" => kind == Kind::Boolean,
         "number" => kind == Kind::Number,
@@ -650,24 +657,24 @@ pub(super) fn test(
         "endingwith" => text(value)?.ends_with(text(one()?)?),
         "lower" => !text(value)?.chars().any(char::is_uppercase),
         "upper" => !text(value)?.chars().any(char::is_lowercase),
-        "eq" | "equalto" => ops::equal(meter, value, one()?).map_err(said)?,
-        "ne" => !ops::equal(meter, value, one()?).map_err(said)?,
+        "eq" | "equalto" => ops::equal(meter, value, one()?).map_err(message)?,
+        "ne" => !ops::equal(meter, value, one()?).map_err(message)?,
         "lt" | "lessthan" => order()?.is_lt(),
         "le" => order()?.is_le(),
         "gt" | "greaterthan" => order()?.is_gt(),
         "ge" => order()?.is_ge(),
-        "in" => ops::contains(meter, value, one()?).map_err(said)?,
+        "in" => ops::contains(meter, value, one()?).map_err(message)?,
         _ => return Err(format!("there is no test `{name}`")),
     })
 }
 
-/// Pays for what a test looks at. Tests that are not listed pay for everything, at the rate [`Rate::Look`].
+/// Pays for the values that a test reads. Tests that are not listed pay for all values in full, at the rate [`Rate::Look`].
 fn pay_test(meter: &Meter, name: &str, value: &Value, args: &[Value]) -> Result<(), Refused> {
     match name {
-        // They look at the kind or at a number only.
+        // These read only the kind, or a number.
         "boolean" | "number" | "integer" | "int" | "float" | "string" | "sequence" | "mapping"
         | "iterable" | "true" | "false" | "odd" | "even" | "divisibleby" => Ok(()),
-        // They pay while they compare.
+        // These pay while they compare.
         "eq" | "equalto" | "ne" | "lt" | "lessthan" | "le" | "gt" | "greaterthan" | "ge" | "in" => {
             Ok(())
         }

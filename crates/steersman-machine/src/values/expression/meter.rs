@@ -1,8 +1,8 @@
-//! Limits of one evaluation. Everything that reads, compares or makes values pays first, by the size of the values. Payments are
-//! never returned, so the fuel bounds the memory as well: all that is alive was made, and all that was made was paid.
+//! Limits of one evaluation. Every operation that reads, compares or makes values pays first, by the size of the values.
+//! Payments are never returned, so the fuel bounds the memory, too: every value that exists was paid for.
 //!
-//! Elements of a value are reached through [`ops::items`] and [`ops::entries`] only, which take a meter. Filters, tests and
-//! operators take one, too; their entry points pay for everything that is not listed there as cheap.
+//! Only [`ops::items`] and [`ops::entries`] read the elements of a value, and they take a meter. Filters, tests and operators
+//! take one, too. Their entry points pay in full, except for operations that are listed there as cheap.
 
 use super::ops::{self, Refused};
 use super::{FUEL, OUTPUT, value};
@@ -11,17 +11,17 @@ use minijinja::value::ValueKind;
 use serde_json::Value as Json;
 use std::cell::Cell;
 
-/// Grains in a step. A grain is the unit in which the meter counts.
+/// Number of grains in a step. A grain is the unit in which the meter counts.
 const STEP: u64 = 64;
-/// Price of looking at an element or making one: a quarter of a step.
+/// Price of reading an element or making one: a quarter of a step.
 const ITEM: u64 = STEP / 4;
 /// Price of each step on the way to a nested JSON element. The path is looked up and copied each time.
 const REACH: u64 = 6;
-/// Deepest nesting of values that an evaluation makes, so that no walk through one exhausts the stack.
+/// Maximum depth of values that an evaluation makes, so that no walk through one exhausts the stack.
 pub(super) const NESTED: u32 = 100;
-/// Deepest nesting of any value, JSON from outside included.
+/// Maximum depth of any value, including JSON from outside.
 const DEEPEST: u32 = 256;
-/// Most levels of filters that apply filters (`map`).
+/// Maximum depth of filters that apply filters (`map`).
 const WITHIN: u32 = 8;
 
 /// Price of a byte of text, in quarters of a grain.
@@ -31,13 +31,13 @@ pub(super) enum Rate {
     Copy = 1,
     /// The text is searched.
     Look = 4,
-    /// The text is written as JSON, which may need six bytes for one.
+    /// The text is written as JSON, which may need six bytes for one byte.
     Write = 12,
     /// Each character is read and written by itself.
     Chars = 16,
 }
 
-/// Reason for which an evaluation ends early.
+/// Reason why an evaluation ends early.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// The evaluation took too many steps.
@@ -50,7 +50,7 @@ pub(super) enum End {
 
 pub(super) type Paid = Result<(), Refused>;
 
-/// Counts the fuel of an evaluation down. The first reason for an end is kept.
+/// Counts the fuel of an evaluation down. It keeps the first reason for an early end.
 pub(super) struct Meter {
     left: Cell<u64>,
     end: Cell<Option<End>>,
@@ -93,17 +93,17 @@ impl Meter {
         self.pay((bytes as u64).saturating_mul(rate as u64) / 4)
     }
 
-    /// Pays for so many elements.
+    /// Pays for `count` elements.
     pub(super) fn elements(&self, count: u64) -> Paid {
         self.pay(count.saturating_mul(ITEM))
     }
 
-    /// Pays for so many matches of a text within another.
+    /// Pays for `count` matches of a text within another.
     pub(super) fn places(&self, count: usize) -> Paid {
         self.pay((count as u64).saturating_mul(ITEM / 2))
     }
 
-    /// Pays for so many names that are compared in a look-up.
+    /// Pays for a look-up that compares `count` names.
     pub(super) fn names(&self, count: usize) -> Paid {
         self.pay(count as u64)
     }
@@ -116,8 +116,8 @@ impl Meter {
         self.pay(ITEM + REACH * reach + copied as u64 / 4)
     }
 
-    /// Pays for the elements of a value, but not for their contents: for filters that hand them
-    /// on. The elements of a text are counted by its bytes.
+    /// Pays for the elements of a value, but not for their contents, for filters that return the elements unread. A text counts
+    /// one element for each byte.
     pub(super) fn shallow(&self, value: &Value) -> Paid {
         let count = match value.as_str() {
             Some(text) => text.len(),
@@ -125,7 +125,7 @@ impl Meter {
         };
         let reach = value::reach(value).unwrap_or(0) as u64;
         self.pay((count as u64).saturating_mul(ITEM + REACH * reach))?;
-        // Texts of JSON are copied when they are handed on; those of other values are shared.
+        // Texts in JSON are copied when they are returned; those of other values are shared.
         let copied = |json: &Json| self.bytes(json.as_str().map_or(0, str::len), Rate::Copy);
         match value::json(value) {
             Some(Json::Array(list)) => list.iter().try_for_each(copied),
@@ -134,7 +134,7 @@ impl Meter {
         }
     }
 
-    /// Pays for everything that a value holds, down to its last text.
+    /// Pays for a value with all values in it.
     pub(super) fn deep(&self, value: &Value, rate: Rate) -> Paid {
         self.weigh(value, rate, 0, 0)
     }
@@ -151,8 +151,8 @@ impl Meter {
         Ok(before - self.left.get())
     }
 
-    /// Pays for sorting: each of the values is compared with about log n others, and one of them may be compared with all. Two
-    /// objects are taken apart each time they are compared.
+    /// Pays for sorting: each of the values is compared with about log n others, and one of them may be compared with all. A
+    /// comparison of two objects reads both as a whole.
     pub(super) fn sorting(&self, weights: &[u64], objects: bool) -> Paid {
         let (count, heaviest) = (weights.len() as u64, weights.iter().max().unwrap_or(&0));
         let total: u64 = weights.iter().sum();
@@ -214,7 +214,7 @@ impl Meter {
         self.bytes(len, Rate::Copy)
     }
 
-    /// Checks the length of a text that grows. It is paid once it is complete.
+    /// Checks the length of a growing text. The text is paid for when it is complete.
     pub(super) fn fits(&self, len: usize) -> Paid {
         if len > OUTPUT {
             return self.stop(End::Size);
@@ -231,7 +231,7 @@ impl Meter {
         Ok(depth)
     }
 
-    /// Returns the next depth of a walk through values.
+    /// Returns `depth + 1` for a walk through values, if that is not too deep.
     pub(super) fn deeper(&self, depth: u32) -> Result<u32, Refused> {
         if depth >= DEEPEST {
             return self.stop(End::Deep);

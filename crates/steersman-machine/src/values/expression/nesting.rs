@@ -4,9 +4,9 @@
 use super::parse::DEPTH;
 use minijinja::machinery::Token;
 
-/// Most tokens in one `{{ }}` or expression. No token opens more than one level, so this bounds the depth.
+/// Maximum number of tokens in one `{{ }}` or expression. No token opens more than one level, so this bounds the depth.
 const TOKENS: usize = 2_000;
-/// Most open brackets, together with the signs and words before them that wait for their operand.
+/// Maximum number of open brackets, together with the signs and words that wait for their operand.
 const OPEN: usize = 3 * DEPTH;
 
 pub(super) fn too_deep() -> String {
@@ -18,23 +18,23 @@ pub(super) fn too_deep() -> String {
 pub(super) struct Nesting {
     /// Tokens since the last `{{`, `{%` or text.
     tokens: usize,
-    /// Open blocks, each with the number of its `{% elif %}`. The parser takes each of these for an `if` within the one before.
+    /// Open blocks, each with the number of its `{% elif %}`. For the parser each `elif` is an `if` within the branch before.
     blocks: Vec<usize>,
-    /// Number of open blocks and of their `{% elif %}`.
+    /// Number of open blocks, plus the number of their `{% elif %}`.
     nested: usize,
-    /// For each open bracket, and for the level outside of all: the number of `not`, `-` and `else` in the element that is read
-    /// now. The parser recurses into each of them until the element ends.
+    /// For the level outside of all brackets, and for each open bracket: the number of `not`, `-` and `else` in the current
+    /// element. The parser recurses at each of them until the element ends.
     waiting: Vec<usize>,
     /// Number of open brackets and of all waiting signs and words.
     open: usize,
-    /// True if an operand has just ended, so that a following `-` subtracts.
+    /// True if an operand has just ended, so a `-` that follows is a subtraction.
     operand: bool,
     /// True if the token is the first word of a statement.
     keyword: bool,
 }
 
 impl Nesting {
-    /// Takes the next token. An error says that the source is nested too deep or too long.
+    /// Counts the next token. An error says that the source is nested too deep, or that an expression is too long.
     pub(super) fn token(&mut self, token: &Token<'_>) -> Result<(), String> {
         match token {
             Token::TemplateData(_) | Token::VariableStart | Token::BlockStart => {
@@ -66,7 +66,7 @@ impl Nesting {
 
     fn statement(&mut self, word: &str) {
         match word {
-            // `set` opens a block only without `=`, which comes later; it never counts as a level.
+            // `set` opens a block only if no `=` follows. That is not known yet, so `set` never counts as a level.
             "if" | "for" | "with" | "filter" | "autoescape" | "block" | "macro" | "call" => {
                 self.blocks.push(0);
                 self.nested += 1;

@@ -6,7 +6,7 @@ use super::{Kind, value};
 use minijinja::Value;
 use std::cmp::Ordering;
 
-/// Reason for which an operation has no value.
+/// Reason why an operation has no value.
 #[derive(Debug, PartialEq)]
 pub(super) enum Refused {
     /// These two kinds cannot be combined.

@@ -1,5 +1,5 @@
-//! Parses with minijinja's parser and lowers its tree into our own. minijinja is pinned, because its tree has no promise of
-//! stability. Features that the evaluator does not have are refused here, with the reason.
+//! Parses with minijinja's parser and lowers its tree into our own. The version of minijinja is pinned, because it does not
+//! guarantee a stable tree. Features that the evaluator does not have are refused here, with the reason.
 
 use super::ast::{Args, BinaryOp, CompareOp, Node, NodeKind, Span, Stmt, StmtKind, Target};
 use super::nesting::{self, Nesting};
@@ -8,7 +8,7 @@ use crate::stored::ids::Name;
 use minijinja::machinery::{self, ast};
 use std::ops::Range;
 
-/// Deepest expression. A deeper one is refused, so that evaluating it never exhausts the stack.
+/// Maximum depth of an expression. A deeper one is refused, so that evaluating it never exhausts the stack.
 pub(super) const DEPTH: usize = 100;
 
 /// Parses a bare expression.
@@ -61,7 +61,7 @@ fn bounded(source: &str, in_expr: bool) -> Result<(), SyntaxError> {
     let syntax = minijinja::syntax::SyntaxConfig::default();
     let mut nesting = Nesting::default();
     for token in machinery::tokenize(source, in_expr, syntax) {
-        // The parser reports tokens that cannot be read.
+        // The parser reports invalid tokens.
         let Ok((token, span)) = token else { break };
         nesting.token(&token).map_err(|message| SyntaxError {
             message,
@@ -351,7 +351,7 @@ impl Lower<'_> {
         Ok(Stmt { span, kind })
     }
 
-    /// Lowers a partial in the place of its include statement. It becomes a block, so names that it sets end with it.
+    /// Lowers a partial in place of its include statement. It becomes a block, so the names that it sets are known only in it.
     fn include(&self, include: &ast::Include<'_>, span: Span, depth: usize) -> Lowered<StmtKind> {
         let name = match &include.name {
             ast::Expr::Const(name) => name.value.as_str(),
@@ -360,7 +360,7 @@ impl Lower<'_> {
         let Some(name) = name else {
             return refuse(
                 span,
-                "what `include` takes stands in quotes: it is known before anything runs",
+                "`include` takes a name in quotes: it is resolved before the template is evaluated",
             );
         };
         if include.ignore_missing {
@@ -379,7 +379,7 @@ impl Lower<'_> {
             range: span.range(),
         })?;
         let ast::Stmt::Template(template) = &tree else {
-            return refuse(span, format!("`{name}` is no template"));
+            return refuse(span, format!("`{name}` is not a template"));
         };
         let partial = Lower {
             source,
@@ -447,7 +447,8 @@ fn stmt_span(stmt: &ast::Stmt<'_>) -> machinery::Span {
     }
 }
 
-/// Returns the span of a node from its first part on. minijinja's spans of operators, filters and postfixes begin in the middle.
+/// Returns the span of a node with all its parts. minijinja's spans of operators, filters and postfixes do not include the
+/// first operand.
 fn whole(node: &Node) -> Span {
     let children = node.children();
     let begins_inside = matches!(
@@ -508,7 +509,7 @@ fn compare_op(op: ast::CompareOpKind) -> CompareOp {
     }
 }
 
-/// Returns the message `there is no filter x`, with the nearest known name if one is near.
+/// Returns the message `there is no filter x`, with the most similar known name if one is similar enough.
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let near = known
         .iter()

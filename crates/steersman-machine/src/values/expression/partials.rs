@@ -6,7 +6,7 @@
 
 use super::Partial;
 
-/// Makes an entry of the table. All names begin with `steersman/`, so that other kinds of includes could be told apart later.
+/// Makes an entry of the table. All names begin with `steersman/`, so that later kinds of includes can have other names.
 macro_rules! partial {
     ($name:literal, $reads:expr, $about:literal) => {
         Partial {
@@ -45,14 +45,13 @@ pub(super) const PARTIALS: &[Partial] = &[
     partial!("concise", [], "Asks for a short answer."),
 ];
 
-/// Returns the text of a partial. An error says in words why there is none.
+/// Returns the text of a partial. The error names all partials, for people.
 pub(super) fn find(name: &str) -> Result<&'static str, String> {
     let found = PARTIALS.iter().find(|partial| partial.name == name);
     found.map(|partial| partial.text.trim_end()).ok_or_else(|| {
         let known: Vec<String> = PARTIALS.iter().map(|p| format!("`{}`", p.name)).collect();
         format!(
-            "`include` takes a piece that ships with the library, and `{name}` is none; there are {}. A text of your own \
-             belongs into the template itself",
+            "there is no partial `{name}`; there are {}. Write a text of your own into the template itself",
             known.join(", ")
         )
     })

@@ -41,9 +41,9 @@ impl Eval<'_> {
                 let value = self.node(node)?;
                 let text = self.text(&value, node)?;
                 if self.encode {
-                    // The URL so far is searched, and each character of the text is encoded.
-                    let looked = self.meter.bytes(self.out.len(), Rate::Look);
-                    self.paid(looked, node)?;
+                    // `in_path` searches the URL so far, and each character of the text is encoded.
+                    let searched = self.meter.bytes(self.out.len(), Rate::Look);
+                    self.paid(searched, node)?;
                     self.paid(self.meter.bytes(text.len(), Rate::Chars), node)?;
                 }
                 if self.encode && !value.is_safe() && in_path(&self.out) {
@@ -171,11 +171,11 @@ impl Eval<'_> {
             }
             items = kept;
         }
-        let (none, loops) = (items.is_empty(), self.loops());
+        let (is_empty, loops) = (items.is_empty(), self.loops());
         let items: Arc<[Value]> = items.into();
         let depth = value::depth(&list).saturating_add(1);
         let depth = depth.min(NESTED);
-        let about: Name = "loop".into();
+        let name: Name = "loop".into();
         for (at, item) in items.iter().enumerate() {
             let value = Value::from_object(Loop {
                 items: items.clone(),
@@ -183,7 +183,7 @@ impl Eval<'_> {
                 loops,
                 depth,
             });
-            self.locals.push((about.clone(), value));
+            self.locals.push((name.clone(), value));
             self.assign_at(target, item.clone(), over)?;
             let flow = self.body(body)?;
             self.locals.truncate(self.frame);
@@ -192,7 +192,7 @@ impl Eval<'_> {
             }
         }
         self.leave(outer);
-        if none {
+        if is_empty {
             return self.body(otherwise);
         }
         Ok(Flow::Next)
@@ -202,7 +202,8 @@ impl Eval<'_> {
         self.locals.iter().filter(|(n, _)| &**n == "loop").count() + 1
     }
 
-    /// Returns the elements that a loop visits: elements of a list or keys of an object. None counts as empty in a template.
+    /// Returns the elements that a loop visits: the elements of a list or the keys of an object. In a template, `none` counts
+    /// as empty.
     fn elements(&mut self, list: &Value, node: &Node) -> Result<Vec<Value>, EvalError> {
         let items = match Kind::of(list) {
             Kind::List | Kind::Map => {
@@ -273,8 +274,8 @@ impl Eval<'_> {
     }
 }
 
-/// Returns true if a value that follows in this URL is encoded. Everything after the first character of the host is. A base
-/// address, or a host, at the start is taken as it is; a value after it must not be able to change the target of the request.
+/// Returns true if a value that follows in this URL must be encoded. A base address or a host at the start is not encoded. All
+/// values after the first character of the host are, so that none of them can change the target of the request.
 fn in_path(url: &str) -> bool {
     match url.find("://") {
         Some(at) => url.len() > at + 3,

@@ -111,7 +111,8 @@ impl fmt::Debug for Part {
     }
 }
 
-/// A list or an object that an evaluation made. It stores its depth, so that values around it need not walk it.
+/// A list or an object that an evaluation made. It stores its depth, so that the depth of a value around it is known without a
+/// walk.
 struct Made {
     depth: u32,
     held: Held,
@@ -171,7 +172,7 @@ pub(super) struct Loop {
     pub(super) at: usize,
     /// Number of loops around the body, this one included.
     pub(super) loops: usize,
-    /// Nesting depth of `loop` as a value.
+    /// Depth of `loop` as a value.
     pub(super) depth: u32,
 }
 
@@ -231,8 +232,8 @@ pub(super) fn map(meter: &Meter, pairs: Vec<(Value, Value)>) -> Result<Value, Re
     Ok(Value::from_object(Made { depth, held }))
 }
 
-/// Pays for a value that an operation made, by its size. Lazy lists are evaluated now, so that
-/// their size is known and they are not evaluated at each look.
+/// Pays for a value that an operation made, by its size. Lazy lists are evaluated here, so that their size is known and they
+/// are not evaluated each time they are read.
 pub(super) fn made(meter: &Meter, value: Value) -> Result<Value, Refused> {
     if let Some(text) = value.as_str() {
         meter.text(text.len())?;
@@ -263,7 +264,7 @@ fn settled(meter: &Meter, value: Value, depth: u32) -> Result<Value, Refused> {
     }
 }
 
-/// Returns the nesting depth of a value, as far as an evaluation made it.
+/// Returns the depth of a value. A list or an object that the evaluation did not make counts as one level.
 pub(super) fn depth(value: &Value) -> u32 {
     if let Some(made) = value.downcast_object_ref::<Made>() {
         return made.depth;
@@ -319,7 +320,7 @@ pub fn to_json(value: &Value) -> Result<Json, String> {
     serde_json::to_value(value).map_err(|e| e.to_string())
 }
 
-/// Returns JSON with every sealed secret replaced by `(sealed)`, fit to be shown.
+/// Returns JSON with every sealed secret replaced by `(sealed)`, for people and models.
 pub(crate) fn shown_json(json: &Json) -> Json {
     match json {
         json if crate::values::json::is_sealed(json) => Json::from("(sealed)"),

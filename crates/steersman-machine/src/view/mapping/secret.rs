@@ -1,4 +1,4 @@
-//! Secret parts of a raw result: those from which `set` fills a state entry of type `secret`.
+//! Secret parts of a raw result: the parts from which `set` fills a state entry of type `secret`.
 
 use super::WHOLE;
 use crate::stored::ids::Name;
@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 
 /// Text in place of a secret.
 const SEALED: &str = "(sealed)";
-/// Shorter texts are masked where they were read, but not searched for elsewhere: they would match by chance.
+/// Minimum length of a secret that is also searched for in the rest of the result. Shorter ones would match by chance.
 const SEARCHED: usize = 6;
 
 enum Step {
@@ -22,15 +22,15 @@ enum Step {
 struct Reads {
     /// The paths, each as its steps.
     paths: Vec<Vec<Step>>,
-    /// True if reads with a default, or under the test `defined`, are collected too.
-    spared: bool,
+    /// True if reads with the filter `default`, and those under the test `defined`, are collected, too.
+    optional: bool,
 }
 
 /// Returns the fields of `result` that these templates read without a default, as dotted paths. [`WHOLE`] means the whole result.
 pub(super) fn needed<'t>(templates: impl Iterator<Item = &'t Template>) -> Vec<String> {
     let mut reads = Reads {
         paths: Vec::new(),
-        spared: false,
+        optional: false,
     };
     for template in templates {
         statements(template.body(), &mut reads);
@@ -54,7 +54,8 @@ pub(super) fn needed<'t>(templates: impl Iterator<Item = &'t Template>) -> Vec<S
     names
 }
 
-/// Returns the result with every part masked that is written to a secret, wherever the same text appears in the result.
+/// Returns the result with each part masked that `set` writes to a secret. The same texts are masked in all other parts of the
+/// result, too.
 pub(super) fn masked<'t>(
     result: &Json,
     set: &[(Name, Data)],
@@ -62,7 +63,7 @@ pub(super) fn masked<'t>(
 ) -> Json {
     let mut reads = Reads {
         paths: Vec::new(),
-        spared: true,
+        optional: true,
     };
     for (name, data) in set {
         if declared(name).is_some_and(is_secret) {
@@ -181,26 +182,26 @@ fn statements(body: &[Stmt], reads: &mut Reads) {
     }
 }
 
-/// Collects the paths that an expression reads of `result`. A path ends at its first
-/// computed step; everything below counts as read.
+/// Collects the paths that an expression reads of `result`. A path ends at its first computed step; all values below count as
+/// read.
 fn expressions(node: &Node, reads: &mut Reads) {
     if let Some((steps, root)) = chain(node)
         && root == "result"
     {
         reads.paths.push(steps);
-        // Keys that are computed may read the result too.
+        // Computed keys may read the result, too.
         for child in node.children() {
             keys(child, reads);
         }
         return;
     }
     match &node.kind {
-        NodeKind::Filter { name, args, .. } if !reads.spared && &**name == "default" => {
+        NodeKind::Filter { name, args, .. } if !reads.optional && &**name == "default" => {
             for arg in &args.positional {
                 expressions(arg, reads);
             }
         }
-        NodeKind::Test { name, .. } if !reads.spared && &**name == "defined" => {}
+        NodeKind::Test { name, .. } if !reads.optional && &**name == "defined" => {}
         _ => {
             for child in node.children() {
                 expressions(child, reads);
