@@ -1,4 +1,5 @@
-//! Capabilities that a server reports. Status 200 proves nothing: servers drop tools that their chat template cannot show.
+//! Capabilities that a server reports about itself. An answer with status 200 does not prove that tools reached the model: some
+//! servers drop tools that their chat template cannot render.
 
 use crate::transport::{Clients, body};
 use crate::wire::endpoint;
@@ -22,9 +23,9 @@ pub struct Capabilities {
     pub tools: Option<bool>,
 }
 
-/// Lifetime of a remembered report or refusal. Another server, or another version of the model, may be started at the same
-/// address while this process goes on, without any notice. So the server is asked again: rarely enough that the requests cost
-/// nothing compared with the calls, often enough that a new server is soon known.
+/// Lifetime of a remembered report or refusal. Another server, or another version of the model, may be started at the same address
+/// while this process runs, without any notice. So the server is asked again: rarely enough that the requests cost nothing
+/// compared with the calls, often enough that a new server is soon known.
 const LIFE: Duration = Duration::from_mins(10);
 /// Maximum number of pairs of server and model that are remembered.
 const REMEMBERED: usize = 1_024;
@@ -60,14 +61,14 @@ impl<T: Copy> Remembered<T> {
     }
 }
 
-/// Reports of servers about themselves. The fact that a server answers none of the requests is remembered, too. All that ask
-/// servers share one value of this type.
+/// Reports of servers about themselves. That a server answers none of the requests is remembered, too. A catalog and its models
+/// share one value.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Remembered<Capabilities>);
 
 impl Known {
-    /// Asks the server at this base address for its capabilities, by the requests that known servers answer. If the server
-    /// cannot be reached or is out of order, the report is empty and nothing is remembered: the next call asks again.
+    /// Returns the capabilities of the server at this base address, as remembered or as it reports them now. If the server cannot
+    /// be reached or is out of order, the result is empty and nothing is remembered: the next call asks again.
     pub(crate) async fn of(&self, clients: &Clients, base: &Url, model: &str) -> Capabilities {
         if let Some(known) = self.0.get(base, model, Instant::now()) {
             return known;
@@ -92,6 +93,7 @@ impl Known {
 /// The server could not be reached or was out of order: this says nothing about its capabilities.
 struct Silent;
 
+/// Asks a server for its report, with the requests that known servers answer: first llama.cpp's, then Ollama's.
 async fn ask(clients: &Clients, base: &Url, model: &str) -> Result<Capabilities, Silent> {
     let mut root = base.clone();
     root.set_query(None);
@@ -115,7 +117,7 @@ async fn json_of(request: reqwest::RequestBuilder) -> Result<Option<Json>, Silen
     let reading = async {
         let mut response = request.send().await.map_err(|_| Silent)?;
         if !response.status().is_success() {
-            return if is_for_now(response.status()) {
+            return if is_temporary(response.status()) {
                 Err(Silent)
             } else {
                 Ok(None)
@@ -129,7 +131,7 @@ async fn json_of(request: reqwest::RequestBuilder) -> Result<Option<Json>, Silen
 }
 
 /// Returns true if another answer may come soon: the server is starting, overloaded or out of order.
-fn is_for_now(status: StatusCode) -> bool {
+fn is_temporary(status: StatusCode) -> bool {
     let busy = [
         StatusCode::REQUEST_TIMEOUT,
         StatusCode::TOO_EARLY,
@@ -187,7 +189,7 @@ mod tests {
             .chain([408, 425, 429, 500, 502, 503].map(|status| (status, true)))
         {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(is_for_now(status), for_now, "{status}");
+            assert_eq!(is_temporary(status), for_now, "{status}");
         }
     }
 

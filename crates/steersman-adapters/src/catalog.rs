@@ -27,16 +27,18 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Maximum number of bytes of such a list.
 const LIST_MAX: usize = 4 << 20;
 
-/// Catalog of all providers of the table, and of every server that speaks the protocol of one of them.
+/// Catalog of the models of all known providers, and of every server that speaks the protocol of one of them.
 pub struct Catalog {
     clients: Clients,
     /// Reports of servers about themselves; all models share them.
     known: Arc<Known>,
     timeouts: Timeouts,
     local: Vec<String>,
+    /// Listener that was set by [`Catalog::heard_by`].
     hears: Box<dyn Fn(&str) + Send + Sync>,
     /// Models by provider, address and name. A model keeps its connections and the facts learned about its server.
     open: Mutex<BTreeMap<[String; 3], Arc<dyn Model>>>,
+    /// Sentences that were reported. Each is reported once.
     said: Mutex<Vec<String>>,
 }
 
@@ -109,7 +111,8 @@ impl Catalog {
             network::Provider::Named(name) => look.named(name)?,
         };
         match (&provider.home, &def.url) {
-            // Servers at other addresses have a provider of their own, so this one always needs its key.
+            // A provider with `elsewhere` serves only its own address, so its key is always needed. Servers at other addresses
+            // belong to the other provider.
             (Some(home), url) if url.is_none() || home.elsewhere.is_some() => {
                 look.hosted(provider, home).await
             }
@@ -133,7 +136,7 @@ impl Models for Catalog {
                 match self.bind(name, def, network, (env, folder)).await {
                     Ok(found) => bound.push(found),
                     Err(error) if used.contains(name) => return Err(error),
-                    // Every network has a `default`; a model that nobody calls need not be available.
+                    // A model that no agent calls need not be available: every network has a model `default`, used or not.
                     Err(_) => {}
                 }
             }
@@ -224,7 +227,7 @@ impl Look<'_> {
             .map_err(|error| self.error(error.to_string()))
     }
 
-    /// Returns why a key is available; `None` if there is no key.
+    /// Returns, as text for people, the setting that gives the key; `None` if there is no key.
     fn key(&self, home: &Home) -> Result<Option<String>, ModelsError> {
         Ok(match &self.def.key {
             Some(template) if !self.render(template)?.trim().is_empty() => {
@@ -235,6 +238,7 @@ impl Look<'_> {
         })
     }
 
+    /// Resolves a model of a provider with an address of its own. The key is needed.
     async fn hosted(
         &self,
         provider: &'static Provider,
@@ -323,13 +327,13 @@ impl Look<'_> {
 
     async fn auto(&self) -> Result<BoundModel, ModelsError> {
         let mut looked = Vec::new();
-        // A `key` is for the first provider.
-        let most = if self.def.key.is_some() {
+        // If the model has a `key`, it is for the first provider, so no other is tried.
+        let tried_max = if self.def.key.is_some() {
             1
         } else {
             usize::MAX
         };
-        for (provider, home) in homes().take(most) {
+        for (provider, home) in homes().take(tried_max) {
             if self.key(home)?.is_some() {
                 return self.hosted(provider, home).await;
             }
@@ -363,7 +367,7 @@ impl Look<'_> {
                 .into_iter()
                 .find(|model| wanted.map_or(!model.contains("embed"), |wanted| model == wanted));
             let Some(model) = taken else {
-                let wanted = wanted.unwrap_or("any that chats");
+                let wanted = wanted.unwrap_or("any chat model");
                 looked.push(format!("{place} answers, but does not serve `{wanted}`"));
                 continue;
             };
@@ -414,7 +418,8 @@ impl Look<'_> {
         Ok(bound)
     }
 
-    /// Returns the first model that chats at a server. `home`: the provider whose key in the environment is for that server.
+    /// Returns the first model in a server's list that is not for embeddings, judged by its name. `home`: the provider whose key
+    /// in the environment is for that server.
     async fn first_model(
         &self,
         url: &str,
@@ -434,7 +439,7 @@ impl Look<'_> {
                 .find(|model| !model.contains("embed"))
                 .ok_or_else(|| {
                     self.error(format!(
-                        "{shown} lists no model that chats; name one with `model`"
+                        "{shown} lists no chat model; name one with `model`"
                     ))
                 }),
             Err(why) => Err(self.error(format!(
@@ -443,7 +448,7 @@ impl Look<'_> {
         }
     }
 
-    /// Returns the names of the models that a server lists; an error says what it did instead.
+    /// Returns the names of the models that a server lists. The error says, as text for people, why there is no list.
     async fn list(
         &self,
         url: &str,
@@ -468,7 +473,7 @@ impl Look<'_> {
                 ));
             }
             let bytes = body(&mut response, LIST_MAX).await;
-            let bytes = bytes.map_err(|_| "its list of models broke off".to_owned())?;
+            let bytes = bytes.map_err(|_| "its list of models ended early".to_owned())?;
             let list = serde_json::from_slice::<Json>(&bytes).unwrap_or_default();
             let list = list.get("data").and_then(Json::as_array);
             let list = list.ok_or("it answers, but gives no list of models".to_owned())?;
@@ -494,7 +499,7 @@ impl Look<'_> {
         }
     }
 
-    /// Reports a server that would drop tools silently.
+    /// Reports a model without native tools, since its server may drop them silently.
     async fn say_tools(&self, url: &str, model: &str) {
         if matches!(self.def.calls, CallStyle::Structured | CallStyle::Text) {
             return;
@@ -508,7 +513,7 @@ impl Look<'_> {
         if found.tools == Some(false) {
             let server = found.server.unwrap_or("the server");
             let what = match self.def.calls {
-                CallStyle::Native => "with `calls: native` it drops them without a word",
+                CallStyle::Native => "with `calls: native` it drops them silently",
                 CallStyle::Auto | CallStyle::Structured | CallStyle::Text => {
                     "they are told in the prompt and called by structured output"
                 }

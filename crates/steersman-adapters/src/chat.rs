@@ -51,7 +51,7 @@ pub struct Chat {
     clients: Clients,
     /// Reports of servers about themselves.
     known: Arc<Known>,
-    /// Things that a server and model refuse, learned from its errors.
+    /// Elements of requests that a server refuses for a model, learned from its errors.
     quirks: Remembered<Quirks>,
 }
 
@@ -118,6 +118,7 @@ impl Chat {
         said.tools.unwrap_or(true)
     }
 
+    /// Sends the request with native tools, or in this style, and returns the answer in the neutral form.
     async fn once(
         &self,
         call: &ModelCall,
@@ -139,11 +140,11 @@ impl Chat {
             && call.request.choice != ToolChoice::None;
         let answer = if constrained {
             let peek = structured::Peek::new(sink);
-            self.as_it_takes(call, (base, model), &body, &peek).await?
+            self.send_adapted(call, (base, model), &body, &peek).await?
         } else {
-            self.as_it_takes(call, (base, model), &body, sink).await?
+            self.send_adapted(call, (base, model), &body, sink).await?
         };
-        let mut answer = begun(answer, request.prefill.as_deref());
+        let mut answer = with_prefill(answer, request.prefill.as_deref());
         if self.server.dialect.openai
             && let (Some(schema), Some(text)) = (&request.output, &mut answer.text)
             && let Some(narrowed) = strict::narrowed(text, schema)
@@ -161,9 +162,9 @@ impl Chat {
         Ok(stamped(answer, call, self.label()))
     }
 
-    /// Sends the request in the form that the server is known to take. If the server refuses an unknown element, the request is
-    /// sent again without it; each refusal is learned once.
-    async fn as_it_takes(
+    /// Sends the request in the form that the server is known to accept. If the server refuses an element of it, the request is
+    /// sent again without that element; each refusal is learned once.
+    async fn send_adapted(
         &self,
         call: &ModelCall,
         (base, model): (&Url, &str),
@@ -238,8 +239,9 @@ impl Model for Chat {
     }
 }
 
-/// Adds the prefill to the answer if it is missing: some servers repeat it, some return only what follows, llama.cpp does both.
-fn begun(mut answer: Answer, prefill: Option<&str>) -> Answer {
+/// Adds the prefill to the answer if it is missing: some servers repeat it, some return only the text after it, and llama.cpp does
+/// either.
+fn with_prefill(mut answer: Answer, prefill: Option<&str>) -> Answer {
     if let (Some(prefill), Some(text)) = (prefill, &mut answer.text)
         && !text.starts_with(prefill)
     {

@@ -134,7 +134,7 @@ impl CommandTools {
             Some(Ok(Ok(end))) => end.raw(run, mask),
             Some(Ok(Err(error))) => Raw::Unknown(Fault::new(
                 Code::Failed,
-                format!("the program was lost sight of: {error}"),
+                format!("waiting for the program failed: {error}"),
             )),
             Some(Err(_)) => Raw::Unknown(Fault {
                 again: Some(0),
@@ -197,7 +197,7 @@ pub(crate) fn text(template: &Template, scope: &dyn Scope) -> Result<Option<Stri
     })
 }
 
-/// The end of a program.
+/// The exit status of a program, and the kept parts of its output.
 struct End {
     status: ExitStatus,
     out: Kept,
@@ -244,7 +244,9 @@ async fn finish(mut child: Child) -> std::io::Result<End> {
 struct Kept {
     bytes: Vec<u8>,
     max: usize,
+    /// True if the end of the output is kept, false if its beginning.
     end: bool,
+    /// Number of bytes that were dropped.
     dropped: u64,
     finished: bool,
 }
@@ -290,8 +292,8 @@ impl Kept {
         }
     }
 
-    /// Cuts off the beginning of a secret at the end of the kept part: masking could not find it.
-    fn without_half(&mut self, mask: &Mask) {
+    /// Drops the beginning of a secret at the end of the kept part, because masking finds only whole secrets.
+    fn drop_begun_secret(&mut self, mask: &Mask) {
         if self.dropped > 0 && !self.end {
             let half = mask.begun(&self.bytes);
             self.bytes.truncate(self.bytes.len() - half);
@@ -299,7 +301,7 @@ impl Kept {
         }
     }
 
-    /// Returns the kept part, if it is text. If the rest was dropped, the cut may be within a character.
+    /// Returns the kept part if it is UTF-8, otherwise `None`. If the rest was dropped, the cut may be within a character.
     fn is_text(&self) -> Option<&str> {
         match std::str::from_utf8(&self.bytes) {
             Ok(text) => Some(text),
@@ -312,12 +314,13 @@ impl Kept {
 }
 
 /// Returns a text without the line break at its end.
-fn ended(text: &str) -> &str {
+fn without_newline(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)
 }
 
 impl End {
+    /// Returns the outcome of an attempt whose program ended.
     fn raw(self, run: &ToolRun, mask: &Mask) -> Raw {
         if self.status.success() {
             return self.result(run, mask);
@@ -338,11 +341,11 @@ impl End {
     /// Returns the result of a program that succeeded: its output as JSON, otherwise as text. Output that is neither, or more
     /// than is kept, becomes an artifact, and the result describes it.
     fn result(mut self, run: &ToolRun, mask: &Mask) -> Raw {
-        self.out.without_half(mask);
+        self.out.drop_begun_secret(mask);
         let (kept, dropped) = (self.out.bytes.len() as u64, self.out.dropped);
         let text = self.out.is_text();
         if let Some(text) = text.filter(|_| dropped == 0) {
-            let text = ended(text);
+            let text = without_newline(text);
             return Raw::Done(json::read(text).unwrap_or_else(|_| text.into()));
         }
         let (end, media) = match text {
@@ -368,7 +371,7 @@ impl End {
             format!("({told})")
         } else {
             let begin = mask.piece(&String::from_utf8_lossy(begin));
-            format!("({told}; it begins:)\n{}", ended(&begin))
+            format!("({told}; it begins:)\n{}", without_newline(&begin))
         };
         let content = Content {
             name,

@@ -46,11 +46,10 @@ impl Default for HttpTools {
 }
 
 impl HttpTools {
-    /// Selects the clients of a call. A redirect is an answer: the server that gives it may have done the call. It is followed
-    /// only where a second request can do no harm, which the tool's class says and not the method: after a redirect, "no
-    /// connection" and "not found" come from the second server and prove nothing about the first. An idempotency key is not
-    /// sent to a second server either, where its meaning is unknown. A body is not sent twice, so only methods without a body
-    /// are followed.
+    /// Selects the clients of a call. Redirects are followed only for tools of class `pure` or `read` that use GET or HEAD. The
+    /// server that redirects may have done the call already. So a second request must be harmless, which the tool's class
+    /// guarantees and the method does not: "no connection" or "not found" from the second server proves nothing about the first
+    /// one. An idempotency key is not sent to a second server, which may not know it, and a body is not sent twice.
     fn clients(&self, class: Class, method: &Method) -> &Clients {
         match class {
             Class::Pure | Class::Read if matches!(*method, Method::GET | Method::HEAD) => {
@@ -191,6 +190,7 @@ fn no_answer(error: reqwest::Error) -> Raw {
     unknown(code, message, Some(0))
 }
 
+/// Returns the outcome that the definition declares for a status, or for its group (`4xx`).
 fn declared(http: &Http, status: StatusCode) -> Option<HttpOutcome> {
     let number = status.as_u16();
     let exact = http.outcomes.get(&number.to_string());
@@ -199,7 +199,7 @@ fn declared(http: &Http, status: StatusCode) -> Option<HttpOutcome> {
         .copied()
 }
 
-/// Returns the meaning of a status.
+/// Returns the outcome that a status means: the declared one, otherwise by the rules of HTTP.
 fn meaning(http: &Http, status: StatusCode) -> HttpOutcome {
     declared(http, status).unwrap_or_else(|| {
         if status.is_success() {
@@ -272,7 +272,9 @@ fn outcome(
 
 /// Names for a body that becomes an artifact.
 struct Place<'a> {
+    /// The name that `save` of the tool gives.
     save: Option<&'a str>,
+    /// The beginning of the name if `save` gives none.
     makes: &'a str,
 }
 
@@ -344,7 +346,7 @@ async fn prepare(run: &ToolRun, http: &Http) -> Result<Prepared, String> {
         let content = run.artifacts.content(&found).await;
         let content = content.map_err(|error| format!("`file`: {error}"))?;
         let media = HeaderValue::from_str(&found.media)
-            .map_err(|_| format!("`file`: the media type of `{name}` is none"))?;
+            .map_err(|_| format!("`file`: the media type of `{name}` is not valid"))?;
         let headers = request.headers_mut();
         headers.entry("content-type").or_insert(media);
         *request.body_mut() = Some(content.to_vec().into());
@@ -361,8 +363,8 @@ fn named(run: &ToolRun, template: Option<&Template>, key: &str) -> Result<Option
 /// Builds the request of an attempt. Errors never contain values, only names and the kind of error.
 fn build(run: &ToolRun, http: &Http) -> Result<reqwest::Request, String> {
     let scope: &dyn Scope = &*run.scope;
-    let method =
-        Method::from_bytes(http.method.as_bytes()).map_err(|_| "the method is none".to_owned())?;
+    let method = Method::from_bytes(http.method.as_bytes())
+        .map_err(|_| "the method is not valid".to_owned())?;
     let mut request = reqwest::Request::new(method, address(http, scope)?);
     let headers = request.headers_mut();
     headers.insert(
@@ -418,7 +420,8 @@ fn address(http: &Http, scope: &dyn Scope) -> Result<Url, String> {
     if http.url.text().is_none() && path.split('/').any(dots) {
         return Err("`url`: a value makes `.` or `..` a part of the path".to_owned());
     }
-    let mut url = Url::parse(&text).map_err(|error| format!("`url` is no address: {error}"))?;
+    let mut url =
+        Url::parse(&text).map_err(|error| format!("`url` is not a valid address: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err("`url` begins with neither http:// nor https://".to_owned());
     }
@@ -428,7 +431,7 @@ fn address(http: &Http, scope: &dyn Scope) -> Result<Url, String> {
     Ok(url)
 }
 
-/// Adds the fields of an object as pairs: a null value is left out, a list is repeated.
+/// Adds the fields of an object as pairs: a null value is left out, a list gives one pair for each item.
 fn append(url: &mut Url, data: &Data, scope: &dyn Scope, field: &str) -> Result<(), String> {
     let value = data.eval(scope).map_err(|error| told(field, &error))?;
     let fields = match value {
@@ -481,8 +484,8 @@ fn header(
 
 fn header_name(name: &str) -> Result<HeaderName, String> {
     let header = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| format!("`{name}` is no name of a header"))?;
-    // The body's length is known only here: a wrong length would let a value forge a second request.
+        .map_err(|_| format!("`{name}` is not a valid name of a header"))?;
+    // The length follows from the body. A wrong one would let a value forge a second request.
     if header == "content-length" || header == "transfer-encoding" {
         return Err(format!("the header `{name}` is set by itself"));
     }

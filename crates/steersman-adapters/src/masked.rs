@@ -42,7 +42,7 @@ impl Mask {
     /// Masks a text that may have been cut at its ends before: a window of an output, the beginning of a body, the output of a
     /// program that was killed.
     pub(crate) fn piece(&self, text: &str) -> String {
-        // The replacement characters of half a character at a cut are not compared.
+        // A cut within a character leaves replacement characters. They are not compared with secrets.
         let inner = text.trim_matches('\u{fffd}');
         let from = text.len() - text.trim_start_matches('\u{fffd}').len();
         let mut hit = Hits::default();
@@ -140,15 +140,15 @@ impl Hits {
         }
         self.0.sort_unstable();
         let mut out = String::with_capacity(text.len());
-        let mut told = 0;
+        let mut done = 0;
         for (from, to) in self.0 {
-            if from >= told {
-                out.push_str(&text[told..from]);
+            if from >= done {
+                out.push_str(&text[done..from]);
                 out.push_str(PLACEHOLDER);
             }
-            told = told.max(to);
+            done = done.max(to);
         }
-        out.push_str(&text[told..]);
+        out.push_str(&text[done..]);
         out
     }
 }

@@ -58,7 +58,7 @@ const PAGES: usize = 64;
 const PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// Name of the effect's id in the `_meta` of a call of an `idempotent` tool.
+/// Name of the idempotency key in the `_meta` of a call of an `idempotent` tool.
 pub const KEY: &str = "dev.steersman/idempotency-key";
 
 /// Runs the tools of MCP servers.
@@ -80,7 +80,8 @@ impl Default for McpTools {
     }
 }
 
-/// The connection to one place, if there is one.
+/// The connection to one place, if there is one. The state is locked while a connection is made; the second field gives the newest
+/// connection without that lock.
 #[derive(Default)]
 struct Slot(tokio::sync::Mutex<State>, Mutex<Weak<Live>>);
 
@@ -88,7 +89,8 @@ struct Slot(tokio::sync::Mutex<State>, Mutex<Weak<Live>>);
 struct State {
     live: Option<Arc<Live>>,
     /// Number of connections made since the last answer.
-    vain: u32,
+    unanswered: u32,
+    /// Time of the last attempt to connect.
     last: Option<Instant>,
 }
 
@@ -96,7 +98,7 @@ struct State {
 struct Live {
     service: RunningService<RoleClient, Client>,
     said: Said,
-    /// Unique in this process.
+    /// Number of the connection, unique in this process.
     number: u64,
     /// Number of times that the server announced a change of its list of tools.
     changes: Arc<AtomicU64>,
@@ -170,20 +172,22 @@ impl McpTools {
             return Ok(live.clone());
         }
         state.live = None;
-        if let (Some(last), vain @ 1..) = (state.last, state.vain) {
-            let pause = PAUSE.saturating_mul(1 << (vain - 1).min(10)).min(PAUSE_MAX);
+        if let (Some(last), unanswered @ 1..) = (state.last, state.unanswered) {
+            let pause = PAUSE
+                .saturating_mul(1 << (unanswered - 1).min(10))
+                .min(PAUSE_MAX);
             let left = pause.saturating_sub(last.elapsed());
             if !left.is_zero() {
                 return Err(NoConnection {
                     message: format!(
-                        "the connection ended {vain} times before anything was answered; it is tried again in {} ms",
+                        "the connection ended {unanswered} times before anything was answered; it is tried again in {} ms",
                         left.as_millis()
                     ),
                     again: Some(left.as_millis() as u64),
                 });
             }
         }
-        state.vain = state.vain.saturating_add(1);
+        state.unanswered = state.unanswered.saturating_add(1);
         state.last = Some(Instant::now());
         let live = Arc::new(place.connect(&self.clients, mask).await?);
         *slot.1.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&live);
@@ -191,8 +195,8 @@ impl McpTools {
         Ok(live)
     }
 
-    /// Returns a connection whose server knows the session. Needed for calls that must not be in doubt, and for requests that
-    /// are not repeated.
+    /// Returns a connection whose server still knows the session: for an older connection over HTTP, the server is asked. Calls
+    /// that must not be in doubt need this, and requests that are not repeated.
     async fn asked(
         &self,
         place: &Place,
@@ -269,12 +273,12 @@ impl McpTools {
                 let schema = output.as_ref().map(|schema| (schema, schemas));
                 outcome::result(result, schema, is_http(server), &run.work.makes, mask).await
             }
-            // It may have done a part of its work before it asked, and its answer does not say.
+            // The server may have done a part of its work before it asked, and the answer does not say whether it did.
             Ok(Ok(ServerResult::InputRequiredResult(_))) => unknown(
                 Code::Failed,
-                "the server asks for more input, nobody is asked for it here, and what it did before is not known",
+                "the server asks for more input, which is not supported here, and what it did before is not known",
             ),
-            Ok(Ok(_)) => unknown(Code::Failed, "its answer is none to this question"),
+            Ok(Ok(_)) => unknown(Code::Failed, "its answer is not a result of a call"),
             Ok(Err(ServiceError::McpError(error))) => {
                 outcome::fault(ServiceError::McpError(error), "", mask)
             }
@@ -290,7 +294,7 @@ impl McpTools {
             }
         };
         if !live.has_ended() {
-            slot.0.lock().await.vain = 0;
+            slot.0.lock().await.unanswered = 0;
         }
         raw
     }
@@ -346,7 +350,7 @@ impl McpTools {
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
-                slot.0.lock().await.vain = 0;
+                slot.0.lock().await.unanswered = 0;
                 return Ok(listing);
             }
         }
@@ -360,7 +364,7 @@ fn cancelled_before() -> Raw {
     Raw::NotPerformed(Fault::new(Code::Cancelled, "cancelled before it was sent"))
 }
 
-/// Checks a tool's bounds and schemas, and returns the part of it that is kept.
+/// Checks the size and the schemas of a listed tool, and returns the part that is kept.
 async fn listed(tool: Tool, mask: &Mask) -> Result<Listed, String> {
     let hints = tool.annotations.unwrap_or_default();
     let listed = Listed {
@@ -377,7 +381,7 @@ async fn listed(tool: Tool, mask: &Mask) -> Result<Listed, String> {
     if bytes > manifest::TOOL_MAX {
         let most = manifest::TOOL_MAX >> 10;
         return Err(format!(
-            "what it says of its tool `{}` has {} KiB, {most} KiB are kept: leave it out in `tools` of the server",
+            "the description of its tool `{}` has {} KiB, at most {most} KiB are allowed: leave it out in `tools` of the server",
             mask.first(&listed.name, manifest::NAME_MAX),
             bytes >> 10
         ));
@@ -490,8 +494,8 @@ impl Toolset for McpTools {
                 Err(fault) => return Raw::NotPerformed(fault),
             };
             let run = filled.as_ref().unwrap_or(run);
-            // Real time, as everywhere in these adapters: a server does not know a test's clock. The session has a time limit
-            // by its own clock; this one ends calls that nobody else ends.
+            // Real time, as everywhere in these adapters: a server does not know a test's clock. The session limits the call by
+            // its own clock, too; this limit ends calls that the session does not end.
             let limit = Duration::from_millis(tool.timeout.max(1));
             let late = CancellationToken::new();
             let ends = late.clone();

@@ -83,7 +83,7 @@ impl Messages {
         } else {
             self.send(call, &base, &body, sink).await?
         };
-        let answer = begun(answer, request.prefill.as_deref());
+        let answer = with_prefill(answer, request.prefill.as_deref());
         let mut answer = match style {
             Some(style) => structured::read(answer, &call.request, style),
             None => answer,
@@ -134,8 +134,8 @@ impl Model for Messages {
     }
 }
 
-/// Puts the prefill in front of the answer: the server returns only what follows it.
-fn begun(mut answer: Answer, prefill: Option<&str>) -> Answer {
+/// Puts the prefill in front of the answer: the server returns only the text after it.
+fn with_prefill(mut answer: Answer, prefill: Option<&str>) -> Answer {
     if let (Some(prefill), Some(text)) = (prefill, &mut answer.text) {
         text.insert_str(0, prefill.trim_end());
     }

@@ -1,5 +1,5 @@
 //! The providers of models: one table. A provider is one row, and speaks a wire protocol, which is a folder ([`crate::chat`],
-//! [`crate::messages`]). All code that knows a provider's name, address, key or default model reads the row.
+//! [`crate::messages`]). All code that needs a provider's name, address, key or default model reads it from the row.
 
 use crate::capabilities::Known;
 use crate::chat::encode::Dialect;
@@ -19,7 +19,7 @@ pub(crate) struct Provider {
     pub home: Option<Home>,
     /// True if its servers may report which models can call tools ([`crate::capabilities`]).
     pub reports: bool,
-    /// Adds to a request for the list of models what the protocol wants.
+    /// Adds the key to a request for the list of models, and the headers that the protocol requires.
     pub list: fn(RequestBuilder, Option<&str>) -> RequestBuilder,
     /// Makes a model. Nothing is sent.
     pub open: fn(At, &Arc<Known>) -> Arc<dyn Model>,
@@ -31,7 +31,7 @@ pub(crate) struct Home {
     pub key: &'static str,
     /// Environment variable of another address.
     pub base: &'static str,
-    /// Base address.
+    /// Base address, with the version of the protocol in its path.
     pub url: &'static str,
     /// Model that is used if none is named.
     pub model: &'static str,
@@ -57,11 +57,11 @@ impl Home {
 pub(crate) struct At {
     /// Label for people and usage records.
     pub label: Name,
-    /// Base address.
+    /// Base address of the server; empty if each call gives it.
     pub url: String,
     /// Name of the model at the server.
     pub model: String,
-    /// Time limits.
+    /// Timeouts of one attempt.
     pub timeouts: Timeouts,
 }
 

@@ -26,13 +26,14 @@ pub(crate) fn judge(path: &Path, found: &Metadata) -> Result<()> {
     files::judge(found).map_err(|e| advised(path, e))
 }
 
+/// Adds advice to the error for a file that is not plain.
 fn advised(path: &Path, e: Error) -> Error {
     if e.kind() != ErrorKind::InvalidInput {
         return e;
     }
     let name = path.file_name().unwrap_or(path.as_os_str());
     let what = format!(
-        "`{}`: {e}, so it is not opened: another program put it there; move it away, or put back what belongs there",
+        "`{}`: {e}, so it is not opened: another program put it there; move it away, or put the store's own file back",
         name.display()
     );
     Error::new(e.kind(), what)

@@ -1,11 +1,11 @@
-//! JSON Schema checks of values from models and servers. The result is given to the machine as a fact, with the offer.
+//! JSON Schema checks of values from models and servers. The machine gets the result as a fact, with the offer.
 //!
 //! The machine itself checks types in the short form of definitions; this module is for parameters and outputs whose type is a
 //! file, and for the schemas of MCP servers. An engine uses it as `options.judge`.
 //!
-//! A schema from outside may need more work than there is time, and the validator has no limit of its own. So schemas that
-//! [`Bounded`] refuses are not compiled, and each check has a limited number of steps. Both happen on a few threads of their
-//! own: neither a session nor anything else in the process waits for them.
+//! A check by a schema from outside may take arbitrarily long, and the validator has no limit of its own. So schemas that
+//! [`Bounded`] refuses are not compiled, and each check has a limited number of steps. Both happen on a few threads of their own:
+//! neither a session nor anything else in the process waits for them.
 
 use crate::masked::Mask;
 use jsonschema::{Keyword, PatternOptions, Validator};
@@ -26,18 +26,18 @@ use tokio::sync::{Semaphore, oneshot};
 const TOLD_MAX: usize = 5;
 /// Maximum number of bytes of one reported error.
 const ERROR_MAX: usize = 300;
-/// Number of threads of this process that check at the same time.
+/// Maximum number of threads of this process that check at the same time.
 const AT_ONCE: usize = 4;
-/// Stack size of such a thread: values may be nested 128 deep, and each schema leads to 32 others.
+/// Stack size of such a thread: a value may be nested 128 deep, and a chain of up to 32 schemas may apply at each level.
 const STACK: usize = 64 << 20;
 /// Maximum number of compiled schemas that are kept; above it all are dropped, and compiled again on demand.
 const KEPT: usize = 256;
-/// Steps that a check of any value may take.
+/// Number of steps that a check may take for a value of any size.
 pub const STEPS: u64 = 500_000;
-/// Additional steps for each byte of the value.
+/// Number of additional steps for each byte of the value.
 pub const STEPS_PER_BYTE: u64 = 2;
 
-/// The counting keyword that is added to each schema. The name is not used by schemas.
+/// Name of the keyword that is added to each schema to count steps. No schema uses this name.
 const COUNTED: &str = "x-steersman-counted";
 
 static JUDGING: Semaphore = Semaphore::const_new(AT_ONCE);
@@ -86,16 +86,16 @@ impl Judge for Schemas {
     }
 }
 
-/// Returns the reason why a schema cannot be used; `None` if it can. For lists of tools, before anything runs.
+/// Returns the reason why a schema cannot be used; `None` if it can. Used to check a list of tools before any of them runs.
 pub async fn problem(schema: Json) -> Option<String> {
     let told = apart(move || compile(&schema).err());
     told.await.unwrap_or_else(Some)
 }
 
-/// Runs work on a thread of its own, as soon as fewer than the maximum are busy.
+/// Runs work on a thread of its own, as soon as fewer than [`AT_ONCE`] of these threads are busy.
 ///
 /// # Errors
-/// The reason why it cannot be run, in words.
+/// The reason why it cannot be run, as text for people.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
     let permit = JUDGING.acquire().await;
     let (send, receive) = oneshot::channel();
@@ -151,11 +151,11 @@ fn compile(schema: &Json) -> Result<Validator, String> {
 fn misfit(validator: &Validator, value: &Json, mask: &Mask) -> Option<String> {
     let steps = STEPS + STEPS_PER_BYTE.saturating_mul(size(value));
     LEFT.set(steps);
-    // The validator can only be stopped by unwinding: no state of it is used again afterwards.
+    // The validator can be stopped only by unwinding. That is safe, because none of its state is used afterwards.
     match catch_unwind(AssertUnwindSafe(|| errors(validator, value, mask))) {
         Ok(told) => told,
         Err(left) if left.is::<Exhausted>() => Some(format!(
-            "it cannot be checked: by this schema that takes more than {steps} steps"
+            "it cannot be checked: this schema takes more than {steps} steps for it"
         )),
         Err(panicked) => resume_unwind(panicked),
     }

@@ -3,8 +3,8 @@
 //! It uses WAL and `synchronous=FULL`. One thread writes, and groups the writes of many sessions into one transaction; a few
 //! read-only connections read. A line is one row under one integer key (the session's number << 28 | line), inserted by one
 //! statement that the owner's epoch guards. Next to the real file (symlinks resolved) is `NAME.owners/` with a locked file for
-//! each session that is owned now; it may be deleted while no process has the store open. The file in `NAME.mark/` records a
-//! lower bound of the transactions in the store, once an effect of class `unsafe` began in it; it belongs to the store.
+//! each session that is owned now; it may be deleted while no process has the store open. The file in `NAME.mark/` records a lower
+//! bound of the number of transactions in the store, once an effect of class `unsafe` began in it; it belongs to the store.
 
 mod accounts;
 mod append;
@@ -80,13 +80,14 @@ struct Inner {
     /// Declared before the writer, so that the writer's connection closes last and moves the journal into the file.
     readers: Readers,
     writer: Option<Writer>,
+    /// Reason why the store is only read until a person accepts it.
     doubt: Option<StoreError>,
     /// True if lists by which sessions are found are known to be damaged.
     distrusts: AtomicBool,
     /// Notified when this handle may have given workers something to do.
-    rung: Arc<Notify>,
+    new_work: Arc<Notify>,
     workers: Mutex<seat::Workers>,
-    /// The seat of an owner from which on the next take looks for dead ones.
+    /// Number of the session after which the next take looks for owners that died. 0: it begins with the first.
     owned_from: AtomicI64,
     /// State of the file if it is read without locks.
     unlocked: Option<Unlocked>,
@@ -121,14 +122,14 @@ fn is_frozen(why: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
 /// Options for opening a store.
 #[derive(Clone, Debug, Default)]
 pub struct SqliteOptions {
-    /// Never write; the file must exist. Every write is refused (`Io`).
+    /// True if nothing is ever written: each write is refused (`Io`). The file must exist.
     pub read_only: bool,
     /// Maximum size of the file in pages of 4 KiB; a write that exceeds it is refused (`Io`). `None`: only the disk limits it.
     pub max_pages: Option<u32>,
 }
 
 impl SqliteStore {
-    /// Opens a store, making it if there is none. Refuses a file that is no store of this program (`Corrupt`) or was written by
+    /// Opens a store, making it if there is none. Refuses a file that is not a store of this program (`Corrupt`) or was written by
     /// a newer version (`Newer`) without touching it. A store on a read-only disk is opened for reading.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, &SqliteOptions::default())
@@ -191,7 +192,7 @@ impl SqliteStore {
             writer,
             doubt,
             distrusts: AtomicBool::new(false),
-            rung: Arc::default(),
+            new_work: Arc::default(),
             workers: Mutex::default(),
             owned_from: AtomicI64::new(0),
             unlocked,
@@ -208,8 +209,8 @@ impl SqliteStore {
         self.inner.doubt.as_ref()
     }
 
-    /// Returns true if an effect of class `unsafe` ever began in the store: a copy of it is not driven before a person accepts
-    /// it.
+    /// Returns true if an effect of class `unsafe` ever began in the store. A copy of such a store is not driven before a person
+    /// accepts it.
     pub fn has_begun_unsafe(&self) -> Boxed<'static, Result<bool, StoreError>> {
         self.read(|conn| Ok(schema::newest(conn)?.is_some_and(|newest| newest.begun)))
     }
@@ -224,7 +225,8 @@ impl SqliteStore {
         &self.inner.path
     }
 
-    /// Returns the number of transactions that this handle has written: each took one sync, shared by all its writes.
+    /// Returns the number of transactions that this handle has tried. Each that wrote something took one sync, shared by all its
+    /// writes.
     pub fn transactions(&self) -> u64 {
         self.inner.writer.as_ref().map_or(0, Writer::transactions)
     }
@@ -290,6 +292,8 @@ impl SqliteStore {
         self.queued(true, None, run)
     }
 
+    /// Queues a write. An urgent one does not wait for others to join its transaction. `claim`: the session and epoch that may
+    /// write nothing more if this write fails.
     fn queued<T: Send + 'static>(
         &self,
         urgent: bool,
@@ -318,15 +322,15 @@ impl SqliteStore {
         }
     }
 
-    /// Writes something that workers may have to look at.
-    fn rings(
+    /// Writes something that may give workers something to do, and notifies those of this handle.
+    fn write_work(
         &self,
         run: impl FnOnce(&Connection, &mut State) -> Said<bool> + Send + 'static,
     ) -> Boxed<'static, Result<bool, StoreError>> {
-        let (written, rung) = (self.write(run), self.inner.rung.clone());
+        let (written, new_work) = (self.write(run), self.inner.new_work.clone());
         Box::pin(async move {
             let written = written.await?;
-            rung.notify_waiters();
+            new_work.notify_waiters();
             Ok(written)
         })
     }
@@ -336,6 +340,7 @@ impl SqliteStore {
     }
 }
 
+/// Waits for the result of a queued write.
 async fn heard<T>(
     result: oneshot::Receiver<Result<T, StoreError>>,
     inner: &Arc<Inner>,
@@ -376,7 +381,7 @@ fn one_row(conn: &Connection, no: i64, n: Line) -> rusqlite::Result<Option<Row>>
 
 impl Log for SqliteStore {
     fn create(&self, session: NewSession) -> Boxed<'_, Result<(), StoreError>> {
-        let made = self.rings(move |conn, _| {
+        let made = self.write_work(move |conn, _| {
             if let Err(e) = bounds::session(&session) {
                 return Ok(Err(e));
             }
@@ -549,7 +554,7 @@ impl Inbox for SqliteStore {
         message: InboxMessage,
     ) -> Boxed<'a, Result<bool, StoreError>> {
         let id: SessionId = session.into();
-        self.rings(move |conn, _| {
+        self.write_work(move |conn, _| {
             if let Err(e) = bounds::message(&message) {
                 return Ok(Err(e));
             }
@@ -572,7 +577,7 @@ impl Inbox for SqliteStore {
     }
 
     fn deliver_event(&self, event: BoxedEvent) -> Boxed<'_, Result<bool, StoreError>> {
-        self.rings(move |conn, state| match bounds::event(&event) {
+        self.write_work(move |conn, state| match bounds::event(&event) {
             Ok(()) => lists::deliver_event(conn, state, &event),
             Err(e) => Ok(Err(e)),
         })
@@ -612,7 +617,7 @@ impl Lists for SqliteStore {
 
     fn release(&self, claim: Claim, left: Left) -> Appended {
         let released = claim.clone();
-        let released = self.rings(move |conn, _| seat::release(conn, &released, &left));
+        let released = self.write_work(move |conn, _| seat::release(conn, &released, &left));
         Box::pin(async move {
             let released = released.await;
             // Others may lock the session from here on.
@@ -624,7 +629,7 @@ impl Lists for SqliteStore {
     fn wakes(&self, by: &Worker) -> BoxStream<'static, Wake> {
         let looks = Looks {
             of: Arc::downgrade(&self.inner),
-            rung: self.inner.rung.clone(),
+            new_work: self.inner.new_work.clone(),
             by: by.no,
             seen: -1,
             wakes: BTreeSet::new(),
@@ -726,10 +731,10 @@ impl Memories for SqliteStore {
     }
 }
 
-/// Looks for messages that were delivered, for the hints of one worker. Keeps nothing of the store open while it waits.
+/// The source of hints for one worker: looks for messages that were delivered. It does not keep the store open while it waits.
 struct Looks {
     of: Weak<Inner>,
-    rung: Arc<Notify>,
+    new_work: Arc<Notify>,
     by: u64,
     /// Number of the newest message that was seen.
     seen: i64,
@@ -740,12 +745,12 @@ struct Looks {
 impl Looks {
     /// Returns the next hint; `None` once the store is closed.
     async fn next(mut self) -> Option<(Wake, Self)> {
-        let rung = self.rung.clone();
+        let new_work = self.new_work.clone();
         loop {
-            let rung = rung.notified();
-            tokio::pin!(rung);
+            let new_work = new_work.notified();
+            tokio::pin!(new_work);
             // Registered before the look, so that nothing between the look and the wait is missed.
-            rung.as_mut().enable();
+            new_work.as_mut().enable();
             let store = SqliteStore {
                 inner: self.of.upgrade()?,
             };
@@ -759,18 +764,19 @@ impl Looks {
                 return Some((wake, self));
             }
             // Hints are as late as the disk, which does not depend on the clock of the sessions.
-            let _ = tokio::time::timeout(LOOK, rung).await;
+            let _ = tokio::time::timeout(LOOK, new_work).await;
         }
     }
 }
 
 impl SqliteStore {
-    /// Returns hints about messages after one, and the number of the newest one.
+    /// Returns hints about messages after number `after`, and the number of the newest message.
     async fn delivered(&self, by: u64, after: i64) -> Result<(i64, BTreeSet<Wake>), StoreError> {
         let found = self
             .read(move |conn| seat::delivered(conn, by, after))
             .await?;
-        // An owner that waits calls this regularly, so a removed journal is noticed here.
+        // An owner that waits calls this regularly, so a removed journal is noticed here. The empty write makes the writer restore
+        // it.
         if let Some(guard) = &self.inner.guard
             && !guard.has_journal()
         {

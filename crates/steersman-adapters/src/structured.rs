@@ -40,7 +40,8 @@ pub fn tools(request: &Request) -> impl Iterator<Item = &ToolSpec> {
         })
 }
 
-/// Returns the request without native tools. A request that has none, and no calls in its history, is returned unchanged.
+/// Returns the request with its tools and calls as text instead of native ones. A request that has neither tools nor calls in its
+/// history is returned unchanged.
 pub fn tell(request: &Request, style: Style) -> Request {
     let offered = offered(request);
     let segments = request.segments.iter().filter_map(|segment| {

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 
+/// Set once the TLS provider of this process is installed.
 static PROVIDER: Once = Once::new();
 
 /// Redirects that are followed.
@@ -25,9 +26,9 @@ pub(crate) struct Clients {
     loopback: OnceLock<Client>,
     plain: OnceLock<Client>,
     secure: OnceLock<Client>,
-    /// A connection may have been kept from an earlier call.
+    /// True if a connection may have been kept from an earlier call.
     kept: AtomicBool,
-    /// Clients with a shorter connect timeout, by kind and milliseconds.
+    /// Clients with a shorter connect timeout, by https, loopback and the timeout in milliseconds.
     hasty: Mutex<BTreeMap<(bool, bool, u64), Client>>,
 }
 
@@ -47,13 +48,13 @@ impl Clients {
         }
     }
 
-    /// True if a connection may have been kept from an earlier call.
+    /// Returns the flag that is true if a connection may have been kept from an earlier call.
     pub(crate) fn kept(&self) -> &AtomicBool {
         &self.kept
     }
 
-    /// Returns the client for a call to this address with a total time limit. Connecting gets nine tenths of it at most: so it
-    /// is known at the end if there was a connection, and without one nothing was sent.
+    /// Returns the client for a call to this address with a total time limit. Connecting may take at most nine tenths of it. So a
+    /// call that has no connection at the end of its time is known to have sent nothing.
     pub(crate) fn within(&self, url: &Url, limit: Duration) -> Result<Client, String> {
         let connect = limit.mul_f64(0.9);
         if connect >= self.connect {

@@ -71,7 +71,7 @@ pub trait Decode {
     fn event(&mut self, data: &str, sink: &dyn Sink) -> Result<(), Failure>;
     /// Takes a whole answer, from a server that does not stream.
     fn whole(&mut self, body: &str, sink: &dyn Sink) -> Result<(), Failure>;
-    /// Returns true if nothing that may still come matters.
+    /// Returns true if the answer is complete: nothing more needs to be read.
     fn is_done(&self) -> bool;
     /// Returns true if the server said how the answer ended; only usage may follow.
     fn has_ended(&self) -> bool;
@@ -133,7 +133,7 @@ pub(crate) async fn exchange(
                 let cut = events.push(&bytes);
                 let cut = cut.ok().filter(|_| size <= BODY_MAX);
                 let cut = cut.ok_or_else(|| broken(BodyError::TooLarge))?;
-                // Comments keep a connection open; only events show that the model goes on.
+                // Comments keep a connection open; only events show that the model is still at work.
                 if !cut.is_empty() {
                     deadline = (Instant::now() + times.idle).min(end);
                 }
@@ -161,7 +161,7 @@ pub(crate) async fn exchange(
                 let message = format!("the stream broke off: {}", transport::describe(error));
                 return Err(Failure::new(FailureCode::Truncated, message));
             }
-            Err(_) => return Err(late(&times, start, "the stream stands still")),
+            Err(_) => return Err(late(&times, start, "no further event came")),
         }
     }
     if decoder.is_done() {
@@ -171,9 +171,9 @@ pub(crate) async fn exchange(
     decoder.finish()
 }
 
-/// Sends the request. Its server may have closed a kept connection just before, often without notice. That shows quickly, and
-/// the server has read nothing: so the request is sent over another connection, which does not count as a second attempt. A
-/// later break is reported.
+/// Sends the request. Its server may have closed a kept connection just before, often without notice. That shows quickly, and the
+/// server has read nothing: so the request is sent over another connection, which does not count as a second attempt. If a
+/// connection breaks later, the error is returned.
 async fn sent(post: RequestBuilder, kept: &AtomicBool) -> reqwest::Result<reqwest::Response> {
     let most = if kept.load(Ordering::Relaxed) {
         STALE
@@ -195,8 +195,8 @@ async fn sent(post: RequestBuilder, kept: &AtomicBool) -> reqwest::Result<reqwes
     post.send().await
 }
 
-/// Reads the end of a body whose content is known, so that its connection can carry the next call: dropping a body before its
-/// end closes the connection. Usually the end is there already; otherwise a task of its own waits for it.
+/// Reads the end of a body whose content is known, so that its connection can carry the next call: dropping a body before its end
+/// closes the connection. Usually the end is there already; otherwise a separate task waits for it.
 async fn drain(mut response: reqwest::Response) {
     async fn end(response: &mut reqwest::Response) {
         while let Ok(Some(_)) = response.chunk().await {}

@@ -1,4 +1,4 @@
-//! Acts on a session as values, for a session of the store that any process may drive.
+//! Acts as values. They are given to a session by its id, whichever process drives it.
 
 use crate::{Error, EventMessage, Steersman};
 use std::fmt;
@@ -15,8 +15,8 @@ use steersman_runtime::session::{Fork, Receipt, Search};
 /// An act on a session: a message, a decision, an order or a request about branches.
 ///
 /// [`Session`](crate::Session) has a method for each act; it acts on a session that this process drives. An `Act` is given to a
-/// session by its id, whichever process drives it: [`Steersman::deliver`] puts it into the inbox, [`Steersman::order`] also
-/// has it taken.
+/// session by its id, whichever process drives it: [`Steersman::deliver`] puts it into the inbox, [`Steersman::order`] also takes
+/// it if no process drives the session.
 #[derive(Clone, Debug)]
 #[must_use = "an act does nothing until it is given to a session"]
 pub struct Act {
@@ -137,7 +137,7 @@ impl Act {
         Wanted::Interrupt(text).by(by).on(branch).into()
     }
 
-    /// Sends an event that was checked ([`event_message`](crate::event_message)), under the id that its definition says.
+    /// Sends an event that was checked ([`event_message`](crate::event_message)), under the id that its definition gives it.
     pub fn event(event: EventMessage) -> Self {
         Self {
             id: Some(event.id),
@@ -195,7 +195,7 @@ impl Act {
         Wanted::Hold { tool, held }.by(by).into()
     }
 
-    /// Takes a hold back. The effects that it kept may begin.
+    /// Takes a hold back. The effects that it prevented may begin.
     pub fn release(tool: Option<&str>, by: By) -> Self {
         let (tool, held) = (tool.map(Into::into), false);
         Wanted::Hold { tool, held }.by(by).into()

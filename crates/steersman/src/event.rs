@@ -51,7 +51,8 @@ impl Steersman {
         self.event_to(network, name, fields, None).await
     }
 
-    /// Like [`Steersman::post`]. If the definition names no session, the event goes directly to `session` if one is given.
+    /// Like [`Steersman::post`]. If the definition gives the event neither a `session` nor a `start`, it goes directly to
+    /// `session`, if one is given.
     pub(crate) async fn event_to(
         &self,
         network: &Network,
@@ -96,6 +97,7 @@ impl Steersman {
         })
     }
 
+    /// Puts the event into the inbox of the session with this key. If there is none, starts one if the definition allows it.
     async fn by_key(
         &self,
         network: &Network,
@@ -121,6 +123,7 @@ impl Steersman {
         }
     }
 
+    /// Puts the event into the inbox of a session.
     async fn put_into(
         &self,
         network: &Network,
@@ -139,6 +142,7 @@ impl Steersman {
         }
     }
 
+    /// Starts a session with the event. If the session exists already, puts the event into its inbox.
     async fn begin(
         &self,
         network: &Network,
@@ -262,7 +266,7 @@ fn judged<'a>(
     let id = render(&def.id, name, &fields)?;
     if id.trim().is_empty() {
         let why = format!(
-            "event `{name}`: its id (`{}`) is empty, so it could not be told from the next",
+            "event `{name}`: its id (`{}`) is empty, so it could not be distinguished from the next event",
             def.id.source
         );
         return Err(Error::Refused(why));
@@ -293,7 +297,8 @@ fn once<T>(name: &str, id: &str, done: Result<T, EngineError>) -> Result<T, Erro
     })
 }
 
-/// Returns the message id. It is the same in a session's inbox and in the event box of a store, which all networks share.
+/// Returns the message id of an event, the same in a session's inbox and in the event box of the store. It begins with the
+/// network's name, because all networks share the box.
 fn message_id(network: &str, name: &str, id: &str) -> Name {
     format!("{network} event {name} {id}").into()
 }

@@ -12,7 +12,7 @@ use steersman_machine::view::artifact::{Content, media_of};
 /// Returns the payload with each artifact replaced by its name, and the contents that were taken out.
 ///
 /// # Errors
-/// Says which field holds no valid content: an artifact is an object of `name`, `media_type`, and `text` or `base64`.
+/// The error names the field that has no valid content: an artifact is an object of `name`, `media_type`, and `text` or `base64`.
 pub(crate) fn taken_out(
     fields: &[(Name, Type)],
     payload: &Json,
@@ -107,7 +107,7 @@ fn content(given: &Json, field: &str) -> Result<Content, Misfit> {
     })
 }
 
-/// Returns the media type of a file by its name; for a name of type `text/plain` whose bytes are not UTF-8,
+/// Returns the media type of a file, by its name. If the name means `text/plain` and the bytes are not UTF-8, it is
 /// `application/octet-stream`.
 pub fn media<'a>(name: &str, bytes: &[u8]) -> &'a str {
     match media_of(name) {

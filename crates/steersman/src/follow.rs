@@ -51,6 +51,7 @@ pub struct Events {
     reader: Arc<Stored>,
     teller: Teller,
     cursor: Cursor,
+    /// Events that were read and not delivered yet.
     ready: VecDeque<Event>,
     /// Events up to this position were delivered before.
     from: Cursor,
@@ -208,7 +209,8 @@ impl Events {
         if self.feed.cursor() < self.after {
             return Ok(());
         }
-        // If this process no longer drives the session, its lines still arrive through the store.
+        // An error means that this process no longer drives the session. It is ignored, because the lines still arrive through the
+        // store.
         let settled = self
             .driven
             .as_ref()
@@ -219,13 +221,14 @@ impl Events {
         Ok(())
     }
 
-    /// Adds the event of something that is not in the log.
+    /// Adds the event of an item that is not in the log.
     async fn piece(&mut self, item: FeedItem) -> Result<(), Error> {
         let last = self.ready.back().map_or(self.cursor, |event| event.cursor);
         self.ready.extend(self.teller.piece(item, last).await?);
         Ok(())
     }
 
+    /// Adds the events of an item of the feed.
     async fn item(&mut self, item: FeedItem) -> Result<(), Error> {
         match item {
             FeedItem::Line(line) => {
@@ -235,7 +238,7 @@ impl Events {
                     .extend(events.filter(|event| event.cursor > self.from));
                 Ok(())
             }
-            // The item may be of an earlier rest: the present one is reported.
+            // The item may describe an earlier state, so the present one is read and reported.
             FeedItem::Settled(_) => self.settled().await,
             // Lines still arrive through the store, whichever process drives the session next.
             FeedItem::Closed => {

@@ -34,7 +34,7 @@
 //! entry: desk
 //! ";
 //!
-//! // What the model says when there is none; without `script` it is a real one.
+//! // Answers in place of a model. Without a script, a real model answers.
 //! const SCRIPT: &str = r#"
 //! desk:
 //!   - call: { refund: { order: "4711", cents: 3990 } }
@@ -59,7 +59,7 @@
 //!             break;
 //!         }
 //!         Turn::Asks(questions) => session.approve(&questions[0], By::user()).await?,
-//!         Turn::Waits(_) => break,                         // parked; it goes on in any process
+//!         Turn::Waits(_) => break,                         // parked; any process can continue it
 //!         Turn::Stopped(stop) => panic!("{stop}"),
 //!     }
 //!     turn = session.settled().await?;

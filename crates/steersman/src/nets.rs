@@ -6,7 +6,7 @@ use steersman_machine::network::nets::{Event, Natives, Net, NetView, RouteView, 
 use steersman_machine::stored::ids::Name;
 use steersman_machine::stored::interaction::Choice;
 
-/// Catches panics of a net or router, so that the session's driver goes on.
+/// Catches panics of a net or router, so that the session's driver continues.
 pub(crate) struct Caught<T>(pub(crate) T);
 
 impl<T: Net> Net for Caught<T> {

@@ -27,7 +27,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Returns the network with each net and router in Rust asked twice per decision. Differing answers are added to
+    /// Returns the network with wrappers that ask each net and router in Rust twice per decision, and add differing answers to
     /// `found`.
     pub(crate) fn asked_twice(&self, found: &crate::nets::Found) -> Self {
         let natives = crate::nets::twice(&self.checked.natives, found);
@@ -143,7 +143,7 @@ impl Network {
         self.folder.as_deref()
     }
 
-    /// Returns its file in that folder, if that is not `steersman.yaml`.
+    /// Returns the name of its main file in that folder, if that is not `steersman.yaml`.
     pub fn file(&self) -> Option<&str> {
         self.file.as_deref()
     }
@@ -271,6 +271,7 @@ fn tests(folder: &Path) -> Vec<String> {
     names
 }
 
+/// The source of a definition: files, or keys that were set in Rust.
 #[derive(Debug, Clone)]
 enum Made {
     Files(Files),
@@ -490,7 +491,7 @@ impl Builder {
             natives_fit(network, &self.natives, &mut problems);
             problems.extend(self.misplaced.iter().map(|key| {
                 format!(
-                    "{key} is set in Rust on a definition that was read from text: write it there"
+                    "{key} is set in Rust on a definition that was read from text: set it in the text"
                 )
             }));
         }
@@ -667,7 +668,7 @@ fn json_type(kind: &TypeKind) -> Option<&'static str> {
 
 /// An agent of a network that is built in Rust. Created by [`agent`].
 #[derive(Debug, Clone)]
-#[must_use = "an agent belongs into a network"]
+#[must_use = "an agent does nothing until it is added to a network"]
 pub struct Agent {
     name: String,
     keys: Map<String, Json>,

@@ -11,7 +11,7 @@ use steersman_runtime::session::Search;
 pub struct Searched {
     /// Its id, as [`Session::search`] returned it.
     pub id: Id,
-    /// The agent that answers by the search; `None` if a person started it.
+    /// The agent that started the search to find its answer; `None` if a person started it.
     pub agent: Option<Id>,
     /// The branches that were tried, with values and costs. The first node is the place where the search began.
     pub tree: Tree,
@@ -27,10 +27,10 @@ pub struct Searched {
 }
 
 impl Session {
-    /// Starts a search over branches, next to the session. It begins at a line at which a model call is due, or at any line
-    /// if it has a message to say there. Names, types and amounts are checked first. Returns the id of the search. Its
-    /// progress is reported as events ([`EventKind::Searched`](crate::EventKind::Searched)), and [`Session::settled`]
-    /// returns when it is over.
+    /// Starts a search over branches, which runs while the session continues. It begins at a line at which a model call is due, or
+    /// at any line if it has a message to say there. Names, types and amounts are checked first. Returns the id of the search. Its
+    /// progress is reported as events ([`EventKind::Searched`](crate::EventKind::Searched)), and [`Session::settled`] returns when
+    /// it is over.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

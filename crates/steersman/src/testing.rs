@@ -118,7 +118,7 @@ pub async fn rerun(network: &Network, name: &str) -> Report {
     rerun_with(network, name, None).await
 }
 
-/// Like [`rerun`], under another definition that has a different digest but shows every model the same.
+/// Like [`rerun`], under another definition that has a different digest but sends every model the same requests.
 pub async fn rerun_under(network: &Network, name: &str, other: &Network) -> Report {
     rerun_with(network, name, Some(other)).await
 }

@@ -133,9 +133,9 @@ where
     }
 }
 
-/// Runs a closure that blocks its thread (files, a synchronous database driver, long computation) on a separate thread, and
-/// waits for it. The closure cannot be stopped: if the call is cancelled meanwhile, the session goes on and the closure
-/// runs to its end.
+/// Runs a closure that blocks its thread (files, a synchronous database driver, long computation) on a separate thread, and waits
+/// for it. The closure cannot be stopped: if the call is cancelled meanwhile, the session continues and the closure runs to its
+/// end.
 ///
 /// ```
 /// use schemars::JsonSchema;

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Maximum number of bytes of an answer: 32 vectors of 4,096 numbers, as text, take 3 MiB.
 const BODY_MAX: usize = 32 << 20;
-/// Bytes of an error's body that are read.
+/// Maximum number of bytes of an error's body that are read.
 const ERROR_BODY_MAX: usize = 64 << 10;
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct Vector {
     embedding: Vec<f32>,
 }
 
-/// Sends one request.
+/// Sends one request and returns a vector for each text, in the order of the texts.
 pub(super) async fn embed(
     clients: &Clients,
     base: &Url,
@@ -42,12 +42,12 @@ pub(super) async fn embed(
         let message = format!("no embeddings within {} s", PATIENCE.as_secs());
         Failure::new(FailureCode::Timeout, message)
     };
-    timeout(PATIENCE, asked(clients, base, model, ask))
+    timeout(PATIENCE, attempt(clients, base, model, ask))
         .await
         .unwrap_or_else(|_| Err(late()))
 }
 
-async fn asked(
+async fn attempt(
     clients: &Clients,
     base: &Url,
     model: &str,
@@ -89,7 +89,7 @@ async fn asked(
 fn read(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, Failure> {
     let bad = |why: String| Failure::new(FailureCode::BadResponse, why);
     let answer: Answer = serde_json::from_slice(body)
-        .map_err(|error| bad(format!("what came is no answer with embeddings: {error}")))?;
+        .map_err(|error| bad(format!("the answer has no embeddings: {error}")))?;
     if answer.data.len() != texts {
         let came = answer.data.len();
         return Err(bad(format!("{came} embeddings came for {texts} texts")));
@@ -102,7 +102,7 @@ fn read(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, Failure> {
             Some(place @ None) if fits => *place = Some(vector.embedding),
             _ => {
                 return Err(bad(
-                    "an embedding is empty, or does not say of which text it is".to_owned(),
+                    "an embedding is empty, holds a number that is not finite, or has a wrong index".to_owned(),
                 ));
             }
         }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vectors_stand_in_the_order_of_the_texts() {
+    fn vectors_are_in_the_order_of_the_texts() {
         let body = br#"{"object":"list","data":[{"index":1,"embedding":[2.0,0]},{"index":0,"embedding":[1,0]}],"model":"m","usage":{"prompt_tokens":3}}"#;
         assert_eq!(read(body, 2).unwrap(), [[1.0, 0.0], [2.0, 0.0]]);
         let bare = br#"{"data":[{"embedding":[1.5]}]}"#;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn bad_answers_are_refused() {
         for (body, texts) in [
             ("[]", 1),
             ("<html>", 1),

@@ -16,8 +16,8 @@ const ID_MAX: usize = 40;
 pub struct Dialect {
     /// Uses OpenAI's own names: `max_completion_tokens`, and `strict` for schemas that are strict.
     pub openai: bool,
-    /// Joins neighbouring messages of one role, lets a user begin and end, and puts system messages only at the start: chat
-    /// templates of many open models refuse a conversation in which the roles do not alternate.
+    /// Joins neighbouring messages of one role, makes the conversation begin and end with the user, and puts system messages only
+    /// at the start: chat templates of many open models refuse a conversation in which the roles do not alternate.
     pub alternate: bool,
     /// Streams the answer.
     pub stream: bool,
@@ -130,21 +130,21 @@ fn messages(request: &Request, dialect: &Dialect, tools: &mut Vec<Json>) -> Vec<
     messages
 }
 
-/// Adds user messages at the beginning and at the end if they are missing.
-fn begins_and_ends_with_user(messages: &mut Vec<Json>, begun: bool) {
+/// Adds user messages at the beginning and at the end if they are missing. If a prefill follows, none is needed at the end.
+fn begins_and_ends_with_user(messages: &mut Vec<Json>, has_prefill: bool) {
     let user = |text: &str| json!({ "role": "user", "content": text });
     let first = messages.iter().position(|m| m["role"] != "system");
     let at = first.unwrap_or(messages.len());
     if messages.get(at).is_none_or(|m| m["role"] != "user") {
         messages.insert(at, user(BEGIN));
     }
-    if !begun && messages.last().is_some_and(|m| m["role"] == "assistant") {
+    if !has_prefill && messages.last().is_some_and(|m| m["role"] == "assistant") {
         messages.push(user(GO_ON));
     }
 }
 
-/// Appends a message of the model. Where roles must alternate, two messages in a row are joined; this happens when the text of an
-/// exchange is left without its calls.
+/// Appends a message of the model. Where roles must alternate, two messages in a row are joined. There are two in a row if a
+/// context keeps the text of an exchange without its calls.
 fn answer(messages: &mut Vec<Json>, message: Option<Json>, join: bool) {
     let Some(mut message) = message else { return };
     let before = messages
@@ -175,6 +175,7 @@ fn id(label: &str, dialect: &Dialect) -> String {
     format!("call_{}", &hash.as_str()[..32])
 }
 
+/// Appends a message of a role. With `join`, its text is added to the last message if that has the same role.
 fn say(messages: &mut Vec<Json>, role: &str, text: &str, join: bool) {
     // Servers refuse messages without a text.
     if text.trim().is_empty() {
@@ -214,8 +215,8 @@ fn assistant(
     message.insert("content".to_owned(), text.map_or(Json::Null, Json::from));
     let opaque = opaque.and_then(|opaque| serde_json::from_str::<Map<String, Json>>(opaque).ok());
     let opaque = opaque.unwrap_or_default();
-    // Reasoning is sent back with the calls that it led to, if servers want it; with a plain answer they refuse it or drop it.
-    // Blocks with signatures are always sent back.
+    // Reasoning is sent back with the calls that it led to. With an answer without calls, servers refuse or drop it. Blocks with
+    // signatures are always sent back.
     for (key, value) in &opaque {
         let wanted = match key.as_str() {
             "reasoning_details" => true,

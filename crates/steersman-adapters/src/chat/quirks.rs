@@ -1,10 +1,11 @@
-//! Things that a compatible server refuses, learned from its error messages: since it refused, nothing was done, and the
-//! request is sent again in another form. Demands of a definition (a required call, a schema) are then put into words or
-//! checked afterwards, never dropped silently. A parameter of `params` that a server refuses is the definition's mistake.
+//! Elements of a request that a compatible server refuses, learned from its error messages. A refused request had no effect, so it
+//! is sent again in another form. Requirements of the definition are never dropped silently: a schema is described in the prompt
+//! instead, and a required call is checked in the answer. Only the name of `max_tokens` is adapted; any other parameter of
+//! `params` that a server refuses is an error of the definition.
 
 use serde_json::{Map, Value as Json, json};
 
-/// Things that one model of one server refuses.
+/// Elements that one server refuses for one model.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quirks {
     /// `stream_options`: usage may be missing then, and is estimated.
@@ -13,9 +14,9 @@ pub struct Quirks {
     max_tokens: bool,
     /// `max_completion_tokens`: it is called `max_tokens` there.
     max_completion_tokens: bool,
-    /// `tool_choice`: the model is not forced to call; an answer without the call is noticed later.
+    /// `tool_choice`: the model is not forced to call; the answer is checked for the call.
     tool_choice: bool,
-    /// The mark `strict` of a schema.
+    /// `strict` of a schema: it is left out.
     strict: bool,
     /// `response_format`: the schema is described in the prompt.
     response_format: bool,

@@ -1,16 +1,16 @@
-//! Strict schemas for wanted answers. OpenAI binds its models only to strict schemas: every object requires all its properties
+//! Strict schemas for answers that must match a schema. OpenAI enforces only strict ones: every object requires all its properties
 //! and allows no others. Optional properties become nullable, and these nulls are removed from the answer again.
 
 use super::encode::Dialect;
 use serde_json::{Value as Json, json};
 
-/// Returns the `response_format` of a request for a wanted answer.
+/// Returns the `response_format` for an answer that must match a schema.
 pub(super) fn response_format(schema_text: &str, dialect: &Dialect) -> Json {
     let schema = serde_json::from_str::<Json>(schema_text).unwrap_or_else(|_| json!({}));
-    // Elsewhere the mark has no effect; at OpenAI it is an error with a schema that is not strict.
+    // OpenAI refuses `strict` with a schema that is not strict. Other servers ignore it.
     let (strict, schema) = if dialect.openai {
         let mut wide = schema.clone();
-        // The path of a reference into a property would change.
+        // A reference into a property would break: an optional property gets another path, below `anyOf`.
         if !schema_text.contains("#/properties") {
             widen(&mut wide);
         }
@@ -28,8 +28,8 @@ pub(super) fn response_format(schema_text: &str, dialect: &Dialect) -> Json {
     })
 }
 
-/// Removes values that are `null` only because the property was required. Returns `None` if nothing changes, or if the text is
-/// not JSON.
+/// Removes the nulls that stand in for optional properties, which were made required. Returns `None` if nothing changes, or if the
+/// text is not JSON.
 pub(super) fn narrowed(text: &str, schema: &str) -> Option<String> {
     let schema = serde_json::from_str::<Json>(schema).ok()?;
     let mut answer = serde_json::from_str::<Json>(text).ok()?;
@@ -42,6 +42,7 @@ fn is_strict(schema: &Json) -> bool {
     schema.get("type") == Some(&json!("object")) && closed(schema)
 }
 
+/// Returns true if every object within the schema requires all its properties and allows no others.
 fn closed(schema: &Json) -> bool {
     match schema {
         Json::Object(map) => {
@@ -74,7 +75,7 @@ fn widen(schema: &mut Json) {
     let mut all = Vec::new();
     for (name, property) in named {
         widen(property);
-        // A default is filled in by the engine: the property may be missing.
+        // A property with a default stays optional, because the engine fills it in. The schema is then not strict.
         let may = property.is_object() && property.get("default").is_none();
         if required.contains(name) || may {
             all.push(json!(name));
@@ -86,6 +87,7 @@ fn widen(schema: &mut Json) {
     schema["required"] = Json::Array(all);
 }
 
+/// Removes the nulls of optional properties that do not accept `null`. Returns true if there were any.
 fn narrow(answer: &mut Json, schema: &Json) -> bool {
     let mut changed = false;
     match answer {
@@ -99,11 +101,11 @@ fn narrow(answer: &mut Json, schema: &Json) -> bool {
             let (required, named) = (required(schema), &schema["properties"]);
             let before = fields.len();
             fields.retain(|name, value| {
-                let had_to = !required.contains(name)
+                let was_optional = !required.contains(name)
                     && named
                         .get(name)
                         .is_some_and(|property| !takes_null(property));
-                !(value.is_null() && had_to)
+                !(value.is_null() && was_optional)
             });
             changed = fields.len() < before;
             for (name, value) in fields {

@@ -38,7 +38,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         let message = self.inner.receive().await;
-        // Handlers of notifications run concurrently with the answers that came after them.
+        // Not counted by a handler: handlers of notifications run concurrently with later answers.
         if let Some(ServerJsonRpcMessage::Notification(told)) = &message
             && let ServerNotification::ToolListChangedNotification(_) = told.notification
         {
@@ -109,7 +109,7 @@ impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("steersman", env!("CARGO_PKG_VERSION"));
         let mut config = ClientConfig::new(ClientCapabilities::default(), us);
-        // The newest version that begins with the `initialize` request.
+        // The newest version of the protocol that begins with the `initialize` request.
         config.protocol_version = ProtocolVersion::V_2025_11_25;
         config
     }

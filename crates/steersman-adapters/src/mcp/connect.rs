@@ -92,13 +92,13 @@ impl Place {
         let (said, changes) = (Said::default(), Arc::<AtomicU64>::default());
         let service = match self {
             Self::Http { url, headers } => {
-                let transport = http(url, headers, clients).map_err(never)?;
+                let transport = http(url, headers, clients).map_err(permanent)?;
                 let watched = Watched::new(transport, changes.clone());
                 rmcp::serve_client(Client::default(), watched).await
             }
             Self::Process { argv, env, folder } => {
-                let command = command(argv, env, folder).map_err(never)?;
-                let pipe = Pipe::start(command, said.clone()).map_err(never)?;
+                let command = command(argv, env, folder).map_err(permanent)?;
+                let pipe = Pipe::start(command, said.clone()).map_err(permanent)?;
                 let watched = Watched::new(pipe, changes.clone());
                 rmcp::serve_client(Client::default(), watched).await
             }
@@ -115,14 +115,15 @@ impl Place {
     }
 }
 
-fn never(message: String) -> NoConnection {
+/// Makes the reason for a fault that another attempt would not mend.
+fn permanent(message: String) -> NoConnection {
     NoConnection {
         message,
         again: None,
     }
 }
 
-/// Returns the reason why a session could not be initialized: nothing was asked of the server yet.
+/// Returns the reason why a session could not be initialized. No tool was called yet.
 async fn no_greeting(error: &ClientInitializeError, said: &Said, mask: &Mask) -> NoConnection {
     let tail = said.last_words(mask).await;
     let message = match error {
@@ -141,7 +142,7 @@ async fn no_greeting(error: &ClientInitializeError, said: &Said, mask: &Mask) ->
         ClientInitializeError::JsonRpcError(error) => {
             format!("the server refused the greeting: {}{tail}", error.message)
         }
-        other => format!("the server does not greet as the protocol says: {other}{tail}"),
+        other => format!("the server does not greet as the protocol requires: {other}{tail}"),
     };
     NoConnection {
         message: mask.first(&message, 4_000),
@@ -154,7 +155,8 @@ fn http(
     headers: &[(String, String)],
     clients: &Clients,
 ) -> Result<StreamableHttpClientTransport<Heard>, String> {
-    let parsed = Url::parse(url).map_err(|error| format!("`url` is no address: {error}"))?;
+    let parsed =
+        Url::parse(url).map_err(|error| format!("`url` is not a valid address: {error}"))?;
     if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
         return Err("`url` begins with neither http:// nor https://".to_owned());
     }
@@ -164,9 +166,9 @@ fn http(
         StreamableHttpClientTransportConfig::with_uri(url).reinit_on_expired_session(false);
     for (name, value) in headers {
         let key = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| format!("`headers.{name}` is no name of a header"))?;
+            .map_err(|_| format!("`headers.{name}` is not a valid name of a header"))?;
         let mut value = HeaderValue::from_str(value)
-            .map_err(|_| format!("`headers.{name}`: the value is none of a header"))?;
+            .map_err(|_| format!("`headers.{name}`: the value is not allowed in a header"))?;
         value.set_sensitive(true);
         config.custom_headers.insert(key, value);
     }

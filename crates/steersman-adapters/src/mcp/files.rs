@@ -11,7 +11,7 @@ use steersman_machine::view::mapping::Fault;
 use steersman_runtime::artifact::ArtifactError;
 use steersman_runtime::toolset::ToolRun;
 
-/// Returns the run with contents in place of names; `None` if nothing is to be replaced.
+/// Returns the run with artifacts' contents instead of their names; `None` if there is nothing to replace.
 pub(super) async fn filled(run: &ToolRun, tool: &ToolDef) -> Result<Option<ToolRun>, Fault> {
     let wanted = contents(&tool.parameters);
     if wanted.is_empty() {

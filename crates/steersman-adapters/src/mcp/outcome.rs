@@ -1,4 +1,4 @@
-//! Outcomes of calls: from a server's answer, or from the failure that came instead, to what is known.
+//! Outcomes of calls, from the server's answer or from the failure that came instead.
 //!
 //! ```text
 //! the connection was not there, or the message never left      not performed
@@ -29,7 +29,7 @@ use steersman_machine::stored::codes::{self, Code};
 use steersman_machine::values::json;
 use steersman_machine::view::mapping::{Fault, Raw};
 
-/// A text of more bytes becomes an artifact.
+/// Maximum number of bytes of a text in a result. A longer text becomes an artifact.
 const TEXT_MAX: usize = 8 << 20;
 /// Maximum number of bytes of an error that a fault quotes.
 const TOLD_MAX: usize = 2_000;
@@ -90,7 +90,7 @@ pub(super) async fn result(
             // Most servers also return the structured content as text.
             let structured = if !rounded || !is_rounded(&structured) {
                 structured
-            } else if let Some(exact) = meant(&text, &structured) {
+            } else if let Some(exact) = exact_from(&text, &structured) {
                 exact
             } else {
                 let message = "it was carried out, but its result holds a whole number that 64 bits do not hold, and over \
@@ -103,7 +103,7 @@ pub(super) async fn result(
             };
             if let Some(why) = misfit {
                 let message = format!(
-                    "it was carried out, but its result does not fit what the server says of it: {why}"
+                    "it was carried out, but its result does not match the schema that the server declares: {why}"
                 );
                 return Raw::Failed(Fault::new(Code::Misfit, message));
             }
@@ -135,13 +135,13 @@ fn is_rounded(json: &Json) -> bool {
     }
 }
 
-/// Recovers rounded numbers from a text with the same JSON.
-fn meant(text: &str, rounded: &Json) -> Option<Json> {
+/// Returns the JSON with exact numbers, from a text that contains the same JSON. `None` if the text contains something else.
+fn exact_from(text: &str, rounded: &Json) -> Option<Json> {
     let same = serde_json::from_str::<Json>(text).is_ok_and(|said| said == *rounded);
     same.then(|| json::read(text).ok()).flatten()
 }
 
-/// JSON if the text looks like it, otherwise text; an empty text is `null`.
+/// Returns a text as JSON if it looks like JSON, otherwise as a string; an empty text is `null`.
 fn of_text(text: String) -> Json {
     if text.is_empty() {
         return Json::Null;
@@ -214,7 +214,7 @@ fn last_part(uri: &str) -> String {
     last.unwrap_or_default().to_owned()
 }
 
-/// Decodes content that is not text; returns a description if it cannot be decoded.
+/// Decodes content that is not text, and adds it to `content`. Returns a description if it cannot be decoded.
 fn attach(
     content: &mut Vec<Piece>,
     name: Option<String>,
@@ -270,6 +270,7 @@ pub(super) fn words(raw: Raw) -> String {
     }
 }
 
+/// Returns the outcome of an error that the server reported.
 fn refused(error: &ErrorData, tail: &str, mask: &Mask) -> Raw {
     let message = mask.first(&error.message, TOLD_MAX);
     match error.code {
@@ -322,7 +323,7 @@ fn unsent(error: &DynamicTransportError, tail: &str, mask: &Mask) -> Raw {
             again: Some(0),
             ..Fault::new(
                 codes::http(404),
-                "the server does not know the session any more (status 404), which is no proof that nothing was done",
+                "the server does not know the session any more (status 404), which does not prove that nothing was done",
             )
         }),
         Some(StreamableHttpError::HttpStatus(status)) => of_status(status),
@@ -377,7 +378,7 @@ pub(super) fn causes(error: &(dyn Error + 'static), mask: &Mask) -> String {
         }
     }
     if parts.is_empty() {
-        return "it failed on the way".to_owned();
+        return "the request failed".to_owned();
     }
     mask.first(&parts.join(": "), TOLD_MAX)
 }

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 pub(super) const FRAME_MAX: usize = 16 << 20;
 /// Number of consecutive lines that are not messages, after which the server is given up.
 const GARBAGE_MAX: u32 = 10_000;
-/// Bytes of the end of standard error that are kept and quoted.
+/// Maximum number of bytes of the end of standard error that are kept and quoted.
 const TOLD_MAX: usize = 1_000;
 /// Maximum number of bytes that are quoted of a line that is not a message.
 const LINE_MAX: usize = TOLD_MAX / 4;
@@ -32,22 +32,23 @@ const LINE_MAX: usize = TOLD_MAX / 4;
 const LINE_KEPT: usize = 8 << 10;
 /// Time for a server to end by itself after its standard input is closed.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Time limit for reading standard error after the conversation ended: the time for the process to end or be killed, and a
-/// little.
+/// Time limit for reading standard error after the conversation ended: [`FAREWELL`], within which the process ends or is killed,
+/// and some more.
 const LISTEN: Duration = Duration::from_millis(1_500);
-/// Code for an answer that could not be parsed. It is made here and never sent.
+/// Code of the error that replaces an answer that cannot be parsed. It is used within this process and never sent.
 pub(super) const UNREADABLE: ErrorCode = ErrorCode(-39_001);
 
-/// Texts that a process wrote apart from messages; they may explain a failure. Kept unmasked: secrets are removed when a text
-/// is quoted, before it is shortened.
+/// Texts that a process wrote apart from messages; they may explain a failure. Kept unmasked: secrets are removed when a text is
+/// quoted, before it is shortened. The second field is true while standard error is read.
 #[derive(Clone, Default)]
 pub(super) struct Said(Arc<Mutex<Words>>, watch::Sender<bool>);
 
 #[derive(Default)]
 struct Words {
     error: Vec<u8>,
-    /// The beginning of the last line that was no message.
+    /// The beginning of the last line that is not a message.
     garbage: Option<Vec<u8>>,
+    /// Reason why the connection was given up.
     fault: Option<String>,
 }
 
@@ -74,7 +75,9 @@ impl Said {
             if let Some(line) = &words.garbage {
                 let line = mask.piece(&String::from_utf8_lossy(line));
                 let line = mask.first(line.trim(), LINE_MAX);
-                tail = format!("{tail}; on standard output it printed what is no message: {line}");
+                tail = format!(
+                    "{tail}; on standard output it printed a line that is not a message: {line}"
+                );
             }
             let error = mask.piece(&String::from_utf8_lossy(&words.error));
             if !error.trim().is_empty() {
@@ -111,6 +114,7 @@ pub(super) struct Pipe {
     stdout: BufReader<ChildStdout>,
     /// The beginning of a line that is not complete yet.
     line: Vec<u8>,
+    /// Number of consecutive lines that are not messages.
     garbage: u32,
     child: Child,
     group: Group,
@@ -188,7 +192,7 @@ async fn listen(mut stderr: ChildStderr, said: Said) {
     said.1.send_replace(false);
 }
 
-/// The id of the request that an unreadable answer is for. The rest is skipped, at any depth.
+/// The parts of an unreadable answer that identify its request. All others are skipped, at any depth.
 #[derive(Deserialize)]
 struct Head {
     id: RequestId,
@@ -206,7 +210,8 @@ fn message(line: &[u8]) -> Option<ServerJsonRpcMessage> {
     }
 }
 
-/// Replaces an answer that does not fit the protocol by an error to the same request: its sender must not wait for ever.
+/// Replaces an answer that does not follow the protocol by an error for the same request, because its sender must not wait for
+/// ever. Returns `None` if the text is not an answer.
 pub(super) fn unreadable(text: &str, error: &serde_json::Error) -> Option<ServerJsonRpcMessage> {
     let head: Head = serde_json::from_str(text).ok()?;
     head.result.or(head.error)?;

@@ -1,5 +1,5 @@
-//! Streamable HTTP without lost events: the library skips events that it cannot parse, and the sender of the request would wait
-//! as long as the server keeps the stream open.
+//! Streamable HTTP that reports unreadable events. The library skips events that it cannot parse, so the sender of the request
+//! would wait for as long as the server keeps the stream open.
 
 use super::pipe::unreadable;
 use futures::StreamExt;

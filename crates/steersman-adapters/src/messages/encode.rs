@@ -14,7 +14,8 @@ use steersman_machine::questions::ToolSpec;
 
 /// The protocol requires a maximum; this is the default, in tokens.
 const MAX_TOKENS: u64 = 8192;
-/// Keywords of JSON Schema that the provider refuses in a wanted output. The engine checks the answer with the whole schema.
+/// Keywords of JSON Schema that the provider refuses in the schema of an answer. The engine checks the answer with the whole
+/// schema.
 const UNKNOWN: [&str; 12] = [
     "$schema",
     "minimum",
@@ -39,10 +40,10 @@ pub fn encode(request: &Request, model: &str) -> Json {
     let messages = messages(request, &mut tools, &mut system);
     let offered = !tools.is_empty();
     if !offered {
-        tools = told_of(request);
+        tools = stub_tools(request);
     }
-    // Cache marks: what is written once and read by each later call is the tools, the system prompt, the history so far, and the
-    // history as it was for the call before.
+    // Cache marks are at the end of each part that is written once and read by later calls: the tools, the system prompt, the
+    // history as it was for the previous call, and the history so far.
     mark(tools.last_mut());
     mark(system.last_mut());
     if !system.is_empty() {
@@ -77,7 +78,7 @@ pub fn encode(request: &Request, model: &str) -> Json {
         // A parameter that is set to `none` removes the field that would be sent by default.
         match (value, body.get_mut(key)) {
             (Json::Null, _) => drop(body.shift_remove(key)),
-            // `output_config` has more fields than the format.
+            // The definition may set other fields of `output_config`, so objects are merged.
             (Json::Object(more), Some(Json::Object(ours))) => {
                 ours.extend(more.clone());
             }
@@ -137,8 +138,8 @@ fn messages(request: &Request, tools: &mut Vec<Json>, system: &mut Vec<Json>) ->
     }
     if let Some((turn, block)) = stable {
         mark(markable(&mut turns[turn].1[..=block]));
-        // The provider searches its cache only a few blocks back: the end of the call before is marked, too, so that it is
-        // found even after an exchange of many calls.
+        // The provider searches its cache only a few blocks back from a mark. So the end of the previous request is marked, too:
+        // it is found even after an exchange of many calls.
         let asked = turns[..=turn]
             .iter()
             .rposition(|(role, _)| *role == "assistant");
@@ -212,8 +213,8 @@ fn tool(spec: &ToolSpec) -> Json {
     json!({ "name": spec.name, "description": spec.description, "input_schema": schema })
 }
 
-/// Returns stub tools for the calls in the history: the protocol refuses calls without any tool.
-fn told_of(request: &Request) -> Vec<Json> {
+/// Returns stub tools for the calls in the history: the protocol refuses a history with calls if no tool is offered.
+fn stub_tools(request: &Request) -> Vec<Json> {
     let calls = request
         .segments
         .iter()
@@ -267,8 +268,8 @@ fn in_order(text: Option<&str>, calls: &[(String, &CallSpec)], opaque: Option<&s
     blocks
 }
 
-/// Ids in the form that the protocol accepts: with its characters, and unique. Labels may be neither: they come from any
-/// provider that the session had, and some providers count from the start in each answer.
+/// Ids that the protocol accepts: unique, and of allowed characters. Labels of calls may be neither, because they come from any
+/// provider that the session had, and some providers count from 1 in each answer.
 #[derive(Default)]
 struct Ids {
     given: BTreeSet<String>,
@@ -277,6 +278,7 @@ struct Ids {
 }
 
 impl Ids {
+    /// Makes the id of a new call with this label.
     fn call(&mut self, label: &str) -> String {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let plain: String = label
@@ -293,6 +295,7 @@ impl Ids {
         id
     }
 
+    /// Returns the id of the newest call with this label.
     fn of(&mut self, label: &str) -> String {
         match self.of.get(label) {
             Some(id) => id.clone(),

@@ -77,18 +77,20 @@ impl Piece {
     }
 }
 
-/// A block of which pieces have arrived.
+/// A block that is put together from pieces.
 #[derive(Debug)]
 enum Open {
     Text(String),
     /// Thinking and other blocks that are sent back unchanged.
     Kept(Json),
     Call {
+        /// Number of calls before it in the answer.
         at: u32,
         id: String,
         name: String,
-        /// Arguments that came complete.
+        /// Arguments that came with the beginning of the block. They count if no pieces follow.
         input: Json,
+        /// Arguments that came in pieces.
         args: String,
     },
 }
@@ -217,7 +219,7 @@ impl Decode for Decoder {
             _ => {}
         }
         Ok(Answer {
-            opaque: told(&pieces).then(|| Piece::write(&pieces)),
+            opaque: needs_order(&pieces).then(|| Piece::write(&pieces)),
             text: (!text.is_empty()).then_some(text),
             asks,
             misfit: None,
@@ -233,8 +235,8 @@ impl Decode for Decoder {
     }
 }
 
-/// Returns true if the order has to be stored: text before calls is the default.
-fn told(pieces: &[Piece]) -> bool {
+/// Returns true if the order has to be stored, because it is not the default: at most one text, then the calls.
+fn needs_order(pieces: &[Piece]) -> bool {
     let calls = pieces.iter().position(|piece| *piece == Piece::Call);
     let (before, after) = pieces.split_at(calls.unwrap_or(pieces.len()));
     let plain = |piece: &Piece| matches!(piece, Piece::Text(_));
@@ -253,7 +255,7 @@ fn object(text: &str, what: &str) -> Result<Json, Failure> {
 
 impl Decoder {
     fn begin(&mut self, index: u64, block: &Json, sink: &dyn Sink) -> Result<(), Failure> {
-        self.room(block.to_string().len())?;
+        self.count_bytes(block.to_string().len())?;
         if self.blocks.len() == BLOCKS_MAX {
             let message = format!("the answer has more than {BLOCKS_MAX} blocks");
             return Err(Failure::new(FailureCode::TooLarge, message));
@@ -305,7 +307,7 @@ impl Decoder {
             _ => return Ok(()),
         };
         let piece = text(field);
-        self.room(piece.len())?;
+        self.count_bytes(piece.len())?;
         match (self.blocks.get_mut(&index), field) {
             (Some(Open::Text(so_far)), "text") => {
                 so_far.push_str(piece);
@@ -339,7 +341,8 @@ impl Decoder {
         }
     }
 
-    fn room(&mut self, more: usize) -> Result<(), Failure> {
+    /// Counts more bytes of the answer. Fails above [`ANSWER_MAX`].
+    fn count_bytes(&mut self, more: usize) -> Result<(), Failure> {
         self.size += more;
         if self.size > ANSWER_MAX {
             let message = "the answer is larger than 16 MiB";

@@ -29,7 +29,7 @@ pub(super) fn fenced(claim: &Claim) -> StoreError {
     }
 }
 
-/// Writes a batch. If it is refused, nothing was written: the first insert is the guard of everything that follows.
+/// Writes a batch. If it is refused, nothing was written: the first insert checks the epoch for everything that follows.
 pub(super) fn append(
     conn: &Connection,
     state: &mut State,
@@ -89,6 +89,7 @@ fn insert(conn: &Connection, no: i64, row: &Row) -> rusqlite::Result<usize> {
         .execute(params![key(no, row.n), &*row.bytes])
 }
 
+/// Writes the changes of a batch beside its lines: inbox, event box, waits, needs, labels, the session's row, checkpoints.
 fn beside(conn: &Connection, claim: &Claim, batch: &Batch) -> rusqlite::Result<()> {
     let no = claim.number as i64;
     for id in &batch.consumed {
@@ -157,6 +158,7 @@ fn integer(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
+/// Replaces the events that an effect waits for.
 fn wait(conn: &Connection, no: i64, change: &WaitChange) -> rusqlite::Result<()> {
     let effect = effect_no(change.effect);
     conn.prepare_cached("DELETE FROM wait WHERE no = ?1 AND effect = ?2")?

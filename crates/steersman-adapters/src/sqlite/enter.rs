@@ -1,7 +1,7 @@
 //! Entry into a store: one process enters at a time, and all writers have the same journal.
 //!
 //! SQLite finds its journal (`NAME-wal`) and the index of the journal that processes share (`NAME-shm`) by their names. If one of
-//! them is removed, a process that has it open goes on in a file without a name, and a kill loses its content. The next process
+//! them is removed, a process that has it open continues in a file without a name, and a kill loses its content. The next process
 //! to open the store makes another journal, and neither process sees what the other wrote.
 //!
 //! So the lock file on the name of a store records the journal of the writers. A process that enters while writers live has to
@@ -78,6 +78,7 @@ enum Wait {
 }
 
 impl Wait {
+    /// Number of tries after which the reason becomes an error, each after a [`PAUSE`].
     fn tries(self) -> u32 {
         match self {
             Self::Gate => 5_000,
@@ -96,7 +97,7 @@ impl Wait {
             }
             Self::Journal => format!(
                 "the file, its journal {} or the index of that was removed or replaced while another process has it open; end \
-                 that process first: unless it is killed, it leaves all that was acknowledged",
+                 that process first, but do not kill it: at its end it saves all that was acknowledged",
                 beside(path, "-wal").display()
             ),
         };
@@ -141,7 +142,7 @@ impl Entry {
         let failed = |e| io(path, e);
         one_name(path)?;
         let folder = owner::folder(path);
-        // A killed process may have been starting a program: the child holds the locks until it has become that program.
+        // A killed process may have been starting a program. Then its child holds the locks until it executes that program.
         patiently(path, || {
             let Some(gate) = gate(&folder)? else {
                 return Ok(Err(Wait::Gate));
@@ -150,8 +151,8 @@ impl Entry {
             let file = lock_file(&name)?;
             let others = lock_or_read(&file, &folder)?;
             let ours = held.file().map_err(failed)?;
-            // A handle of this process has the file open while nobody locks its name: the lock folder was removed. To ask for
-            // more than the shared lock would release that one.
+            // A handle of this process has the file open while nobody locks its name: the lock folder was removed. Asking for an
+            // exclusive lock would release the shared lock of that handle, so it is not asked for.
             if others.is_none() && (held.has_writers() || !locked(ours, path)?) {
                 held.unlock_if_unused();
                 return Ok(Err(Wait::Name));
@@ -223,9 +224,8 @@ impl Entry {
         })
     }
 
-    /// Returns true if the writers' journal is still in its place after the first connection opened the journal, or if no
-    /// other writer is known. If false, the last
-    /// writer may have ended and removed it; then the caller enters again.
+    /// Returns true if the writers' journal is still in its place after the first connection opened the journal, or if no other
+    /// writer is known. If false, the last writer may have ended and removed the journal; then the caller enters again.
     pub(super) fn is_journal_unchanged(&self) -> bool {
         let theirs = self.others.as_ref();
         theirs.is_none_or(|theirs| is_there(theirs, self.held.path()))
@@ -247,8 +247,8 @@ impl Entry {
             if theirs != journal.text(path) || !file.as_ref().is_ok_and(is_ours) {
                 return Err(Wait::Journal.refused(path));
             }
-            // Only the first writer records its journal. If the write is cut short, no other writer exists yet that could be
-            // mistaken for one without a journal.
+            // Only the first writer records its journal. If a kill cuts the write short, no writer is left, and the next one
+            // records its own journal.
             if is_first {
                 lock.write_journal_ids(&theirs).map_err(failed)?;
             }
@@ -276,6 +276,7 @@ fn lock_or_read(file: &File, folder: &Path) -> Result<Option<String>, StoreError
     Ok(Some(says))
 }
 
+/// Returns true if the journal that a text of the lock file describes is in its place.
 fn is_there(journal: &str, store: &Path) -> bool {
     !cfg!(unix) || Journal::of(store).text(store) == journal
 }
@@ -413,7 +414,7 @@ impl Guard {
                 "another program made a journal in its place, so what was acknowledged last is in neither: move {journal} \
                  away, and then end this process, which puts its own there"
             ),
-            Ok(Put::Nowhere) => "its journal is put beside no other file, and what lies in its place now is left as it is; \
+            Ok(Put::Nowhere) => "its journal is not copied beside another file, and the file in its place now stays as it is; \
                                  end this process before you open the store again: it moves what was acknowledged last into \
                                  its own file, if that was not deleted"
                 .to_owned(),

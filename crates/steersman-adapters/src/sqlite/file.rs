@@ -38,7 +38,7 @@ impl FileId {
             &rustix::fs::statfs(path)?,
             rustix::fs::statvfs(path)?.f_fsid,
         );
-        Ok(Self::told(&std::fs::metadata(path)?, system))
+        Ok(Self::of_metadata(&std::fs::metadata(path)?, system))
     }
 
     #[cfg(unix)]
@@ -47,11 +47,11 @@ impl FileId {
             &rustix::fs::fstatfs(file)?,
             rustix::fs::fstatvfs(file)?.f_fsid,
         );
-        Ok(Self::told(&file.metadata()?, system))
+        Ok(Self::of_metadata(&file.metadata()?, system))
     }
 
     #[cfg(unix)]
-    fn told(found: &std::fs::Metadata, system: u64) -> Self {
+    fn of_metadata(found: &std::fs::Metadata, system: u64) -> Self {
         use std::os::unix::fs::MetadataExt;
         let born = found.created().ok();
         let born = born.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
@@ -86,7 +86,7 @@ impl FileId {
     }
 }
 
-/// Returns the id that a file system reports, unless it is the number of the device: XFS and F2FS report that.
+/// Returns the id that a file system reports; 0 for XFS and F2FS, which report the number of the device.
 #[cfg(target_os = "linux")]
 fn system(of: &rustix::fs::StatFs, reported: u64) -> u64 {
     const XFS: i64 = 0x5846_5342;
@@ -119,8 +119,8 @@ fn uuid(device: u64) -> Option<String> {
     found.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
-/// Size and times of a file that SQLite reads without locks, because it lies on a disk that is read-only here. Another system, or
-/// another mount of the same disk, may write to it all the same.
+/// Size and times of a file that SQLite reads without locks, because it is on a disk that is read-only here. Another system, or
+/// another mount of the same disk, may still write to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unlocked {
     len: u64,
@@ -151,12 +151,12 @@ impl Unlocked {
         self.has_journal
     }
 
-    /// Returns an error if the file changed since this was made: what was read meanwhile may be a mixture.
+    /// Returns an error if the file changed since this was made: data that was read meanwhile may mix two states.
     pub(super) fn is_still(&self, store: &Path) -> Result<(), StoreError> {
         if Self::of(store).map_err(|e| io(store, e))? == *self {
             return Ok(());
         }
-        let why = "it lies on a disk that is read-only here, and was changed from elsewhere while it was read; open it again";
+        let why = "it is on a disk that is read-only here, and was changed from elsewhere while it was read; open it again";
         Err(io(store, Error::other(why)))
     }
 }
@@ -230,6 +230,7 @@ pub(super) struct Held {
     /// The folder of the file when it was opened; `None` if this user may not read it.
     home: Option<Home>,
     inode: Inode,
+    /// The first [`BEGINNING`] bytes of the file when it was opened.
     beginning: Vec<u8>,
     /// Number of handles of this process that write.
     writers: Mutex<usize>,
@@ -279,7 +280,7 @@ impl Held {
         let file = regular::open(path, &mut options).map_err(failed)?;
         let inode = inode_of(&file).map_err(failed)?;
         if cfg!(unix) && all.contains_key(&inode) {
-            // It stays open until the process ends: closing it would release locks.
+            // The descriptor stays open until the process ends: closing it would release the other handles' locks on the file.
             std::mem::forget(file);
             return Err(failed(Error::other(
                 "another store was put into its place meanwhile; open it again",
@@ -369,11 +370,11 @@ impl Held {
     /// Returns the present folder and name of the file; `None` if it is not found.
     pub(super) fn home(&self) -> Option<Home> {
         let found = || Home::found(self.file().ok()?);
-        let lies = |home: &Home| home.holds(self.inode);
+        let is_home = |home: &Home| home.holds(self.inode);
         self.home
             .clone()
-            .filter(lies)
-            .or_else(|| found().filter(lies))
+            .filter(is_home)
+            .or_else(|| found().filter(is_home))
     }
 
     pub(super) fn inode(&self) -> Inode {
@@ -408,7 +409,7 @@ impl Held {
         if *writers == 0
             && let Ok(file) = self.file()
         {
-            // It is released when the file is closed at the latest.
+            // If this fails, closing the file releases the lock.
             let _ = file.unlock();
         }
     }
@@ -479,7 +480,7 @@ mod tests {
         }
     }
 
-    /// A system that reports its device number gets another one with another mount; a container may not see its UUID.
+    /// A file system that reports its device number as its id has another id after a remount. A container may not see the UUID.
     #[test]
     fn a_file_is_the_same_after_a_remount_and_another_one_on_another_system() {
         let same = |a: &FileId, b: &FileId| a.is(b) && b.is(a);

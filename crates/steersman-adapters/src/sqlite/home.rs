@@ -44,7 +44,7 @@ impl Home {
 
     /// Returns the folder and name that the system reports for an open file.
     pub(super) fn found(file: &File) -> Option<Self> {
-        Self::of(&called(file)?).ok()
+        Self::of(&reported_path(file)?).ok()
     }
 
     /// Returns true if the store's file is in the folder.
@@ -60,7 +60,7 @@ impl Home {
 
     /// Returns the present path of the store's file, if the system reports it.
     pub(super) fn path(&self) -> Option<PathBuf> {
-        called(&self.folder).map(|folder| folder.join(&self.name))
+        reported_path(&self.folder).map(|folder| folder.join(&self.name))
     }
 
     fn named(&self, ending: &str) -> OsString {
@@ -71,7 +71,7 @@ impl Home {
 
     /// Reads a file next to the store's file; returns `None` if there is none.
     fn read(&self, name: &OsStr) -> Result<Option<Vec<u8>>> {
-        // Opening a pipe would wait for a writer.
+        // Without `NONBLOCK`, opening a named pipe would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let mut file = match openat(&self.folder, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -85,7 +85,7 @@ impl Home {
     }
 
     /// Puts a copy of an open file next to the store's file `of`: its content is `bytes`, its rights are those of `original`. An
-    /// empty file in its place is replaced, because a program that only looked made it. Any other file stays.
+    /// empty file in its place is replaced: a program that opened the store without writing made it. Any other file stays.
     pub(super) fn put(
         &self,
         of: Inode,
@@ -123,6 +123,6 @@ impl Home {
 }
 
 /// Returns the path that the system reports for an open file. For a file without a name, no file is at the reported path.
-fn called(file: &File) -> Option<PathBuf> {
+fn reported_path(file: &File) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
 }

@@ -75,7 +75,8 @@ fn sum_of_event(event: &BoxedEvent) -> [u8; 8] {
     sum
 }
 
-/// Returns the session that has the wanted id of a new one, otherwise the one of its network that has its key.
+/// Returns a session that prevents a new one: the session with the same id, otherwise the one of the same tenant and network with
+/// the same key.
 pub(super) fn rival(conn: &Connection, new: &NewSession) -> rusqlite::Result<Option<SessionId>> {
     conn.prepare_cached(
         "SELECT id FROM session WHERE id = ?1 UNION ALL
@@ -176,7 +177,7 @@ fn full(
     Ok(is_full.then(|| bounds::full_inbox(id, most)))
 }
 
-/// Returns true if the box has no room for another event, even without expired ones.
+/// Returns true if the box has no room for another event, even after expired ones were dropped.
 fn is_full_box(conn: &Connection, now: Time) -> rusqlite::Result<bool> {
     let is_full = || -> rusqlite::Result<bool> {
         let there: i64 = conn
@@ -197,7 +198,7 @@ pub(super) fn inbox(
     no: i64,
     trust: Trust,
 ) -> rusqlite::Result<(u64, Vec<InboxMessage>)> {
-    // Both are of one moment.
+    // One transaction, so that the number and the messages belong together.
     let moment = conn.unchecked_transaction()?;
     let conn = &moment;
     let mail: Option<i64> = conn
@@ -313,7 +314,7 @@ pub(super) fn deliver_event(
     Ok(Ok(true))
 }
 
-/// Returns the sessions with a wait that the event matches: one index lookup for each list of field names that waits have.
+/// Returns the sessions with a wait that the event matches, with one index lookup for each distinct list of field names.
 fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<Recipient>> {
     type Object = serde_json::Map<String, serde_json::Value>;
     let Ok(fields) = serde_json::from_str::<Object>(&event.fields) else {
@@ -358,6 +359,7 @@ fn waiting(conn: &Connection, event: &BoxedEvent) -> rusqlite::Result<Vec<Recipi
 const EVENT: &str =
     "SELECT id, network, event, fields, message, at, until, sum, seq, tenant, subject FROM event";
 
+/// Returns the events in the box that a wait with this key takes, if its session has the scope `of`.
 pub(super) fn boxed_events(
     conn: &Connection,
     of: &Scope,
@@ -388,7 +390,7 @@ pub(super) fn boxed_events(
     Ok(found)
 }
 
-/// Returns the damaged events in the box, in words.
+/// Returns a sentence for each damaged event in the box.
 pub(super) fn damaged_events(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut all = conn.prepare(&format!("{EVENT} ORDER BY seq"))?;
     let mut rows = all.query([])?;

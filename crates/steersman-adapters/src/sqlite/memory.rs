@@ -1,4 +1,4 @@
-//! Memories of agents over sessions.
+//! Memories, which agents keep across sessions.
 
 use super::append::{effect_of, name};
 use super::effect_no;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::Time;
 use steersman_runtime::store::{Memory, MemoryQuery, NewMemory, Rated, bounds};
 
+/// Stores a memory and deletes expired ones. Returns the id of the memory; for a known key the id that it has already.
 pub(super) fn remember(conn: &Connection, new: &NewMemory) -> Said<u64> {
     if let Err(e) = bounds::memory(new) {
         return Ok(Err(e));

@@ -1,7 +1,7 @@
 //! The only way to open a store, for every purpose.
 //!
-//! The file is judged first by its first bytes, then by its journal and its mark. Foreign files are not touched. A store that
-//! may know less than what happened is opened for reading only, until a person accepts it.
+//! The file is checked by its first bytes, then by its journal and its mark. Foreign files are not touched. A store that may lack
+//! effects that happened is opened for reading only, until a person accepts it.
 
 use super::enter::{Entry, Guard, Journal, before_all};
 use super::error::{io, sql};
@@ -54,8 +54,8 @@ pub(super) struct Opened {
 /// Opens a store for reading or writing.
 ///
 /// # Errors
-/// `Corrupt` if it is not a store of this program, `Newer` if a newer version wrote it; for writing also `Unaccepted` if a
-/// person has to accept it first. Nothing was touched then.
+/// `Corrupt` if it is not a store of this program, `Newer` if a newer version wrote it; for writing also `Unaccepted` if a person
+/// has to accept it first. In these cases nothing was changed.
 pub(super) fn open(asked: &Path, to: For) -> Result<Opened, StoreError> {
     let (mut opened, entry) = entered(asked, to)?;
     if to != For::Reading {
@@ -65,7 +65,7 @@ pub(super) fn open(asked: &Path, to: For) -> Result<Opened, StoreError> {
     Ok(opened)
 }
 
-/// Opens a store while other processes are kept from entering.
+/// Opens a store. Other processes cannot enter as long as the returned entry lives.
 pub(super) fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     let (mut opened, entry) = judged(asked, to)?;
     if to == For::Reading {
@@ -86,8 +86,8 @@ pub(super) fn entered(asked: &Path, to: For) -> Result<(Opened, Entry), StoreErr
     Ok((opened, entry))
 }
 
-/// Draws the id of a new store next to the mark of a removed one, and makes a mark with this id before the store has its tables:
-/// any file that is put in its place later, also a copy of the removed store, counts as another store. Returns `None` if the store
+/// Draws the id of a new store next to the mark of a removed one, and writes a mark with this id before the store gets its tables.
+/// So any file that is put in its place later counts as another store, also a copy of the removed one. Returns `None` if the store
 /// is not new or has no mark next to it. The caller has entered, so no other process makes the tables meanwhile.
 fn announced(conn: &Connection, path: &Path) -> Result<Option<String>, StoreError> {
     if !matches!(mark::read(path), Ok(Some(_))) || !schema::is_empty(conn, path)? {
@@ -106,7 +106,7 @@ fn make_beside_a_mark(path: &Path) -> Result<(), StoreError> {
     if is_there() || !matches!(mark::read(path), Ok(Some(_))) {
         return Ok(());
     }
-    // The journal belongs to the file that is gone, and so does the mark: both stay as they are.
+    // A journal with transactions belongs to the file that is gone, and so does the mark. Then both stay as they are.
     refuse_journal(path)?;
     before_all(path, || {
         if is_there() {
@@ -174,7 +174,7 @@ fn judged(asked: &Path, to: For) -> Result<(Opened, Entry), StoreError> {
     if doubt.is_none() {
         let mut found = compared(&conn, &path, is_empty)?;
         if found.is_some() {
-            // Another process may have begun something between the two reads.
+            // Another process may have written between the reads of the mark and of the store, so only a repeated result counts.
             found = compared(&conn, &path, is_empty)?;
         }
         doubt = found.map(|(was, why)| unaccepted(&path, was, why));
@@ -231,6 +231,7 @@ pub(super) fn unaccepted(path: &Path, was: Doubtful, why: String) -> StoreError 
     }
 }
 
+/// Sets whether closing the connection leaves the journal as it is. Otherwise SQLite moves it into the file.
 pub(super) fn keep_journal(conn: &Connection, path: &Path, keep: bool) -> Result<(), StoreError> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)
         .map(drop)
@@ -241,8 +242,8 @@ pub(super) fn keep_journal(conn: &Connection, path: &Path, keep: bool) -> Result
 fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
-    // The first call: each later one may read the file, and closing a connection that failed must not move a journal into a file
-    // that it does not belong to.
+    // This must be the first call. Each later one may read the file and fail, and closing the connection then must not move a
+    // journal into a file that it does not belong to.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     settings(&conn)?;
     Ok(conn)
@@ -314,7 +315,8 @@ pub(super) fn reader(
     }
 }
 
-/// Compares a store with its mark. Returns what is wrong; `None` if nothing is, or if the store needs no mark.
+/// Compares a store with its mark. Returns the kind of doubt with its reason; `None` if there is no doubt, or if the store needs
+/// no mark.
 pub(super) fn compared(
     conn: &Connection,
     path: &Path,
@@ -335,12 +337,15 @@ pub(super) fn compared(
     let mark = match mark::read(path) {
         Ok(mark) => mark,
         Err(why) => {
-            return lost(format!("{why}, so nobody knows whether its logs are whole"));
+            return lost(format!(
+                "{why}, so it is not known whether its logs are complete"
+            ));
         }
     };
     if is_empty {
         return match mark {
-            // This includes marks of other files: an emptied copy lost just as much. A new store gets its mark first.
+            // This includes marks that name other files, because an emptied copy lost its content, too. A new store has its own
+            // mark before its file.
             Some(mark) if mark.written > 0 => lost(
                 "all that was written to it is missing, and effects of class `unsafe` began in it"
                     .to_owned(),
@@ -357,8 +362,9 @@ pub(super) fn compared(
             Ok(None)
         };
     };
-    // A store gets a new id with its first effect of class `unsafe`. The mark gets this id, and the id before, ahead of the
-    // transaction, which may never be committed; it counts the transaction before the effect begins.
+    // A store gets a new id with its first effect of class `unsafe`. Before that transaction, the new id and the old one are
+    // written into the mark, because the transaction may never be committed. The mark counts the transaction before the effect
+    // begins.
     let is_announced =
         |newest: &Newest| mark.written == 0 && !begun && mark.announces(&newest.store);
     let is_announced = newest.as_ref().is_some_and(is_announced);
@@ -400,7 +406,7 @@ fn lock_exclusively(opened: Opened, entry: Entry) -> Result<Alone, StoreError> {
     let Opened {
         conn, path, held, ..
     } = opened;
-    // To be alone, a connection must ask for it before it reads anything.
+    // A connection must set exclusive locking before it reads anything, so another one is opened.
     drop(conn);
     let failed = |e| sql(&path, e);
     let conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(failed)?;
@@ -412,7 +418,7 @@ fn lock_exclusively(opened: Opened, entry: Entry) -> Result<Alone, StoreError> {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => io(
             &path,
             std::io::Error::other(
-                "another process has it open, and may be about to name what nothing names yet",
+                "another process has it open, and may be about to use contents that no line names yet",
             ),
         ),
         _ => sql(&path, e),
@@ -486,7 +492,7 @@ pub fn accept(asked: &Path, at: Time) -> Result<Option<StoreError>, StoreError> 
     let mut alone = lock_exclusively(opened, entry)?;
     if reads == Reads::FileAlone {
         if matches!(mark::read(&alone.path), Ok(None)) {
-            // If this process is killed before it is done, the doubt stays although the journal is gone.
+            // This mark keeps the doubt if the process is killed after the journal is gone and before the end.
             mark::anew(&alone.path, "", 1)?;
         }
         alone = alone.without_journal()?;

@@ -59,10 +59,10 @@ pub(super) fn lock(store: &Path, session: &str) -> Result<OwnerLock, StoreError>
     let path = file_of(&folder, session);
     // A process that lists sessions holds each lock for a moment, to see if the session has an owner.
     let mut tries = 5;
-    // A killed owner may have been starting a program: the child holds the lock until it has become that program.
+    // A killed owner may have been starting a program. Then its child holds the lock until it executes that program.
     let mut tries_of_the_dead = 500;
     loop {
-        let (mut file, locked) = tried(&path)?;
+        let (mut file, locked) = open_and_lock(&path)?;
         match locked {
             Ok(()) if in_place(&file, &path) => return owned(file, path),
             // The file was removed between opening and locking.
@@ -92,7 +92,7 @@ pub(super) fn try_lock(store: &Path, session: &str) -> Result<Option<OwnerLock>,
     let folder = folder(store);
     std::fs::create_dir_all(&folder).map_err(|e| io(&folder, e))?;
     let path = file_of(&folder, session);
-    let (file, locked) = tried(&path)?;
+    let (file, locked) = open_and_lock(&path)?;
     match locked {
         Ok(()) if in_place(&file, &path) => owned(file, path).map(Some),
         Ok(()) | Err(TryLockError::WouldBlock) => Ok(None),
@@ -101,7 +101,7 @@ pub(super) fn try_lock(store: &Path, session: &str) -> Result<Option<OwnerLock>,
 }
 
 /// Opens a lock file and tries to lock it.
-fn tried(path: &Path) -> Result<(File, Result<(), TryLockError>), StoreError> {
+fn open_and_lock(path: &Path) -> Result<(File, Result<(), TryLockError>), StoreError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let file = regular::open(path, &mut options).map_err(|e| io(path, e))?;
@@ -135,7 +135,7 @@ fn lives(process: &str) -> bool {
         .parse()
         .ok()
         .and_then(rustix::process::Pid::from_raw);
-    // a process of another user must not be signalled, but it is alive
+    // a process of another user cannot be signalled, but it is alive
     id.is_none_or(|id| rustix::process::test_kill_process(id) != Err(rustix::io::Errno::SRCH))
 }
 

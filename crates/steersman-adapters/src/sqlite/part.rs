@@ -23,7 +23,7 @@ impl Drop for Part {
 }
 
 impl Part {
-    /// Makes an empty file.
+    /// Makes an empty file that is to be put at `place`.
     pub(super) fn of(place: &Path) -> Result<(Self, File)> {
         let name = place.file_name().ok_or(ErrorKind::InvalidInput)?;
         Self::within(&Arc::new(File::open(folder_of(place))?), name)

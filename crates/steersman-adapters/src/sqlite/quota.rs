@@ -7,9 +7,10 @@ use steersman_machine::stored::ids::Time;
 use steersman_runtime::Boxed;
 use steersman_runtime::store::{Drawn, Limit, Pause, Quotas, StoreError};
 
-/// **Stored**: begins the name of a pause. No limit has such a name, since it has a space.
+/// **Stored**: the beginning of a pause's name. It contains a space, and names of limits contain none.
 const PAUSE: &str = "pause ";
 
+/// Draws `wanted` units of a limit, or as many as are left in its window. A new window begins if the last one is over.
 fn draw(conn: &Connection, limit: &Limit, wanted: u64, now: Time) -> Said<Drawn> {
     let new = Drawn {
         units: 0,
@@ -26,6 +27,7 @@ fn draw(conn: &Connection, limit: &Limit, wanted: u64, now: Time) -> Said<Drawn>
     Ok(Ok(Drawn { units, ..used }))
 }
 
+/// Gives drawn units back, if their window is still the newest.
 fn give_back(conn: &Connection, limit: &Limit, drawn: Drawn) -> Said<()> {
     if let Some(used) = used(conn, limit)?.filter(|used| used.opens == drawn.opens) {
         let units = used.units.saturating_sub(drawn.units);
@@ -46,6 +48,7 @@ fn used(conn: &Connection, limit: &Limit) -> rusqlite::Result<Option<Drawn>> {
         .optional()
 }
 
+/// Stores the use of a limit in its newest window.
 fn note(conn: &Connection, limit: &Limit, used: Drawn) -> rusqlite::Result<()> {
     conn.prepare_cached(
         "INSERT OR REPLACE INTO quota (place, rate, opens, used) VALUES (?1, ?2, ?3, ?4)",

@@ -1,7 +1,7 @@
 //! Seats: who owns a session, what the last owner left, and when a worker should own it again.
 //!
-//! The lock of the owner is on a file ([`owner`]), so a dead process holds none. A claim leaves its session wanted immediately until
-//! the release, and a take passes over sessions whose lock is held. So a session of a dead process is taken like any other.
+//! The lock of the owner is on a file ([`owner`]), so a dead process holds none. A claimed session is wanted immediately until its
+//! release, and a take skips sessions whose lock is held. So a session of a dead process is taken like any other.
 
 use super::append::{find, head};
 use super::lists::Trust;
@@ -87,7 +87,7 @@ fn trouble_of(text: &str) -> Option<Trouble> {
     Some(Trouble { times, why })
 }
 
-/// Claims a session whose lock is held.
+/// Claims a session. `lock` is its lock, which this process holds.
 pub(super) fn claim(
     conn: &Connection,
     state: &mut State,
@@ -110,7 +110,7 @@ pub(super) fn claim(
     }
     let corrupt = || StoreError::Corrupt {
         place: format!("session `{session}`"),
-        what: "the record of its newest owner holds numbers that no owner has".to_owned(),
+        what: "the row of its newest owner has numbers that are not possible".to_owned(),
     };
     let seat = conn
         .prepare_cached(
@@ -132,7 +132,8 @@ pub(super) fn claim(
     let head = head(conn, no)?;
     let newest = (epoch > 0).then_some(Line(first as u64));
     let first = first_line(newest, head);
-    // The first owner of a session without a message copies lines into it. Nobody may continue with a part of them.
+    // A session without a message is first claimed to copy lines into it. If the copy is cut short, no worker may continue with a
+    // part of them, so the session is not wanted.
     let copies = epoch == 0 && mail == 0;
     let wants = (!copies).then_some(IMMEDIATELY.0);
     conn.prepare_cached(
@@ -268,8 +269,9 @@ struct Candidate {
 struct Candidates {
     found: Vec<Candidate>,
     refused: Vec<(SessionId, StoreError)>,
+    /// The soonest time after now at which a session without an owner is wanted.
     next: Option<i64>,
-    /// The last owner's seat that was looked at, if there are more.
+    /// Number of the last session with an owner that was looked at; 0 if there are no more.
     last: i64,
 }
 
@@ -395,7 +397,7 @@ fn places(conn: &Connection, index: &str) -> rusqlite::Result<Vec<String>> {
     .collect()
 }
 
-/// Locks candidates, those wanted first, until there are as many as there is room. Returns true if some were left.
+/// Locks candidates, in the order in which they are wanted, until `room` of them are locked. Also returns true if some were left.
 fn locked(store: &Path, all: &mut Candidates, room: usize) -> (Vec<(SessionId, OwnerLock)>, bool) {
     all.found
         .sort_by_key(|c| (c.wants.unwrap_or(i64::MAX), c.no));
@@ -416,7 +418,8 @@ fn locked(store: &Path, all: &mut Candidates, room: usize) -> (Vec<(SessionId, O
     (locked, false)
 }
 
-/// Returns true if a session whose lock is held may still be taken: it may have been released since it was found.
+/// Returns true if a session that this process has locked may still be taken: another process may have driven and released it
+/// since it was found.
 fn may_be_taken(conn: &Connection, session: &str, now: Time) -> rusqlite::Result<bool> {
     conn.prepare_cached(
         "SELECT 1 FROM seat JOIN session USING (no)

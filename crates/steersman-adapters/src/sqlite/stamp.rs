@@ -1,12 +1,13 @@
-//! The stamp of a store: a transaction writes a random state into it, and the state that it follows.
+//! The stamp of a store. A transaction writes a random state into it, and the state of the transaction before.
 //!
 //! SQLite applies a journal to any file next to it. If the file is not the one that the journal was written for (a backup that
 //! was copied into the place of a killed process's store), the result is a mixture: the newest acknowledged line is present, and
 //! older ones are missing. So a journal names the state that the file has to be in. If the journal was being moved into the file,
 //! the file is in one of the states that the journal itself leads to.
 //!
-//! A stamp adds one page to the journal, close to half of the CPU time of a small transaction. So transactions have a stamp only
-//! from the first effect of class `unsafe` on. The first stamp of a store follows the id that the store had before.
+//! A stamp adds one page to the journal, which costs close to half of the CPU time of a small transaction. So transactions have a
+//! stamp only from the first effect of class `unsafe` on. The first stamp of a store has the beginning of the store's previous id
+//! as the state before.
 
 use super::file::{Held, beside};
 use super::wal::{self, Journal};
@@ -19,7 +20,7 @@ const STATE: usize = 8;
 
 type State = [u8; STATE];
 
-/// **Stored** as the sign and both states.
+/// The state of a transaction, and the state of the transaction before. **Stored** as the sign and both states.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 struct Stamp {
     is: State,
@@ -124,6 +125,8 @@ pub(super) fn stray(conn: &Connection, held: &Held) -> std::io::Result<Option<St
     }
 }
 
+/// Returns true if the journal belongs to the file: its first stamp follows the state of the file, or the file is in a state that
+/// the journal leads to.
 fn fits(journal: &Journal<'_>, root: Option<u32>, held: &Held) -> std::io::Result<bool> {
     let Some(root) = root else {
         return Ok(false);
@@ -135,7 +138,8 @@ fn fits(journal: &Journal<'_>, root: Option<u32>, held: &Held) -> std::io::Resul
         None => Vec::new(),
     };
     let Some(first) = stamps.first() else {
-        // Either nothing `unsafe` ever began, and neither has a stamp, or another program wrote the journal.
+        // The journal has no stamp. If the file has none either, no `unsafe` effect ever began. If it has one, another program
+        // wrote the journal.
         return Ok(Stamp::find(&page).is_none());
     };
     if let Some(below) = Stamp::find(&page) {

@@ -69,7 +69,7 @@ impl<'a> Journal<'a> {
         let mut whole = 0;
         for frame in frames(bytes, head.page) {
             let sum = frame.sum(head.is_big, before);
-            if frame.salts() != head.salts || sum != frame.told() {
+            if frame.salts() != head.salts || sum != frame.stored_sum() {
                 break;
             }
             before = sum;
@@ -158,7 +158,7 @@ impl Frame<'_> {
     fn sum(&self, is_big: bool, before: Sum) -> Sum {
         sum(self.page, is_big, sum(&self.head[..8], is_big, before))
     }
-    fn told(&self) -> Sum {
+    fn stored_sum(&self) -> Sum {
         (number(self.head, 16), number(self.head, 20))
     }
 }
@@ -171,6 +171,7 @@ fn frames(bytes: &[u8], page: usize) -> impl Iterator<Item = Frame<'_>> {
     })
 }
 
+/// Describes the damage of a journal; `None` if at most the last transaction is torn.
 fn judge(bytes: &[u8]) -> Option<String> {
     if bytes.len() < HEADER {
         return None;
@@ -190,7 +191,7 @@ fn judge(bytes: &[u8]) -> Option<String> {
         let is_ours = frame.salts() == salts;
         if bad.is_none() {
             let sum = frame.sum(is_big, before);
-            if is_ours && sum == frame.told() {
+            if is_ours && sum == frame.stored_sum() {
                 before = sum;
                 continue;
             }

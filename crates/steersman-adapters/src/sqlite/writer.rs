@@ -84,19 +84,21 @@ pub(super) struct State {
     unmarked: Option<u64>,
     /// The newest transaction of the store, as this writer knows it.
     newest: Newest,
-    /// SQLite's number of the last transaction of another connection that was looked at.
+    /// Value of `PRAGMA data_version` at the last check. It changes when another connection commits.
     seen: Option<i64>,
-    /// Reason why nothing more is written: the store went back while it was open.
+    /// Reason why nothing more is written: an older state was restored while the store was open.
     doubt: Option<StoreError>,
 }
 
-/// Number of events between two counts of the remembered event ids. The first event of a writer causes a count too. The time of
-/// a count grows with the number of ids.
+/// Number of events between two counts of the remembered event ids. The first event of a writer causes a count too. A count takes
+/// longer the more ids there are.
 const COUNTS: u64 = 1024;
 
 #[derive(Default)]
 struct Claimed {
+    /// The last line that was written or is in the group.
     last: u64,
+    /// The epoch of a write that failed.
     failed: Option<u64>,
     /// A transaction, and the epoch that was found to be the newest in it.
     newest: Option<(u64, u64)>,
@@ -138,8 +140,9 @@ impl State {
     pub(super) fn begins_unsafe(&mut self) {
         self.begins = true;
     }
-    /// Returns an error if the store is not what this writer and others left: an older state may be restored into the file while
-    /// it is open, and then it has lost effects that happened. Called in each transaction, before anything is written.
+    /// Returns an error if the store does not continue the state that this writer knows: an older state may have been restored
+    /// into the file while it was open, and effects that happened are missing then. Called in each transaction, before anything is
+    /// written.
     fn follows(&mut self, conn: &Connection) -> Result<(), StoreError> {
         if let Some(doubt) = &self.doubt {
             return Err(doubt.clone());

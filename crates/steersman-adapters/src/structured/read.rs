@@ -11,7 +11,7 @@ use steersman_runtime::model::{Delta, Report, Sink};
 
 /// Maximum number of objects that are looked at before a text is taken for an answer.
 const CANDIDATES_MAX: usize = 32;
-/// Bytes of text that are searched.
+/// Maximum number of bytes of a text that are searched.
 const SEARCH_MAX: usize = 256 << 10;
 
 /// Reads the answer to a request made by [`super::tell`], and turns a call in its text into a call.
@@ -62,6 +62,7 @@ fn off(mut answer: Answer, text: String, request: &Request) -> Answer {
     answer
 }
 
+/// Returns true if there is no text before an object.
 fn is_bare(before: &str) -> bool {
     before.trim().is_empty()
 }
@@ -71,7 +72,7 @@ fn structured(answer: &mut Answer, text: String, found: Option<(String, Found)>,
         Some((_, Found::Call(ask))) => answer.asks.push(ask),
         Some((_, Found::Answer(said))) => answer.text = Some(said),
         None => {
-            // The answer was cut off: its beginning can be read.
+            // If the answer was cut off, its beginning can still be read.
             let mut reader = Reader::default();
             let begun = reader.push(&text);
             if answer.cut && reader.stage == Stage::Answer {
@@ -128,6 +129,7 @@ fn find(text: &str) -> Option<(String, Found)> {
     None
 }
 
+/// Returns an object as a call or an answer; `None` if it is neither.
 fn meaning(object: &Json) -> Option<Found> {
     let text_of = |value: &Json| match value {
         Json::String(text) => text.clone(),
@@ -272,7 +274,7 @@ const HEAD_MAX: usize = 1 << 10;
 #[derive(Debug, Default)]
 struct Reader {
     stage: Stage,
-    /// Text received before the stage was known. If it is a call, it is shown then.
+    /// Text received before the stage was known. If it turns out to be a call, it is shown at that point.
     head: String,
     /// Number of characters of [`OPENING`] that were received.
     opened: usize,
@@ -283,6 +285,7 @@ struct Reader {
 }
 
 impl Reader {
+    /// Takes a piece. Returns the text of the answer in it.
     fn push(&mut self, piece: &str) -> String {
         match self.stage {
             Stage::Behind | Stage::Other => String::new(),

@@ -68,6 +68,7 @@ fn by_name(said: &Said) -> u16 {
     }
 }
 
+/// Returns the error that a body describes; `None` if it describes none.
 fn read(body: &Json) -> Option<Said> {
     let body = match body {
         Json::Array(list) => list.first()?,
@@ -108,6 +109,7 @@ fn read(body: &Json) -> Option<Said> {
     })
 }
 
+/// Makes the failure for a status and the server's description of the error.
 fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failure {
     let message = said.message.to_lowercase();
     let is = |words: &[&str]| {
@@ -164,7 +166,7 @@ fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failur
         }
     };
     let retry = match (code.retry(), after) {
-        // A server that redirects, or answers with another status of this kind, does so again.
+        // The server would give the same redirect, or other status of this kind, again.
         _ if code == FailureCode::BadResponse => Retry::Never,
         (Retry::Policy, Some(after)) => Retry::After(after),
         (retry, _) => retry,
@@ -186,8 +188,8 @@ fn classify(status: u16, place: &str, said: &Said, after: Option<u64>) -> Failur
     }
 }
 
-/// Milliseconds that the server asks to wait: `retry-after-ms`, otherwise `Retry-After` in seconds or as a date. A date is
-/// compared with the answer's own `Date`, so a wrong clock on either side does no harm.
+/// Returns the milliseconds that the server asks to wait: `retry-after-ms`, otherwise `Retry-After` in seconds or as a date. A
+/// date is compared with the answer's own `Date`, so a wrong clock on either side does no harm.
 pub(crate) fn after(headers: &HeaderMap, now: jiff::Timestamp) -> Option<u64> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let millis =

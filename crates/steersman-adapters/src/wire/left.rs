@@ -36,7 +36,7 @@ pub(crate) fn report(headers: &HeaderMap, now: jiff::Timestamp) -> Report {
     let tokens = kinds.into_iter().filter_map(anthropic);
     Report {
         requests: openai("requests").or_else(|| anthropic("requests")),
-        // The limit that is nearest to its end.
+        // The limit with the fewest tokens left.
         tokens: openai("tokens").or_else(|| tokens.min_by_key(|left| left.left)),
     }
 }

@@ -65,6 +65,7 @@ fn below(out: &mut String, json: &Json, indent: usize, depth: usize) {
     }
 }
 
+/// Returns the fields in the order in which they are written: those of a test as in [`ORDER`].
 fn ordered(fields: &serde_json::Map<String, Json>) -> Vec<(&String, &Json)> {
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
     let mut fields: Vec<_> = fields.iter().collect();
