@@ -107,6 +107,7 @@ const BANNED: &[(&str, &[&str], &str)] = &[
 pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
     let mut faults = Vec::new();
     let mut named = BTreeSet::new();
+    let avoided = avoided(root);
     for path in tracked(root) {
         let Ok(meta) = fs::metadata(root.join(&path)) else {
             continue;
@@ -135,6 +136,7 @@ pub(crate) fn check(root: &Path) -> Result<(), Vec<String>> {
         if Path::new(&path).extension().is_some_and(|e| e == "md") {
             links(root, &path, &text, &mut faults);
         }
+        avoided_words(&path, &text, &avoided, &mut faults);
     }
     guarantees(root, &named, &mut faults);
     machine_manifest(root, &mut faults);
@@ -159,6 +161,44 @@ pub(crate) fn tracked(root: &Path) -> Vec<String> {
         .lines()
         .map(str::to_owned)
         .collect()
+}
+
+/// The page with the terms that have one meaning, and with the table of words to avoid.
+const GLOSSARY: &str = "docs/concepts/words.md";
+
+/// Returns the words of the glossary's table of words to avoid.
+fn avoided(root: &Path) -> BTreeSet<String> {
+    let page = fs::read_to_string(root.join(GLOSSARY)).expect("the repository has a glossary");
+    let table = page.split("| instead of |").nth(1).unwrap_or_default();
+    let rows = table.lines().skip(2).filter_map(|row| row.split('|').nth(1));
+    rows.flat_map(|cell| cell.split(','))
+        .map(|word| word.trim().to_owned())
+        .filter(|word| !word.is_empty())
+        .collect()
+}
+
+/// Reports words to avoid in the prose of documents and in comments.
+fn avoided_words(path: &str, text: &str, avoided: &BTreeSet<String>, faults: &mut Vec<String>) {
+    let is_page = path.ends_with(".md") && path != GLOSSARY;
+    if !is_page && !path.ends_with(".rs") {
+        return;
+    }
+    let mut is_code = false;
+    for (i, line) in text.lines().enumerate() {
+        is_code ^= is_page && line.trim_start().starts_with("```");
+        if is_code || !is_page && !line.trim_start().starts_with("//") {
+            continue;
+        }
+        let words = line.split(|c: char| !c.is_alphabetic());
+        for word in words.map(str::to_lowercase) {
+            if avoided.contains(&word) {
+                faults.push(format!(
+                    "{path}:{}: `{word}` is a word to avoid: {GLOSSARY} says what to write",
+                    i + 1
+                ));
+            }
+        }
+    }
 }
 
 /// Reports doc comments that begin with a question word: they do not say what the item is or does. The help of the program's
