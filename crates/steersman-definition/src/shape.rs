@@ -1,4 +1,4 @@
-//! Checks a tree against the tables of keys: unknown and reserved keys, types of values, common mistakes in YAML. All faults
+//! Checks a tree against the tables of keys: unknown keys, reserved words, types of values, common mistakes in YAML. All faults
 //! are reported; later passes read well-formed parts and skip the rest.
 
 use super::diagnostic::Diagnostic;
@@ -353,7 +353,7 @@ impl Shape<'_> {
     }
 }
 
-/// Returns a word with its article, unless it needs or has none.
+/// Returns a kind as messages name it: with an article, if it takes one.
 pub(crate) fn with_article(kind: &str) -> String {
     match kind {
         "string" => "text".to_owned(),

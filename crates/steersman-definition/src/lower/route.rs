@@ -463,7 +463,7 @@ impl Lower<'_> {
         for (key, task) in written {
             tasks.extend(self.task(agent, key, task, written.0, scope));
         }
-        self.task_circles(written.0, &tasks);
+        self.task_cycles(written.0, &tasks);
         let default = route.default();
         let orchestrator = route.orchestrator();
         let orchestrator = orchestrator.unwrap_or_else(keys::Orchestrator::empty);
@@ -482,7 +482,7 @@ impl Lower<'_> {
     }
 
     /// Reports tasks that can never begin because they wait for each other.
-    fn task_circles(&mut self, node: &Node, tasks: &[Task]) {
+    fn task_cycles(&mut self, node: &Node, tasks: &[Task]) {
         let task = |name: &Name| tasks.iter().find(|task| task.name == *name);
         let mut said: Vec<Name> = Vec::new();
         for begin in tasks {

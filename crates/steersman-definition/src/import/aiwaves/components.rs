@@ -31,7 +31,7 @@ const TEXTS: [(&str, &str, &str, &str); 7] = [
     ("last", "last_prompt", "last", "last"),
 ];
 
-/// Components that need a tool or a key of a definition, each with the rest of its warning.
+/// Components that the import leaves out, each with the middle of its warning: `it ..; it is left out`.
 const TOOLS: [(&str, &str); 7] = [
     (
         "WebSearchComponent",
@@ -294,8 +294,8 @@ impl<'a> Import<'a> {
         let inside = crate::load::resolve("", &file).filter(|at| !at.is_empty());
         let Some(inside) = inside else {
             let message = format!(
-                "it found passages in `{file}` ahead of each turn; here, documents lie in the folder of the definition: put it there and name \
-                 it under `knowledge` at the agent"
+                "it found passages in `{file}` ahead of each turn; here, documents must be in the folder of the definition: put the file there \
+                 and name it under `knowledge` at the agent"
             );
             self.warn("tool", path, message);
             return Some(comment("knowledge: [..]   (at the agent)"));

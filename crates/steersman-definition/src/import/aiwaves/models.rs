@@ -122,7 +122,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Returns the number of messages that agents see, after which a summary is also made.
+    /// Returns the number of messages that agents see. A summary is made each time so many messages are new.
     fn most(&self) -> Option<u64> {
         let most = self.setting("MAX_CHAT_HISTORY")?;
         most.trim().parse::<u64>().ok().filter(|n| *n > 0)
