@@ -28,7 +28,7 @@ pub(crate) fn to_message(files: &[String]) -> Result<Vec<Content>, CommandError>
 pub(crate) fn to_event(files: &[String], payload: &mut Json) -> Result<(), CommandError> {
     for file in files {
         let (field, path) = file.split_once('=').ok_or_else(|| {
-            CommandError::usage(format!("`{file}` is the content of which field?"))
+            CommandError::usage(format!("`{file}` does not name a field of the event"))
                 .hint("--file FIELD=PATH")
         })?;
         let content = read(None, Path::new(path))?;

@@ -29,7 +29,7 @@ pub(crate) struct Printer {
 
 #[expect(
     clippy::unused_self,
-    reason = "who holds a printer may print, whether or not a flag has a say in it"
+    reason = "only the holder of a printer may print, even if the method reads no option of it"
 )]
 impl Printer {
     pub(crate) fn new(global: &Global) -> Self {

@@ -30,7 +30,7 @@ pub(crate) async fn run(
         let told = CommandError::from(error.clone());
         match error {
             StoreError::Io { .. } => {
-                told.hint("stop what drives sessions of this store, and try again")
+                told.hint("stop the process that drives sessions of this store, and try again")
             }
             _ => told,
         }

@@ -162,7 +162,7 @@ impl Wanted {
         Ok(Exit::Answered)
     }
 
-    /// Gives an order to a session, whichever process owns it. Nothing of the session runs for it.
+    /// Gives an order to a session, whichever process owns it. The session is not driven for it.
     pub(crate) async fn ordered(
         &self,
         place: &Place,
@@ -311,7 +311,7 @@ impl Wanted {
     }
 }
 
-/// Returns the sessions that match, after a confirmation. `None` means that it was refused, or that none match.
+/// Returns the sessions that match, after a confirmation. `None` means that the person said no, or that no session matches.
 pub(crate) async fn chosen(
     which: &Which,
     global: &Global,

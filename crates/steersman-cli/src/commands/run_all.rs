@@ -34,7 +34,7 @@ pub(crate) async fn run(
     let place = Place::open(global, &args.drive).await?;
     let mut leaving = Leaving::listen()?;
     let stop = CancellationToken::new();
-    // Driving reports damaged lists; afterwards nothing relies on them.
+    // From this call on, lists are read without their damaged parts. The damage itself is reported by driving.
     place.store().damaged_lists().await?;
     let all = place.store().sessions(&SessionQuery::default()).await?;
     printer.talk(format!(
@@ -65,11 +65,11 @@ pub(crate) async fn run(
             .collect(),
         unheard: BTreeSet::new(),
     };
-    let lies = SessionQuery {
+    let with_mail = SessionQuery {
         inbox: true,
         ..SessionQuery::default()
     };
-    for info in place.store().sessions(&lies).await? {
+    for info in place.store().sessions(&with_mail).await? {
         teller.unread(&info.id).await?;
     }
     let ended = loop {
@@ -90,7 +90,7 @@ pub(crate) async fn run(
             Some(what) = happened.recv() => teller.tell(what).await?,
         }
     };
-    teller.rest(&mut happened).await?;
+    teller.drain(&mut happened).await?;
     ended.map_err(|e| CommandError::store(e.to_string()))??;
     if printer.is_json() {
         printer.json(&json!({ "status": "interrupted" }))?;
@@ -120,7 +120,8 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    async fn rest(&mut self, happened: &mut Receiver<Happened>) -> Result<(), CommandError> {
+    /// Reports the notices that are still in the queue.
+    async fn drain(&mut self, happened: &mut Receiver<Happened>) -> Result<(), CommandError> {
         while let Ok(what) = happened.try_recv() {
             self.tell(what).await?;
         }

@@ -77,7 +77,7 @@ pub(crate) async fn run(
             None => format!("`{}` has no tests", network.name()),
         });
         return Err(
-            error.hint("they stand under `tests:`, or in tests/*.yaml beside the definition")
+            error.hint("tests are under `tests:`, or in tests/*.yaml next to the definition")
         );
     }
     let (mut failed, began) = (0, Instant::now());

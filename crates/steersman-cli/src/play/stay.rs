@@ -1,4 +1,4 @@
-//! Waits for a while if the only thing awaited is a model that does not answer.
+//! Waits for a while if the session waits only for a model that does not answer.
 
 use super::{Ended, Play};
 use crate::error::CommandError;
