@@ -104,9 +104,9 @@ pub(crate) async fn lets_go<T>(
     mut wanted: bool,
 ) -> Option<T> {
     tokio::pin!(letting_go);
-    let mut told = false;
+    let mut announced = false;
     loop {
-        let is_told = tokio::select! {
+        let announce = tokio::select! {
             biased;
             over = &mut letting_go => return Some(over),
             () = leaving.wanted() => {
@@ -115,10 +115,10 @@ pub(crate) async fn lets_go<T>(
                 }
                 true
             }
-            () = tokio::time::sleep(PATIENCE), if !told => true,
+            () = tokio::time::sleep(PATIENCE), if !announced => true,
         };
-        wanted |= is_told;
-        if is_told && !std::mem::replace(&mut told, true) {
+        wanted |= announce;
+        if announce && !std::mem::replace(&mut announced, true) {
             printer.talk(yellow(STILL_WAITS));
         }
     }
@@ -132,14 +132,14 @@ pub(crate) enum Ended {
 }
 
 impl<'a> Play<'a> {
-    /// Reads the lines up to `told` silently and prints those after it. With `began`, also prints how long the loading
+    /// Reads the lines up to `known` silently and prints those after it. With `began`, also prints how long the loading
     /// took.
     pub(crate) async fn new(
         place: &'a Place,
         printer: &'a Printer,
         session: Session,
         leaving: Leaving,
-        told: Line,
+        known: Line,
         began: Option<Instant>,
         verbose: bool,
     ) -> Result<Self, CommandError> {
@@ -164,7 +164,7 @@ impl<'a> Play<'a> {
             keys: None,
         };
         let mut lines = play.feed.lines().await?;
-        let new = lines.split_off(lines.partition_point(|line| line.n <= told));
+        let new = lines.split_off(lines.partition_point(|line| line.n <= known));
         for line in &lines {
             play.tell(line.clone(), false).await?;
         }

@@ -102,16 +102,16 @@ fn check_worth(text: &str, score: &str) -> Result<(), String> {
     let (root, files) = stored(text)?;
     let (_, found) = run(&files, Some(root), Some(score));
     let errors = found.iter().filter(|d| d.is_error());
-    let told: Vec<String> = errors
+    let texts: Vec<String> = errors
         .map(|d| match &d.help {
             Some(help) => format!("{} ({help})", d.message),
             None => d.message.clone(),
         })
         .collect();
-    if told.is_empty() {
+    if texts.is_empty() {
         Ok(())
     } else {
-        Err(told.join("; "))
+        Err(texts.join("; "))
     }
 }
 
@@ -217,8 +217,8 @@ fn run(
         let place = at.map(|at| (at.path.clone(), at.span.start));
         (std::cmp::Reverse(diagnostic.severity), place)
     });
-    let mut said = BTreeSet::new();
-    found.retain(|diagnostic| said.insert(diagnostic.told()));
+    let mut known = BTreeSet::new();
+    found.retain(|diagnostic| known.insert(diagnostic.told()));
     let mut network = lowered.network;
     if found.iter().any(Diagnostic::is_error) {
         return (None, found);

@@ -432,13 +432,13 @@ const LISTED: usize = 40;
 /// Joins names in backticks with commas; a long list is cut off with a count.
 pub(crate) fn list_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
-    let told = names.by_ref().take(LISTED);
-    let mut told: Vec<String> = told.map(|name| format!("`{name}`")).collect();
+    let shown = names.by_ref().take(LISTED);
+    let mut shown: Vec<String> = shown.map(|name| format!("`{name}`")).collect();
     let more = names.count();
     if more > 0 {
-        told.push(format!("and {more} more"));
+        shown.push(format!("and {more} more"));
     }
-    told.join(", ")
+    shown.join(", ")
 }
 
 /// Splits a short type into its name and a flag that is true if it is optional.

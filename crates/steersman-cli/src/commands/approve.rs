@@ -48,8 +48,8 @@ pub(crate) async fn run(
         .as_ref()
         .filter(|_| args.edit.is_empty() && !args.repeat)
     {
-        let told = format!("it would be done again: an equal call is {before}");
-        return Err(CommandError::usage(told).hint(format!(
+        let message = format!("it would be done again: an equal call is {before}");
+        return Err(CommandError::usage(message).hint(format!(
             "`{}` if that is meant; `steersman effects {}` shows both",
             asked::approval(&args.session, pending),
             args.session

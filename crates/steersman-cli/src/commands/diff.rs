@@ -106,7 +106,10 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
     } else {
         rows.push(format!("{}  {}", bold("outcome"), green("the same")));
     }
-    let firsts = diff.first.iter().filter(|first| !is_told(diff, first));
+    let firsts = diff
+        .first
+        .iter()
+        .filter(|first| !is_also_an_answer(diff, first));
     for first in firsts {
         let after = match (first.after, &first.a, &first.b) {
             (0, Some(_), None) => format!("only in {a}"),
@@ -188,7 +191,7 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
 }
 
 /// Returns true if the only difference is a draft that a reviewer judged and that is shown as an answer too.
-fn is_told(diff: &Diff, first: &First) -> bool {
+fn is_also_an_answer(diff: &Diff, first: &First) -> bool {
     let told = |side: &Option<String>, answers: &[String]| {
         let Some(text) = side else { return true };
         let asked = text

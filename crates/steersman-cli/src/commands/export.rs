@@ -80,7 +80,7 @@ pub(crate) async fn run(
             let reward = reward(&args, &place, info).await?;
             let worth = |seen: &Inspection, branch: &BranchView| match &reward {
                 None => seen.ledger.score(branch.id),
-                Some(reward) => unrewarded.told(seen.reward_on(branch, reward)),
+                Some(reward) => unrewarded.record(seen.reward_on(branch, reward)),
             };
             let blocks = place.steersman.trajectories(&info.id, worth).await?;
             let documents = blocks.iter().map(serde_json::to_value);
@@ -144,7 +144,7 @@ async fn reward(
 struct Unrewarded(Cell<u64>, RefCell<Option<String>>);
 
 impl Unrewarded {
-    fn told(&self, worth: Result<f64, String>) -> Option<f64> {
+    fn record(&self, worth: Result<f64, String>) -> Option<f64> {
         match worth {
             Ok(worth) => Some(worth),
             Err(why) => {

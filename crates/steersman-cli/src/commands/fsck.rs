@@ -95,7 +95,7 @@ pub(crate) async fn run(
         beside += found.beside.len();
         newer += found.newer.len();
         let short = shortest(&info.id, all.iter().map(|i| &*i.id));
-        told(printer, info, short, &found)?;
+        print_found(printer, info, short, &found)?;
     }
     if let Some(why) = copied {
         printer.talk(yellow(&format!(
@@ -428,7 +428,7 @@ async fn contents(
     Ok(missing)
 }
 
-fn told(
+fn print_found(
     printer: &Printer,
     info: &SessionInfo,
     short: &str,

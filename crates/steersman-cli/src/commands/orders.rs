@@ -215,7 +215,7 @@ impl Wanted {
             for (info, outcome) in some.iter().zip(outcomes) {
                 bad += u64::from(outcome.is_bad());
                 let short = shortest(&info.id, found.iter().map(|i| &*i.id));
-                self.told(short, info, &outcome, printer)?;
+                self.print(short, info, &outcome, printer)?;
             }
         }
         let all = found.len() as u64;
@@ -235,7 +235,7 @@ impl Wanted {
         Ok(Exit::Failed)
     }
 
-    fn told(
+    fn print(
         &self,
         short: &str,
         info: &SessionInfo,

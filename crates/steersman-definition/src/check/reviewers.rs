@@ -28,7 +28,7 @@ impl Check<'_> {
             let alone = |at: &usize| circles.circles[*at].len() == 1;
             !circles.of.get(name).is_none_or(alone) || judged[name].contains(name)
         };
-        let mut said = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for (name, span) in &lowered.facts.reviewers {
             let Some(def) = network.agents.get(name) else {
                 continue;
@@ -36,7 +36,7 @@ impl Check<'_> {
             if let Some(why) = unfit(def) {
                 let at = self.place(*span);
                 self.say(Diagnostic::unfit_reviewer(at, name, &why));
-            } else if leads_back(name) && said.insert(name) {
+            } else if leads_back(name) && reported.insert(name) {
                 let at = self.place(*span);
                 self.say(Diagnostic::reviewers_circle(at, name));
             }
