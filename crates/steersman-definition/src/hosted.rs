@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_behind_the_name_does_not_count() {
+    fn a_date_at_the_end_of_a_name_is_ignored() {
         let of = |model| price("anthropic", model);
         assert_eq!(of("claude-haiku-4-5-20251001"), of("claude-haiku-4-5"));
         assert!(of("claude-haiku-4-5").is_some());

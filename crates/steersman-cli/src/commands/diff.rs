@@ -342,7 +342,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn one_answer_more_in_the_middle_shifts_no_other() {
+    fn an_additional_answer_shifts_no_other() {
         let texts = |all: &str| all.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let told = |a: &str, b: &str| {
             let (a, b) = (texts(a), texts(b));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_only_one_side_has_are_told() {
+    fn calls_of_only_one_side_are_listed() {
         let deed = |tool: &str| Deed {
             agent: "a".into(),
             tool: tool.into(),
