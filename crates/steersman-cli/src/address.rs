@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read_as_they_are_meant() {
+    fn addresses_are_parsed() {
         for (typed, read) in [
             ("last", "Last None None"),
             ("k7wq", "Prefix(\"k7wq\") None None"),

@@ -20,7 +20,7 @@ pub(crate) fn time(millis: i64) -> Json {
     jiff::Timestamp::from_millisecond(millis).map_or(Json::Null, |t| t.to_string().into())
 }
 
-/// Returns something that waits as JSON.
+/// Returns a pending item as JSON.
 pub(crate) fn json(pending: &Pending) -> Json {
     serde_json::to_value(PendingRow::from(pending)).unwrap_or_default()
 }
@@ -73,7 +73,7 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
             }
         }
     }
-    let fine = match pending.kind {
+    let note = match pending.kind {
         PendingKind::Approval => "for exactly these arguments, once",
         PendingKind::Doubt if pending.left => {
             "nobody waits for it any more; until somebody says, an equal call does not begin"
@@ -86,20 +86,20 @@ pub(crate) fn frame(pending: &Pending, now: i64) -> Vec<String> {
         PendingKind::Outage => "it goes on when somebody answers",
         PendingKind::Question | PendingKind::Event | PendingKind::Timer | PendingKind::Again => "",
     };
-    let mut fine = fine.to_owned();
+    let mut note = note.to_owned();
     if pending.kind == PendingKind::Outage {
-        fine = format!("parked {}; {fine}", ago(now, pending.since.0));
+        note = format!("parked {}; {note}", ago(now, pending.since.0));
     }
     if let Some(due) = pending.due {
-        let separator = if fine.is_empty() { "" } else { "; " };
+        let separator = if note.is_empty() { "" } else { "; " };
         let left = left(now, due.0);
         let _ = match &pending.next {
-            Some(next) => write!(fine, "{separator}goes on to {next} in {left}"),
-            None => write!(fine, "{separator}ends by itself in {left}"),
+            Some(next) => write!(note, "{separator}goes on to {next} in {left}"),
+            None => write!(note, "{separator}ends by itself in {left}"),
         };
     }
-    if !fine.is_empty() {
-        row(&fine, &|t| dim(t));
+    if !note.is_empty() {
+        row(&note, &|t| dim(t));
     }
     if let Some(probe) = &pending.probe {
         for text in bounded(fold(&probe.sentence(), BOX - 4)) {
@@ -195,15 +195,15 @@ pub(crate) fn advice(
 ) -> Vec<(String, &'static str)> {
     if status == "paused" {
         let resume = format!("steersman resume {session}");
-        return vec![(resume, "it is paused, and goes on")];
+        return vec![(resume, "ends the pause, and goes on")];
     }
     let Some(first) = waits.first().filter(|_| said) else {
         let run = format!("steersman run --resume {session}");
-        return vec![(run, "takes what lies in its inbox")];
+        return vec![(run, "takes the messages in its inbox")];
     };
     let commands = commands(session, first).into_iter();
     commands
-        .map(|command| (command, "then what was said is taken"))
+        .map(|command| (command, "then the message is taken"))
         .collect()
 }
 

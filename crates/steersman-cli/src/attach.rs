@@ -28,7 +28,7 @@ pub(crate) fn to_message(files: &[String]) -> Result<Vec<Content>, CommandError>
 pub(crate) fn to_event(files: &[String], payload: &mut Json) -> Result<(), CommandError> {
     for file in files {
         let (field, path) = file.split_once('=').ok_or_else(|| {
-            CommandError::usage(format!("`{file}` is the content of which field?"))
+            CommandError::usage(format!("`{file}` does not name a field of the event"))
                 .hint("--file FIELD=PATH")
         })?;
         let content = read(None, Path::new(path))?;
@@ -53,7 +53,7 @@ pub(crate) fn to_event(files: &[String], payload: &mut Json) -> Result<(), Comma
 
 /// Reads one file, up to the size limit of an artifact.
 fn read(name: Option<&str>, path: &Path) -> Result<Content, CommandError> {
-    let told = |error: std::io::Error| {
+    let failed = |error: std::io::Error| {
         let path = path.display();
         CommandError::usage(match error.kind() {
             ErrorKind::FileTooLarge => {
@@ -62,7 +62,7 @@ fn read(name: Option<&str>, path: &Path) -> Result<Content, CommandError> {
             _ => format!("`{path}` cannot be read: {error}"),
         })
     };
-    let bytes = files::named(path, ARTIFACT).map_err(told)?;
+    let bytes = files::named(path, ARTIFACT).map_err(failed)?;
     let own = path.file_name().and_then(|name| name.to_str());
     let name = name.or(own).ok_or_else(|| {
         CommandError::usage(format!("`{}` has no name that is text", path.display()))

@@ -176,17 +176,16 @@ impl Term {
                 .iter()
                 .any(|word| matches!(*word, "or" | "and" | "not"))
         {
-            let what =
-                format!("`{text}`: `or`, `not` and what stands behind them mean nothing here");
+            let what = format!("`{text}`: `or` and `not` have no meaning here");
             return Err(CommandError::usage(what).hint(
-                "conditions are joined by `and` alone; a value that holds such a word stands in quotes",
+                "join conditions by `and`; put a value that contains such a word in quotes",
             ));
         }
         for (of, words) in [("status", STATUSES), ("kind", KINDS)] {
             let start = value.trim_end_matches('*');
             let meant = |word: &&str| *word == value || (start != value && word.starts_with(start));
             if name == of && !words.iter().any(meant) {
-                let what = format!("`{value}` is no {of}");
+                let what = format!("`{value}` is not a {of}");
                 return Err(CommandError::usage(what).hint(words.join(", ")));
             }
         }
@@ -221,7 +220,7 @@ impl Term {
             Field::Number(number) => {
                 let value: f64 = self.value.parse().map_err(|_| {
                     CommandError::usage(format!(
-                        "`{}` is a number, `{}` is none",
+                        "`{}` is a number, and `{}` is not a number",
                         self.name, self.value
                     ))
                 })?;

@@ -101,13 +101,13 @@ pub(crate) fn unwritten(path: &Path, error: &std::io::Error) -> CommandError {
             CommandError::usage(format!("`{place}` is a folder")).hint("name a file in it")
         }
         (ErrorKind::NotADirectory, _) => CommandError::usage(format!(
-            "`{place}` cannot be written: what it names as a folder is a file"
+            "`{place}` cannot be written: a part of its path is a file, not a folder"
         ))
         .hint("name another place"),
         (ErrorKind::PermissionDenied, _) => CommandError::usage(format!(
             "`{place}` cannot be written: you may not write there"
         ))
-        .hint("name another place, or let whoever owns the folder do it"),
+        .hint("name another place, or ask the owner of the folder"),
         _ => CommandError::usage(format!("`{place}` cannot be written: {error}"))
             .hint("name another place"),
     }

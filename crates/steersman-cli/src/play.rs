@@ -96,7 +96,7 @@ impl Leaving {
 }
 
 /// Waits until driven sessions are released: effects that began and must not be repeated end first. Returns `None` if the
-/// user asks to leave although the wait was announced, or if they had asked before (`wanted`).
+/// user asks to leave after the message was printed. If they had asked before (`wanted`), one more request is enough.
 pub(crate) async fn lets_go<T>(
     letting_go: impl Future<Output = T>,
     leaving: &mut Leaving,
@@ -104,9 +104,9 @@ pub(crate) async fn lets_go<T>(
     mut wanted: bool,
 ) -> Option<T> {
     tokio::pin!(letting_go);
-    let mut told = false;
+    let mut announced = false;
     loop {
-        let is_told = tokio::select! {
+        let announce = tokio::select! {
             biased;
             over = &mut letting_go => return Some(over),
             () = leaving.wanted() => {
@@ -115,10 +115,10 @@ pub(crate) async fn lets_go<T>(
                 }
                 true
             }
-            () = tokio::time::sleep(PATIENCE), if !told => true,
+            () = tokio::time::sleep(PATIENCE), if !announced => true,
         };
-        wanted |= is_told;
-        if is_told && !std::mem::replace(&mut told, true) {
+        wanted |= announce;
+        if announce && !std::mem::replace(&mut announced, true) {
             printer.talk(yellow(STILL_WAITS));
         }
     }
@@ -132,14 +132,14 @@ pub(crate) enum Ended {
 }
 
 impl<'a> Play<'a> {
-    /// Reads the lines up to `told` silently and prints those after it. With `began`, also prints how long the loading
+    /// Reads the lines up to `known` silently and prints those after it. With `began`, also prints how long the loading
     /// took.
     pub(crate) async fn new(
         place: &'a Place,
         printer: &'a Printer,
         session: Session,
         leaving: Leaving,
-        told: Line,
+        known: Line,
         began: Option<Instant>,
         verbose: bool,
     ) -> Result<Self, CommandError> {
@@ -164,7 +164,7 @@ impl<'a> Play<'a> {
             keys: None,
         };
         let mut lines = play.feed.lines().await?;
-        let new = lines.split_off(lines.partition_point(|line| line.n <= told));
+        let new = lines.split_off(lines.partition_point(|line| line.n <= known));
         for line in &lines {
             play.tell(line.clone(), false).await?;
         }
@@ -240,7 +240,7 @@ impl<'a> Play<'a> {
             Some(Fate::Refused(why)) => self.printer.complain(yellow(&format!("refused: {why}"))),
             Some(Fate::Waits(why)) => self
                 .printer
-                .talk(yellow(&format!("it is heard later: {why}"))),
+                .talk(yellow(&format!("it is taken later: {why}"))),
             _ => {}
         }
         Ok(is_over.then(|| Ended::Settled(Arc::new(Settled::Paused))))
@@ -278,7 +278,7 @@ impl<'a> Play<'a> {
     }
 
     /// Releases the session, so that the next command finds it free. Returns false if the user did not wait for effects
-    /// that began.
+    /// that had begun.
     pub(crate) async fn let_go(&mut self) -> Result<bool, CommandError> {
         self.lets_go(false).await
     }
@@ -336,6 +336,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
+    /// Follows a line. With `aloud`, also prints it.
     async fn tell(&mut self, line: Arc<LogLine>, aloud: bool) -> Result<(), CommandError> {
         let line = &*self.reader.arrived(line).await?;
         let admitted = line.commit.iter().flat_map(|commit| &commit.admitted);
@@ -346,7 +347,7 @@ impl<'a> Play<'a> {
         );
         self.silent.retain(|effect, _| !self.over.contains(effect));
         let bound = line.commit.as_ref().filter(|commit| {
-            // The story reports changed servers.
+            // If the line only binds changed servers, the story reports it.
             let told = |a: &Admission| a.kind == Admitted::Rebound && a.body.is_some();
             !commit.admitted.iter().any(told)
         });
@@ -537,7 +538,7 @@ fn report(
             Exit::Failed,
             "this session was never begun: its process died before the first message was on disk",
         )
-        .hint("nothing was promised and nothing ran; begin anew with `steersman run`"));
+        .hint("nothing ran; begin a new session with `steersman run`"));
     }
     for row in summary(told, now) {
         match settled {
@@ -572,7 +573,7 @@ pub(crate) fn document(session: &str, line: Line, settled: &Settled) -> serde_js
     {
         document.extend(turn);
     }
-    // A turn does not tell a session that was never begun from one that waits.
+    // A turn does not distinguish a session that was never begun from one that waits.
     document["status"] = settled.word().into();
     document
 }
@@ -745,7 +746,7 @@ impl Status {
             .status(&format!("{who}{}", one_line(&self.tail, TAIL)));
     }
 
-    /// Shows that nothing has arrived yet.
+    /// Shows a text instead of streamed output.
     fn waits(&mut self, told: &str) {
         self.agent = None;
         self.tail.clear();

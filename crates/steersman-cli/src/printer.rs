@@ -29,7 +29,7 @@ pub(crate) struct Printer {
 
 #[expect(
     clippy::unused_self,
-    reason = "who holds a printer may print, whether or not a flag has a say in it"
+    reason = "only the holder of a printer may print, even if the method reads no option of it"
 )]
 impl Printer {
     pub(crate) fn new(global: &Global) -> Self {
@@ -310,7 +310,7 @@ mod tests {
     use super::{Reader, bold, red};
 
     #[test]
-    fn a_screen_gets_nothing_that_would_do_more_than_be_read() {
+    fn control_characters_become_marks_on_a_screen() {
         for (text, shown) in [
             ("Paid 5.00\rNothing", "Paid 5.00\u{240d}Nothing"),
             ("one\ntwo\tthree", "one\ntwo\tthree"),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_styles_are_for_screens_that_have_them() {
+    fn styles_are_printed_only_on_styled_screens() {
         let text = format!("{} and {}", bold("one\u{1b}[0m"), red("two"));
         let shown = Reader::Screen { styled: true }.gets(&text);
         assert_eq!(

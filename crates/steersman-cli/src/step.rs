@@ -20,7 +20,8 @@ const KEYS: &str = "Enter: next line   c: go on   q: leave it paused   other tex
 pub(crate) struct Keys {
     printer: Printer,
     prompt: Option<Prompt>,
-    told: bool,
+    /// True if the keys were explained.
+    explained: bool,
 }
 
 impl Keys {
@@ -28,13 +29,13 @@ impl Keys {
         Self {
             prompt: printer.can_ask().then(Prompt::default),
             printer: printer.clone(),
-            told: false,
+            explained: false,
         }
     }
 
     /// Asks how the session continues after a line.
     pub(crate) async fn ask(&mut self, line: Line) -> Result<Go, CommandError> {
-        if !std::mem::replace(&mut self.told, true) {
+        if !std::mem::replace(&mut self.explained, true) {
             self.printer.talk(dim(KEYS));
         }
         let typed = if let Some(prompt) = &mut self.prompt {
@@ -82,12 +83,12 @@ async fn piped() -> Result<Typed, CommandError> {
         )));
     }
     let text = String::from_utf8(bytes)
-        .map_err(|_| CommandError::usage("what standard input holds is no text in UTF-8"))?;
+        .map_err(|_| CommandError::usage("standard input is not UTF-8 text"))?;
     Ok(Typed::Line(text))
 }
 
 /// Prints the lines of a rerun as they arrive, and asks after each.
-struct Told {
+struct Stepper {
     engine: Engine,
     printer: Printer,
     keys: Keys,
@@ -95,7 +96,7 @@ struct Told {
     line: Line,
 }
 
-impl Told {
+impl Stepper {
     async fn ask(&mut self, at: Step) -> Result<Go, CommandError> {
         let mut feed = self.engine.feed(&at.session, self.line);
         let reader = Stored::plain(&self.engine, &at.session);
@@ -116,7 +117,7 @@ impl Told {
 
 /// Returns the callback that asks after each line of a rerun. If the input cannot be read, the rerun is left paused.
 pub(crate) fn steps(engine: &Engine, printer: &Printer) -> Steps {
-    let told = Arc::new(tokio::sync::Mutex::new(Told {
+    let stepper = Arc::new(tokio::sync::Mutex::new(Stepper {
         engine: engine.clone(),
         printer: printer.clone(),
         keys: Keys::new(printer),
@@ -124,13 +125,13 @@ pub(crate) fn steps(engine: &Engine, printer: &Printer) -> Steps {
         line: Line::NONE,
     }));
     Steps::new(move |at| {
-        let told = told.clone();
+        let stepper = stepper.clone();
         Box::pin(async move {
-            let mut told = told.lock().await;
-            match told.ask(at).await {
+            let mut stepper = stepper.lock().await;
+            match stepper.ask(at).await {
                 Ok(go) => go,
                 Err(error) => {
-                    told.printer.complain(error.to_string());
+                    stepper.printer.complain(error.to_string());
                     Go::Pause
                 }
             }

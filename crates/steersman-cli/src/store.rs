@@ -41,8 +41,8 @@ pub(crate) async fn garbage(
     apart(place, move |site| site.collect_garbage(delete)).await
 }
 
-/// Deletes contents that a session names, unless something else names them, and then overwritten data. Returns both
-/// results.
+/// Deletes contents that a session names, unless something else names them. Then removes overwritten data from the journal.
+/// Returns both results.
 pub(crate) async fn forgotten(
     place: &Path,
     session: &str,

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_typed_is_taken_as_it_is_meant() {
+    fn operands_and_filters_are_quoted_for_a_shell() {
         assert_eq!(operand("a b"), "'a b'");
         assert_eq!(operand("-v"), "-- -v");
         assert_eq!(filter("status = waits"), "\"status = waits\"");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_put_for_people() {
+    fn times_are_rendered_for_people() {
         assert_eq!(ago(1_000_000, 100_000), "15 min ago");
         assert_eq!(ago(0, 5), "just now");
         assert_eq!(due(0, Some(7_200_000)), "2 h");

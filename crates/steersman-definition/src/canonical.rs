@@ -1,8 +1,8 @@
 //! The canonical form of a definition, which is stored, digested and compiled again later. It has no comments, styles or
 //! map order. Files are included by their text; tests are not part of it.
 //!
-//! Fields, parameters and tasks keep their order, because a model sees them in it. States, modes and handoffs keep it too,
-//! because the first entry is the start.
+//! Fields, parameters and tasks keep their order, because a model sees them in this order. States, modes and handoffs keep it
+//! too, because the first entry is the start.
 
 use super::keys::file::File;
 use super::keys::{LongType, Section, Table, Ty};

@@ -169,7 +169,7 @@ impl Diagnostic {
         self
     }
 
-    /// Returns all that the diagnostic says, as a key that finds duplicates. The order of keys has no meaning.
+    /// Returns the content of the diagnostic as a key, by which duplicates are found. The order of keys has no meaning.
     pub(crate) fn told(&self) -> impl Ord + use<> {
         let labels = self.labels.iter();
         let labels: Vec<_> = labels.map(|(at, text)| (at.key(), text.clone())).collect();

@@ -4,8 +4,8 @@
 use steersman_machine::network::{AUTO, SCRIPTED};
 use steersman_machine::values::price::{Price, micros};
 
-/// Words for a provider. False marks a word that is reserved: no provider has it yet. The adapters have the rest of a provider in
-/// a row of their table, and a test there compares the names.
+/// Words for a provider. `false` marks a reserved word, which no provider has yet. The other settings of a provider are in a table
+/// of the adapters, and a test there compares the names.
 pub(crate) const PROVIDERS: &[(&str, bool)] = &[
     (AUTO, true),
     ("openai", true),
@@ -32,7 +32,7 @@ const WINDOWS: [(&str, u64); 7] = [
     ("gemini-2.5", 1_048_576),
 ];
 
-/// Returns the most tokens that a request to this model and its answer may have together, if known.
+/// Returns the maximum number of tokens that a request to this model and its answer may have together, if known.
 pub fn window(model: &str) -> Option<u64> {
     let known = WINDOWS.iter().find(|(name, _)| model.starts_with(name));
     known.map(|(_, window)| *window)
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_behind_the_name_does_not_count() {
+    fn a_date_at_the_end_of_a_name_is_ignored() {
         let of = |model| price("anthropic", model);
         assert_eq!(of("claude-haiku-4-5-20251001"), of("claude-haiku-4-5"));
         assert!(of("claude-haiku-4-5").is_some());

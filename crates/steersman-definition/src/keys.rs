@@ -13,11 +13,12 @@
 //! }
 //! ```
 //!
-//! This is a view of a node, `Example<'a>`, with one function for each key. `example.args()` is `None` if the key is absent, else
-//! a view of the value with its place. `example.retry()` holds the number, 4 if the key is absent. A key that nothing reads is
-//! unused code, which the compiler reports.
+//! This makes a view of a node, `Example<'a>`, with one function for each key. `example.args()` is `None` if the key is absent,
+//! otherwise a view of the value with its place. `example.retry()` holds the number, which is 4 if the key is absent. If nothing
+//! reads a key, its function is unused code, which the compiler reports.
 //!
-//! * `= value` is a default as code. `| "text"` is a default in words, where the lowering decides; `=> function` gives these words.
+//! * `= value` is the default, as a value. If the lowering decides the default, `| "text"` describes it; `=> function` computes
+//!   this text.
 //! * `as "key"` gives the key if it is not a name in Rust.
 //! * `with [keys] "place"` reports the key at a place that has none of these keys.
 //! * `short [..] key`: a value that is not a map is the value of this key, and the section has no other key. `Long<Self>` is the
@@ -47,7 +48,7 @@ pub(crate) struct Table {
     pub keys: &'static [Key],
     /// Groups of keys that exclude each other; with `true` exactly one key of the group is required.
     pub one_of: &'static [(bool, &'static [&'static str])],
-    /// True if the order of a map of such sections means something: models see it, or the first entry is the start.
+    /// True if the order of a map of such sections has a meaning: models see it, or the first entry is the start.
     pub ordered: bool,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct Key {
     pub default: Default,
     /// The text of the reference.
     pub doc: &'static str,
-    /// The keys one of which gives this one a meaning, and the place that has none of them.
+    /// The key has a meaning only together with one of these keys. The text describes a place that has none of them.
     pub with: Option<(&'static [&'static str], &'static str)>,
 }
 
@@ -196,7 +197,7 @@ static EMPTY: Node = Node {
 pub(crate) trait Section<'a>: Read<'a> {
     /// Returns the table of keys.
     fn table() -> &'static Table;
-    /// Returns a view of no keys: all have their defaults.
+    /// Returns a view of an absent section: all keys have their defaults.
     fn empty() -> Self {
         Self::read(&EMPTY)
     }

@@ -71,9 +71,9 @@ pub fn compile_node(root: Node, files: &Files) -> (Option<Network>, Vec<Diagnost
     (compiled.map(|compiled| compiled.network), found)
 }
 
-/// Compiles the stored form of a network again ([`Network::source`]): the same network. The stored form has no tests; those that
-/// were added to it are compiled with it. The error says in words that the text is not such a form, or that this version does not
-/// accept the definition.
+/// Compiles the stored form of a network ([`Network::source`]) to the same network. A stored form has no tests, but tests that a
+/// caller has added to it are compiled, too. The error is a text for people: the text is not such a form, or this version does
+/// not accept the definition.
 pub fn compile_stored(text: &str) -> Result<Compiled, String> {
     let (root, files) = stored(text)?;
     let (compiled, found) = compile_with_tests(&files, Some(root));
@@ -83,8 +83,8 @@ pub fn compile_stored(text: &str) -> Result<Compiled, String> {
     })
 }
 
-/// Reads the plan of a search from JSON and checks all of it: amounts, judges, and the names and types of the expression that says
-/// what a branch is worth.
+/// Reads the plan of a search from JSON and checks all of it: amounts, judges, and the names and types in the expression that
+/// scores branches.
 ///
 /// # Errors
 /// Returns everything that is wrong, in words for people.
@@ -96,22 +96,22 @@ pub fn search_plan(json: &serde_json::Value, network: &Network) -> Result<Plan, 
     Ok(plan)
 }
 
-/// Checks an expression that says what a branch of a network is worth, by the stored form of the network: its names are declared,
-/// its kinds fit, and it gives a number.
+/// Checks an expression that scores branches against the stored form of a network: its names are declared, its kinds fit, and
+/// it gives a number.
 fn check_worth(text: &str, score: &str) -> Result<(), String> {
     let (root, files) = stored(text)?;
     let (_, found) = run(&files, Some(root), Some(score));
     let errors = found.iter().filter(|d| d.is_error());
-    let told: Vec<String> = errors
+    let texts: Vec<String> = errors
         .map(|d| match &d.help {
             Some(help) => format!("{} ({help})", d.message),
             None => d.message.clone(),
         })
         .collect();
-    if told.is_empty() {
+    if texts.is_empty() {
         Ok(())
     } else {
-        Err(told.join("; "))
+        Err(texts.join("; "))
     }
 }
 
@@ -132,7 +132,7 @@ pub fn wanted(files: &Files) -> BTreeSet<String> {
 }
 
 /// Returns the paths of the documents that a definition names (`knowledge`), relative to its folder. Compiling does not read
-/// them. A caller that can look reports those that cannot be read ([`Files::cannot_read`]).
+/// them. A caller that has access to the files reports those that cannot be read ([`Files::cannot_read`]).
 pub fn documents(files: &Files) -> BTreeSet<String> {
     load::documents(files)
 }
@@ -189,7 +189,7 @@ pub fn data(path: &str, text: &str) -> Result<serde_json::Value, Vec<Diagnostic>
     }
 }
 
-/// Runs all passes. `worth` is an expression outside of the definition that is to score a branch.
+/// Runs all passes. `worth` is an expression from outside the definition that scores branches. It is checked as well.
 fn run(
     files: &Files,
     root: Option<Node>,
@@ -217,8 +217,8 @@ fn run(
         let place = at.map(|at| (at.path.clone(), at.span.start));
         (std::cmp::Reverse(diagnostic.severity), place)
     });
-    let mut said = BTreeSet::new();
-    found.retain(|diagnostic| said.insert(diagnostic.told()));
+    let mut known = BTreeSet::new();
+    found.retain(|diagnostic| known.insert(diagnostic.told()));
     let mut network = lowered.network;
     if found.iter().any(Diagnostic::is_error) {
         return (None, found);

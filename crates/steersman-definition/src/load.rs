@@ -121,7 +121,7 @@ struct Loader<'a> {
     main: File<'a>,
     /// Sections with named entries, imported entries first.
     sections: BTreeMap<&'static str, Vec<(Key, Node)>>,
-    /// Settings that are written once (`timezone`, `limits`, `context`, `record`, ..). An importing file overrides the imported.
+    /// Settings that are written once (`timezone`, `limits`, `context`, `record`, ..). An importing file overrides the imported one.
     settings: BTreeMap<&'static str, Node>,
     test_files: BTreeSet<String>,
     broken: Broken,
@@ -152,7 +152,7 @@ impl Loader<'_> {
 
     /// Checks a file and merges it, its imports first.
     fn file(&mut self, of: File<'_>, path: &str) {
-        self.judge(of);
+        self.check(of);
         for import in each(of.import()) {
             self.import(import.0, path);
         }
@@ -176,7 +176,8 @@ impl Loader<'_> {
         }
     }
 
-    fn judge(&mut self, of: File<'_>) {
+    /// Checks the version and the keys of a file, and records the spans of wrong keys.
+    fn check(&mut self, of: File<'_>) {
         self.version(of);
         let found = shape::check(self.sources, of.0, File::table());
         for diagnostic in &found {
@@ -315,7 +316,7 @@ impl Loader<'_> {
             }
             self.test_files.insert(path.to_owned());
             self.found.append(&mut wrong);
-            self.judge(file);
+            self.check(file);
             self.take_tests(file);
         }
     }

@@ -362,8 +362,8 @@ impl Lower<'_> {
         of.and_then(|text| self.template(&text, Wants::Text, scope))
     }
 
-    /// Reports keys that have a meaning only together with others, as the table of a section says. A near miss of such a key is
-    /// good enough: it is reported itself.
+    /// Reports keys that have a meaning only together with others, as the table of a section says. A misspelling of one of the
+    /// others counts as present, because it is reported itself.
     fn meaningful_keys<'n, S: Section<'n>>(&mut self, of: S) {
         let entries = of.node().entries();
         for (key, _) in entries {

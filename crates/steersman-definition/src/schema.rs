@@ -7,13 +7,12 @@ use serde_json::{Map, Value as Json, json};
 use std::fmt::Write as _;
 use steersman_machine::stored::codes::{Caught, Code};
 
-/// Returns the JSON Schema (draft 2020-12) of a definition file. Reserved keys are included as never valid, so that an editor
-/// can tell them from mistakes.
+/// Returns the JSON Schema (draft 2020-12) of a definition file. Reserved words are not in it.
 pub fn schema() -> Json {
     let mut defs = Map::new();
     let file = File::table();
     table(file, &mut defs);
-    // the file's table is the root, all others are definitions
+    // the file's table is the root, all others are under `$defs`
     let mut root = defs.remove(file.name).unwrap_or_default();
     if let Some(map) = root.as_object_mut() {
         map.insert(

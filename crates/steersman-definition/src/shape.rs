@@ -1,4 +1,4 @@
-//! Checks a tree against the tables of keys: unknown and reserved keys, types of values, common mistakes in YAML. All faults
+//! Checks a tree against the tables of keys: unknown keys, reserved words, types of values, common mistakes in YAML. All faults
 //! are reported; later passes read well-formed parts and skip the rest.
 
 use super::diagnostic::Diagnostic;
@@ -353,7 +353,7 @@ impl Shape<'_> {
     }
 }
 
-/// Returns a word with its article, unless it needs or has none.
+/// Returns a kind as messages name it: with an article, if it takes one.
 pub(crate) fn with_article(kind: &str) -> String {
     match kind {
         "string" => "text".to_owned(),
@@ -432,13 +432,13 @@ const LISTED: usize = 40;
 /// Joins names in backticks with commas; a long list is cut off with a count.
 pub(crate) fn list_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
-    let told = names.by_ref().take(LISTED);
-    let mut told: Vec<String> = told.map(|name| format!("`{name}`")).collect();
+    let shown = names.by_ref().take(LISTED);
+    let mut shown: Vec<String> = shown.map(|name| format!("`{name}`")).collect();
     let more = names.count();
     if more > 0 {
-        told.push(format!("and {more} more"));
+        shown.push(format!("and {more} more"));
     }
-    told.join(", ")
+    shown.join(", ")
 }
 
 /// Splits a short type into its name and a flag that is true if it is optional.

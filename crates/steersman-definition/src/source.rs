@@ -1,7 +1,7 @@
 //! Parses text into a tree with places. Only this module uses the YAML parser.
 //!
 //! The tree is built from the parser's events with an explicit stack, so deep nesting cannot overflow the call stack.
-//! Duplicate and merge keys, odd numbers and sizes are reported here; `definition::shape` checks the keys.
+//! Duplicate and merge keys, ambiguous numbers and excessive sizes are reported here; `shape` checks the keys.
 
 mod node;
 mod yaml;
@@ -23,7 +23,7 @@ pub(crate) const MAX_NODES: usize = 50_000;
 /// Maximum nesting of a file, with aliases expanded.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// The files of a definition, by path relative to its folder. The machine opens no files: the caller reads them
+/// The files of a definition, by path relative to its folder. This crate opens no files: the caller reads them
 /// (see [`super::wanted`]).
 #[derive(Clone, Debug, Default)]
 pub struct Files {

@@ -21,7 +21,7 @@ use steersman_machine::stored::ids::{Line, Name};
 const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns the person who acts: somebody in a role; the default is the user.
+/// Returns the person who acts, in the role of `--as`; the default is the user.
 pub(crate) fn by(act: &Acting) -> By {
     By::role(role(act))
 }
@@ -200,7 +200,7 @@ impl Target {
     ) -> Result<Reached<'a>, CommandError> {
         let place = &self.place;
         let session = self.inspection.info.id.clone();
-        let told = self.inspection.info.head;
+        let head = self.inspection.info.head;
         if let Some(why) = act.refusal(&self.inspection) {
             return Err(CommandError::usage(why));
         }
@@ -220,10 +220,10 @@ impl Target {
                     return Err(CommandError::usage(why));
                 }
                 let mut play =
-                    Play::new(place, printer, session, leaving, told, None, false).await?;
+                    Play::new(place, printer, session, leaving, head, None, false).await?;
                 let ended = play.settle().await?;
                 match fate {
-                    Fate::Waits(why) if play.line() <= told => {
+                    Fate::Waits(why) if play.line() <= head => {
                         play.let_go().await?;
                         Ok(Reached::Waits(why))
                     }
@@ -238,7 +238,7 @@ impl Target {
                 printer.talk(dim(&format!(
                     "process {process} drives this session and takes it"
                 )));
-                elsewhere(place, &session, &id, told).await
+                elsewhere(place, &session, &id, head).await
             }
             Err(error) => Err(error.into()),
         }
@@ -270,7 +270,7 @@ impl Target {
         }
     }
 
-    /// Reports on a message that was not driven here.
+    /// Reports the fate of a message if this process did not drive the session.
     pub(crate) async fn noted(
         &self,
         reached: &Reached<'_>,
@@ -287,18 +287,19 @@ impl Target {
     }
 }
 
-/// Waits until the other process that drives the session has taken the message, and returns the result.
+/// Waits until the other process that drives the session has taken the message, and returns the result. `head` is the last line
+/// before the message was sent.
 pub(crate) async fn elsewhere<'a>(
     place: &Place,
     session: &str,
     id: &Name,
-    told: Line,
+    head: Line,
 ) -> Result<Reached<'a>, CommandError> {
     let mut waited = Duration::ZERO;
     while waited < PATIENCE {
         let (_, inbox) = place.store().inbox(session).await?;
         if !inbox.iter().any(|m| m.id == *id)
-            && let Some(line) = taken(place, session, id, told).await?
+            && let Some(line) = taken(place, session, id, head).await?
         {
             return Ok(Reached::Elsewhere(line));
         }
@@ -308,15 +309,15 @@ pub(crate) async fn elsewhere<'a>(
     Ok(Reached::Inbox)
 }
 
-/// Returns the line that took a message. A refusal is an error.
+/// Returns the line after `head` that took a message. A refusal is an error.
 async fn taken(
     place: &Place,
     session: &str,
     id: &Name,
-    told: Line,
+    head: Line,
 ) -> Result<Option<Line>, CommandError> {
     let reader = Stored::plain(place.engine(), session);
-    match log::became(&reader, told, id).await? {
+    match log::became(&reader, head, id).await? {
         Some(Became::Refused(why)) => Err(CommandError::usage(why.to_string())),
         Some(Became::Taken(line)) => Ok(Some(line)),
         None => Ok(None),

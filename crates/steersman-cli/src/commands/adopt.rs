@@ -81,7 +81,7 @@ fn again(spot: &Spot) -> &'static str {
     " What was simulated there is asked for and done now."
 }
 
-/// Lists what waited on the branch that was current and is cancelled with it.
+/// Lists the waits of the formerly current branch that were cancelled with it.
 fn gone(before: &Inspection, now: &Inspection) -> Vec<String> {
     let waited = before
         .pending

@@ -48,8 +48,8 @@ pub(crate) async fn run(
         .as_ref()
         .filter(|_| args.edit.is_empty() && !args.repeat)
     {
-        let told = format!("it would be done again: an equal call is {before}");
-        return Err(CommandError::usage(told).hint(format!(
+        let message = format!("it would be done again: an equal call is {before}");
+        return Err(CommandError::usage(message).hint(format!(
             "`{}` if that is meant; `steersman effects {}` shows both",
             asked::approval(&args.session, pending),
             args.session
@@ -84,9 +84,11 @@ fn edited(
         };
         if !allowed.iter().any(|a| **a == *name) {
             let allowed: Vec<&str> = allowed.iter().map(|a| &**a).collect();
-            let error = CommandError::usage(format!("`{name}` may not be changed by who approves"));
+            let error = CommandError::usage(format!("an approver may not change `{name}`"));
             return Err(if allowed.is_empty() {
-                error.hint("the definition lets no argument be changed: `edit:` under `approve:`")
+                error.hint(
+                    "the definition allows no argument to be changed: `edit:` under `approve:`",
+                )
             } else {
                 error.hint(format!("it may be: {}", allowed.join(", ")))
             });

@@ -198,7 +198,7 @@ impl Begun {
         &self.short
     }
 
-    /// Lists effects on the abandoned lines that touched the world, or may have.
+    /// Lists effects on the superseded lines that touched the world, or may have.
     pub(crate) fn left(&self) -> Vec<String> {
         let mut effects = Effects::of(&self.log.lines, &self.log.texts, None);
         effects.driven(self.inspection.info.owner.is_some());
@@ -215,7 +215,7 @@ impl Begun {
     }
 
     /// Reports the result of the branch; its answer goes to standard output. If no message was sent and nothing runs, there
-    /// is not a result.
+    /// is no result to report.
     pub(crate) fn report(&self, said: bool, printer: &Printer) -> Result<(), CommandError> {
         let branch = self.branch();
         if printer.is_json() {

@@ -142,7 +142,7 @@ async fn reported(
     }
 }
 
-/// If this cancelled the whole session, that is the expected result.
+/// Reports the status of the session after the cancel. If the cancel ended the whole session, that is a success.
 async fn went_on(play: Play<'_>, ended: Ended) -> Result<Exit, CommandError> {
     let (exit, cancelled) = play.came_to(ended).await?;
     Ok(if cancelled { Exit::Answered } else { exit })
@@ -172,7 +172,7 @@ async fn whole_branch(
     if !unheard.is_empty() {
         let all = count(unheard.len() as u64, "message");
         printer.talk(format!(
-            "{all} to it will not be heard: the line above says what was said."
+            "{all} to it will not be taken: the line above shows the text."
         ));
     }
     let mut after = log.lines.iter().filter(|l| l.n >= line);

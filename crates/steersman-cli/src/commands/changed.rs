@@ -21,7 +21,7 @@ fn differs(seen: &Inspection, network: &Network) -> bool {
     bound.is_some_and(|bound| bound.digest != network.checked().digest)
 }
 
-/// Returns both digests: `3f9a21` and `77c0de`. If only a start could tell the second, it is `another one`.
+/// Returns both digests: `3f9a21` and `77c0de`. If the second is known only when a session starts, it is `another one`.
 fn digests(place: &Place, seen: &Inspection, network: &Network) -> (String, String) {
     let was = seen.binding().map(|bound| bound.digest.short());
     let now = place.engine().digest_under(seen, network.checked());
@@ -72,7 +72,7 @@ pub(crate) fn is_bound_to(
         definition.display()
     ))
     .hint(format!(
-        "to go on with what it is bound to: steersman run --resume {short}"
+        "to go on with the definition that it is bound to: steersman run --resume {short}"
     ))
     .hint(format!(
         "to take the new one: steersman run --resume {short} --rebind {}",
@@ -91,7 +91,7 @@ pub(crate) async fn rebind(
     let known = file(seen);
     let Some(path) = definition.or(known.as_deref()) else {
         return Err(CommandError::usage(format!(
-            "where the definition of session `{short}` lies is not known, or it is gone"
+            "the file of the definition of session `{short}` is not known or does not exist"
         ))
         .hint(format!(
             "name it: steersman run --resume {short} --rebind DEFINITION"
@@ -99,7 +99,7 @@ pub(crate) async fn rebind(
     };
     if seen.network.is_none() {
         return Err(CommandError::usage(format!(
-            "session `{short}` has not begun: what it is bound to is decided already"
+            "session `{short}` has not begun: its definition is fixed already"
         ))
         .hint("begin another one: steersman run"));
     }

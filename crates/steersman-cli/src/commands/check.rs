@@ -394,7 +394,7 @@ fn worst(network: &network::Network) -> Vec<String> {
             let told = format!("{most} model calls {per}{each}, {then}");
             (a.name.to_string(), told)
         });
-    // Several entries are named, unless their limits are equal.
+    // Entries with equal limits share one row.
     let mut entries: Vec<(String, String)> = calls.collect();
     let alike = entries.windows(2).all(|two| two[0].1 == two[1].1);
     let calls: Vec<String> = match entries.len() {

@@ -85,7 +85,7 @@ pub(crate) async fn run(
     })
 }
 
-/// Prints a view as JSON, or by this function.
+/// Prints a view as JSON, or for people with `rows`.
 fn shown(
     printer: &Printer,
     view: &impl serde::Serialize,

@@ -120,7 +120,7 @@ impl<'a> Stage<'a> {
         let session = told["session"].as_str().unwrap_or_default();
         let session: String = session.chars().take(ENOUGH).collect();
         if status.code() != Some(Exit::Waits as i32) || session.is_empty() {
-            return Err(self.unexpected("the desk was to ask for an approval", status));
+            return Err(self.unexpected("the desk should ask for an approval", status));
         }
 
         printer.talk("");
@@ -140,7 +140,7 @@ impl<'a> Stage<'a> {
         self.typed(&format!("steersman run --resume {session}"));
         let (status, told) = self.act(&service, &["run", "--resume", &session])?;
         if status.code() != Some(Exit::Answered as i32) {
-            return Err(self.unexpected("the session was to go on and answer", status));
+            return Err(self.unexpected("the session should go on and answer", status));
         }
         self.sum_up(&session, &told, &service)
     }
@@ -202,7 +202,7 @@ impl<'a> Stage<'a> {
     fn unexpected(&self, wanted: &str, status: ExitStatus) -> CommandError {
         CommandError::new(
             Exit::Failed,
-            format!("the demo went another way: {wanted}, and the process ended with {status}"),
+            format!("the demo failed: {wanted}, but the process ended with {status}"),
         )
         .hint(format!(
             "look at it: steersman show last --store {}",
@@ -320,15 +320,13 @@ impl Service {
             if let Some(status) = dying.try_wait()? {
                 return Err(CommandError::new(
                     Exit::Failed,
-                    format!(
-                        "the demo went another way: the process ended ({status}) before it paid"
-                    ),
+                    format!("the demo failed: the process ended ({status}) before it paid"),
                 ));
             }
             if began.elapsed() > PATIENCE {
                 return Err(CommandError::new(
                     Exit::Failed,
-                    "the demo's payment never came",
+                    "the demo's payment did not arrive",
                 ));
             }
             std::thread::sleep(Duration::from_millis(10));

@@ -106,7 +106,10 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
     } else {
         rows.push(format!("{}  {}", bold("outcome"), green("the same")));
     }
-    let firsts = diff.first.iter().filter(|first| !is_told(diff, first));
+    let firsts = diff
+        .first
+        .iter()
+        .filter(|first| !is_also_an_answer(diff, first));
     for first in firsts {
         let after = match (first.after, &first.a, &first.b) {
             (0, Some(_), None) => format!("only in {a}"),
@@ -188,7 +191,7 @@ pub(crate) fn rows(diff: &Diff, a: &str, b: &str) -> Vec<String> {
 }
 
 /// Returns true if the only difference is a draft that a reviewer judged and that is shown as an answer too.
-fn is_told(diff: &Diff, first: &First) -> bool {
+fn is_also_an_answer(diff: &Diff, first: &First) -> bool {
     let told = |side: &Option<String>, answers: &[String]| {
         let Some(text) = side else { return true };
         let asked = text
@@ -339,7 +342,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn one_answer_more_in_the_middle_shifts_no_other() {
+    fn an_additional_answer_shifts_no_other() {
         let texts = |all: &str| all.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let told = |a: &str, b: &str| {
             let (a, b) = (texts(a), texts(b));
@@ -355,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_only_one_side_has_are_told() {
+    fn calls_of_only_one_side_are_listed() {
         let deed = |tool: &str| Deed {
             agent: "a".into(),
             tool: tool.into(),

@@ -1,4 +1,4 @@
-//! `effects`: lists the effects of a session on the world, or possible effects.
+//! `effects`: lists the effects of a session on the world, also those that may have happened.
 
 use crate::asked;
 use crate::cli::{Global, Look};
@@ -58,7 +58,7 @@ pub(crate) async fn run(
             vec![
                 d.id.to_string(),
                 d.class.word().to_owned(),
-                stands(d),
+                status(d),
                 // Attempts of harmless tools are not counted, except those of probes.
                 if d.attempts > 0 || d.counts() {
                     d.attempts.to_string()
@@ -129,8 +129,8 @@ pub(crate) fn summed(before: &str, sum: Sum) -> String {
     }
 }
 
-/// Describes the status of an effect, and the equal effect that it repeats, with who allowed the repetition.
-fn stands(effect: &Effect) -> String {
+/// Describes the status of an effect. If it repeats an equal effect, names that effect and the person who allowed the repetition.
+fn status(effect: &Effect) -> String {
     let word = effect.word();
     match (&effect.repeats, &effect.allowed) {
         (None, _) => word,

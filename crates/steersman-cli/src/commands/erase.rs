@@ -184,13 +184,13 @@ fn tell(
     ));
     if !*flushed {
         printer.talk(yellow(&format!(
-            "Another process reads {}: what was overwritten leaves its journal when that ends.",
+            "Another process reads {}: the overwritten texts leave its journal when that process ends.",
             locate::shown(file)
         )));
     }
     if erased.blobs > 0 {
         printer.talk(format!(
-            "{} of them lay beside the log and may be shared: {} deletes what nothing names any more.",
+            "{} of them were stored outside the log and may be shared: {} deletes those that nothing names any more.",
             erased.blobs,
             typed("steersman gc --yes")
         ));
@@ -201,7 +201,7 @@ fn tell(
     })?;
     if forgot.shared > 0 {
         printer.talk(format!(
-            "{} of artifacts stay: something else holds the same, another session or memory.",
+            "{} of artifacts stay, because another session or a memory has the same content.",
             count(forgot.shared, "content")
         ));
     }
@@ -230,13 +230,13 @@ async fn passed(place: &Place, contents: &[[u8; 32]]) -> Result<Passed, CommandE
 fn what(address: &Address, effect: Option<&str>) -> Result<What, CommandError> {
     Ok(match (&address.line, effect) {
         (Some(_), Some(_)) => {
-            return Err(CommandError::usage("a line and an effect are two things")
+            return Err(CommandError::usage("name a line or an effect, not both")
                 .hint("leave @LINE or --effect out"));
         }
         (Some(LineName::Number(n)), None) => What::Line(Line(*n)),
         (Some(_), None) => {
             return Err(
-                CommandError::usage("what is to be erased is named by its number")
+                CommandError::usage("the line to erase is named by its number")
                     .hint("`steersman log` shows the numbers: SESSION@12"),
             );
         }

@@ -72,7 +72,7 @@ pub(crate) async fn run(
         return artifacts_of(&place, &found, folder, printer).await;
     }
     let (mut text, mut rows) = (String::new(), 0);
-    let worthless = Worthless::default();
+    let unrewarded = Unrewarded::default();
     for info in &found {
         let known = place.engine().secrets_of(&info.id).await?;
         missed(&known, info, printer);
@@ -80,7 +80,7 @@ pub(crate) async fn run(
             let reward = reward(&args, &place, info).await?;
             let worth = |seen: &Inspection, branch: &BranchView| match &reward {
                 None => seen.ledger.score(branch.id),
-                Some(reward) => worthless.told(seen.reward_on(branch, reward)),
+                Some(reward) => unrewarded.record(seen.reward_on(branch, reward)),
             };
             let blocks = place.steersman.trajectories(&info.id, worth).await?;
             let documents = blocks.iter().map(serde_json::to_value);
@@ -99,11 +99,11 @@ pub(crate) async fn run(
     if rows == 0 {
         let sessions = count(found.len() as u64, "session");
         return Err(CommandError::usage(format!(
-            "{sessions} and no block: no agent of them has called a model yet"
+            "there are no trajectories: no agent of {sessions} has called a model yet"
         ))
         .hint("without --trajectories each session is one document"));
     }
-    worthless.complain(&args, printer);
+    unrewarded.complain(&args, printer);
     match &args.out {
         Some(out) => {
             write_new(out, &text)?;
@@ -141,10 +141,10 @@ async fn reward(
 
 /// The number of branches without a reward although one was asked for, and the reason for the first.
 #[derive(Default)]
-struct Worthless(Cell<u64>, RefCell<Option<String>>);
+struct Unrewarded(Cell<u64>, RefCell<Option<String>>);
 
-impl Worthless {
-    fn told(&self, worth: Result<f64, String>) -> Option<f64> {
+impl Unrewarded {
+    fn record(&self, worth: Result<f64, String>) -> Option<f64> {
         match worth {
             Ok(worth) => Some(worth),
             Err(why) => {
@@ -172,7 +172,7 @@ impl Worthless {
 fn missed(known: &Known, info: &SessionInfo, printer: &Printer) {
     if let Some(why) = known.misses() {
         printer.complain(yellow(&format!(
-            "session {}: {why}: where such a value was said in clear it stands in what is written",
+            "session {}: {why}: if such a value was said in clear, the output contains it",
             info.id
         )));
     }

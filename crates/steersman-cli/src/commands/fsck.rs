@@ -95,7 +95,7 @@ pub(crate) async fn run(
         beside += found.beside.len();
         newer += found.newer.len();
         let short = shortest(&info.id, all.iter().map(|i| &*i.id));
-        told(printer, info, short, &found)?;
+        print_found(printer, info, short, &found)?;
     }
     if let Some(why) = copied {
         printer.talk(yellow(&format!(
@@ -123,10 +123,10 @@ pub(crate) async fn run(
     );
     if bad == 0 && beside > 0 {
         return Err(CommandError::store(format!(
-            "{sum}: the logs verify, and what is kept beside them differs from them in {}",
+            "{sum}: the logs verify, but data that is stored outside them differs from them in {}",
             count(beside as u64, "place")
         ))
-        .hint("nothing is lost: a session goes by its log when it is driven: steersman run --resume SESSION")
+        .hint("nothing is lost: a session that is driven uses its log: steersman run --resume SESSION")
         .hint("until then lists, events and timers may not find it"));
     }
     if bad == 0 {
@@ -178,7 +178,7 @@ async fn sessions(store: &Kept) -> Result<(Vec<SessionInfo>, Vec<String>), Comma
     Ok((found, nameless))
 }
 
-/// Reports a session that could not be read to its end.
+/// Returns the faults of a session that could not be read to its end.
 fn unread(error: CommandError) -> Found {
     Found {
         damaged: vec![error.message],
@@ -258,8 +258,8 @@ async fn check(store: &Kept, info: &SessionInfo, engine: &Engine) -> Result<Foun
 }
 
 /// Reports inbox messages that are damaged or from a newer version.
-fn messages(lying: &[InboxMessage], found: &mut Found) {
-    for error in inbox::unread(lying) {
+fn messages(stored: &[InboxMessage], found: &mut Found) {
+    for error in inbox::unread(stored) {
         match &error {
             DecodeError::Corrupt(_) => found.damaged.push(error.to_string()),
             DecodeError::Newer(id, _) => found.newer.push(format!("inbox message `{id}`")),
@@ -267,7 +267,7 @@ fn messages(lying: &[InboxMessage], found: &mut Found) {
     }
 }
 
-/// Compares the data that is stored outside of an intact log with it. A session that is driven meanwhile is skipped,
+/// Compares the data that is stored outside an intact log with the log. A session that is driven meanwhile is skipped,
 /// because it may change between two reads.
 async fn beside(
     store: &Kept,
@@ -428,7 +428,7 @@ async fn contents(
     Ok(missing)
 }
 
-fn told(
+fn print_found(
     printer: &Printer,
     info: &SessionInfo,
     short: &str,
@@ -467,7 +467,7 @@ fn told(
     }
     for what in &found.stale {
         printer.data(yellow(&format!(
-            "{short}  {what} is not what its lines fold to; it is not relied on"
+            "{short}  {what} differs from the fold of its lines; it is not used"
         )))?;
     }
     Ok(())

@@ -27,12 +27,12 @@ pub(crate) async fn run(
     let file = locate::existing(global)?;
     let collected = store::garbage(&file, args.yes).await?;
     let garbage = collected.map_err(|error| {
-        let told = CommandError::from(error.clone());
+        let refused = CommandError::from(error.clone());
         match error {
             StoreError::Io { .. } => {
-                told.hint("stop what drives sessions of this store, and try again")
+                refused.hint("stop the process that drives sessions of this store, and try again")
             }
-            _ => told,
+            _ => refused,
         }
     })?;
     if printer.is_json() {

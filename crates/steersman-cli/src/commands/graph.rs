@@ -37,7 +37,7 @@ pub(crate) struct GraphArgs {
     output: Option<PathBuf>,
 }
 
-/// As what something is drawn.
+/// The output format of a drawing.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// For a terminal.
@@ -74,12 +74,12 @@ pub(crate) async fn run(
         (None, Some(file)) => Some(by_name(file)?),
         (None, None) => None,
     };
-    let graph = match meant(args.target.as_deref(), global).await? {
-        Meant::Definition(path) => {
+    let graph = match resolve(args.target.as_deref(), global).await? {
+        Target::Definition(path) => {
             let network = check::right(&path, printer)?;
             graph::draw(network.checked()).graph
         }
-        Meant::Session(place, address) => of_session(&place, &address).await?,
+        Target::Session(place, address) => of_session(&place, &address).await?,
     };
     if printer.is_json() {
         let mut document = serde_json::to_value(&graph).unwrap_or_default();
@@ -118,19 +118,19 @@ fn show(graph: &Graph, format: Format, printer: &Printer) -> Result<Exit, Comman
 
 // ---- the target ----------------------------------------------------------------------------------------------
 
-enum Meant {
+enum Target {
     Definition(PathBuf),
     Session(Box<Place>, Address),
 }
 
-/// Decides what a target means. A path with a separator or a definition's file name ending is a definition, and so is an
-/// existing file or folder with one; anything else is a session. If both are possible, the command refuses and asks for a
-/// clear name.
-async fn meant(target: Option<&str>, global: &Global) -> Result<Meant, CommandError> {
+/// Decides whether a target is a definition or a session. A name with a path separator or with the ending `.yaml` or `.yml` is a
+/// definition, and so is a file or a folder with a `steersman.yaml` that exists. Anything else is a session. If both are
+/// possible, the command refuses and asks for a clear name.
+async fn resolve(target: Option<&str>, global: &Global) -> Result<Target, CommandError> {
     let Some(target) = target else {
         let here = PathBuf::from(".");
         return match locate::definition(&here) {
-            Ok(_) => Ok(Meant::Definition(here)),
+            Ok(_) => Ok(Target::Definition(here)),
             Err(error) => Err(error.hint("of a session: steersman graph last")),
         };
     };
@@ -146,18 +146,18 @@ async fn meant(target: Option<&str>, global: &Global) -> Result<Meant, CommandEr
         locate::definition(path).map_err(|error| {
             error.hint("a definition is a folder with a steersman.yaml, or a file")
         })?;
-        return Ok(Meant::Definition(path.to_owned()));
+        return Ok(Target::Definition(path.to_owned()));
     }
     let is_definition = locate::definition(path).is_ok();
     let session = session(target, global).await?;
     match (is_definition, session) {
-        (true, None) => Ok(Meant::Definition(path.to_owned())),
+        (true, None) => Ok(Target::Definition(path.to_owned())),
         (true, Some(_)) => Err(CommandError::usage(format!(
             "`{target}` is a definition here, and a session"
         ))
         .hint(format!("the definition: steersman graph ./{target}"))
         .hint(format!("the session: steersman graph {target}@head"))),
-        (false, Some((place, address))) => Ok(Meant::Session(place, address)),
+        (false, Some((place, address))) => Ok(Target::Session(place, address)),
         (false, None) => {
             // The target `last` means a session, so report why there is none.
             if target == "last" || target.starts_with("last@") || target.starts_with("last:") {
@@ -230,7 +230,7 @@ async fn of_session(place: &Place, address: &Address) -> Result<Graph, CommandEr
         &[]
     };
     graph::stand(&mut drawn, &network, &snapshot, &path, pending, &log.texts);
-    drawn.graph.stands = Some(stands(&short, branch, &inspection, line, upto));
+    drawn.graph.stands = Some(heading(&short, branch, &inspection, line, upto));
     Ok(drawn.graph)
 }
 
@@ -251,7 +251,8 @@ async fn bound(
         .await?)
 }
 
-fn stands(
+/// Returns the line above the drawing of a session: its name, branch, line and status.
+fn heading(
     short: &str,
     branch: &BranchView,
     inspection: &Inspection,
@@ -287,7 +288,7 @@ fn by_name(file: &Path) -> Result<Format, CommandError> {
 
 fn written(graph: &Graph, format: Format, file: &Path) -> String {
     match format {
-        Format::Terminal => unreachable!("it was refused"),
+        Format::Terminal => unreachable!("a drawing for a terminal is not written to a file"),
         Format::Mermaid if file.extension().is_some_and(|e| e == "md") => {
             format!("```mermaid\n{}```\n", mermaid::text(graph))
         }

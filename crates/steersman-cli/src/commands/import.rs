@@ -60,13 +60,13 @@ fn read(file: &Path) -> Result<String, CommandError> {
     let bytes = files::named(file, LARGEST).map_err(|e| {
         let error = CommandError::usage(format!("{} cannot be read: {e}", file.display()));
         match e.kind() {
-            ErrorKind::FileTooLarge => error.hint("it takes the JSON file of a configuration"),
+            ErrorKind::FileTooLarge => error.hint("give the JSON file of a configuration"),
             _ => error,
         }
     })?;
     files::text(bytes).map_err(|_| {
-        CommandError::usage(format!("{} is no text in UTF-8", file.display()))
-            .hint("it takes the JSON file of a configuration")
+        CommandError::usage(format!("{} is not UTF-8 text", file.display()))
+            .hint("give the JSON file of a configuration")
     })
 }
 

@@ -41,13 +41,13 @@ pub(crate) async fn run(
     .unwrap_or(Line::NONE);
     let (head, name) = (sight.branch().head, branch_name(sight.branch()));
     let wanted = |line: &LogLine| line.n >= from && only.is_none_or(|b| line.branch == b);
-    let mut told = Told {
+    let mut output = Output {
         printer,
         views: Lines::default(),
         events: Teller::new(sight.reader.clone()),
     };
     for line in &sight.log.lines {
-        told.line(line, wanted(line), &sight.log.texts).await?;
+        output.line(line, wanted(line), &sight.log.texts).await?;
     }
     if !args.follow {
         printer.talk(dim(&format!("{head} on {name}, {} in all", lines.len())));
@@ -60,7 +60,7 @@ pub(crate) async fn run(
             item = feed.next() => {
                 if let FeedItem::Line(line) = item? {
                     let line = sight.reader.arrived(line).await?;
-                    told.line(&line, wanted(&line), &*sight.reader).await?;
+                    output.line(&line, wanted(&line), &*sight.reader).await?;
                 }
             }
             stop = tokio::signal::ctrl_c() => {
@@ -71,14 +71,14 @@ pub(crate) async fn run(
     }
 }
 
-/// Prints lines: for people with everything that they hold, with `--json` as events.
-struct Told<'a> {
+/// Prints lines: in full for people, with `--json` as events.
+struct Output<'a> {
     printer: &'a Printer,
     views: Lines,
     events: Teller,
 }
 
-impl Told<'_> {
+impl Output<'_> {
     async fn line(
         &mut self,
         line: &LogLine,

@@ -334,7 +334,7 @@ async fn forgotten(
     let hashes: Vec<[u8; 32]> = meant.iter().map(|memory| memory.hash).collect();
     let path = place.file.clone();
     place.close();
-    // Deletes contents that nothing else references immediately, if no other process uses the store.
+    // If no other process uses the store, contents that nothing else references are deleted at once.
     let (deleted, flushed) = store::forgotten(&path, "", hashes, Passed::new()).await?;
     let deleted = flushed.and(deleted);
     if printer.is_json() {
@@ -351,7 +351,7 @@ async fn forgotten(
         )),
         Ok(_) => {}
         Err(_) => printer.talk(yellow(&format!(
-            "Another process has {} open: their contents leave it with {}.",
+            "Another process has {} open: their contents are deleted with {}.",
             "the store",
             typed("steersman gc --yes")
         ))),

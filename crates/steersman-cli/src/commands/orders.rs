@@ -162,7 +162,7 @@ impl Wanted {
         Ok(Exit::Answered)
     }
 
-    /// Gives an order to a session, whichever process owns it. Nothing of the session runs for it.
+    /// Gives an order to a session, whichever process owns it. The session is not driven for it.
     pub(crate) async fn ordered(
         &self,
         place: &Place,
@@ -215,7 +215,7 @@ impl Wanted {
             for (info, outcome) in some.iter().zip(outcomes) {
                 bad += u64::from(outcome.is_bad());
                 let short = shortest(&info.id, found.iter().map(|i| &*i.id));
-                self.told(short, info, &outcome, printer)?;
+                self.print(short, info, &outcome, printer)?;
             }
         }
         let all = found.len() as u64;
@@ -235,7 +235,7 @@ impl Wanted {
         Ok(Exit::Failed)
     }
 
-    fn told(
+    fn print(
         &self,
         short: &str,
         info: &SessionInfo,
@@ -311,7 +311,7 @@ impl Wanted {
     }
 }
 
-/// Returns the sessions that match, after a confirmation. `None` means that it was refused, or that none match.
+/// Returns the sessions that match, after a confirmation. `None` means that the person said no, or that no session matches.
 pub(crate) async fn chosen(
     which: &Which,
     global: &Global,

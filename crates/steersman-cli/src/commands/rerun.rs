@@ -121,7 +121,7 @@ pub(crate) async fn run(
     Ok(worst)
 }
 
-/// The person stepped through the lines and left the rerun paused.
+/// Reports a rerun that was left paused by the person who stepped through its lines.
 async fn left_paused(
     ran: &Rerunned,
     place: &Place,
@@ -201,7 +201,7 @@ impl Changes {
             let Some((path, value)) = given.split_once('=').filter(|(path, _)| !path.is_empty())
             else {
                 return Err(CommandError::usage(format!(
-                    "`--set {given}` says no value: a path, `=` and what stands there then"
+                    "`--set {given}` has no value: write a path, `=` and the new value"
                 ))
                 .hint("--set models.default.model=gpt-5-nano"));
             };
@@ -226,12 +226,12 @@ impl Changes {
     /// Warns about a value that is set for an agent but overridden by its modes. Each path is reported once.
     fn warn(&self, network: &Network, printer: &Printer) {
         for (path, _) in &self.values {
-            let anew = network.overridden(path);
+            let modes = network.overridden(path);
             let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-            if !anew.is_empty() && warned.insert(path.clone()) {
+            if !modes.is_empty() && warned.insert(path.clone()) {
                 let text = format!(
                     "warning: `{path}` means nothing in modes that set it anew; set there, too: {}",
-                    anew.join(", ")
+                    modes.join(", ")
                 );
                 printer.complain(yellow(&text));
             }
@@ -251,7 +251,7 @@ impl Changes {
         }
         CommandError {
             hints: vec![format!(
-                "{} is to answer what the recording does not: name its provider (--set models.default.provider=openai) and have its key, or give --script-all FILE",
+                "{} must answer calls that are not recorded: name its provider (--set models.default.provider=openai) and set its key, or give --script-all FILE",
                 set.join(", ")
             )],
             ..error

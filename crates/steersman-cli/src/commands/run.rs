@@ -208,7 +208,7 @@ pub(crate) fn standard_input() -> Result<String, CommandError> {
         .hint("put it into a file, and let a tool read the parts that matter"));
     }
     let text = String::from_utf8(bytes).map_err(|_| {
-        CommandError::usage("what standard input holds is no text in UTF-8")
+        CommandError::usage("standard input is not UTF-8 text")
             .hint("convert it, for example with iconv")
     })?;
     Ok(text)
@@ -217,7 +217,7 @@ pub(crate) fn standard_input() -> Result<String, CommandError> {
 /// The end of a conversation.
 enum Over {
     /// The session came to rest or was interrupted. The result has not been reported yet.
-    Reported(Ended),
+    ToReport(Ended),
     /// The person at the terminal left.
     Left,
 }
@@ -225,7 +225,7 @@ enum Over {
 impl Over {
     async fn finish(self, play: Play<'_>) -> Result<Exit, CommandError> {
         match self {
-            Self::Reported(ended) => play.report(ended).await,
+            Self::ToReport(ended) => play.report(ended).await,
             Self::Left => play.leave().await,
         }
     }
@@ -243,10 +243,10 @@ async fn converse(
     loop {
         let settled = match play.settle().await? {
             Ended::Settled(settled) => settled,
-            Ended::Interrupted => return Ok(Over::Reported(Ended::Interrupted)),
+            Ended::Interrupted => return Ok(Over::ToReport(Ended::Interrupted)),
         };
         if once {
-            return Ok(Over::Reported(Ended::Settled(settled)));
+            return Ok(Over::ToReport(Ended::Settled(settled)));
         }
         match &*settled {
             Settled::Answered { .. } | Settled::Empty | Settled::Limit { .. } => {
@@ -267,7 +267,7 @@ async fn converse(
             Settled::Asks(all) | Settled::Doubt(all) => {
                 let mine: Vec<&Pending> = all.iter().filter(|p| is_mine(p)).collect();
                 if mine.is_empty() {
-                    return Ok(Over::Reported(Ended::Settled(settled.clone())));
+                    return Ok(Over::ToReport(Ended::Settled(settled.clone())));
                 }
                 let mut acted = false;
                 for pending in mine {
@@ -284,11 +284,11 @@ async fn converse(
                     };
                 }
                 if !acted {
-                    return Ok(Over::Reported(Ended::Settled(settled.clone())));
+                    return Ok(Over::ToReport(Ended::Settled(settled.clone())));
                 }
             }
             Settled::Waits(_) | Settled::Failed { .. } | Settled::Cancelled | Settled::Paused => {
-                return Ok(Over::Reported(Ended::Settled(settled.clone())));
+                return Ok(Over::ToReport(Ended::Settled(settled.clone())));
             }
         }
     }

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 /// Width of a line in columns.
 const ROOM: usize = 90;
 /// Maximum number of unreported notices. Lines whose notice is dropped are reported with the next notice of their session.
-const UNTOLD: usize = 4_096;
+const NOTICES: usize = 4_096;
 
 pub(crate) async fn run(
     args: RunArgs,
@@ -34,7 +34,7 @@ pub(crate) async fn run(
     let place = Place::open(global, &args.drive).await?;
     let mut leaving = Leaving::listen()?;
     let stop = CancellationToken::new();
-    // Driving reports damaged lists; afterwards nothing relies on them.
+    // From this call on, lists are read without their damaged parts. The damage itself is reported by driving.
     place.store().damaged_lists().await?;
     let all = place.store().sessions(&SessionQuery::default()).await?;
     printer.talk(format!(
@@ -45,14 +45,14 @@ pub(crate) async fn run(
     if printer.is_json() {
         printer.json(&json!({ "status": "driving", "sessions": all.len() }))?;
     }
-    let (told, mut happened) = channel(UNTOLD);
+    let (notices, mut happened) = channel(NOTICES);
     let engine = place.engine().clone();
     let until = stop.clone();
     let mut driving = tokio::spawn(async move {
         engine
             .run_all_told(until, move |what| {
                 // If the queue is full, the lines are reported with the session's next notice.
-                let _ = told.try_send(what);
+                let _ = notices.try_send(what);
             })
             .await
     });
@@ -63,13 +63,13 @@ pub(crate) async fn run(
             .iter()
             .map(|info| (info.id.clone(), info.head))
             .collect(),
-        unheard: BTreeSet::new(),
+        unreadable: BTreeSet::new(),
     };
-    let lies = SessionQuery {
+    let with_mail = SessionQuery {
         inbox: true,
         ..SessionQuery::default()
     };
-    for info in place.store().sessions(&lies).await? {
+    for info in place.store().sessions(&with_mail).await? {
         teller.unread(&info.id).await?;
     }
     let ended = loop {
@@ -90,12 +90,12 @@ pub(crate) async fn run(
             Some(what) = happened.recv() => teller.tell(what).await?,
         }
     };
-    teller.rest(&mut happened).await?;
+    teller.drain(&mut happened).await?;
     ended.map_err(|e| CommandError::store(e.to_string()))??;
     if printer.is_json() {
         printer.json(&json!({ "status": "interrupted" }))?;
     }
-    printer.talk(match teller.unheard.len() as u64 {
+    printer.talk(match teller.unreadable.len() as u64 {
         0 => "Stopped. Nothing is lost.".to_owned(),
         n => format!(
             "Stopped. {} not heard: see above. All else goes on from here.",
@@ -116,11 +116,12 @@ struct Teller<'a> {
     /// The last line of each session that was reported or existed at the start.
     known: BTreeMap<SessionId, Line>,
     /// Unreadable messages that were reported.
-    unheard: BTreeSet<(SessionId, Name)>,
+    unreadable: BTreeSet<(SessionId, Name)>,
 }
 
 impl Teller<'_> {
-    async fn rest(&mut self, happened: &mut Receiver<Happened>) -> Result<(), CommandError> {
+    /// Reports the notices that are still in the queue.
+    async fn drain(&mut self, happened: &mut Receiver<Happened>) -> Result<(), CommandError> {
         while let Ok(what) = happened.try_recv() {
             self.tell(what).await?;
         }
@@ -130,7 +131,10 @@ impl Teller<'_> {
     /// Reports unreadable inbox messages, each once. They stay in the inbox.
     async fn unread(&mut self, id: &SessionId) -> Result<(), CommandError> {
         for error in unread(&self.place.store().inbox(id).await?.1) {
-            if !self.unheard.insert((id.clone(), error.message().clone())) {
+            if !self
+                .unreadable
+                .insert((id.clone(), error.message().clone()))
+            {
                 continue;
             }
             if self.printer.is_json() {
@@ -173,16 +177,16 @@ impl Teller<'_> {
     ) -> Result<(), CommandError> {
         let id: SessionId = session.id().into();
         self.unread(&id).await?;
-        let told = self.known.get(&id).copied().unwrap_or(Line::NONE);
+        let reported = self.known.get(&id).copied().unwrap_or(Line::NONE);
         let lines = self.place.engine().feed(&id, Line::NONE).lines().await?;
         let (mut story, reader) = (Story::default(), Stored::plain(self.place.engine(), &id));
         let short = self.short(&id).await?;
-        let mut last = told;
+        let mut last = reported;
         for line in lines {
             let line = reader.arrived(line).await?;
             let rows = story.line(&line, &reader).await?;
             last = last.max(line.n);
-            if line.n <= told || self.printer.is_json() {
+            if line.n <= reported || self.printer.is_json() {
                 continue;
             }
             for row in rows {

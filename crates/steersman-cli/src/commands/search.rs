@@ -259,7 +259,7 @@ async fn plan(args: &SearchArgs, network: &Network, spot: &Spot) -> Result<Plan,
 }
 
 /// Returns the scorer declared for the agent whose model call is due first, by opening the branch in memory only. `None`
-/// means that no model call is due.
+/// means that no model call is due, an inner `None` that the agent declares no scorer.
 async fn declared(
     args: &SearchArgs,
     network: &Network,

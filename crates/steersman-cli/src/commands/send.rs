@@ -116,7 +116,7 @@ async fn send_event(
             return Err(CommandError::usage(
                 "an event for a network has the id that its definition says: `id` of the event",
             )
-            .hint("leave --id out; it stands for a message, or for an event for one session"));
+            .hint("leave --id out; it is for a message, or for an event to one session"));
         }
         let network = check::required(path, printer)?;
         let place = Place::open(global, &args.act.own.drive).await?;
@@ -130,7 +130,7 @@ async fn send_event(
         }
     })?;
     let network = target.inspection.network.as_ref().ok_or_else(|| {
-        CommandError::usage("this session was never begun: no definition says what its events are")
+        CommandError::usage("this session has not begun, so its events are not known")
     })?;
     let event = steersman::event_message(network, event, &fields)?;
     let mut act = Act::event(event);

@@ -64,7 +64,7 @@ pub(crate) async fn run(
             vec![
                 shortest(&info.id, all.iter().map(|i| &*i.id)).to_owned(),
                 info.network.to_string(),
-                stands(info, now),
+                status_with_place(info, now),
                 ago(now, info.state.updated.0),
                 info.head.to_string(),
                 digits(info.state.tokens),
@@ -128,7 +128,7 @@ pub(crate) async fn select(
     let mut found = Vec::new();
     for info in all {
         let failed = failed(place, filter, &info).await?;
-        if filter.holds(now, |name| known(&info, now, failed.as_deref(), name))? {
+        if filter.holds(now, |name| value(&info, now, failed.as_deref(), name))? {
             found.push(info);
         }
     }
@@ -151,14 +151,15 @@ async fn failed(
     })
 }
 
-fn known(info: &SessionInfo, now: i64, failed: Option<&str>, name: &str) -> Option<Field> {
+/// Returns the value of a filter's name in a session. `failed` is the value of the name `failed`.
+fn value(info: &SessionInfo, now: i64, failed: Option<&str>, name: &str) -> Option<Field> {
     match name {
         "failed" => Some(Field::Text(failed?.to_owned())),
         other => field(info, now, other),
     }
 }
 
-/// Returns the value of a filter's name in a session.
+/// Returns the value of a filter's name in a session, as far as lists hold it.
 pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
     Some(match name {
         "status" => Field::Text(status(info).to_owned()),
@@ -186,7 +187,7 @@ pub(crate) fn field(info: &SessionInfo, now: i64, name: &str) -> Option<Field> {
 }
 
 /// Returns the status for a row of the list, with the place that does not answer and the time since then.
-fn stands(info: &SessionInfo, now: i64) -> String {
+fn status_with_place(info: &SessionInfo, now: i64) -> String {
     let row = SessionRow::from(info);
     match row.places.first() {
         Some(waits) => format!(

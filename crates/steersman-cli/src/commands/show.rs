@@ -154,7 +154,7 @@ impl Screen<'_> {
         }
         if self.page.unbelievable > 0 {
             rows.push(dim(&format!(
-                "{}: what the provider told of its tokens cannot be, and the most that it could take counts",
+                "{}: the provider reported an impossible number of tokens, so the maximum is counted",
                 count(self.page.unbelievable, "call")
             )));
         }
@@ -298,7 +298,7 @@ impl Screen<'_> {
         }
     }
 
-    /// Returns the branch under which another is drawn: the one that it left, or the nearest ancestor with rows.
+    /// Returns the branch under which another is drawn: the one from which it was forked, or the nearest ancestor with rows.
     fn above(&self, branch: &BranchRow) -> Option<Id> {
         let mut above = branch.from?.branch;
         while !self.story.contains_key(&above) {

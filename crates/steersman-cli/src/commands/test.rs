@@ -77,7 +77,7 @@ pub(crate) async fn run(
             None => format!("`{}` has no tests", network.name()),
         });
         return Err(
-            error.hint("they stand under `tests:`, or in tests/*.yaml beside the definition")
+            error.hint("tests are under `tests:`, or in tests/*.yaml next to the definition")
         );
     }
     let (mut failed, began) = (0, Instant::now());
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_failure_says_is_text_inside_xml() {
+    fn failure_texts_are_escaped_for_xml() {
         let report = testing::Report {
             name: "a<b".into(),
             failures: vec!["\"x\" & 'y' ]]> \u{1b}[31m\nmore".into()],

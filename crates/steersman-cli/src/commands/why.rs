@@ -148,8 +148,8 @@ fn by_id(
     Err(CommandError::usage(format!("nothing in session {short} has the id {id}")).hint(hint))
 }
 
-/// Returns the act of a line (its last, or the call that the address names) and its other acts. Without a line, uses the
-/// newest one with an act.
+/// Returns the act of a line (its last, or the call that the address names) and its other acts. If no line is named, this is
+/// the newest line with an act.
 fn at_line(
     past: &Past<'_>,
     path: &[&Arc<LogLine>],

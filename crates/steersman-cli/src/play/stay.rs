@@ -1,4 +1,4 @@
-//! Waits for a while if the only thing awaited is a model that does not answer.
+//! Waits for a while if the session waits only for a model that does not answer.
 
 use super::{Ended, Play};
 use crate::error::CommandError;
@@ -14,29 +14,29 @@ impl Play<'_> {
     pub(super) async fn stay(&mut self, settled: Arc<Settled>) -> Result<Ended, CommandError> {
         let wait = self.place.wait;
         let (mut settled, began) = (settled, Instant::now());
-        let mut told = false;
+        let mut announced = false;
         loop {
             let left = wait.saturating_sub(began.elapsed());
             if self.keys.is_some() || left.is_zero() || !waits_for_place(&settled) {
                 return Ok(Ended::Settled(settled));
             }
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut announced, true) {
                 let millis = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-                let told = format!(
+                let text = format!(
                     "Nobody answers. Stays for {} (`--wait`); it goes on by itself when somebody does.",
                     span(millis)
                 );
-                self.printer.talk(yellow(&told));
+                self.printer.talk(yellow(&text));
             }
             let (session, known) = (self.session.clone(), settled.clone());
-            let otherwise = session.settled_otherwise(&known);
-            tokio::pin!(otherwise);
+            let changed = session.settled_otherwise(&known);
+            tokio::pin!(changed);
             let over = tokio::time::sleep(left);
             tokio::pin!(over);
             loop {
                 tokio::select! {
                     biased;
-                    now = &mut otherwise => {
+                    now = &mut changed => {
                         settled = now?;
                         break;
                     }

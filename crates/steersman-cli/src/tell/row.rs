@@ -77,6 +77,7 @@ fn paint_note(row: &Row) -> String {
         },
     }
 }
+
 /// Splits the text of a row into lines. Messages and findings are shown in full, errors up to a limit; calls, results and
 /// acts of the engine in one line.
 fn one_or_more(row: &Row, room: usize) -> Vec<String> {

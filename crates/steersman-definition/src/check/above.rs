@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use steersman_machine::network::{Does, Network};
 use steersman_machine::stored::ids::Name;
 
-/// For each name, the agents that lead to it, itself included. Only agents with state and routers are recorded.
+/// For each name, the agents that lead to it, itself included. Only routers, and agents that have state, are recorded.
 pub(super) struct Above {
     /// The cycle that a name belongs to. A name outside all cycles has a cycle of its own.
     circles: BTreeMap<Name, usize>,
@@ -21,8 +21,8 @@ pub(super) struct Above {
 impl Above {
     pub(super) fn new(network: &Network, edges: &Edges) -> Self {
         let agents = network.agents.values();
-        let matter = agents.filter(|a| !a.state.is_empty() || matches!(a.does, Does::Route(_)));
-        let bits: BTreeMap<Name, usize> = matter.map(|a| a.name.clone()).zip(0..).collect();
+        let recorded = agents.filter(|a| !a.state.is_empty() || matches!(a.does, Does::Route(_)));
+        let bits: BTreeMap<Name, usize> = recorded.map(|a| a.name.clone()).zip(0..).collect();
         let found = Circles::of(network, edges);
         let mut rows = vec![vec![0; bits.len().div_ceil(64)]; found.circles.len()];
         let mut used = vec![false; found.circles.len()];

@@ -299,7 +299,7 @@ impl Check<'_> {
     fn descriptions(&mut self) {
         let lowered = self.lowered;
         let network = &lowered.network;
-        let mut said = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         let by_model = |from: &Name| {
             let agent = network.agents.get(from);
             agent.is_some_and(|agent| matches!(agent.does, Does::Model(_)))
@@ -329,7 +329,7 @@ impl Check<'_> {
                     network.people.get(to).map(|person| &person.description),
                 ),
             };
-            if text.is_some_and(String::is_empty) && said.insert(to.clone()) {
+            if text.is_some_and(String::is_empty) && reported.insert(to.clone()) {
                 let (at, by) = (self.place(declared.span), self.place(*span));
                 self.say(Diagnostic::no_description(at, what, to, by));
             }

@@ -11,7 +11,7 @@ use steersman_machine::stored::ids::Name;
 use steersman_machine::values::types::{Parameters, TypeKind};
 
 /// The parameters of a reviewer that the engine fills, by name.
-const TOLD: [&str; 7] = [
+const FILLED: [&str; 7] = [
     "draft", "task", "prompt", "tool", "args", "result", "message",
 ];
 
@@ -28,7 +28,7 @@ impl Check<'_> {
             let alone = |at: &usize| circles.circles[*at].len() == 1;
             !circles.of.get(name).is_none_or(alone) || judged[name].contains(name)
         };
-        let mut said = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for (name, span) in &lowered.facts.reviewers {
             let Some(def) = network.agents.get(name) else {
                 continue;
@@ -36,7 +36,7 @@ impl Check<'_> {
             if let Some(why) = unfit(def) {
                 let at = self.place(*span);
                 self.say(Diagnostic::unfit_reviewer(at, name, &why));
-            } else if leads_back(name) && said.insert(name) {
+            } else if leads_back(name) && reported.insert(name) {
                 let at = self.place(*span);
                 self.say(Diagnostic::reviewers_circle(at, name));
             }
@@ -61,34 +61,37 @@ impl Check<'_> {
 /// Returns the reason why an agent cannot be a reviewer, or `None` if it can.
 fn unfit(def: &AgentDef) -> Option<String> {
     if !matches!(def.does, Does::Model(_)) {
-        return Some("is no agent that a model drives".to_owned());
+        return Some("is not driven by a model".to_owned());
     }
     if let Some(output) = &def.output {
         let TypeKind::Fields(fields) = &output.ty.kind else {
             return (!output.is_text())
-                .then(|| "gives no object with `accept` and `revise`".to_owned());
+                .then(|| "does not give an object with `accept` and `revise`".to_owned());
         };
         let of = |name: &str| fields.iter().find(|(field, _)| **field == *name);
         let accept = of(ACCEPT).is_some_and(|(_, ty)| ty.kind == TypeKind::Boolean);
         let revise = of(REVISE).is_some_and(|(_, ty)| matches!(ty.kind, TypeKind::String { .. }));
         if !accept || !revise {
             return Some(
-                "gives no object with `accept: boolean` and `revise: optional string`".to_owned(),
+                "does not give an object with `accept: boolean` and `revise: optional string`"
+                    .to_owned(),
             );
         }
     }
     let Parameters::Fields(fields) = &def.parameters else {
-        return Some("has its parameters in a schema: nobody knows what to tell it".to_owned());
+        return Some(
+            "has its parameters in a JSON Schema, which the engine cannot fill".to_owned(),
+        );
     };
     let wants = fields
         .iter()
-        .find(|(name, ty)| !TOLD.contains(&&**name) && !ty.optional && ty.default.is_none());
+        .find(|(name, ty)| !FILLED.contains(&&**name) && !ty.optional && ty.default.is_none());
     if let Some((name, _)) = wants {
-        return Some(format!("wants `{name}`, which nobody gives"));
+        return Some(format!("needs `{name}`, which the engine does not give"));
     }
-    let told = ["draft", "message", "args", "result"];
-    let is_told = fields.iter().any(|(name, _)| told.contains(&&**name));
-    (!is_told).then(|| "is not told what to judge".to_owned())
+    let judged = ["draft", "message", "args", "result"];
+    let gets_it = fields.iter().any(|(name, _)| judged.contains(&&**name));
+    (!gets_it).then(|| "does not get what it has to judge".to_owned())
 }
 
 /// Returns the reviewers of an agent's answers and of its tools.

@@ -138,8 +138,8 @@ section! {
             "Attempts of one call at most, one after the other, before it waits or fails.";
     }
 
-    /// A price. Missing kinds of input cost as much as plain input, which is at least the provider's price except for writing to
-    /// its cache.
+    /// A price. A kind of input without a price of its own costs as much as plain input. For reads of the cache this is at least
+    /// the provider's price, for writes to it this may be less.
     Price<'a>: "Price", "a price" {
         input: Money<'a>, required "A million tokens in.";
         cached: Money<'a> | "as `input`", "The same where the provider had cached them.";

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use steersman_machine::values::{price, rate};
 
-/// A view of a value as one type. A value of another type, which `shape` reports, has no value and no parts.
+/// A view of a node as one type. If the node is of another type, which `shape` reports, the view has no value and no items.
 pub(crate) trait Read<'a>: Copy {
     /// The type, as the checks of shapes, the schema and the reference use it.
     const TY: Ty;
@@ -17,7 +17,7 @@ pub(crate) trait Read<'a>: Copy {
     fn node(self) -> &'a Node;
 }
 
-/// A type whose values mean something without the rest of the definition, so that a key may have a default of it.
+/// A type whose values can be read without the rest of the definition, so that a key of this type may have a default.
 pub(crate) trait Valued<'a>: Read<'a> {
     /// The Rust type of the value.
     type Value;
@@ -156,7 +156,7 @@ impl<'a, const MIN: i64> Valued<'a> for Few<'a, MIN> {
     }
 }
 
-/// Returns a whole number that is not negative.
+/// Returns a whole number that is not negative; `None` for any other node.
 pub(crate) fn whole(node: &Node) -> Option<u64> {
     match node.scalar()?.kind {
         Kind::Integer(value) => u64::try_from(value).ok(),
@@ -241,7 +241,7 @@ impl Money<'_> {
     }
 }
 
-/// A rate; without `TOKENS` of requests only.
+/// A rate. Without `TOKENS` it limits requests only, no tokens.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Rate<'a, const TOKENS: bool>(pub &'a Node);
 
@@ -426,7 +426,7 @@ maps! {
     Names = Names;
 }
 
-/// Items or entries of a collection that may be absent.
+/// Iterates over the items or entries of a collection that may be absent.
 pub(crate) fn each<C: IntoIterator>(of: Option<C>) -> impl Iterator<Item = C::Item> {
     of.into_iter().flatten()
 }

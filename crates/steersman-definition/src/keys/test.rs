@@ -9,7 +9,7 @@ use super::tool::Then;
 use crate::test::Resolve;
 
 words! {
-    /// The run that a test equals.
+    /// The run that a test must equal.
     enum SameAs: Undisturbed = "undisturbed";
 }
 

@@ -162,7 +162,7 @@ fn parameters(tool: BuiltIn) -> Vec<(&'static str, Type)> {
     }
 }
 
-/// Returns the simulated answer for a dry branch, from which nothing must leave.
+/// Returns the simulated answer for a dry branch, which must not change the memory of a scope.
 fn simulated(built_in: BuiltIn) -> Option<Data> {
     let text = match built_in {
         BuiltIn::MemorySave => "Remembered.",

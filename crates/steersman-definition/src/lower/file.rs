@@ -385,7 +385,7 @@ impl Lower<'_> {
         let file = self.file;
         if let Some(entry) = file.entry() {
             let entry = entry.into_iter();
-            return entry.filter_map(|name| self.first(name)).collect();
+            return entry.filter_map(|name| self.entry_agent(name)).collect();
         }
         let mut named: BTreeSet<&str> = BTreeSet::new();
         for (key, agent) in each(file.agents()) {
@@ -418,7 +418,7 @@ impl Lower<'_> {
     }
 
     /// Returns an agent that a user can talk to; reports plain agents.
-    fn first(&mut self, written: kinds::Name<'_>) -> Option<Name> {
+    fn entry_agent(&mut self, written: kinds::Name<'_>) -> Option<Name> {
         let name = self.named(&written, Sort::Agent)?;
         let runs = self
             .file

@@ -43,7 +43,7 @@ impl Lower<'_> {
     pub(super) fn ahead(&mut self, name: &Name, agent: Agent<'_>, scope: &Scope) -> Vec<Before> {
         let mut all = self.before(name, agent.before(), scope);
         let documents = agent.knowledge().filter(|all| !all.0.items().is_empty());
-        let relevant = self.somebody_sees_what_is_relevant();
+        let relevant = self.any_view_wants_passages();
         let own = [
             (documents.is_some(), notes::KNOWLEDGE),
             (relevant, notes::RELEVANT),
@@ -103,7 +103,7 @@ impl Lower<'_> {
     }
 
     /// Returns true if any view asks for passages; reports views that ask for too many.
-    fn somebody_sees_what_is_relevant(&mut self) -> bool {
+    fn any_view_wants_passages(&mut self) -> bool {
         let file = self.file;
         let views = || {
             each(file.agents()).flat_map(|(_, agent)| {

@@ -302,8 +302,8 @@ impl Lower<'_> {
             };
             let begin = state.begin.as_ref();
             let opens = begin.and_then(|b| state.plays(&b.speaker));
-            let said = begin.is_some_and(|b| b.say.is_some());
-            let opened = said && opens.is_some_and(|speaker| speaker.agent != person);
+            let has_text = begin.is_some_and(|b| b.say.is_some());
+            let opened = has_text && opens.is_some_and(|speaker| speaker.agent != person);
             if key.name == graph.start && !opened {
                 let at = self.place(key.span);
                 self.say(Diagnostic::nobody_opens(at, &person));
@@ -463,7 +463,7 @@ impl Lower<'_> {
         for (key, task) in written {
             tasks.extend(self.task(agent, key, task, written.0, scope));
         }
-        self.task_circles(written.0, &tasks);
+        self.task_cycles(written.0, &tasks);
         let default = route.default();
         let orchestrator = route.orchestrator();
         let orchestrator = orchestrator.unwrap_or_else(keys::Orchestrator::empty);
@@ -482,11 +482,11 @@ impl Lower<'_> {
     }
 
     /// Reports tasks that can never begin because they wait for each other.
-    fn task_circles(&mut self, node: &Node, tasks: &[Task]) {
+    fn task_cycles(&mut self, node: &Node, tasks: &[Task]) {
         let task = |name: &Name| tasks.iter().find(|task| task.name == *name);
-        let mut said: Vec<Name> = Vec::new();
+        let mut reported: Vec<Name> = Vec::new();
         for begin in tasks {
-            if said.contains(&begin.name) {
+            if reported.contains(&begin.name) {
                 continue;
             }
             let mut path = vec![begin.name.clone()];
@@ -497,7 +497,7 @@ impl Lower<'_> {
                 path.truncate(depth);
                 if name == begin.name {
                     path.push(name);
-                    said.extend(path.iter().cloned());
+                    reported.extend(path.iter().cloned());
                     let at = node
                         .entries()
                         .iter()

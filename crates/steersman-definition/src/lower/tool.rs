@@ -20,7 +20,7 @@ use steersman_machine::stored::interaction::Class;
 use steersman_machine::values::expression::{Expr, Template};
 use steersman_machine::values::types::Parameters;
 
-/// Returns the names of entries of `on_error`, in addition to `http_NNN` and `http_Nxx`.
+/// Returns the names that an entry of `on_error` may have, in addition to `http_NNN` and `http_Nxx`.
 fn caught() -> Vec<&'static str> {
     let codes = Code::ALL.iter().filter(|code| code.may_be_caught_by_name());
     codes
@@ -254,19 +254,19 @@ impl<'a> Lower<'a> {
         }
         let approve = self.approver(written, when, None, scope);
         let mut asked: Vec<&Name> = Vec::new();
-        for in_line in approve.line() {
-            if asked.contains(&&in_line.by) {
+        for approver in approve.line() {
+            if asked.contains(&&approver.by) {
                 let at = self.place(written.0.span);
-                self.say(Diagnostic::asked_twice(at, &in_line.by));
+                self.say(Diagnostic::asked_twice(at, &approver.by));
                 break;
             }
-            asked.push(&in_line.by);
+            asked.push(&approver.by);
         }
         vec![approve]
     }
 
-    /// Lowers one approver of the line. `before` is the approver asked earlier; its question and its shown arguments are the
-    /// defaults. The arguments that an approver may edit are never inherited.
+    /// Lowers one approver of the chain that `on_timeout` makes. `before` is the approver asked earlier; its question and its shown
+    /// arguments are the defaults. The arguments that an approver may edit are never inherited.
     fn approver(
         &mut self,
         written: keys::Approve<'_>,

@@ -93,7 +93,8 @@ impl Lower<'_> {
             let at = self.place(node.span);
             let most = DEFAULTS >> 10;
             let what = "with this one the defaults of state are too large".to_owned();
-            let most = format!("all of a definition may have {most} KiB together, as JSON");
+            let most =
+                format!("all defaults of a definition may have {most} KiB together, as JSON");
             self.say(Diagnostic::too_big(at, what, most));
         }
     }
@@ -101,7 +102,7 @@ impl Lower<'_> {
     pub(super) fn default_fits(&mut self, ty: &Type, value: &Json, node: &Node) {
         let at = self.place(node.span);
         if ty.kind == TypeKind::Secret {
-            let why = "the default of a secret would stand in the definition for all to see";
+            let why = "the default of a secret would be readable in the definition";
             self.say(Diagnostic::misfit(at, why, None));
         } else if let Some(misfit) = misfit(ty, value) {
             let misfit = match &*misfit.path {

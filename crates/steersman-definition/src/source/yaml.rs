@@ -21,7 +21,7 @@ pub(crate) fn parse(
     if text.len() > MAX_BYTES {
         let size = text.len() / 1024;
         let at = Span { file, ..Span::NONE };
-        let what = format!("{size} KiB are too much for one file of a definition");
+        let what = format!("a file of a definition with {size} KiB is too large");
         let most = format!("at most {} KiB are read", MAX_BYTES / 1024);
         diagnostics.push(Diagnostic::too_big(sources.place(at), what, most));
         return None;
@@ -42,16 +42,24 @@ struct Builder<'a> {
     file: u32,
     sources: &'a Sources,
     diagnostics: &'a mut Vec<Diagnostic>,
+    /// The open lists and maps, outermost first.
     stack: Vec<Frame>,
+    /// The value of each anchor, with its number of values and its height.
     anchors: BTreeMap<usize, (Node, usize, usize)>,
+    /// Number of values so far, with aliases expanded.
     nodes: usize,
     root: Option<Node>,
 }
 
+/// A list or map that is still open.
 struct Frame {
+    /// Offset of its first byte.
     start: usize,
+    /// The parser's number of its anchor; 0 if it has none.
     anchor: usize,
+    /// Number of values in it so far, itself included.
     nodes: usize,
+    /// Largest height of its values so far. A scalar has the height 1.
     height: usize,
     content: Content,
 }
@@ -61,6 +69,7 @@ enum Content {
     Map {
         entries: Vec<(Key, Node)>,
         known: BTreeMap<Arc<str>, Span>,
+        /// The key whose value comes next.
         key: Option<Key>,
     },
 }
@@ -160,13 +169,13 @@ impl Builder<'_> {
         )
     }
 
-    /// Counts values; an alias counts as the values it stands for. Reports too many of them and returns `None`.
+    /// Counts values; an alias counts as the values that it repeats. Reports too many of them and returns `None`.
     fn spend(&mut self, span: Span, nodes: usize) -> Option<()> {
         self.nodes += nodes;
         if self.nodes > MAX_NODES {
             let place = self.sources.place(span);
             let what = format!("more than {MAX_NODES} values in one file");
-            let most = "aliases count as what they stand for".to_owned();
+            let most = "an alias counts as the values that it repeats".to_owned();
             self.diagnostics
                 .push(Diagnostic::too_big(place, what, most));
             return None;

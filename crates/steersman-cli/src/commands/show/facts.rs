@@ -33,7 +33,7 @@ impl Screen<'_> {
             Json::String(sealed) if sealed == "(sealed)" => format!("{name} {sealed}"),
             value => format!("{name} {value}"),
         });
-        for entries in told(&state.collect::<Vec<_>>(), ", ") {
+        for entries in in_rows(&state.collect::<Vec<_>>(), ", ") {
             row("state", entries);
         }
         for (tool, sum) in &self.page.sums {
@@ -53,12 +53,12 @@ impl Screen<'_> {
         if self.subject.line.is_some() {
             return rows;
         }
-        for labels in told(&sessions::each_label(&self.subject.seen.info), " ") {
+        for labels in in_rows(&sessions::each_label(&self.subject.seen.info), " ") {
             row("labels", labels);
         }
         let outcome = self.page.row.outcome.to_string();
         if !matches!(&*outcome, "" | "{}" | "null") {
-            for entries in told(&entries(&outcome), ", ") {
+            for entries in in_rows(&entries(&outcome), ", ") {
                 row("outcome", entries);
             }
         }
@@ -119,7 +119,7 @@ fn phase(agent: &AgentRow) -> (&'static str, String) {
 }
 
 /// Returns the entries in one row if they fit, otherwise one row for each, cut to the width.
-fn told(all: &[String], between: &str) -> Vec<String> {
+fn in_rows(all: &[String], between: &str) -> Vec<String> {
     let room = WIDTH - NAMES;
     let joined = all.join(between);
     if joined.chars().count() <= room && !joined.contains(char::is_control) {

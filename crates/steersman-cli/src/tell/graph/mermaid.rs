@@ -186,7 +186,7 @@ mod tests {
     use super::escaped;
 
     #[test]
-    fn nothing_of_a_text_is_read_as_the_diagram_s_own() {
+    fn texts_are_escaped_for_mermaid() {
         for (text, written) in [
             ("state.a == 'b'", "state.a == 'b'"),
             ("say \"x\" #1;", "say #34;x#34; #35;1#59;"),

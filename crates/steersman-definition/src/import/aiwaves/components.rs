@@ -8,7 +8,7 @@ use steersman_machine::values::near::near;
 
 /// Result of converting the components of a role.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Converted {
     /// Template for `instructions`; empty if there are none.
     pub(super) text: String,
     /// Further lines: keys of the speaker, and comments.
@@ -31,7 +31,7 @@ const TEXTS: [(&str, &str, &str, &str); 7] = [
     ("last", "last_prompt", "last", "last"),
 ];
 
-/// Components that need a tool or a key of a definition, each with the rest of its warning.
+/// Components that the import leaves out, each with the middle of its warning: `it ..; it is left out`.
 const TOOLS: [(&str, &str); 7] = [
     (
         "WebSearchComponent",
@@ -88,8 +88,9 @@ impl<'a> Import<'a> {
         role: &str,
         components: &'a Json,
         path: &str,
-    ) -> Told {
-        let (mut told, mut pieces, mut closing) = (Told::default(), Vec::new(), Vec::new());
+    ) -> Converted {
+        let (mut converted, mut pieces, mut closing) =
+            (Converted::default(), Vec::new(), Vec::new());
         for (key, args) in components.as_object().into_iter().flatten() {
             let path = at(path, key);
             if let Some((_, argument, partial, reads)) =
@@ -110,16 +111,18 @@ impl<'a> Import<'a> {
                 "LLM" | "LLM_type" => {}
                 "style" => pieces.push(self.style(agent, role, args, &path)),
                 "CustomizeComponent" => pieces.extend(self.customized(args, &path)),
-                "ExtractComponent" => told.beside.extend(self.extraction(args, &path)),
+                "ExtractComponent" => converted.beside.extend(self.extraction(args, &path)),
                 "KnowledgeBaseComponent" => {
-                    told.beside.extend(self.knowledge_base(agent, args, &path));
+                    converted
+                        .beside
+                        .extend(self.knowledge_base(agent, args, &path));
                 }
-                other => self.other(other, &path, &mut told),
+                other => self.other(other, &path, &mut converted),
             }
         }
         pieces.append(&mut closing);
-        told.text = pieces.join("\n\n");
-        told
+        converted.text = pieces.join("\n\n");
+        converted
     }
 
     /// Returns the text argument of a component; warns about other arguments and a missing text.
@@ -170,10 +173,10 @@ impl<'a> Import<'a> {
     fn customized(&mut self, args: &Json, path: &str) -> Option<String> {
         let template = self.text(args, "template", path)?;
         let keywords = args.get("keywords").map(words).unwrap_or_default();
-        let (mut out, mut plain, mut rest) = (String::new(), String::new(), template.as_str());
+        let (mut out, mut verbatim, mut rest) = (String::new(), String::new(), template.as_str());
         while let Some(c) = rest.chars().next() {
             if let Some(behind) = rest.strip_prefix("{{").or_else(|| rest.strip_prefix("}}")) {
-                plain.push(c);
+                verbatim.push(c);
                 rest = behind;
                 continue;
             }
@@ -183,7 +186,7 @@ impl<'a> Import<'a> {
                 .filter(|(word, _)| c == '{' && !word.contains(['{', '\n']));
             match word {
                 Some((word, behind)) if keywords.iter().any(|known| known == word) => {
-                    out.push_str(&literal(&std::mem::take(&mut plain)));
+                    out.push_str(&literal(&std::mem::take(&mut verbatim)));
                     let entry = self.remembered(word);
                     let _ = write!(out, "{{{{ state.{entry} }}}}");
                     rest = behind;
@@ -193,16 +196,16 @@ impl<'a> Import<'a> {
                         "`{{{word}}}` is not among its `keywords`, and the original fails there; it stands as it is here"
                     );
                     self.warn("keyword", at(path, "template"), message);
-                    plain.push(c);
+                    verbatim.push(c);
                     rest = behind;
                 }
                 None => {
-                    plain.push(c);
+                    verbatim.push(c);
                     rest = behind;
                 }
             }
         }
-        out.push_str(&literal(&plain));
+        out.push_str(&literal(&verbatim));
         for keyword in &keywords {
             if !self.fills(keyword) {
                 let message = format!(
@@ -294,8 +297,8 @@ impl<'a> Import<'a> {
         let inside = crate::load::resolve("", &file).filter(|at| !at.is_empty());
         let Some(inside) = inside else {
             let message = format!(
-                "it found passages in `{file}` ahead of each turn; here, documents lie in the folder of the definition: put it there and name \
-                 it under `knowledge` at the agent"
+                "it found passages in `{file}` ahead of each turn; here, documents must be in the folder of the definition: put the file there \
+                 and name it under `knowledge` at the agent"
             );
             self.warn("tool", path, message);
             return Some(comment("knowledge: [..]   (at the agent)"));
@@ -314,10 +317,10 @@ impl<'a> Import<'a> {
     }
 
     /// Warns about a component that needs a tool or does not exist, and leaves it out.
-    fn other(&mut self, key: &str, path: &str, told: &mut Told) {
+    fn other(&mut self, key: &str, path: &str, converted: &mut Converted) {
         if let Some((_, what)) = TOOLS.iter().find(|(known, _)| *known == key) {
             self.warn("tool", path, format!("it {what}; it is left out"));
-            told.beside.push(comment(&format!("left out: {key}")));
+            converted.beside.push(comment(&format!("left out: {key}")));
             return;
         }
         let known = TEXTS.iter().map(|(known, ..)| *known);
@@ -337,7 +340,7 @@ impl<'a> Import<'a> {
             ),
         };
         self.warn("component", path, message);
-        told.beside.push(comment(&format!("left out: {key}")));
+        converted.beside.push(comment(&format!("left out: {key}")));
     }
 }
 

@@ -184,12 +184,12 @@ impl<'a> Import<'a> {
             out.line(7, format!("role: {}", scalar(role)));
         }
         if let Some(components) = components.filter(|_| !self.people.contains(agent)) {
-            let told = self.components(agent, role, components, &path);
-            for line in told.beside {
+            let converted = self.components(agent, role, components, &path);
+            for line in converted.beside {
                 out.line(7, line);
             }
-            if !told.text.is_empty() {
-                out.text(7, "instructions", &told.text);
+            if !converted.text.is_empty() {
+                out.text(7, "instructions", &converted.text);
             }
         }
     }

@@ -19,18 +19,18 @@ impl<'a> Import<'a> {
             lines.push("secrets:".to_owned());
             lines.push("  api_key: { env: API_KEY, optional: true }".to_owned());
         }
-        let reached = self.reached();
-        default.push_str(&reached);
+        let server = self.server();
+        default.push_str(&server);
         lines.push("models:".to_owned());
         lines.push(format!("  default: {{ {default} }}"));
         for (name, model) in &self.models {
-            lines.push(format!("  {name}: {{ {model}{reached} }}"));
+            lines.push(format!("  {name}: {{ {model}{server} }}"));
         }
         lines
     }
 
     /// Returns the address and key of the model server, which all models share.
-    fn reached(&self) -> String {
+    fn server(&self) -> String {
         let mut out = String::new();
         if self.config.contains_key("API_BASE") {
             out.push_str(", url: \"{{ config.api_base }}\"");
@@ -122,7 +122,7 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Returns the number of messages that agents see, after which a summary is also made.
+    /// Returns the number of messages that agents see. A summary is made each time so many messages are new.
     fn most(&self) -> Option<u64> {
         let most = self.setting("MAX_CHAT_HISTORY")?;
         most.trim().parse::<u64>().ok().filter(|n| *n > 0)
