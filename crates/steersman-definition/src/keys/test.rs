@@ -76,7 +76,8 @@ section! {
         reject: Text<'a>, "The tool.";
         edit: Map<'a, Any<'a>>, "With `approve`: changed arguments.",
             with ["approve"] "a step without `approve`";
-        repeat: Flag<'a> = false, "With `approve`: it does again what was done before, and the person says so.";
+        repeat: Flag<'a> = false, "With `approve`: it does again what was done before, and the person says so.",
+            with ["approve"] "a step without `approve`";
         resolve: Map<'a, Word<'a, Resolve>>, "A doubt: `TOOL: done`.";
         role: Text<'a>, "Who does it.",
             with ["say", "answer", "approve", "reject", "resolve", "interrupt", "cancel"] "a step that nobody in particular does";
@@ -113,7 +114,8 @@ section! {
         offered: Text<'a>, "An agent: the tools of each of its model calls, a list of lists.";
         saw: Text<'a>, "An agent: texts that stood in what its model was sent.";
         unseen: Text<'a>, "An agent: texts that did not stand there.";
-        call: Whole<'a, 1> | "the last", "With `saw`, `unseen`: which of the agent's model calls, from 1.";
+        call: Whole<'a, 1> | "the last", "With `saw`, `unseen`: which of the agent's model calls, from 1.",
+            with ["saw", "unseen"] "an expectation without `saw` or `unseen`";
         is: Any<'a>, "What the stack, list or number is.",
             with ["stack", "speakers", "modes", "states", "model_calls", "offered", "saw", "unseen"] "this expectation";
         answer: Text<'a>, "The answer.";
