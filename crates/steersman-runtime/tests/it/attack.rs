@@ -145,7 +145,10 @@ async fn attack_2_14_restarts_in_order_cost_no_budget() {
             _ => 0,
         })
         .sum();
-    assert_eq!(spent, used, "tokens that were drawn and not spent come back");
+    assert_eq!(
+        spent, used,
+        "tokens that were drawn and not spent come back"
+    );
     assert!(spent < 10_000, "{spent}");
 }
 

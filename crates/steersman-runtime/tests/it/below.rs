@@ -63,7 +63,11 @@ async fn paid(world: &World, branches: &[Id]) -> Cost {
 /// search ended.
 async fn counted(world: &World) -> (Cost, String) {
     let found = seen(world).await;
-    assert_eq!(found.ledger.searches().count(), 1, "no search inside the search");
+    assert_eq!(
+        found.ledger.searches().count(),
+        1,
+        "no search inside the search"
+    );
     let (_, search) = newest(&found);
     let tree = found.ledger.tree(&search);
     assert!(

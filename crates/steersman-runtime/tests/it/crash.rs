@@ -238,10 +238,7 @@ async fn stopped_in_order_nothing_is_in_doubt() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    assert!(
-        !stopped.is_finished(),
-        "stop waits for the running effect"
-    );
+    assert!(!stopped.is_finished(), "stop waits for the running effect");
     gate.add_permits(1);
     stopped.await.unwrap();
     let world = world.killed().await;
@@ -293,7 +290,10 @@ async fn stopped_before_it_began_it_ends_and_nothing_is_in_doubt() {
     for _ in 0..10_000 {
         tokio::task::yield_now().await;
     }
-    assert!(stopped.is_finished(), "stop does not wait for an effect that never began");
+    assert!(
+        stopped.is_finished(),
+        "stop does not wait for an effect that never began"
+    );
     assert_eq!(world.tools.count("pay"), 0);
     let world = world.killed().await;
     to_the_end(&world.open().await).await;

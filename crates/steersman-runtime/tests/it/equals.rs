@@ -21,7 +21,11 @@ async fn of_two_equal_calls_of_one_answer_the_second_waits_for_the_first() {
     for _ in 0..2_000 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(world.tools.count("pay"), 1, "the second does not start while the first runs");
+    assert_eq!(
+        world.tools.count("pay"),
+        1,
+        "the second does not start while the first runs"
+    );
     gate.add_permits(1);
     let (effect, kind, _) = question(&session).await;
     assert_eq!((kind, world.tools.count("pay")), ("repeat", 1));

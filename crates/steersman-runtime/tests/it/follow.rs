@@ -155,11 +155,7 @@ async fn a_kill_behind_every_line_changes_nothing() {
             answer, "s__grow s__other s__new",
             "killed after line {kept}"
         );
-        assert_eq!(
-            world.stack("main").await,
-            stack,
-            "killed after line {kept}"
-        );
+        assert_eq!(world.stack("main").await, stack, "killed after line {kept}");
         assert_eq!(bindings(&world).await, 2, "killed after line {kept}");
     }
     drop(script);

@@ -33,7 +33,11 @@ async fn as_many_judge_at_once_as_of_any_call_of_the_tool() {
     assert_eq!(world.tools.count("judge"), 3, "the others wait");
     gate.add_permits(2);
     ran(&world, "judge", 5).await;
-    assert_eq!(world.tools.count("judge"), 5, "one more for each that ended");
+    assert_eq!(
+        world.tools.count("judge"),
+        5,
+        "one more for each that ended"
+    );
     gate.add_permits(28);
     assert_eq!(answered(&session.settled().await.unwrap()), "Rolled.");
     assert_eq!(world.tools.count("judge"), 30);
@@ -61,7 +65,11 @@ async fn who_judges_is_told_to_end_with_the_search() {
     while world.tools.cut() < 8 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(world.tools.count("judge"), 8, "calls that waited never began");
+    assert_eq!(
+        world.tools.count("judge"),
+        8,
+        "calls that waited never began"
+    );
 }
 
 #[tokio::test]

@@ -244,11 +244,7 @@ async fn a_new_owner_goes_on_and_a_pause_holds() {
     let id = session.id().to_owned();
     session.pause().await.unwrap();
     pass(&stage, 60_000).await;
-    assert_eq!(
-        stage.rack.tries(),
-        5,
-        "a paused session makes no call"
-    );
+    assert_eq!(stage.rack.tries(), 5, "a paused session makes no call");
     session.resume().await.unwrap();
     session.stop().await;
     let other = Stage::over(stage.rack.clone(), store);

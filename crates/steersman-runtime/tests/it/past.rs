@@ -175,7 +175,10 @@ async fn a_text_that_was_changed_is_never_taken_for_what_was_written() {
     let fault = past.fault().unwrap().to_string();
     assert!(fault.contains("line 7: the hash"), "{fault}");
     assert!(past.read(Line(7)).await.is_err());
-    assert!(past.read(Line(8)).await.is_ok(), "the other lines are unchanged");
+    assert!(
+        past.read(Line(8)).await.is_ok(),
+        "the other lines are unchanged"
+    );
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ struct Play {
     draws: Draws,
     world: World,
     session: Session,
-    /// What was ordered so far, for whoever reads of a failure.
+    /// The orders so far, for the report of a failure.
     told: String,
     /// Ids of messages for which a receipt came.
     acknowledged: BTreeSet<Name>,

@@ -1,4 +1,4 @@
-//! Models get the same requests whoever drives the session, and wherever the last owner died: no name, number or position in
+//! Models get the same requests whichever process drives the session, and wherever the last owner died: no name, number or position in
 //! a request comes from a line of the log.
 
 use crate::crash::to_the_end;

@@ -296,7 +296,11 @@ async fn what_waits_in_an_inbox_is_no_reason_to_take_its_session_again_and_again
             .unwrap()
             .epoch
     };
-    assert_eq!(epoch("one").await, 2, "claimed once by `run_all`, and once here");
+    assert_eq!(
+        epoch("one").await,
+        2,
+        "claimed once by `run_all`, and once here"
+    );
     assert!(epoch("two").await > 7, "each message is read");
 }
 
