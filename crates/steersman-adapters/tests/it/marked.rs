@@ -700,7 +700,7 @@ async fn child() {
 async fn a_line_that_the_disk_had_no_room_for_is_not_missed() {
     let folder = Folder::new();
     folder.store().create(session("a")).await.unwrap();
-    // A file may not grow beyond that, and who writes on hears of it.
+    // Limits the size of files, and makes a write beyond it an error.
     let limited = "ulimit -c 0; ulimit -f 2048; trap '' XFSZ; exec \"$0\" \"$@\"";
     let child = std::process::Command::new("sh")
         .args(["-c", limited])
