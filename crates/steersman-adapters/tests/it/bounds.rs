@@ -34,7 +34,7 @@ async fn a_session_of_before_the_bounds_is_read_and_driven() {
         )
         .unwrap();
     }
-    let in_folder = || {
+    let files = || {
         let names = std::fs::read_dir(&folder.0).unwrap();
         names
             .map(|entry| entry.unwrap().file_name())
@@ -52,7 +52,7 @@ async fn a_session_of_before_the_bounds_is_read_and_driven() {
             "it is owned"
         );
         assert!(
-            !in_folder().contains(std::ffi::OsStr::new("x")),
+            !files().contains(std::ffi::OsStr::new("x")),
             "its lock is in the folder"
         );
         assert_eq!(store.head(id).await.unwrap(), Line(1));

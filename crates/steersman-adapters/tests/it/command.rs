@@ -255,7 +255,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// The begin of a script that is watched.
+    /// The beginning of a script that is watched.
     const BEGIN: &str = "exec 9> alive; echo begun >&9; ";
 
     fn new(folder: &Path) -> Self {

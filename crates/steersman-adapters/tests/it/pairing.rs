@@ -13,7 +13,7 @@ use steersman_testkit::log::Log;
 use steersman_testkit::random::Dice;
 use steersman_testkit::story::{Manner, Story, definition};
 
-/// Number of definitions with random policies, and number of histories of each. A campaign has fifty.
+/// Number of definitions with random policies, and number of histories of each.
 const DEFINITIONS: u64 = 60;
 const HISTORIES: u64 = 10;
 

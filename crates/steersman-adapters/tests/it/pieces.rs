@@ -48,7 +48,7 @@ fn an_answer_inside_json_is_shown_in_linear_time() {
             peek.delta(Delta::Text(last.to_owned()));
         });
     }
-    // Only blanks are left out of the begin.
+    // Only blanks are left out of the beginning.
     let seen = Seen::default();
     let peek = Peek::new(&seen);
     for _ in 0..MANY {

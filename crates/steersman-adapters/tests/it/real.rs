@@ -68,7 +68,7 @@ async fn chats(chat: &dyn Model) {
         "{:?}",
         answer.usage
     );
-    // A second call with the same begin may find it cached, and says so.
+    // A second call with the same beginning may find it cached, and says so.
     let again = ask(
         chat,
         short(vec![system("You are brief."), user("Say hello.")], 2),

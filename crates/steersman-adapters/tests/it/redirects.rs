@@ -39,7 +39,7 @@ async fn a_redirect_of_a_call_that_must_not_be_repeated_is_in_doubt() {
     for class in ["unsafe", "idempotent"] {
         for method in ["GET", "HEAD", "POST", "DELETE"] {
             for status in [301, 302, 303, 307, 308] {
-                // Whatever the second place would answer, it gets no request.
+                // The second place gets no request, whatever it would answer.
                 for second in [gone(), to(status, "/pay"), ok()] {
                     let replies = vec![to(status, "/receipt"), second];
                     let (told, asked) = call(class, method, "", replies).await;

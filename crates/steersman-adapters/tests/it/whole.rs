@@ -323,7 +323,7 @@ async fn a_key_that_is_revoked_in_the_middle_ends_the_turn_and_loses_nothing() {
     };
     assert_eq!(&*code, "unauthorized");
     assert!(message.contains("this key was revoked"), "{message}");
-    // What was done stays done: with a key that is good it goes on where it failed.
+    // The login is not done again: with a good key the session goes on where it failed.
     session.retry(None, "user").await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "You are in.");
     assert_eq!(bank.requests().len(), 1);

@@ -22,20 +22,20 @@ use steersman_runtime::toolset::{ToolRun, Toolset};
 use steersman_runtime::{Boxed, Env};
 use tokio_util::sync::CancellationToken;
 
-/// Moments at which the code of a model or tool panics.
+/// Places at which the code of a model or tool panics.
 #[derive(Copy, Clone, Debug)]
 enum At {
-    /// When it is called, before it returns a future.
+    /// In the call itself, before there is a future.
     Call,
-    /// When its future is polled.
+    /// In a poll of the future.
     Poll,
-    /// After the first piece that it streams.
+    /// In a poll of the future, after the first streamed piece.
     Stream,
-    /// When its future is dropped after its answer.
+    /// In the drop of the future, after it has answered.
     Answered,
-    /// When its future is dropped because it did not answer in time.
+    /// In the drop of a future that did not answer in time.
     Cut,
-    /// When its future is polled, with a payload that panics when it is dropped.
+    /// In a poll of the future, with a payload that panics when it is dropped.
     Carried,
 }
 

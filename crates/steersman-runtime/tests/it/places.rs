@@ -472,7 +472,7 @@ async fn escrow_covers_the_dearest_of_the_chain_and_a_person_may_grant_more() {
     stage
         .rack
         .will("default", [Does::Used(10, 0, 100), Does::Used(10, 0, 100)]);
-    // 0.1 is the cost of the longest answer of `dear`. It is drawn although the cheaper `default` answers.
+    // 0.1 is the cost of the longest answer of the most expensive model. It is drawn although the cheaper `default` answers.
     let session = stage.start(LIMITED).await;
     assert_eq!(answered(&stage.settle(&session).await), "I am default.");
     let seen = stage.engine.inspect(session.id()).await.unwrap();

@@ -725,7 +725,7 @@ async fn no_more_calls_begin_at_once_than_the_session_can_pay() {
     assert_eq!(explored(&seen(&world).await), (200, "done".to_owned()));
 }
 
-/// When the session may spend no more, a search makes no further call and ends with what it has.
+/// A session that may spend no more makes no further call for a search, which ends with what it has.
 #[tokio::test]
 async fn the_limits_of_the_session_end_a_search() {
     for (limit, why) in [

@@ -104,7 +104,7 @@ struct Play {
     acts: BTreeMap<&'static str, (u64, u64)>,
     /// The last decision of a person.
     answered: Option<Message>,
-    /// How often a person let a call run again knowing of an equal one, by tool and arguments.
+    /// Number of times that a person let a call run again knowing of an equal one, by tool and arguments.
     words: BTreeMap<(String, String), usize>,
     kills: u64,
 }
