@@ -170,7 +170,10 @@ const GLOSSARY: &str = "docs/concepts/words.md";
 fn avoided(root: &Path) -> BTreeSet<String> {
     let page = fs::read_to_string(root.join(GLOSSARY)).expect("the repository has a glossary");
     let table = page.split("| instead of |").nth(1).unwrap_or_default();
-    let rows = table.lines().skip(2).filter_map(|row| row.split('|').nth(1));
+    let rows = table
+        .lines()
+        .skip(2)
+        .filter_map(|row| row.split('|').nth(1));
     rows.flat_map(|cell| cell.split(','))
         .map(|word| word.trim().to_owned())
         .filter(|word| !word.is_empty())

@@ -1,5 +1,5 @@
-//! The same wire against a stand-in that other people wrote: `scripts/mock-server.sh`, then
-//! `STEERSMAN_MOCK_SERVER=http://127.0.0.1:18096/v1` and `--ignored`, as in `real`.
+//! The wires of `chat` and `messages` against a mock server of another project: start it with `scripts/mock-server.sh`, set
+//! `STEERSMAN_MOCK_SERVER=http://127.0.0.1:18096/v1`, and run the tests with `--ignored`.
 
 use crate::messages::messages;
 use crate::request::{
@@ -9,7 +9,7 @@ use steersman_machine::context::Request;
 use steersman_machine::network::CallStyle;
 use steersman_runtime::model::Model;
 
-/// The same stand-in by both wires.
+/// The mock server over both wires.
 fn server() -> [Box<dyn Model>; 2] {
     let url = std::env::var("STEERSMAN_MOCK_SERVER");
     let url = url.expect("STEERSMAN_MOCK_SERVER is set: scripts/mock-server.sh");
@@ -19,7 +19,7 @@ fn server() -> [Box<dyn Model>; 2] {
 async fn say(chat: &dyn Model, text: &str) -> String {
     let got = ask(chat, request(vec![two_tools(), user(text)])).await;
     let text = shown(&got);
-    // How much it counts as tokens is the stand-in's own affair.
+    // The mock server counts tokens in its own way.
     let kept = text.lines().filter(|line| !line.starts_with("usage"));
     kept.map(str::trim).collect::<Vec<_>>().join("; ")
 }
@@ -43,7 +43,7 @@ async fn answers(chat: &dyn Model) {
     );
     assert_eq!(seen.text(), answer.text.unwrap());
     assert!(seen.0.lock().unwrap().len() > 1, "it streams");
-    // By the other wire it counts nothing.
+    // Over the other wire the mock server counts nothing.
     if chat.label().starts_with("compatible") {
         assert!(answer.usage.input > 0 && answer.usage.output > 0);
     }
@@ -115,7 +115,7 @@ async fn fails(chat: &dyn Model) {
         "chaos limit",
     ] {
         let said = say(chat, text).await;
-        // A socket that is destroyed may take what was written to it along.
+        // A socket that is destroyed may lose what was written to it.
         let said = said.replace("disconnected", "truncated");
         got.push(format!("{text}: {}", said.split(';').next().unwrap()));
     }
@@ -133,7 +133,7 @@ async fn fails(chat: &dyn Model) {
     assert_eq!(got, expected);
 }
 
-/// A key that is revoked, a server that drops or overloads: the model that stands in answers, and is named.
+/// The key is refused, or the model is unknown: the last fallback answers, and the usage names it.
 #[tokio::test]
 #[ignore = "needs STEERSMAN_MOCK_SERVER: scripts/mock-server.sh"]
 async fn another_model_stands_in_over_real_connections() {
@@ -144,7 +144,7 @@ async fn another_model_stands_in_over_real_connections() {
     });
     let answer = Reply::stream(&[&format!("data: {event}\n\n"), "data: [DONE]\n\n"]);
     let silent = Reply::with(404, &[], "");
-    // What it can do is asked first, and it does not say.
+    // The first two requests ask what the server can do, and it does not say.
     let each = [silent.clone(), silent, answer];
     let spare = Listener::new([each.clone(), each].concat()).await;
     let url = &spare.url;

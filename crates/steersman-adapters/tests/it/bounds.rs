@@ -1,11 +1,12 @@
-//! What was stored before there were bounds.
+//! Stores from before names had bounds.
 
 use crate::sqlite::{Folder, batch, message, session};
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 use steersman_runtime::store::{NewSession, SessionQuery, Worker};
 
-/// A session whose name leads out of the folder of locks is read and driven as before, and its lock lies in the folder.
+/// Names of old sessions may be too long, or lead out of the folder of locks. The sessions are read and driven, and their
+/// locks are in the folder.
 #[tokio::test]
 async fn a_session_of_before_the_bounds_is_read_and_driven() {
     let folder = Folder::new();
@@ -33,7 +34,7 @@ async fn a_session_of_before_the_bounds_is_read_and_driven() {
         )
         .unwrap();
     }
-    let beside = || {
+    let files = || {
         let names = std::fs::read_dir(&folder.0).unwrap();
         names
             .map(|entry| entry.unwrap().file_name())
@@ -51,8 +52,8 @@ async fn a_session_of_before_the_bounds_is_read_and_driven() {
             "it is owned"
         );
         assert!(
-            !beside().contains(std::ffi::OsStr::new("x")),
-            "its lock lies in the folder"
+            !files().contains(std::ffi::OsStr::new("x")),
+            "its lock is in the folder"
         );
         assert_eq!(store.head(id).await.unwrap(), Line(1));
         assert!(store.deliver(id, message("m2")).await.unwrap());

@@ -1,4 +1,4 @@
-//! What models of a definition mean here.
+//! The catalog: provider, address, key and price of each model of a definition.
 
 use crate::listener::{Listener, Reply};
 use crate::request::{call_of, request, user};
@@ -36,7 +36,7 @@ async fn resolve(catalog: &Catalog, models: &str, vars: &[(&str, &str)]) -> Stri
     }
 }
 
-/// A catalog that looks at these addresses, and what it says.
+/// A catalog that looks for servers at these addresses, and the sentences that it reports.
 fn catalog(local: impl IntoIterator<Item = String>) -> (Catalog, Arc<Mutex<Vec<String>>>) {
     let said = Arc::new(Mutex::new(Vec::new()));
     let heard = said.clone();
@@ -47,7 +47,7 @@ fn catalog(local: impl IntoIterator<Item = String>) -> (Catalog, Arc<Mutex<Vec<S
     )
 }
 
-/// A port that nobody listens on.
+/// An address that nobody listens on.
 async fn nobody() -> String {
     let server = Listener::new(Vec::new()).await;
     format!("{}/v1", server.url)
@@ -151,7 +151,7 @@ async fn auto_takes_a_key_first() {
         Some("Bearer sk-1")
     );
 
-    // A server that wants no key.
+    // A server that needs no key.
     let server = Listener::new(vec![
         Reply::json(200, LIST),
         Reply::with(404, &[], ""),
@@ -165,7 +165,7 @@ async fn auto_takes_a_key_first() {
     );
     assert_eq!(server.requests()[0].header("authorization"), None);
 
-    // What would be stored with the session must hold no secret.
+    // The address is stored with the session, so it must hold no secret.
     let vars = [
         ("OPENAI_API_KEY", "sk-1"),
         ("OPENAI_BASE_URL", "https://me:pw@proxy.example/v1"),
@@ -176,7 +176,7 @@ async fn auto_takes_a_key_first() {
         "{got}"
     );
 
-    // A key of the definition goes before the environment's, and is not bound.
+    // A key of the definition goes before the key of the environment, and is not bound.
     let models = "models: { default: { key: \"{{ secrets.key }}\", model: gpt-5 } }";
     let got = resolve(&catalog, models, &[("KEY", "k"), ("OPENAI_API_KEY", "sk")]).await;
     assert_eq!(
@@ -347,8 +347,8 @@ async fn a_bound_model_can_be_called() {
     assert!(none.contains("none was given"), "{none}");
 }
 
-/// Prices of the table are those of the providers' own addresses; a server on this machine takes no money, and of others
-/// nobody knows.
+/// The table of prices holds for the providers' own addresses. A server on this machine costs nothing, and the price of any
+/// other server is unknown.
 #[tokio::test]
 async fn what_a_model_costs_is_known_where_its_provider_is_asked() {
     let list = || Reply::json(200, LIST);
@@ -379,7 +379,7 @@ async fn what_a_model_costs_is_known_where_its_provider_is_asked() {
     assert_eq!(price("", &[]).await, Some([0; 4]));
 }
 
-/// What stands in is looked for when a session begins, not when it is needed.
+/// A fallback is resolved when a session begins, not when it is needed.
 #[tokio::test]
 async fn a_model_that_stands_in_has_to_be_there() {
     let (catalog, _) = catalog([nobody().await]);
@@ -391,7 +391,7 @@ async fn a_model_that_stands_in_has_to_be_there() {
     );
 }
 
-/// A model that no agent uses to whom the entry leads need not be there.
+/// A model that no agent uses to which the entry leads may be missing.
 #[tokio::test]
 async fn only_what_an_entry_leads_to_is_needed() {
     let definition = "
@@ -420,6 +420,6 @@ entry: [tells, leads, asks]
     assert!(bound("tells").await.is_err());
     assert!(
         bound("asks").await.is_err(),
-        "whom it calls answers from a script"
+        "the agent that it calls needs the scripted model"
     );
 }

@@ -1,4 +1,4 @@
-//! Chat completions over a connection: what is sent, and what becomes of all that can go wrong on the way.
+//! Chat completions over a connection: the requests, and all that can go wrong with their answers.
 
 use crate::listener::{Frame, Listener, Reply};
 use crate::request::{
@@ -28,7 +28,7 @@ fn hello() -> Request {
     request(vec![user("Hi")])
 }
 
-/// A conversation with all there is in one.
+/// A conversation with every kind of content.
 fn long() -> Request {
     Request {
         params: params(&[
@@ -121,7 +121,7 @@ fn choices_outputs_and_parameters_are_encoded() {
         encode(request, "m", dialect)["response_format"]["json_schema"]["strict"].clone()
     };
     assert_eq!(is_strict(&output(strict.clone()), openai), json!(true));
-    // What may be left out is `null` where OpenAI wants all of it.
+    // OpenAI requires every property, so an optional one may be `null`.
     assert_eq!(is_strict(&output(loose.clone()), openai), json!(true));
     let wide =
         encode(&output(loose.clone()), "m", openai)["response_format"]["json_schema"]["schema"]
@@ -270,7 +270,7 @@ async fn streamed_answers_leave_their_connection_to_the_next() {
     assert_eq!(server.connections(), 1);
 }
 
-/// Many servers close a connection behind an answer without having said so.
+/// Many servers close a connection after an answer without having said so.
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_meanwhile_is_no_failure() {
     let said = r#"{"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}"#;
@@ -299,7 +299,7 @@ async fn a_web_page_is_no_answer() {
     assert!(failure.message.contains("Log in"), "{failure:?}");
 }
 
-/// More than any answer may have comes behind this one, and it is an answer.
+/// After the end of the answer comes more than any answer may have. The answer is read all the same.
 #[tokio::test]
 async fn what_is_sent_behind_the_end_of_an_answer_is_not_waited_for() {
     let more = format!(": {}\n\n", "x".repeat(1 << 20));
@@ -500,7 +500,7 @@ async fn a_tool_choice_that_is_not_followed_is_said() {
     assert_eq!(misfit(ToolChoice::None).await, None);
 }
 
-/// A server that drops tools without a word says so in `/props`; one that refuses them is asked another way.
+/// A server that ignores tools says so in `/props`. A server that refuses them is called again without them.
 #[tokio::test]
 async fn without_native_tools_calls_go_through_structured_output() {
     let props = r#"{"chat_template":"x","chat_template_caps":{"supports_tools":false}}"#;
@@ -549,7 +549,7 @@ async fn without_native_tools_calls_go_through_structured_output() {
     let requests = server.requests();
     assert!(requests[2].json().get("tools").is_some() && requests[3].json().get("tools").is_none());
 
-    // Where the definition insists, the refusal is its own.
+    // If the definition insists on native calls, the refusal is the failure of the call.
     let server = Listener::new(vec![Reply::json(
         400,
         r#"{"error":"test does not support tools"}"#,
@@ -568,8 +568,8 @@ async fn without_native_tools_calls_go_through_structured_output() {
     );
 }
 
-/// Most servers that call themselves compatible know neither question. That is remembered: from then on a call is one
-/// request. A server that is out of order or cannot be reached has not said that it does not know.
+/// Most servers that call themselves compatible know neither question. That is remembered, so later calls are one request. A
+/// server that is out of order or cannot be reached has not answered, and is asked again.
 #[tokio::test]
 async fn what_a_server_cannot_tell_is_not_asked_before_each_call() {
     let auto = Request {

@@ -1,4 +1,4 @@
-//! Tools that are programs: what they get, and what becomes of those that misbehave.
+//! Tools that are programs: their arguments, environment and output, and programs that misbehave.
 
 use crate::tools::{env, network, run, run_of_t, shown};
 use serde_json::{Value as Json, json};
@@ -27,7 +27,7 @@ tools:
     ))
 }
 
-/// A shell script as a tool of this class. The shell is the tool's own choice: nothing else runs one.
+/// A shell script as a tool of this class. Only the definition of this tool asks for a shell: nothing else runs one.
 fn script(class: &str, script: &str) -> Arc<Network> {
     let command = serde_json::to_string(&["sh", "-c", script]).unwrap();
     tool(&format!(
@@ -35,7 +35,7 @@ fn script(class: &str, script: &str) -> Arc<Network> {
     ))
 }
 
-/// A folder of its own, which goes with it.
+/// A temporary folder, which is removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -212,7 +212,7 @@ async fn a_program_that_prints_a_gigabyte_is_cut_and_said() {
     assert!(made.bytes.len() == 8 << 20 && made.bytes.iter().all(|byte| *byte == b'x'));
 }
 
-/// The words of a result, and the one artifact beside it.
+/// Returns the text of a result, and its only artifact.
 fn made(raw: Raw) -> (String, Content) {
     match raw {
         Raw::Made {
@@ -233,29 +233,29 @@ async fn what_is_no_text_is_kept_as_it_came() {
     );
     assert_eq!(&*content.bytes, b"a\0\xffb");
     assert_eq!(&*content.media, "application/octet-stream");
-    // A text in another encoding can be guessed at, and its bytes are there.
+    // A text in another encoding is shown as well as possible, and its bytes are kept.
     let (told, content) = made(once(&script("read", r"printf 'Z\374rich\n'")).await);
     assert_eq!(
         told,
         "(what it printed is no text (UTF-8); its 7 bytes are the artifact `t-21.1.bin`; it begins:)\nZ\u{fffd}rich"
     );
     assert_eq!(&*content.bytes, b"Z\xfcrich\n");
-    // Where it is cut off within a character it is text all the same.
+    // An output that is cut within a character is still text.
     let long = "head -c 8388607 /dev/zero | tr '\\0' 'x'; printf '\\303\\274'";
     let (told, content) = made(once(&script("read", long)).await);
     assert!(told.starts_with("(it printed 8388609 bytes"), "{told}");
     assert_eq!(&*content.media, "text/plain");
 }
 
-/// A named pipe `alive` in the folder. A program that says `begun` into it and keeps it open, and all that inherit it
-/// from that program, are gone when its end is reached.
+/// A named pipe `alive` in the folder. A watched program writes `begun` into it and keeps it open, and so do all programs
+/// that inherit it. The reader gets to the end of the pipe when all of them are gone.
 struct Watch {
     begun: tokio::sync::oneshot::Receiver<String>,
     gone: tokio::task::JoinHandle<()>,
 }
 
 impl Watch {
-    /// What a script does to be watched.
+    /// The beginning of a script that is watched.
     const BEGIN: &str = "exec 9> alive; echo begun >&9; ";
 
     fn new(folder: &Path) -> Self {

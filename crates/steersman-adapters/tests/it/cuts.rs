@@ -1,5 +1,5 @@
-//! What is told of a failure is shortened, and what a service was sent stands in what it says. Wherever a text is cut, by us
-//! or on the way, no part of a secret is left.
+//! Messages of failures are shortened, and a service may repeat in them what it was sent. Wherever a text is cut, by us or
+//! on the way, no part of a secret is left.
 
 use crate::listener::{Frame, Listener, Reply};
 use crate::request::{Seen, call_of, chat, request, user};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk-SECRET-0123456789-\"ABCDEFGHIJ\"-klmnopqrst-END";
 
-/// Nothing of four characters or more of the key is in it, in whichever form.
+/// Checks that no four characters in a row of the key are in the text, plain or as JSON.
 pub(crate) fn tells_nothing_of(key: &str, told: &str, what: impl Debug) {
     let escaped = Json::from(key).to_string();
     for form in [key, &escaped[1..escaped.len() - 1]] {
@@ -30,12 +30,12 @@ pub(crate) fn tells_nothing_of(key: &str, told: &str, what: impl Debug) {
     }
 }
 
-/// A text in which the key stands behind so many bytes.
+/// A text with the key after this many bytes.
 fn around(before: usize) -> String {
     format!("{}{KEY}{}", ".".repeat(before), "~".repeat(4_000))
 }
 
-/// Places around the one where it is cut.
+/// Positions around a cut.
 fn near(cut: usize) -> impl Iterator<Item = usize> {
     (cut - 90..cut + 10).step_by(3)
 }
@@ -107,7 +107,7 @@ tools:
 "#,
     );
     let escaped = |before: usize| Json::from(around(before)).to_string();
-    // Behind the last byte that is read, too, where all before it is secret and so takes little room.
+    // Also after the last byte that is read: all before it is secret, and takes little room once it is replaced.
     let many = |before: usize| ".".repeat(before) + &KEY.repeat(2_000);
     let bodies = near(2_000).flat_map(|before| [around(before), escaped(before)]);
     for body in bodies.chain((0..50).map(many)) {
@@ -145,14 +145,14 @@ tools:
 async fn the_last_words_of_a_program_tell_no_part_of_a_secret() {
     let fill = |n: usize, with: char| format!("head -c {n} /dev/zero | tr '\\0' '{with}' >&2; ");
     let say = "printf %s \"$TOKEN\" >&2; ";
-    // The cut is in front of what is told, or in front of what is kept.
+    // The text is cut at the bound of what is shown, or of what is kept.
     for behind in near(2_000).chain(near(4_000)) {
         let script = fill(3_000, '.') + say + &fill(behind, '~') + "exit 3";
         let told = shown(&program(&script).await);
         assert!(told.contains("exit code 3: ..."), "{told}");
         tells_nothing_of(KEY, &told, behind);
     }
-    // It ends in the middle of a word.
+    // The output ends in the middle of the key.
     for len in (4..KEY.len()).step_by(5) {
         let told = shown(&program(&format!("printf %.{len}s \"$TOKEN\" >&2; exit 3")).await);
         tells_nothing_of(KEY, &told, len);
@@ -173,7 +173,7 @@ async fn an_output_that_is_not_kept_whole_ends_with_no_part_of_a_secret() {
         let told = format!("(it printed {all} bytes, more than are kept: the first {before} are ");
         assert!(result.to_string().contains(&told), "{result}");
     }
-    // What is shown of it is cut, too.
+    // The part that is shown of it is cut, too.
     for before in near(2_048) {
         let script = format!(
             "head -c {before} /dev/zero | tr '\\0' '.'; printf '%s\\377' \"$TOKEN\"; head -c 2000 /dev/zero | tr '\\0' '~'"

@@ -1,4 +1,4 @@
-//! Passages found by embeddings: what is sent, how they are ranked, and what happens when the server does not answer.
+//! Passages found by embeddings: the requests, the ranking, and servers that do not answer.
 
 use crate::listener::{Frame, Listener, Reply};
 use crate::tools::env;
@@ -138,7 +138,7 @@ async fn passages_are_ranked_by_how_near_they_are_and_by_their_rare_words() {
     let found = told(&session, "Which animal dines on shellfish?").await;
     let first = found.lines().nth(1).unwrap();
     assert_eq!(first, "1. notes.md, \"B\":", "{found}");
-    // by vectors alone it would be the bakery
+    // By vectors alone the bakery would come first.
     let found = told(&session, "inv-4711?").await;
     assert_eq!(found.lines().nth(1), Some("1. notes.md, \"C\":"), "{found}");
     assert!(!found.contains("full text"), "{found}");

@@ -184,7 +184,7 @@ async fn values_stay_in_their_place() {
     )
     .await;
     assert!(shown(&raw).contains("neither http"), "{raw:?}");
-    // Only the encoded text reached the server: `%2e%2E` is a name there, and no way up.
+    // The server gets the encoded text only: `%2e%2E` is a name there, and not the folder above.
     assert_eq!(
         server.request().line,
         "GET /accounts/%252e%252E/balance HTTP/1.1"
@@ -375,7 +375,7 @@ async fn what_cannot_be_known_is_unknown() {
 
 #[tokio::test]
 async fn time_that_is_over_before_there_is_a_connection_proves_that_nothing_was_sent() {
-    // it takes the connection and says nothing: there is no TLS, so there is no connection to send on
+    // The server takes the connection and says nothing. Without TLS there is no connection to send on.
     let deaf = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", deaf.local_addr().unwrap());
     let network = tool(
@@ -423,7 +423,7 @@ async fn a_cancelled_request_is_unknown_and_one_not_begun_is_not_performed() {
     );
 }
 
-/// A secret that a server sends back in an error is taken out of it, whether declared, sealed or an argument.
+/// A secret that a server repeats in an error is taken out of it, whether it was declared or sealed.
 #[tokio::test]
 async fn secrets_never_stand_in_errors() {
     let network = tool(
@@ -443,7 +443,7 @@ async fn secrets_never_stand_in_errors() {
     );
     let raw = once(&server, &network, names.clone()).await;
     assert!(!shown(&raw).contains("tok-"), "{raw:?}");
-    // An address that cannot be parsed is not told with the secret in it.
+    // An address that cannot be parsed is reported without the secret in it.
     let broken = tool(
         r#"{ url: "http://[{{ secrets.token | raw }}/" }"#,
         "effect: read",

@@ -1,4 +1,4 @@
-//! What becomes of a store whose journal was removed while it was open.
+//! Stores whose journal was removed while they were open.
 
 use crate::sqlite::{Folder, Other, batch, message, session};
 use futures::StreamExt;
@@ -8,7 +8,7 @@ use steersman_machine::stored::ids::Line;
 use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 use steersman_runtime::store::{StoreError, Worker};
 
-fn beside(folder: &Folder, ending: &str) -> PathBuf {
+fn store_file(folder: &Folder, ending: &str) -> PathBuf {
     folder.0.join(format!("sessions.db{ending}"))
 }
 
@@ -18,7 +18,7 @@ async fn lines(file: &Path) -> Vec<u64> {
     rows.iter().map(|row| row.n.0).collect()
 }
 
-/// Another process owns a session and was told that its first line is on disk.
+/// Returns a store, and another process that owns its session and has its first line on disk.
 async fn owned() -> (Folder, Other) {
     let folder = Folder::new();
     folder.store().create(session("a")).await.unwrap();
@@ -57,14 +57,17 @@ async fn an_owner_whose_journal_was_removed_writes_nothing_more_and_a_kill_loses
     for removed in REMOVED {
         let (folder, mut owner) = owned().await;
         for ending in removed {
-            std::fs::remove_file(beside(&folder, ending)).unwrap();
+            std::fs::remove_file(store_file(&folder, ending)).unwrap();
         }
         is_refused(&folder);
         for ending in removed {
-            assert!(!beside(&folder, ending).exists(), "{removed:?}: {ending}");
+            assert!(
+                !store_file(&folder, ending).exists(),
+                "{removed:?}: {ending}"
+            );
         }
         assert_eq!(owner.write(2), "refused", "{removed:?}");
-        assert!(beside(&folder, "-wal").exists(), "{removed:?}");
+        assert!(store_file(&folder, "-wal").exists(), "{removed:?}");
         is_refused(&folder);
         assert_eq!(owner.write(2), "refused", "{removed:?}");
         killed(owner);
@@ -77,14 +80,14 @@ async fn an_owner_whose_journal_was_removed_and_that_ends_loses_nothing() {
     for removed in REMOVED {
         let (folder, owner) = owned().await;
         for ending in removed {
-            std::fs::remove_file(beside(&folder, ending)).unwrap();
+            std::fs::remove_file(store_file(&folder, ending)).unwrap();
         }
         ended(owner);
         assert_eq!(lines(&folder.file()).await, [1], "{removed:?}");
     }
 }
 
-/// Who looks for messages without writing anything finds it out as well.
+/// An owner that waits for messages and writes nothing notices it as well.
 #[tokio::test]
 async fn a_journal_that_was_removed_is_put_back_by_an_owner_that_waits() {
     let folder = Folder::new();
@@ -93,32 +96,32 @@ async fn a_journal_that_was_removed_is_put_back_by_an_owner_that_waits() {
     let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, batch(1, b"one", true)).await.unwrap();
     for ending in ["-wal", "-shm"] {
-        std::fs::remove_file(beside(&folder, ending)).unwrap();
+        std::fs::remove_file(store_file(&folder, ending)).unwrap();
     }
     let mut wakes = store.wakes(&Worker::nameless());
     let woken = tokio::time::timeout(std::time::Duration::from_millis(200), wakes.next());
-    assert!(woken.await.is_err(), "it is told nothing");
+    assert!(woken.await.is_err(), "there is no wake");
     let failed = store.deliver("a", message("m1")).await;
     let failed = failed.unwrap_err().to_string();
     assert!(failed.contains("nothing more is written"), "{failed}");
     assert!(failed.contains("all that was acknowledged is"), "{failed}");
     assert!(store.claim("a", &Worker::nameless()).await.is_err());
-    // As a kill would leave it.
+    // The files as a kill would leave them.
     let left = Folder::new();
     for ending in ["", "-wal"] {
-        std::fs::copy(beside(&folder, ending), beside(&left, ending)).unwrap();
+        std::fs::copy(store_file(&folder, ending), store_file(&left, ending)).unwrap();
     }
     drop((store, claim));
     assert_eq!(lines(&left.file()).await, [1]);
     assert_eq!(lines(&folder.file()).await, [1]);
 }
 
-/// A program that looked leaves an empty journal; one that wrote leaves another one, which is not ours to remove.
+/// A program that only looked leaves an empty journal, which is replaced. A journal that another program wrote is kept.
 #[tokio::test]
 async fn the_journal_of_another_program_in_the_place_of_one_that_was_removed_is_kept() {
     for (foreign, kept) in [("", false), ("somebody's", true)] {
         let (folder, mut owner) = owned().await;
-        let journal = beside(&folder, "-wal");
+        let journal = store_file(&folder, "-wal");
         std::fs::remove_file(&journal).unwrap();
         std::fs::write(&journal, foreign).unwrap();
         is_refused(&folder);
@@ -133,14 +136,14 @@ async fn the_journal_of_another_program_in_the_place_of_one_that_was_removed_is_
     }
 }
 
-/// Handles of one process have one journal, also those that are opened later, and none of them writes without it.
+/// The handles of a process have one journal, also those that are opened later, and none of them writes without it.
 #[tokio::test]
 async fn no_handle_writes_behind_a_journal_that_was_removed() {
     let folder = Folder::new();
     let (store, other) = (folder.store(), folder.store());
     store.create(session("a")).await.unwrap();
     other.create(session("b")).await.unwrap();
-    std::fs::remove_file(beside(&folder, "-wal")).unwrap();
+    std::fs::remove_file(store_file(&folder, "-wal")).unwrap();
     for store in [&store, &other] {
         let failed = store.create(session("c")).await.unwrap_err();
         assert!(matches!(failed, StoreError::Io { .. }), "{failed}");
@@ -153,7 +156,7 @@ async fn no_handle_writes_behind_a_journal_that_was_removed() {
     }
 }
 
-/// The file alone comes back into a new folder of the old name: its journal is still in the other one.
+/// The file alone is moved into a new folder of the old name. Its journal is still in the other folder.
 #[tokio::test]
 async fn a_file_that_was_moved_away_from_its_journal_takes_nothing() {
     let folder = Folder::new();
@@ -173,7 +176,8 @@ async fn a_file_that_was_moved_away_from_its_journal_takes_nothing() {
     assert_eq!(lines(&file).await, [1]);
 }
 
-/// No folder of the store changes where one further up gets another name.
+/// A folder further up is renamed, and a copy of the store takes the old path. The folder of the store itself does not
+/// change.
 #[tokio::test]
 async fn a_store_that_took_the_place_of_one_further_up_gets_nothing() {
     let folder = Folder::new();

@@ -1,27 +1,27 @@
-//! A server on the loopback that records what it is asked and replays scripted wire frames: cuts, stalls and all.
+//! A server on the loopback that records requests and replays scripted wire frames, with cuts and stalls.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What one request gets, in order.
+/// One part of a reply.
 #[derive(Clone, Debug)]
 pub(crate) enum Frame {
-    /// These bytes, flushed.
+    /// Sends these bytes at once.
     Bytes(Vec<u8>),
-    /// Nothing more, and the connection stays open.
+    /// Sends nothing more, and keeps the connection open.
     Stall,
-    /// The connection is cut.
+    /// Closes the connection.
     Cut,
 }
 
-/// A scripted reply.
+/// The frames of a reply, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply(pub(crate) Vec<Frame>);
 
 impl Reply {
-    /// A whole answer.
+    /// A whole response.
     pub(crate) fn with(status: u16, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Self {
         let body = body.as_ref();
         let mut head = format!(
@@ -39,14 +39,14 @@ impl Reply {
         Self::with(status, &[("content-type", "application/json")], body)
     }
 
-    /// A stream of chunks, each sent apart, ended as it should be.
+    /// A stream of chunks, each sent on its own, with its proper end.
     pub(crate) fn stream(pieces: &[&str]) -> Self {
         let mut reply = Self::open(pieces);
         reply.0.push(Frame::Bytes(b"0\r\n\r\n".to_vec()));
         reply
     }
 
-    /// The same in one piece.
+    /// The same stream, sent in one piece.
     pub(crate) fn at_once(pieces: &[&str]) -> Self {
         let frames = Self::stream(pieces).0.into_iter();
         let bytes = frames.flat_map(|frame| match frame {
@@ -56,7 +56,7 @@ impl Reply {
         Self(vec![Frame::Bytes(bytes.collect())])
     }
 
-    /// A stream of chunks that does not end.
+    /// A stream of chunks without an end.
     pub(crate) fn open(pieces: &[&str]) -> Self {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
         let chunks = pieces
@@ -75,7 +75,7 @@ impl Reply {
     }
 }
 
-/// A request as it came.
+/// A request as it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
     pub(crate) line: String,
@@ -97,18 +97,18 @@ impl Recorded {
     }
 }
 
-/// A request that is expected, and what it gets.
+/// An expected request, and its reply.
 pub(crate) struct Exchange {
-    /// The body; another one is refused with status 499 and what differs.
+    /// The expected body. Another body gets status 499, with the first difference.
     pub(crate) request: serde_json::Value,
     pub(crate) reply: Reply,
 }
 
-/// A request, if one alone is taken, and what it gets.
+/// The expected body, if there is one, and the reply.
 type Line = (Option<serde_json::Value>, Reply);
 type Scripted = Arc<Mutex<std::vec::IntoIter<Line>>>;
 
-/// The first place in which two bodies differ.
+/// Returns the first place at which two bodies differ.
 fn difference(wanted: &serde_json::Value, came: &serde_json::Value, at: &str) -> Option<String> {
     use serde_json::Value as Json;
     match (wanted, came) {
@@ -133,7 +133,7 @@ fn difference(wanted: &serde_json::Value, came: &serde_json::Value, at: &str) ->
     }
 }
 
-/// The server. Replies are given in the order of the requests; one too many gets a status that no test expects.
+/// The server. It gives its replies in the order of the requests. A request too many gets status 599, which no test expects.
 pub(crate) struct Listener {
     pub(crate) url: String,
     requests: Arc<Mutex<Vec<Recorded>>>,
@@ -154,7 +154,7 @@ impl Listener {
         Self::serving(scripted.collect()).await
     }
 
-    /// A server that answers whatever it is asked.
+    /// A server that gives these replies, whatever the requests are.
     pub(crate) async fn new(replies: Vec<Reply>) -> Self {
         Self::serving(replies.into_iter().map(|reply| (None, reply)).collect()).await
     }
@@ -180,12 +180,12 @@ impl Listener {
         }
     }
 
-    /// What was asked so far.
+    /// Returns all requests so far.
     pub(crate) fn requests(&self) -> Vec<Recorded> {
         self.requests.lock().unwrap().clone()
     }
 
-    /// The one request.
+    /// Returns the only request. Panics if there is another.
     pub(crate) fn request(&self) -> Recorded {
         let requests = self.requests();
         assert_eq!(requests.len(), 1, "{requests:#?}");
@@ -219,7 +219,7 @@ async fn serve(mut stream: TcpStream, log: Arc<Mutex<Vec<Recorded>>>, replies: S
                     let _ = stream.flush().await;
                 }
                 Frame::Stall => {
-                    // Until the other side gives up.
+                    // Waits until the other side gives up.
                     let mut rest = [0; 64];
                     while matches!(stream.read(&mut rest).await, Ok(1..)) {}
                     return;

@@ -1,4 +1,4 @@
-//! What a store notes outside its log, and what it finds out by that when it is opened again.
+//! The mark of a store, which is kept outside its log, and what a store finds out by it when it is opened again.
 
 use crate::sqlite::{Folder, Other, batch, event, message, session};
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ pub(crate) fn begins(n: u64) -> Batch {
     }
 }
 
-/// The files of a store whose process was killed, put back into their places. The mark gets the bytes of that moment; its file
-/// stays the one that it is.
+/// The files of a store whose process was killed, to be put back into their places. The mark gets the bytes of that moment,
+/// and its file stays the same one.
 struct Left<'a> {
     folder: &'a Folder,
     file: Vec<u8>,
@@ -48,8 +48,8 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// What is there: lines of the session, how often something was put into an inbox, and events in the box. None: it is not
-    /// driven.
+    /// Returns the number of lines of the session, of messages that were ever put into its inbox, and of events in the box.
+    /// `None` means that the store is not driven.
     async fn holds(&self) -> Option<(usize, u64, usize)> {
         let store = match SqliteStore::open(self.folder.file()) {
             Ok(store) => store,
@@ -63,7 +63,7 @@ impl<'a> Left<'a> {
     }
 }
 
-/// A store with effects that must not happen twice, and other things between and behind them.
+/// A store in which unsafe effects began, with other writes between and after them.
 async fn written() -> (Folder, (usize, u64, usize)) {
     let folder = Folder::new();
     let store = folder.store();
@@ -128,7 +128,7 @@ async fn whichever_bit_of_the_journal_is_flipped_what_was_acknowledged_is_there_
     assert_eq!(left.holds().await, Some(whole));
 }
 
-/// No mark is needed for that: transactions that were synced lie behind the damaged one.
+/// This needs no mark: synced transactions follow the damaged one in the journal.
 #[tokio::test]
 async fn a_damaged_journal_is_missed_where_nothing_unsafe_ever_began() {
     let folder = Folder::new();
@@ -192,7 +192,7 @@ async fn what_a_person_accepts_is_told_to_each_session_once() {
         at: Time(77),
         was: Doubtful::Lost,
     });
-    // It is told until a line says it.
+    // Each owner is told until a line says it.
     for _ in 0..2 {
         let claim = store.claim("a", &Worker::nameless()).await.unwrap();
         assert_eq!(claim.accepted, told);
@@ -215,12 +215,12 @@ async fn what_a_person_accepts_is_told_to_each_session_once() {
     let refused = accept(&folder.file(), Time(79));
     assert!(
         matches!(refused, Ok(None)),
-        "nothing is the matter: {refused:?}"
+        "there is nothing to accept: {refused:?}"
     );
 }
 
-/// Closing a file lets go of the locks that SQLite holds on it in the same process: the next one that closes it would move
-/// the journal away under those who write.
+/// Closing a file releases the locks that SQLite holds on it in the same process. The next program that closes the store
+/// would then remove the journal while others write.
 #[tokio::test]
 async fn a_second_handle_leaves_the_first_one_its_journal() {
     let folder = Folder::new();
@@ -232,7 +232,7 @@ async fn a_second_handle_leaves_the_first_one_its_journal() {
     let mut other = Other::start(&folder.file());
     other.says("claimed");
     assert_eq!(other.write(1), "written");
-    // It ends by itself, and closes the store.
+    // The other process ends by itself, and closes the store.
     drop(other.child.stdin.take());
     assert!(other.child.wait().unwrap().success());
     let claim = store.claim("b", &Worker::nameless()).await.unwrap();
@@ -254,7 +254,7 @@ async fn a_second_handle_leaves_the_first_one_its_journal() {
     );
 }
 
-/// Another program: it looks at the store by SQLite alone, and closes it.
+/// The other process of a test: it looks at the store by SQLite alone, and closes it.
 #[test]
 #[ignore = "the other process of a test"]
 fn looks() {
@@ -275,8 +275,8 @@ fn looked_at_by_another_program(file: &std::path::Path) {
     assert!(status.unwrap().success());
 }
 
-/// SQLite's lock says that the store is open: without it another program that closes the store takes itself for the last one, and
-/// removes the journal.
+/// SQLite's lock says that the store is open. Without it another program that closes the store takes itself for the last
+/// one, and removes the journal.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_store_that_was_opened_over_a_journal_holds_its_locks() {
@@ -304,7 +304,7 @@ async fn a_store_that_was_opened_over_a_journal_holds_its_locks() {
         assert!(journal.exists(), "{n}");
         let line = batch(claim.first.0 + n, b"ours", true);
         store.append(&claim, line).await.unwrap();
-        // Whatever else is done with the store in this process.
+        // Other uses of the store in this process.
         match n {
             0 => drop(folder.store()),
             1 => drop(store.backup(&folder.0.join("copy")).await.unwrap()),
@@ -324,7 +324,7 @@ fn inode(file: &std::path::Path) -> u64 {
     file.metadata().unwrap().ino()
 }
 
-/// A second descriptor of the file would let go of the locks when it is closed.
+/// A second descriptor of the file would release the locks when it is closed.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_file_that_is_open_is_not_opened_under_another_name() {
@@ -347,7 +347,7 @@ async fn a_file_that_is_open_is_not_opened_under_another_name() {
     assert!(folder.file().with_extension("db-wal").exists());
 }
 
-/// What says that a copy needs a mark gets into the file once nobody reads what was there before.
+/// The file says that a copy of it needs a mark. That gets into the file once nobody reads its earlier state.
 #[tokio::test]
 async fn a_reader_does_not_keep_the_file_from_saying_that_it_needs_a_mark() {
     for by_another in [false, true] {
@@ -375,7 +375,7 @@ async fn a_reader_does_not_keep_the_file_from_saying_that_it_needs_a_mark() {
     }
 }
 
-/// Lines that are missing are missing in the copy, too.
+/// Lines that are missing in a store are missing in its backup, too.
 #[tokio::test]
 async fn a_backup_of_a_store_that_is_not_driven_is_not_driven() {
     let life = Life::new(1).await;
@@ -399,7 +399,7 @@ async fn a_backup_of_a_store_that_is_not_driven_is_not_driven() {
     assert!(claim.accepted.is_some());
 }
 
-/// One sync more for all that begins together.
+/// Effects that begin together cost one more sync, not one each.
 #[tokio::test]
 async fn many_effects_that_begin_together_share_a_mark() {
     let folder = Folder::new();
@@ -418,23 +418,23 @@ async fn many_effects_that_begin_together_share_a_mark() {
     let marked = std::fs::read_to_string(folder.mark().unwrap()).unwrap();
     let numbers = marked.split("\"number\":").skip(1);
     let numbers = numbers.map(|rest| rest.split(',').next().unwrap().parse::<u64>().unwrap());
-    // The first one is written when it is made.
+    // The first mark is written when its file is made.
     let used = store.transactions() - before;
     assert_eq!(numbers.max().unwrap(), used + 1);
     assert!(used < 20, "{used}");
 }
 
-/// A store over several journals, each of which a killed process may leave: the files in each moment, and copies of all kinds.
+/// The files of a store at each moment of a life over several journals, and backups, to be put together in all ways.
 struct Life {
     folder: Folder,
-    /// The file, its journal and a backup behind each transaction.
+    /// The file, its journal and a backup after each transaction.
     moments: Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>,
 }
 
 const TRANSACTIONS: u64 = 16;
 
 impl Life {
-    /// With a mark from some transaction on.
+    /// Writes a store in which unsafe effects begin from this transaction on.
     async fn new(unsafe_from: u64) -> Self {
         let folder = Folder::new();
         let mut moments = Vec::new();
@@ -452,7 +452,7 @@ impl Life {
             };
             let mut next = batch(n + 1_000 * claim.epoch, &[n as u8; 700], true);
             next.begins_unsafe = n >= unsafe_from && n % 3 == 0;
-            // What is not written in this journal lies in pages of its own.
+            // Bytes that are not written in this journal are in pages of their own.
             next.rows[0].bytes = vec![n as u8; 5_000].into();
             store.append(&claim, next).await.unwrap();
             let backup = folder.0.join(format!("backup-{n}"));
@@ -471,12 +471,12 @@ impl Life {
                         .unwrap();
                     open = Some((store, claim));
                 }
-                // It goes with the process.
+                // The journal is removed with the last handle.
                 6 => drop((store, claim)),
                 _ => open = Some((store, claim)),
             }
         }
-        // What is there at the end is what a killed process leaves.
+        // The files at the end are those that a killed process leaves.
         let mark = folder.mark().map(|mark| std::fs::read(mark).unwrap());
         drop(open);
         if let Some(mark) = mark {
@@ -485,7 +485,8 @@ impl Life {
         Self { folder, moments }
     }
 
-    /// The lines that are there if the store is driven, each whole.
+    /// Opens the store over this file and this journal. Returns the number of its lines, each checked. `None` means that the
+    /// store is not driven.
     async fn lines(&self, file: &[u8], journal: &[u8]) -> Option<usize> {
         let beside = |ending: &str| self.folder.file().with_extension(ending);
         let _ = std::fs::remove_file(beside("db-shm"));
@@ -514,7 +515,7 @@ impl Life {
     }
 }
 
-/// Whatever is put beside the journal of a killed process: the store is whole, or it is not driven.
+/// A file and a journal of different moments are put together: the store is complete, or it is not driven.
 #[tokio::test]
 async fn a_file_that_was_put_before_a_journal_is_not_driven_unless_nothing_is_missing() {
     let life = Life::new(5).await;
@@ -541,7 +542,7 @@ async fn a_file_that_was_put_before_a_journal_is_not_driven_unless_nothing_is_mi
     assert!(driven > 3 && refused > 40, "{driven} {refused}");
 }
 
-/// A file that is brought up to date may be cut off at any page: its journal has all that it needs.
+/// A kill while the journal is moved into the file leaves any number of pages written. The journal has all that is needed.
 #[tokio::test]
 async fn a_kill_while_the_journal_is_moved_into_the_file_loses_nothing() {
     let life = Life::new(5).await;
@@ -553,12 +554,13 @@ async fn a_kill_while_the_journal_is_moved_into_the_file_loses_nothing() {
         let mut file = last.0.clone();
         file.resize(file.len().max(upto * 4_096), 0);
         file[..upto * 4_096].copy_from_slice(&moved[..upto * 4_096]);
-        // Closing it wrote nothing but what was in the journal.
+        // Closing the store wrote only what was in the journal.
         assert_eq!(life.lines(&file, &last.1).await, Some(16), "{upto}");
     }
 }
 
-/// What is looked at while its journal is not its own is the file; accepting it keeps the journal under another name.
+/// A store with a journal that is not its own is read as the file alone. When a person accepts it, the journal is kept under
+/// another name.
 #[tokio::test]
 async fn a_backup_that_was_put_before_a_journal_is_driven_once_a_person_says_so() {
     let life = Life::new(1).await;
@@ -606,7 +608,7 @@ async fn a_backup_that_was_put_before_a_journal_is_driven_once_a_person_says_so(
     assert!(life.folder.file().with_extension("db-wal").exists());
 }
 
-/// SQLite deletes the journal of a file without a byte.
+/// SQLite deletes the journal of an empty file.
 #[tokio::test]
 async fn an_emptied_file_does_not_take_its_journal_along() {
     let (folder, whole) = written().await;
@@ -630,7 +632,7 @@ async fn an_emptied_file_does_not_take_its_journal_along() {
     assert_eq!(left.holds().await, Some(whole));
 }
 
-/// Whoever had the store open before: what it acknowledges since is missed, too.
+/// A handle that was open before another one made the mark: what it acknowledges since is missed, too.
 #[tokio::test]
 async fn a_mark_that_another_handle_made_is_kept_by_all() {
     let folder = Folder::new();
@@ -638,7 +640,7 @@ async fn a_mark_that_another_handle_made_is_kept_by_all() {
     let (before, store) = (folder.store(), folder.store());
     let claim = store.claim("a", &Worker::nameless()).await.unwrap();
     store.append(&claim, begins(1)).await.unwrap();
-    // Behind the first of them the journal is begun anew.
+    // The first of them begins the journal again.
     before.deliver("a", message("m1")).await.unwrap();
     let cut = Left::by(&folder).journal.len();
     before.deliver("a", message("m2")).await.unwrap();
@@ -650,7 +652,7 @@ async fn a_mark_that_another_handle_made_is_kept_by_all() {
     assert_eq!(left.holds().await, Some((1, 2, 0)));
 }
 
-/// A copy from before the first effect that must not happen twice, in which others began since, is another store.
+/// A copy from before the first unsafe effect, in which other unsafe effects began since, is another store.
 #[tokio::test]
 async fn a_copy_that_went_its_own_way_is_not_taken_for_the_store() {
     let (ours, theirs) = (Folder::new(), Folder::new());
@@ -689,7 +691,7 @@ async fn child() {
     }
     store.deliver("a", message("small")).await.unwrap();
     println!("written {written}");
-    // Nothing is moved into the file: it is killed.
+    // The process is killed before the journal is moved into the file.
     std::process::abort();
 }
 
@@ -698,7 +700,7 @@ async fn child() {
 async fn a_line_that_the_disk_had_no_room_for_is_not_missed() {
     let folder = Folder::new();
     folder.store().create(session("a")).await.unwrap();
-    // A file may not grow beyond that, and who writes on hears of it.
+    // Limits the size of files, and makes a write beyond it an error.
     let limited = "ulimit -c 0; ulimit -f 2048; trap '' XFSZ; exec \"$0\" \"$@\"";
     let child = std::process::Command::new("sh")
         .args(["-c", limited])

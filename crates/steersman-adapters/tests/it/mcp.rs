@@ -16,7 +16,7 @@ use steersman_runtime::process_env;
 use steersman_runtime::toolset::{Asked, Progress, ServerAsk, ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
-/// A file of its own, which goes with it.
+/// A temporary file that the server writes, which is removed when this is dropped.
 struct Diary(PathBuf);
 
 impl Diary {
@@ -32,7 +32,7 @@ impl Diary {
         text.lines().filter(|line| line.starts_with(of)).count()
     }
 
-    /// Waits for the server to write a line; it is on its way.
+    /// Waits until the server has written a line that begins with this.
     async fn until(&self, of: &str) {
         while self.lines(of) == 0 {
             tokio::task::yield_now().await;
@@ -46,7 +46,7 @@ impl Drop for Diary {
     }
 }
 
-/// A network whose server `s` is our script, with a tool of it used by an agent.
+/// A network whose server `s` is the script of these tests, with one of its tools for an agent.
 fn scripted(diary: &Diary, greets: &str, tool: &str, more: &str) -> Arc<Network> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/mcp/server.sh");
     let words = [
@@ -72,7 +72,7 @@ agents: {{ a: {{ system: Do., tools: [s.{tool}] }} }}
     ))
 }
 
-/// A call of the network's one tool.
+/// A call of the network's only tool.
 fn call(network: &Arc<Network>) -> ToolRun {
     let names = network.tools.keys();
     let name = names
@@ -162,7 +162,7 @@ async fn every_answer_is_a_typed_outcome() {
     assert_eq!(diary.lines("started"), 1, "one connection serves them all");
 }
 
-/// What says neither that it was done nor that it was not begun leaves a doubt.
+/// An answer that says neither that the call was done nor that it did not begin leaves a doubt.
 #[tokio::test]
 async fn an_answer_of_an_unknown_kind_is_in_doubt() {
     let diary = Diary::new("kinds");
@@ -195,7 +195,7 @@ async fn what_a_server_says_tells_no_part_of_a_secret() {
         ("long", 2_048),
     ] {
         for before in (cut - 12..cut + 2).step_by(2) {
-            // Its connection is new: those that end again and again are left alone for a while.
+            // Each call has a new connection: a server that ends again and again is left alone for a while.
             let tools = McpTools::default();
             let tool = format!("{kind}_{before}");
             let run = call(&scripted(&diary, "", &tool, more));
@@ -217,7 +217,7 @@ async fn a_result_is_held_against_what_the_server_says_of_it() {
     let listing = offers(&tools, &network).await;
     let with = |tool: &str| {
         let mut listing = listing.clone();
-        // The script knows a tool that breaks its word under another name.
+        // The script has a tool that breaks its schema, under another name.
         for listed in &mut listing.tools {
             if listed.name == "structured" {
                 tool.clone_into(&mut listed.name);
@@ -290,7 +290,7 @@ async fn a_server_that_dies_in_a_call_leaves_a_doubt_and_is_started_again() {
         "unknown: failed: the server went away before it answered; its last words on standard error: warming up\n\
          disk on fire"
     );
-    // It had answered nothing yet, so it is left alone for a moment.
+    // The server had answered nothing yet, so it is left alone for a moment.
     let network = scripted(&diary, "", "echo", "");
     let mut said = once(&tools, &network).await;
     while said.starts_with("not performed") {
@@ -325,7 +325,7 @@ async fn a_line_without_end_takes_no_memory() {
     );
 }
 
-/// It is not read any further, but it may go on to say why.
+/// The line is not read any further, but the last words on standard error are.
 #[tokio::test]
 async fn the_last_words_are_heard_behind_a_line_without_end() {
     let diary = Diary::new("words");
@@ -371,7 +371,7 @@ async fn a_server_that_never_answers_is_cut_by_its_time() {
         "unknown: timeout again after 0: no answer within 300ms"
     );
     diary.until("told to cancel").await;
-    // The connection is none the worse for it.
+    // The connection still works.
     assert_eq!(
         once(&tools, &scripted(&diary, "", "echo", "timeout: 300ms")).await,
         r#"done: "hello""#
@@ -391,7 +391,7 @@ async fn a_cancel_reaches_the_server() {
     });
     assert_eq!(shown(&raw), "unknown: cancelled: cancelled on the way");
     diary.until("told to cancel").await;
-    // Before it was sent nothing can have happened.
+    // A call that is cancelled before it is sent did not happen.
     assert_eq!(
         shown(&tools.run(&run, &cancel).await),
         "not performed: cancelled: cancelled before it was sent"
@@ -430,7 +430,7 @@ async fn why_a_server_does_not_come_up_is_told() {
         dead.starts_with("the server ended before it greeted") && dead.contains("no licence found"),
         "{dead}"
     );
-    // A call is proved not to have happened then.
+    // A call did provably not happen then.
     let call = once(&McpTools::default(), &scripted(&diary, "dead", "echo", "")).await;
     assert!(
         call.starts_with("not performed: failed again after 0: the server ended"),
@@ -475,7 +475,7 @@ async fn only_what_is_taken_is_listed() {
     assert!(all.tools[0].reads && !all.tools[1].reads);
     let some = scripted(&diary, "", "echo", "tools: ['*e*o', ref*]");
     assert_eq!(names(&offers(&tools, &some).await), "echo refuse");
-    // A server may change its tools at any time; whoever asks again hears of it.
+    // A server may change its tools at any time, and the next list has the change.
     once(&tools, &scripted(&diary, "", "change", "")).await;
     let changed = offers(&tools, &scripted(&diary, "", "echo", "")).await;
     assert_eq!(names(&changed), "echo fail refuse structured new_one");

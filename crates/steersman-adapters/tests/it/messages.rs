@@ -1,4 +1,4 @@
-//! Anthropic Messages: what is sent, what becomes of each stream, and what a server says over a connection.
+//! Anthropic Messages: the requests, the streams, and servers over a connection.
 
 use crate::listener::{Listener, Reply};
 use crate::request::{
@@ -36,7 +36,7 @@ fn streams() {
     });
 }
 
-/// An answer goes back block by block as it came, whatever their order was.
+/// An answer goes back block by block as it came, in its own order.
 #[test]
 fn what_came_goes_back_as_it_came() {
     for name in [
@@ -101,7 +101,7 @@ fn what_came_goes_back_as_it_came() {
     }
 }
 
-/// A conversation with all there is in one.
+/// A conversation with every kind of content.
 fn long() -> Request {
     Request {
         params: params(&[

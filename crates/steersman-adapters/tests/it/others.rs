@@ -1,4 +1,4 @@
-//! What other programs put into the place of a store, of its files and into its tables.
+//! Other programs replace a store or its files, or change its tables.
 
 use crate::marked::begins;
 use crate::sqlite::{Folder, Other, batch, message, session};
@@ -18,7 +18,7 @@ fn looks() -> SqliteOptions {
     }
 }
 
-/// The files of a folder and of the folders in it; locks come and go.
+/// Returns the files of a folder and of the folders in it, with their content. The file of SQLite's locks is left out.
 fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -39,7 +39,7 @@ async fn lines(file: &Path) -> Vec<u64> {
     rows.iter().map(|row| row.n.0).collect()
 }
 
-/// A closed store in which something began that must not happen twice, and a message waits.
+/// A closed store in which an unsafe effect began, and a message waits.
 async fn marked() -> Folder {
     let folder = Folder::new();
     let store = folder.store();
@@ -51,7 +51,7 @@ async fn marked() -> Folder {
     folder
 }
 
-/// What goes with the test.
+/// A folder that is removed with the test.
 struct Moved(PathBuf);
 
 impl Drop for Moved {
@@ -60,7 +60,7 @@ impl Drop for Moved {
     }
 }
 
-/// The folder of a store that another process writes gets another name, and another store its place.
+/// A process writes a store while the folder of the store gets another name, and another store takes its place.
 #[tokio::test]
 async fn no_journal_is_put_beside_the_store_that_stands_in_the_place_of_a_moved_one() {
     for (removed, is_killed) in [
@@ -104,7 +104,7 @@ async fn no_journal_is_put_beside_the_store_that_stands_in_the_place_of_a_moved_
     }
 }
 
-/// The file alone, or with its journal, was moved to where only the system knows, and another store has its place.
+/// The file, alone or with its journal, is moved to a place that only the system knows, and another store takes its place.
 #[tokio::test]
 async fn a_journal_follows_its_file_wherever_that_was_moved() {
     for names in [&[""][..], &["", "-wal", "-shm"]] {
@@ -129,7 +129,7 @@ async fn a_journal_follows_its_file_wherever_that_was_moved() {
         assert!(failed.contains("the file was moved to"), "{failed}");
         assert!(failed.contains("away/sessions.db"), "{failed}");
         assert!(!beside("-wal").exists(), "{names:?}");
-        // As a kill would leave it.
+        // The files as a kill would leave them.
         let left = Folder::new();
         for ending in ["", "-wal"] {
             let name = format!("sessions.db{ending}");
@@ -152,13 +152,13 @@ async fn a_journal_follows_its_file_wherever_that_was_moved() {
     assert!(!folder.0.join("sessions.db-wal").exists());
 }
 
-/// Does something that must not wait for anybody.
+/// Runs something that must not block.
 fn at_once<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, result) = mpsc::sync_channel(1);
     std::thread::spawn(move || done.send(run()));
     result
         .recv_timeout(Duration::from_secs(20))
-        .expect("it waits for somebody")
+        .expect("it blocks")
 }
 
 fn pipe(at: &Path) {
@@ -167,7 +167,7 @@ fn pipe(at: &Path) {
     rustix::fs::mknodat(rustix::fs::CWD, at, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }
 
-/// Whoever opens a pipe waits until somebody writes into it.
+/// Opening a pipe blocks until somebody writes into it.
 #[tokio::test]
 async fn a_pipe_in_the_place_of_any_file_of_a_store_is_refused_at_once() {
     let mut places: Vec<PathBuf> = [
@@ -238,7 +238,7 @@ async fn a_pipe_in_the_place_of_any_file_of_a_store_is_refused_at_once() {
     );
 }
 
-/// What lies beside a mark that counts is not begun anew because nothing is in it.
+/// An empty file next to a mark that counts transactions is not taken for a new store.
 #[tokio::test]
 async fn an_emptied_store_is_refused_also_where_it_is_a_copy() {
     for is_copy in [false, true] {
@@ -267,7 +267,7 @@ async fn an_emptied_store_is_refused_also_where_it_is_a_copy() {
     }
 }
 
-/// Whoever removes a store begins another one, also where many do that at once.
+/// In the place of a store that was removed another one begins, and only one if many processes do that at once.
 #[tokio::test]
 async fn processes_that_begin_a_store_beside_an_old_mark_begin_one() {
     for _ in 0..8 {
@@ -296,7 +296,7 @@ fn changes(file: &Path, sql: &str) {
     conn.execute_batch(sql).unwrap();
 }
 
-/// A trigger runs in the transactions of whoever writes.
+/// A trigger would run in the transactions of our writers.
 #[tokio::test]
 async fn a_store_with_a_trigger_or_a_view_or_changed_tables_is_not_opened() {
     let trigger = "CREATE TRIGGER t AFTER INSERT ON line BEGIN DELETE FROM line; END";
@@ -344,20 +344,20 @@ async fn a_store_with_a_trigger_or_a_view_or_changed_tables_is_not_opened() {
         }
         assert_eq!(std::fs::read(folder.file()).unwrap(), before);
         if told.contains("`line` is not") {
-            // It was renamed in what SQLite keeps of it.
+            // SQLite keeps the new text of a table that was renamed.
             continue;
         }
         changes(&folder.file(), back);
         assert_eq!(lines(&folder.file()).await, [1], "{change}");
     }
-    // A table beside ours does nothing.
+    // A table of another program does nothing.
     let folder = marked().await;
     changes(
         &folder.file(),
         "CREATE TABLE mine (x); CREATE INDEX i ON mine (x); ANALYZE",
     );
     assert_eq!(lines(&folder.file()).await, [1]);
-    // What comes while the store is open does nothing either.
+    // A trigger that is made while the store is open does nothing either.
     let folder = marked().await;
     let store = folder.store();
     changes(&folder.file(), trigger);

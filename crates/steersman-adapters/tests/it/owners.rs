@@ -1,11 +1,11 @@
-//! Owners that died, and owners that cannot be.
+//! Owners that died, and owners with impossible numbers.
 
 use crate::sqlite::{Folder, message, room, session};
 use steersman_runtime::store::{
     Lists as _, Log as _, NewSession, NewWorker, Room, StoreError, Worker,
 };
 
-/// A dead process leaves its locks: what it owned is found among all that is owned, however much that is.
+/// A dead process leaves its locks: its session is found among all that are owned, however many these are.
 #[tokio::test]
 async fn a_session_of_a_dead_owner_is_found_among_many() {
     const SESSIONS: usize = 1_500;

@@ -1,5 +1,5 @@
-//! What each provider demands of a conversation, checked on the JSON that would be sent: random histories under random policies
-//! of contexts, as the machine renders them.
+//! The rules of each provider for a conversation, checked on the JSON that would be sent: random histories under random
+//! policies of contexts, as the machine renders them.
 
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
@@ -13,11 +13,11 @@ use steersman_testkit::log::Log;
 use steersman_testkit::random::Dice;
 use steersman_testkit::story::{Manner, Story, definition};
 
-/// Definitions with random policies, and how many histories each of them sees. A campaign has fifty.
+/// Number of definitions with random policies, and number of histories of each.
 const DEFINITIONS: u64 = 60;
 const HISTORIES: u64 = 10;
 
-/// What providers left to be given back: of the wire that is spoken, of the other, or of none.
+/// Draws what a provider may have left to be sent back: of this wire, of the other one, or of none.
 fn opaque(dice: &mut Dice, text: Option<&str>, calls: &[(&str, String)]) -> String {
     let thought = json!({ "type": "thinking", "thinking": "hm", "signature": "s" });
     let text = text.unwrap_or_default();
@@ -28,7 +28,7 @@ fn opaque(dice: &mut Dice, text: Option<&str>, calls: &[(&str, String)]) -> Stri
         0 => begun().collect(),
         1 => begun().chain([text]).chain(begun()).chain(call()).collect(),
         2 => begun().chain([text]).chain(call()).collect(),
-        // It was cut where it thought again.
+        // The answer was cut while the model thought again.
         3 => begun().chain(call()).chain([text]).chain(begun()).collect(),
         4 => return json!({ "reasoning_content": "hm" }).to_string(),
         5 => {
@@ -44,7 +44,7 @@ fn opaque(dice: &mut Dice, text: Option<&str>, calls: &[(&str, String)]) -> Stri
     json!({ "blocks": blocks }).to_string()
 }
 
-/// What is wrong with a body.
+/// The faults of a body.
 #[derive(Default)]
 struct Faults(Vec<String>);
 
@@ -55,7 +55,7 @@ impl Faults {
         }
     }
 
-    /// A name of a tool as all providers take it.
+    /// Checks that all providers take this name of a tool.
     fn name(&mut self, name: &Json) {
         let name = name.as_str().unwrap_or_default();
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -82,7 +82,7 @@ fn blank(json: &Json) -> bool {
     json.as_str().is_none_or(|text| text.trim().is_empty())
 }
 
-/// Chat completions: each answer with calls is followed by their results, in order, and by nothing else.
+/// Checks a body for chat completions: each answer with calls is followed by their results, in order, and by nothing else.
 fn of_chat(body: &Json, dialect: &Dialect, request: &Request) -> Faults {
     let mut faults = Faults::default();
     let (mut owed, mut before): (Vec<&Json>, Option<&Json>) = (Vec::new(), None);
@@ -162,7 +162,7 @@ fn of_chat(body: &Json, dialect: &Dialect, request: &Request) -> Faults {
     faults
 }
 
-/// Anthropic Messages.
+/// Checks a body for Anthropic Messages.
 fn of_messages(body: &Json, request: &Request) -> Faults {
     let mut faults = Faults::default();
     faults.tools(list(&body["tools"]).iter().map(|tool| &tool["name"]));
@@ -261,7 +261,7 @@ fn text_of(json: &Json) -> &str {
     json.as_str().unwrap_or_default()
 }
 
-/// Who has been spoken to last has to answer now.
+/// Checks that it is the model's turn at the end.
 fn ends(faults: &mut Faults, last: Option<&Json>, needed: bool) {
     let role = last.map_or("", |message| text_of(&message["role"]));
     faults.unless(!role.is_empty(), || "nothing is said".to_owned());
@@ -270,7 +270,7 @@ fn ends(faults: &mut Faults, last: Option<&Json>, needed: bool) {
     });
 }
 
-/// Whatever the machine renders as a text stands in the body.
+/// Checks that every text that the machine renders is in the body.
 fn nothing_is_lost(faults: &mut Faults, said: &[&str], request: &Request) {
     let contents = request.segments.iter().map(|segment| &segment.content);
     let texts = contents.filter_map(|content| match content {
@@ -284,11 +284,11 @@ fn nothing_is_lost(faults: &mut Faults, said: &[&str], request: &Request) {
     }
 }
 
-/// All bodies that this request could become, and what is wrong with each.
+/// Returns all bodies that this request could become, with their faults.
 fn judged(request: &Request) -> Vec<(&'static str, Json, Faults)> {
     let mut all = Vec::new();
     let (structured, text) = (tell(request, Style::Structured), tell(request, Style::Text));
-    // An agent that has no tools in this mode was another one before.
+    // An agent that has no tools in this mode may have had some in an earlier one.
     let bare = Request {
         segments: request
             .segments
@@ -317,7 +317,7 @@ fn judged(request: &Request) -> Vec<(&'static str, Json, Faults)> {
     all
 }
 
-/// 600 histories, each asked several times; what is asked is encoded in 12 ways: more than 20,000 bodies.
+/// 600 histories with several requests each. A request is encoded in 12 ways, which makes more than 20,000 bodies.
 #[test]
 fn random_histories_under_random_policies_are_what_each_provider_takes() {
     let manner = Manner {
@@ -354,7 +354,7 @@ fn random_histories_under_random_policies_are_what_each_provider_takes() {
             log = story.log;
         }
     }
-    // Conversations without calls prove nothing.
+    // Conversations without calls test nothing.
     assert!(
         requests > 2_000 && calls > 4_000,
         "{requests} requests, {calls} answers with calls"

@@ -1,4 +1,4 @@
-//! Answers that come in very many small pieces: each reader looks at each of them once.
+//! Answers in very many small pieces: each reader looks at each piece once.
 
 use crate::request::Seen;
 use serde_json::json;
@@ -9,12 +9,13 @@ use steersman_adapters::structured::Peek;
 use steersman_adapters::wire::{Decode, Quiet, sse::Events};
 use steersman_runtime::model::{Delta, Sink as _};
 
-/// Pieces that are fed to a reader in all.
+/// Number of pieces that a reader gets.
 const MANY: usize = 200_000;
-/// The same where each is a JSON document, which takes longer to read.
+/// Number of pieces where each is a JSON document, which takes longer to read.
 const EVENTS: usize = 100_000;
 
-/// Four times as many pieces take about four times as long; where each piece is compared with all before it, 16 times.
+/// Checks that four times as many pieces take about four times as long. A reader that compares each piece with all before it
+/// would take 16 times as long.
 fn is_linear(what: &str, pieces: usize, read: impl Fn(usize)) {
     let time = |pieces: usize| {
         let begun = Instant::now();
@@ -47,7 +48,7 @@ fn an_answer_inside_json_is_shown_in_linear_time() {
             peek.delta(Delta::Text(last.to_owned()));
         });
     }
-    // What is left out of the begin is nothing but blanks.
+    // Only blanks are left out of the beginning.
     let seen = Seen::default();
     let peek = Peek::new(&seen);
     for _ in 0..MANY {

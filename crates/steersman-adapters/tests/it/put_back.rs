@@ -1,4 +1,4 @@
-//! What becomes of a store in whose place old files were put, and of its mark in whose place others are.
+//! Stores whose file or mark is replaced by an old one, or by a file of another program.
 
 use crate::marked::begins;
 use crate::sqlite::{Folder, Other, session};
@@ -8,7 +8,7 @@ use steersman_machine::stored::ids::{Line, Time};
 use steersman_runtime::store::Log as _;
 use steersman_runtime::store::{StoreError, Worker};
 
-/// The store's file, its mark and what else belongs to it.
+/// The files of a store and of its mark, with their content.
 struct Kept(Vec<(PathBuf, Vec<u8>)>);
 
 impl Kept {
@@ -23,7 +23,7 @@ impl Kept {
         Self(paths.into_iter().map(read).collect())
     }
 
-    /// Writes into the files that are there, as `cp -a` does: they stay what they are and as old as they are.
+    /// Writes into the files that are there, as `cp -a` does, so that they stay the same files.
     fn put_back(&self) {
         for (path, bytes) in &self.0 {
             std::fs::write(path, bytes).unwrap();
@@ -31,7 +31,7 @@ impl Kept {
     }
 }
 
-/// A store in which something waits that must not happen twice, and what its folder held then.
+/// Returns a closed store in which an unsafe effect began, and its files at that time.
 async fn waits() -> (Folder, Kept) {
     let folder = Folder::new();
     let store = folder.store();
@@ -67,7 +67,7 @@ fn is_driven_once_accepted(folder: &Folder) {
 #[tokio::test]
 async fn a_folder_whose_files_were_written_over_is_not_driven() {
     let (folder, kept) = waits().await;
-    // As long as nothing was written since, it is the same.
+    // As long as nothing was written since, the files are the same.
     kept.put_back();
     drop(folder.store());
     for _ in 0..2 {
@@ -81,13 +81,13 @@ async fn a_folder_whose_files_were_written_over_is_not_driven() {
             "{round}: {why}"
         );
         is_driven_once_accepted(&folder);
-        // What was there is kept.
+        // The files of the mark are kept.
         let stray = folder.marks().with_extension(format!("mark.stray-{round}"));
         assert_eq!(std::fs::read_dir(stray).unwrap().count(), 2);
     }
 }
 
-/// Programs that mirror a folder remove what is not in the copy: the older mark lies there alone, as another file.
+/// Programs that mirror a folder remove what is not in the copy. The older mark is alone there then, as another file.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_folder_that_was_made_what_it_was_is_not_driven() {
@@ -100,7 +100,7 @@ async fn a_folder_that_was_made_what_it_was_is_not_driven() {
     is_driven_once_accepted(&folder);
 }
 
-/// Owner, rights and times of files are nobody's concern: each start of a container may set them.
+/// Owner, rights and times of files do not matter: each start of a container may set them.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_store_whose_files_were_touched_is_driven() {
@@ -128,8 +128,8 @@ async fn a_store_whose_files_were_touched_is_driven() {
     }
 }
 
-/// A power cut may leave the name of one moment and the bytes of another, a kill a file that never became the mark, and another program
-/// leaves what it likes.
+/// A power cut may leave the name of one moment and the bytes of another. A kill may leave a file that never became the
+/// mark, and another program may leave any file.
 #[tokio::test]
 async fn what_a_cut_leaves_beside_the_mark_is_no_doubt() {
     let (folder, _) = waits().await;
@@ -148,7 +148,7 @@ async fn what_a_cut_leaves_beside_the_mark_is_no_doubt() {
         assert_eq!(std::fs::read(other).unwrap(), b"theirs");
     }
     assert_eq!(std::fs::read_dir(folder.marks()).unwrap().count(), 3);
-    // Killed while the first one was made: nothing had begun.
+    // Killed while the first mark was made: no effect had begun.
     let folder = Folder::new();
     folder.store().create(session("a")).await.unwrap();
     std::fs::create_dir(folder.marks()).unwrap();
@@ -159,7 +159,7 @@ async fn what_a_cut_leaves_beside_the_mark_is_no_doubt() {
     assert!(refused(&folder).contains("it has no mark beside it"));
 }
 
-/// Whoever looks at the store meanwhile finds nothing the matter.
+/// A process that looks at the store meanwhile finds nothing to accept.
 #[tokio::test]
 async fn processes_that_write_to_one_store_keep_one_mark() {
     const LINES: u64 = 60;
@@ -190,7 +190,7 @@ async fn processes_that_write_to_one_store_keep_one_mark() {
     assert!(folder.mark().is_some());
     let told = std::fs::read_to_string(folder.mark().unwrap()).unwrap();
     drop(folder.store());
-    // One for each transaction: of the lines of both, and of claims.
+    // Each transaction has a number: of the lines of both processes, and of the claims.
     let numbers = told.split("\"number\":").skip(1);
     let numbers = numbers.map(|rest| rest.split(',').next().unwrap().parse::<u64>().unwrap());
     assert!(numbers.max().unwrap() > 2 * LINES, "{told}");
@@ -211,7 +211,7 @@ async fn a_folder_that_was_renamed_is_driven() {
     drop(folder.store());
 }
 
-/// It says of itself that nothing began in it; the mark beside it says otherwise.
+/// The backup says that no unsafe effect began in it, and the mark next to it says otherwise.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_backup_from_before_the_first_effect_is_refused_in_place_of_a_store_with_a_mark() {
@@ -230,7 +230,8 @@ async fn a_backup_from_before_the_first_effect_is_refused_in_place_of_a_store_wi
     };
     put_back();
     assert!(refused(&folder).contains("of another store"));
-    // Who removes the store begins another one, in which nothing is in doubt, also not when it is opened again.
+    // In the place of a store that is removed another one begins, in which nothing is in doubt, also when it is opened
+    // again.
     for begun in [false, true] {
         std::fs::remove_file(folder.file()).unwrap();
         for _ in 0..2 {
@@ -244,7 +245,7 @@ async fn a_backup_from_before_the_first_effect_is_refused_in_place_of_a_store_wi
         }
         drop((store, claim));
         drop(folder.store());
-        // The backup belongs to neither, moved into its place or written over it.
+        // The backup belongs to neither store, whether it is moved into the place of one or written over it.
         let kept = std::fs::read(folder.file()).unwrap();
         std::fs::write(folder.file(), std::fs::read(&backup).unwrap()).unwrap();
         assert!(refused(&folder).contains("of another store"), "{begun}");

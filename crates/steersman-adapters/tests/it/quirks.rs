@@ -1,4 +1,5 @@
-//! Servers that call themselves compatible: what they refuse is sent another way, once, and known from then on.
+//! Servers that call themselves compatible: a request that they refuse is sent in another form, once, and in that form from
+//! then on.
 
 use crate::listener::{Exchange, Listener, Reply};
 use crate::request::{Seen, call_of, request};
@@ -44,7 +45,7 @@ fn refused(message: &str) -> Reply {
     )
 }
 
-/// What `hello` is on the wire, with more.
+/// The request `hello` on the wire, with these changes.
 fn hi(more: Json) -> Json {
     let mut body = json!({
         "model": "m",
@@ -173,7 +174,7 @@ async fn a_call_that_had_to_be_made_is_missed_where_the_server_takes_no_choice()
     let chat = chat(&server.url);
     let answer = ask(&chat, request.clone()).await.unwrap();
     assert!(answer.misfit.unwrap().contains("a tool had to be called"));
-    // A name with what some templates leave around it.
+    // Some templates leave more around a name.
     let answer = ask(&chat, request).await.unwrap();
     assert_eq!(answer.asks[0].name, "add");
     assert_eq!(answer.misfit, None);

@@ -68,7 +68,7 @@ async fn chats(chat: &dyn Model) {
         "{:?}",
         answer.usage
     );
-    // A second call with the same begin finds it cached, and says so.
+    // A second call with the same beginning may find it cached, and says so.
     let again = ask(
         chat,
         short(vec![system("You are brief."), user("Say hello.")], 2),
@@ -102,7 +102,7 @@ async fn its_output_has_the_asked_form() {
     );
 }
 
-/// Whether an answer is a call of one of the two tools with arguments of its schema.
+/// Returns true if an answer is a call of one of the two tools with arguments of its schema.
 fn is_call(answer: &Answer) -> bool {
     let [call] = &answer.asks[..] else {
         return false;
@@ -138,7 +138,7 @@ async fn its_server_says_whether_it_has_tools_and_calls_come_either_way() {
         "a call, or word that there is none: {answer:?}"
     );
 
-    // By structured output a call always comes, whatever the model is.
+    // With structured output a call always comes, whatever the model is.
     let structured = |choice: ToolChoice, text: &str| Request {
         calls: CallStyle::Structured,
         choice,
@@ -155,7 +155,7 @@ async fn its_server_says_whether_it_has_tools_and_calls_come_either_way() {
     .await
     .unwrap();
     assert_eq!(one.asks[0].name, "add");
-    // Where it may answer, it calls or answers; both come out of the JSON.
+    // A model that may answer calls or answers, and both are read from the JSON.
     let free = ask(&chat, structured(ToolChoice::Auto, "Hello!"))
         .await
         .unwrap();
@@ -191,8 +191,8 @@ async fn a_tool_loop_closes() {
     ));
     contents.push(result("c1", "add", "3", false));
     let last = ask(&chat, step(&contents, ToolChoice::None)).await.unwrap();
-    // Where tools are off it should answer. One so small may call all the same: that is a call, which the machine refuses,
-    // and never its JSON as a text.
+    // A model whose tools are off should answer. One that is so small may call all the same: that is a call, which the
+    // machine refuses, and never a text with its JSON.
     let said = last
         .text
         .as_deref()
@@ -255,8 +255,8 @@ async fn auto_finds_it_and_says_what_it_cannot() {
     );
 }
 
-/// Whole sessions: each ends in an answer, a limit or a typed failure, and a tool ran. By structured output: a model of
-/// this size makes no call where nothing constrains it.
+/// Whole sessions: each ends in an answer, a limit or a typed failure, and a tool ran. They use structured output, since a
+/// model of this size makes no call where nothing forces it to.
 #[tokio::test]
 #[ignore = "needs STEERSMAN_REAL_MODEL: scripts/real-model.sh"]
 async fn sessions_run_to_an_end_and_tools_run() {

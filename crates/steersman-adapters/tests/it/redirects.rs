@@ -1,11 +1,12 @@
-//! Redirects: whoever answers with one may have done the call, so it is followed only where doing it again harms nobody.
+//! Redirects: a server that answers with one may have done the call, so a redirect is followed only where doing the call
+//! again does no harm.
 
 use crate::listener::{Listener, Reply};
 use crate::tools::{env, network, run, run_of_t, shown};
 use serde_json::json;
 use steersman_adapters::http::HttpTools;
 
-/// Calls the tool `t` of this class and method once, and gives what is known and how often the server was asked.
+/// Calls the tool `t` of this class and method once. Returns the outcome, and the number of requests.
 async fn call(class: &str, method: &str, more: &str, replies: Vec<Reply>) -> (String, usize) {
     let server = Listener::new(replies).await;
     let network = network(&format!(
@@ -38,7 +39,7 @@ async fn a_redirect_of_a_call_that_must_not_be_repeated_is_in_doubt() {
     for class in ["unsafe", "idempotent"] {
         for method in ["GET", "HEAD", "POST", "DELETE"] {
             for status in [301, 302, 303, 307, 308] {
-                // The receipt is not there, nobody is, or it is the same place once more: nothing is asked there.
+                // The second place gets no request, whatever it would answer.
                 for second in [gone(), to(status, "/pay"), ok()] {
                     let replies = vec![to(status, "/receipt"), second];
                     let (told, asked) = call(class, method, "", replies).await;
@@ -73,11 +74,11 @@ async fn what_reads_is_led_to_where_it_is() {
     for class in ["pure", "read"] {
         let (told, asked) = call(class, "GET", "", vec![to(307, "/there"), ok()]).await;
         assert_eq!((&*told, asked), (r#"done: {"ok":true}"#, 2));
-        // What is wrong at the second place harms nobody who asks again.
+        // A second place that fails does no harm: the call may be made again.
         let (told, asked) = call(class, "GET", "", vec![to(303, "/there"), gone()]).await;
         assert!(told.starts_with("not performed: http_404"), "{told}");
         assert_eq!(asked, 2);
-        // A body is sent to one place.
+        // A body is sent to one place only.
         let (told, asked) = call(class, "POST", "", vec![to(307, "/there"), ok()]).await;
         assert!(told.starts_with("unknown: http_307"), "{told}");
         assert_eq!(asked, 1);

@@ -1,5 +1,6 @@
-//! Against MCP servers that other people wrote, and their conformance suite for clients: `scripts/mcp-servers.sh`, then
-//! `STEERSMAN_MCP_SERVERS=FOLDER` and `--ignored`. `cargo xtask ci` installs them.
+//! MCP servers that other people wrote, and the official conformance suite for clients: install them with
+//! `scripts/mcp-servers.sh`, set `STEERSMAN_MCP_SERVERS=FOLDER`, and run the tests with `--ignored`. `cargo xtask ci`
+//! installs them.
 
 use crate::tools::{env, network, run_of, shown};
 use serde_json::{Value as Json, json};
@@ -24,7 +25,7 @@ fn node() -> String {
     node.to_str().unwrap().to_owned()
 }
 
-/// The program of a server from npm, with further words.
+/// The command of a server from npm, with further arguments.
 fn npm(server: &str, words: &[&str]) -> String {
     let index = place().join(format!(
         "node_modules/@modelcontextprotocol/{server}/dist/index.js"
@@ -37,7 +38,7 @@ fn npm(server: &str, words: &[&str]) -> String {
     format!("command: {}", serde_json::to_string(&command).unwrap())
 }
 
-/// A server, asked what it offers, with all its tools offered to an agent: as a session is bound.
+/// A server whose tools are all offered to an agent, as when a session is bound.
 struct Bound {
     tools: McpTools,
     network: Arc<Network>,
@@ -143,7 +144,7 @@ async fn everything(s: &Bound) {
     assert_eq!(content.len(), 1);
     let wrong = s.call("s.get-sum", json!({ "a": "two" })).await;
     assert!(!wrong.starts_with("done"), "{wrong}");
-    // Progress, parallel to another call.
+    // Progress of a call, while another call runs.
     let heard = Arc::new(Mutex::new(0));
     let hear = {
         let heard = heard.clone();
@@ -266,7 +267,8 @@ async fn the_official_conformance_suite() {
     }
 }
 
-/// What the suite starts, with the address of its server as the last word: asks what there is, and calls all of it.
+/// The client that the suite starts, with the address of its server as the last argument: it lists the tools and calls each
+/// of them.
 #[tokio::test]
 #[ignore = "started by the conformance suite"]
 async fn as_a_client() {

@@ -1,4 +1,4 @@
-//! Neutral requests, as the machine would render them, and what a call of them gave.
+//! Requests as the machine renders them, and the answers to them.
 
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, Mutex};
@@ -113,7 +113,7 @@ pub(crate) fn result(label: &str, name: &str, text: &str, error: bool) -> Conten
     }
 }
 
-/// A model at this address that waits for long.
+/// A model at this address, with the default timeouts.
 pub(crate) fn chat(url: &str) -> Chat {
     chat_with(url, Dialect::COMPATIBLE, Timeouts::default())
 }
@@ -128,7 +128,7 @@ pub(crate) fn chat_with(url: &str, dialect: Dialect, timeouts: Timeouts) -> Chat
     })
 }
 
-/// What appeared while a model answered.
+/// The deltas and reports that came while a model answered.
 #[derive(Default)]
 pub(crate) struct Seen(pub(crate) Mutex<Vec<Delta>>, pub(crate) Mutex<Vec<Report>>);
 
@@ -187,7 +187,7 @@ pub(crate) async fn ask_seen(
     model.call(&call, seen, &CancellationToken::new()).await
 }
 
-/// An answer as people read it in a snapshot.
+/// Prints an answer for a snapshot.
 pub(crate) fn shown(result: &Result<Answer, Failure>) -> String {
     use std::fmt::Write;
     let mut out = String::new();

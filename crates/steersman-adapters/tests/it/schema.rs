@@ -36,7 +36,7 @@ async fn a_schema_that_cannot_be_used_is_said() {
     let told = misfit(&schemas, "{", json!(1)).await.unwrap();
     assert!(told.contains("is not JSON"), "{told}");
     assert!(said(r#"{ "type": 7 }"#).await.unwrap().contains('7'));
-    // Nothing is fetched, and no pattern can run for ever.
+    // No reference is fetched, and no pattern can run for ever.
     for schema in [
         r#"{ "$ref": "https://example.invalid/x.json" }"#,
         r#"{ "$ref": "file:///etc/passwd" }"#,
@@ -46,7 +46,7 @@ async fn a_schema_that_cannot_be_used_is_said() {
     }
 }
 
-/// Schemas each of which refers twice to the next.
+/// Returns a schema with `n` definitions, each of which refers to the next one twice.
 fn doubled(n: usize) -> String {
     let mut defs = Map::new();
     for k in 0..n {
@@ -57,7 +57,7 @@ fn doubled(n: usize) -> String {
     json!({ "$defs": defs, "$ref": "#/$defs/d0" }).to_string()
 }
 
-/// Looks at each part of a value twice for each level above it.
+/// Returns a schema that looks at each part of a value twice for each level above it.
 fn twice_below() -> String {
     json!({
         "$defs": { "n": { "anyOf": [
@@ -78,7 +78,7 @@ async fn what_asks_for_more_than_there_is_time_is_refused_or_stopped() {
     let schemas = Schemas::default();
     let told = misfit(&schemas, &doubled(28), json!("x")).await.unwrap();
     assert!(told.contains("more than 10000 schemas"), "{told}");
-    // a schema that is small however it is written out, and a value that is nested
+    // A schema that is small even with its references written out, and a value that is nested.
     assert_eq!(said(&twice_below()).await, None);
     for value in [
         nested(120),
@@ -87,7 +87,7 @@ async fn what_asks_for_more_than_there_is_time_is_refused_or_stopped() {
         let told = misfit(&schemas, &twice_below(), value).await.unwrap();
         assert!(told.contains("it cannot be checked"), "{told}");
     }
-    // and whoever judges goes on
+    // The checker still works.
     let told = misfit(&schemas, &twice_below(), json!({})).await;
     assert_eq!(told, None);
 }
@@ -99,7 +99,7 @@ async fn a_large_value_has_as_many_steps_as_it_needs() {
     assert_eq!(misfit(&Schemas::default(), ORDER, order).await, None);
 }
 
-/// On one thread: if a check were done on it, nothing else would be.
+/// There is one thread: a check on it would keep everything else waiting.
 #[tokio::test(flavor = "current_thread")]
 async fn nothing_else_waits_for_a_check() {
     let schemas = Arc::new(Schemas::default());

@@ -1,4 +1,4 @@
-//! Which events were accepted, and how long a store knows it.
+//! The record of accepted events, and how long a store keeps it.
 
 use crate::sqlite::{Folder, event, flipped, page, waiting};
 use steersman_adapters::sqlite::SqliteStore;
@@ -6,7 +6,7 @@ use steersman_machine::stored::ids::Time;
 use steersman_runtime::store::{BoxedEvent, StoreError, bounds};
 use steersman_runtime::store::{Inbox as _, Lists as _};
 
-/// Whatever bit is flipped: an event that comes again is known, or the store says that it does not know.
+/// Whichever bit is flipped, an event that comes again is known, or the store reports the damage.
 #[tokio::test]
 async fn an_event_whose_record_was_damaged_is_not_taken_twice() {
     let (folder, good) = waiting().await;
@@ -33,7 +33,7 @@ async fn an_event_whose_record_was_damaged_is_not_taken_twice() {
     assert!(told > 50, "{told}");
 }
 
-/// The hash that a row of a remembered event has.
+/// Returns the hash of these parts, as a row of a remembered event has it.
 fn hash(parts: &[&[u8]]) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -45,7 +45,7 @@ fn hash(parts: &[&[u8]]) -> [u8; 8] {
     hash
 }
 
-/// One event whose clock is far ahead makes room for itself, and no other id new.
+/// An event whose clock is far ahead makes room for itself, and makes no other event new.
 #[tokio::test]
 async fn a_clock_that_is_far_ahead_makes_no_known_event_new() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! The store in a file: the suite that every store passes, and what only files and processes can do.
+//! The store in a file: the suite that every store passes, and what holds for files and processes.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -17,7 +17,7 @@ use steersman_runtime::store::{
 };
 use steersman_runtime::store::{Inbox as _, Lists as _, Log as _};
 
-/// A folder of its own, gone at the end.
+/// A temporary folder, which is removed when this is dropped.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -38,12 +38,12 @@ impl Folder {
         SqliteStore::open(self.file()).unwrap()
     }
 
-    /// Where the store's mark is kept.
+    /// The path at which the mark of the store is kept.
     pub(crate) fn marks(&self) -> PathBuf {
         self.file().with_extension("db.mark")
     }
 
-    /// The one mark there, if there is one.
+    /// The file of the mark, if there is one. Panics if there are more.
     pub(crate) fn mark(&self) -> Option<PathBuf> {
         let entries = std::fs::read_dir(self.marks()).ok()?;
         let mut all: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -137,7 +137,7 @@ async fn it_does_what_every_store_must() {
     suite(Folder::new).await;
 }
 
-/// What another process does: claims session `a`, writes what it is told to, and stays.
+/// The other process of a test: it claims session `a`, writes the lines that it is told to write, and stays.
 #[test]
 #[ignore = "the other process of a test"]
 fn child() {
@@ -182,7 +182,7 @@ impl Other {
         Self { child, said }
     }
 
-    /// The next line that begins so; what the test harness prints is passed over.
+    /// Returns the next line from where it begins like this. Lines of the test harness are skipped.
     pub(crate) fn says(&mut self, beginning: &str) -> String {
         let mut lines = self.said.by_ref().map(Result::unwrap);
         lines
@@ -219,7 +219,7 @@ async fn a_claim_is_granted_at_once_when_its_owner_was_killed() {
     );
     let listed = store.sessions(&SessionQuery::default()).await.unwrap();
     assert_eq!(listed[0].owner.as_deref(), Some(&*pid));
-    // Without asking it: SIGKILL.
+    // The owner is not asked: it gets SIGKILL.
     other.child.kill().unwrap();
     other.child.wait().unwrap();
     let claim = store.claim("a", &Worker::nameless()).await.unwrap();
@@ -233,7 +233,7 @@ async fn a_claim_is_granted_at_once_when_its_owner_was_killed() {
         .unwrap();
 }
 
-/// A process that was cut off from its lock (the file was deleted behind it) is fenced by the epoch.
+/// A process whose lock file was deleted is fenced by the epoch.
 #[tokio::test]
 async fn two_processes_never_both_write() {
     let folder = Folder::new();
@@ -313,7 +313,7 @@ async fn a_message_that_was_damaged_is_told_and_keeps_no_other_back() {
     );
 }
 
-/// What is there, byte for byte.
+/// Returns the files of the folder, with their content.
 fn content(folder: &Folder) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = std::fs::read_dir(&folder.0).unwrap();
     let mut files: Vec<_> = entries
@@ -368,7 +368,7 @@ async fn what_it_does_not_understand_it_does_not_touch() {
     }
 }
 
-/// A newer version that is known to the journal only, since the writer died.
+/// Only the journal has the newer version, since the writer died.
 #[tokio::test]
 async fn a_newer_version_in_the_journal_is_refused_too() {
     let folder = Folder::new();
@@ -406,7 +406,7 @@ async fn a_store_for_reading_only_refuses_to_write() {
     };
     assert!(
         SqliteStore::open_with(folder.file(), &none).is_err(),
-        "there is none"
+        "there is no store"
     );
     {
         let store = folder.store();
@@ -479,7 +479,7 @@ pub(crate) fn room(now: i64) -> Room {
     }
 }
 
-/// Everything that reads a session; whatever comes of it, it is an answer or an error.
+/// Reads a session in all ways. The result is an answer or an error, and never a panic.
 async fn read_all(store: &SqliteStore) -> Result<(), StoreError> {
     store.sessions(&SessionQuery::default()).await?;
     store.inbox("a").await?;
@@ -500,7 +500,7 @@ async fn read_all(store: &SqliteStore) -> Result<(), StoreError> {
     })
 }
 
-/// A store with a story in it, closed, so that all lies in one file.
+/// Returns a closed store with a story in it, and the bytes of its only file.
 async fn full(lines: u64) -> (Folder, Vec<u8>) {
     let folder = Folder::new();
     let store = folder.store();
@@ -518,7 +518,7 @@ async fn full(lines: u64) -> (Folder, Vec<u8>) {
     (folder, bytes)
 }
 
-/// Bits flipped all over the file: never a panic; and what is read without complaint is what was written.
+/// Bits are flipped all over the file: nothing panics, and what is read without an error is what was written.
 #[tokio::test]
 async fn a_flipped_bit_is_an_error_or_harmless() {
     let (folder, good) = full(200).await;
@@ -549,7 +549,7 @@ async fn a_flipped_bit_is_an_error_or_harmless() {
     assert!(found > 10, "a good part of the file is rows: {found}");
 }
 
-/// The bytes of a table or index that has one page.
+/// Returns the range of the bytes of a table or index that has one page.
 pub(crate) fn page(folder: &Folder, name: &str) -> std::ops::Range<usize> {
     let conn = rusqlite::Connection::open(folder.file()).unwrap();
     let root = "SELECT rootpage FROM sqlite_master WHERE name = ?1";
@@ -570,7 +570,7 @@ pub(crate) fn flipped(folder: &Folder, good: &[u8], bit: usize) {
     }
 }
 
-/// A store in which a message and an event wait, and a session is wanted later.
+/// Returns a store in which a message and an event wait and a session is wanted later, and the bytes of its file.
 pub(crate) async fn waiting() -> (Folder, Vec<u8>) {
     let (folder, _) = full(4).await;
     let store = folder.store();
@@ -589,7 +589,7 @@ pub(crate) async fn waiting() -> (Folder, Vec<u8>) {
     (folder, bytes)
 }
 
-/// An index that is damaged hides what lies in its table: that is found, whichever bit it is, and then nothing is hidden.
+/// A damaged index hides rows of its table. The damage is found, whichever bit it is, and then nothing is hidden.
 #[tokio::test]
 async fn an_index_that_hides_a_message_is_found_and_passed_over() {
     let (folder, good) = waiting().await;
@@ -625,7 +625,7 @@ async fn an_index_that_hides_a_message_is_found_and_passed_over() {
     assert!(hidden > 10, "{hidden}");
 }
 
-/// An event in the box is what was written, or it is damaged.
+/// An event in the box is as it was written, or it is reported as damaged.
 #[tokio::test]
 async fn an_event_that_was_damaged_in_the_box_is_told_and_ends_no_wait() {
     let (folder, good) = waiting().await;
@@ -660,7 +660,7 @@ async fn an_event_that_was_damaged_in_the_box_is_told_and_ends_no_wait() {
     assert!(found > 300, "{found}");
 }
 
-/// Whatever bit of the page of the box breaks its structure: that is told, and then waits read what can be read.
+/// Whichever bit breaks the structure of the box's page, the damage is reported, and then waits read what can be read.
 #[tokio::test]
 async fn a_box_that_cannot_be_read_is_told_and_passed_over() {
     let (folder, good) = waiting().await;
@@ -716,7 +716,7 @@ async fn a_truncated_file_is_an_error() {
     }
 }
 
-/// The writer died: its journal is there, cut at any place. What was synced before the cut is there, in order.
+/// The writer died, and its journal is cut at any place: what was synced before the cut is there, in order.
 #[tokio::test]
 async fn a_cut_journal_loses_only_its_end() {
     let folder = Folder::new();
@@ -759,7 +759,7 @@ async fn the_file_is_marked_as_ours() {
     assert_eq!(&mark, b"STRM");
 }
 
-/// Formats of versions before the first release are not read, and not touched.
+/// Formats from before the first release are neither read nor touched.
 #[tokio::test]
 async fn a_store_of_an_earlier_format_is_refused() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Tools told in the prompt, and calls read out of text.
+//! Tools that are described in the prompt, and calls that are read from text.
 
 use crate::request::{Seen, assistant, request, result, system, tool, two_tools, user};
 use serde_json::json;
@@ -98,11 +98,11 @@ fn structured_answers_are_read() {
     assert_eq!(read(r#"{"tool": "add"}"#), "call  add {} as None");
     assert_eq!(read(r#"{"answer": "It is 3."}"#), r#"text  "It is 3.""#);
     assert_eq!(read(r#"{"answer": {"n": 3}}"#), r#"text  "{\"n\":3}""#);
-    // A server that ignores the schema: what can be read is read, the rest is said.
+    // A server that ignores the schema: what can be read is read, and the rest is a misfit.
     assert_eq!(read("```json\n{\"answer\": \"3\"}\n```"), r#"text  "3""#);
     assert!(read("It is 3.").contains("misfit  \"the answer is not a JSON object"));
     assert!(read(r#"{"other": 1}"#).contains("misfit"));
-    // Cut off in the middle.
+    // The answer is cut off in the middle.
     let cut = |text: &str| {
         let cut = Answer {
             cut: true,
@@ -126,7 +126,7 @@ fn an_answer_that_is_wanted_without_tools_is_no_raw_call() {
         let read = |text: &str| shown(read(answer(text), &forced, style));
         assert_eq!(read(r#"{"answer": "It is 3."}"#), r#"text  "It is 3.""#);
         assert_eq!(read("It is 3."), r#"text  "It is 3.""#);
-        // the machine refuses it, as it does with a model of native tools
+        // The machine refuses this call, as it does with a model of native tools.
         assert_eq!(
             read(r#"{"tool": "add", "arguments": {"a": 1}}"#),
             r#"call  add {"a":1} as None"#
@@ -135,7 +135,7 @@ fn an_answer_that_is_wanted_without_tools_is_no_raw_call() {
             read("It is 3, I think. {\"tool\": \"add\", \"arguments\": {}}"),
             "text  \"It is 3, I think.\"\ncall  add {} as None"
         );
-        // JSON that is meant is left alone
+        // JSON that belongs to the answer is left alone.
         for text in [
             r#"{"tool": "hammer", "arguments": {}}"#,
             r#"Write {"answer": 42} into the file."#,

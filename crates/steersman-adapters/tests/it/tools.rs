@@ -19,7 +19,7 @@ use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::toolset::{ToolRun, Toolset};
 use tokio_util::sync::CancellationToken;
 
-/// A network with the tools in this YAML, all used by one agent.
+/// Compiles a definition. Panics with its errors.
 pub(crate) fn network(yaml: &str) -> Arc<Network> {
     let (network, diagnostics) = compile(&Files::new("test.yaml", yaml));
     let errors = diagnostics
@@ -43,7 +43,7 @@ pub(crate) fn run_of_t(network: &Arc<Network>, names: Json, env: &Env) -> ToolRu
     run_of(network, "t", names, env)
 }
 
-/// The same of any tool.
+/// An attempt of this tool, with these names and this environment.
 pub(crate) fn run_of(network: &Arc<Network>, tool: &str, names: Json, env: &Env) -> ToolRun {
     let args = names.get("args").cloned().unwrap_or_else(|| json!({}));
     let mut all = json!({ "args": {}, "state": {}, "config": {} });
@@ -71,7 +71,7 @@ pub(crate) fn run_of(network: &Arc<Network>, tool: &str, names: Json, env: &Env)
     }
 }
 
-/// What an agent sees that has one artifact.
+/// The artifacts that an agent sees that has one.
 pub(crate) async fn with_artifact(name: &str, media: &str, content: &[u8]) -> Artifacts {
     let store = Arc::new(MemoryStore::new());
     let agent = Id::new(Line(1), 0);

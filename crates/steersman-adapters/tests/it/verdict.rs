@@ -1,4 +1,4 @@
-//! A reviewer behind each provider: what it is asked for is a schema of the wire, and what it says is read.
+//! A reviewer with each provider: its judgement is requested as a schema of the wire, and is read.
 
 use crate::listener::{Listener, Recorded, Reply};
 use crate::tools::env;
@@ -15,9 +15,9 @@ agents:
   critic: { system: You judge. }
 "#;
 
-/// What the writer, the reviewer, the writer and the reviewer say.
+/// Answers of the writer, the reviewer, the writer and the reviewer.
 fn said(wire: &str) -> [String; 4] {
-    // A strict schema makes the model say `null` where it has nothing to say.
+    // With a strict schema the model gives `null` for a field that it would leave out.
     let accepted = match wire {
         "openai" => r#"{"accept":true,"revise":null}"#,
         _ => r#"{"accept":true}"#,
@@ -43,7 +43,7 @@ fn reply(wire: &str, text: &str) -> Reply {
     Reply::json(200, &body.to_string())
 }
 
-/// The schema of the answer that a request wants; null: none.
+/// Returns the schema of the answer that a request wants, or null.
 fn wanted(request: &Json) -> &Json {
     match request.get("output_config") {
         Some(config) => &config["format"]["schema"],
@@ -53,7 +53,7 @@ fn wanted(request: &Json) -> &Json {
 
 async fn judged(wire: &str) -> Vec<Json> {
     let says = said(wire).map(|text| reply(wire, &text));
-    // A server that is nobody's is asked first what it can do.
+    // A server of no known provider is first asked what it can do.
     let silent = if wire == "compatible" { 2 } else { 0 };
     let replies = [vec![Reply::with(404, &[], ""); silent], says.to_vec()].concat();
     let server = Listener::new(replies).await;
@@ -105,7 +105,7 @@ async fn a_judgement_is_wanted_as_a_schema_and_read_on_every_wire() {
             };
             assert_eq!(schema["required"], required, "{wire}");
         }
-        // What is to be revised is told to who wrote it.
+        // The writer reads what it has to revise.
         assert!(
             asked[2]["messages"].to_string().contains("Cite."),
             "{wire}: {}",

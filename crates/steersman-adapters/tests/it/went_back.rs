@@ -1,4 +1,4 @@
-//! A store that loses its end while it is open, and the files beside one that is refused.
+//! Stores that lose their end while they are open, and the files next to a store that is refused.
 
 use crate::marked::begins;
 use crate::sqlite::{Folder, Other, batch, session};
@@ -76,7 +76,7 @@ async fn a_store_that_goes_back_while_it_is_open_is_not_driven() {
     }
 }
 
-/// A store in which nothing `unsafe` began does not become one in which it did without the mark that belongs to it.
+/// A store in which nothing `unsafe` began does not become one in which something did, unless it has the mark for that.
 #[tokio::test]
 async fn a_backup_that_needs_a_mark_is_not_driven_in_the_place_of_a_store_that_needs_none() {
     let (other, folder) = (Folder::new(), Folder::new());
@@ -94,7 +94,7 @@ async fn a_backup_that_needs_a_mark_is_not_driven_in_the_place_of_a_store_that_n
     assert!(is_doubt(SqliteStore::open(folder.file()).map(drop)));
 }
 
-/// Another process may begin the first effect of class `unsafe`, and may drive on: both go on.
+/// Another process may begin the first effect of class `unsafe`, and may drive on: both processes go on.
 #[tokio::test]
 async fn a_store_that_goes_on_elsewhere_is_driven() {
     let folder = Folder::new();
@@ -134,7 +134,7 @@ async fn a_refused_store_keeps_its_mark() {
         assert_eq!(marked(&folder), told);
         assert!(!folder.file().exists());
     }
-    // As the message says: the journal is moved away. A backup from before the first effect is not what the mark is about.
+    // The journal is moved away, as the message says. A backup from before the first effect does not belong to the mark.
     std::fs::remove_file(&journal).unwrap();
     std::fs::copy(&old, folder.file()).unwrap();
     assert!(is_doubt(SqliteStore::open(folder.file()).map(drop)));
@@ -142,7 +142,7 @@ async fn a_refused_store_keeps_its_mark() {
     assert!(is_doubt(SqliteStore::open(folder.file()).map(drop)));
 }
 
-/// A mark of a file that is empty says nothing of another file, and a kill behind it does no harm.
+/// A mark of an empty file belongs to no other file, and a kill after it is made does no harm.
 #[tokio::test]
 async fn a_mark_of_an_empty_store_is_of_no_other_one() {
     let folder = Folder::new();
@@ -163,7 +163,7 @@ async fn a_mark_of_an_empty_store_is_of_no_other_one() {
     assert!(is_doubt(SqliteStore::open(folder.file()).map(drop)));
 }
 
-/// The leaf of the table that lists the tables.
+/// Returns the page with the leaf of the table that lists the tables.
 fn schema_leaf(file: &Path) -> usize {
     let bytes = std::fs::read(file).unwrap();
     assert_eq!(bytes[100], 5, "the table of tables has more than one page");
@@ -171,7 +171,7 @@ fn schema_leaf(file: &Path) -> usize {
     u32::from_be_bytes(page) as usize
 }
 
-/// A connection that fails before the store is judged leaves the journal, which another file may need.
+/// A connection that fails before the store is judged leaves the journal, since another file may need it.
 #[tokio::test]
 async fn a_store_that_cannot_be_read_keeps_its_journal() {
     let folder = Folder::new();
@@ -196,8 +196,8 @@ async fn a_store_that_cannot_be_read_keeps_its_journal() {
     }
 }
 
-/// A process that lives writes into a file that no longer has the name: the next one does not take its journal for that of the
-/// file that has.
+/// A living process writes into a file that no longer has the name. The next process does not take the journal of that file
+/// for the journal of the file that has the name now.
 #[cfg(unix)]
 #[tokio::test]
 async fn nobody_enters_beside_an_owner_whose_file_was_replaced() {
@@ -230,11 +230,14 @@ async fn a_handle_that_is_refused_leaves_the_lock_of_another_one() {
     let _ = owner.child.wait();
     let mut next = Other::start(&folder.file());
     let ended = next.child.wait().unwrap();
-    assert!(!ended.success(), "it entered beside a living handle");
+    assert!(
+        !ended.success(),
+        "it opened the store next to a living handle"
+    );
     drop(store);
 }
 
-/// Lines written under the other name may be in a journal there, which a copy would lack.
+/// Lines that were written under the other name may be in a journal there, and a copy would lack them.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_store_is_not_backed_up_by_another_name() {

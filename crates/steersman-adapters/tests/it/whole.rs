@@ -23,7 +23,7 @@ use steersman_runtime::session::{Session, Settled};
 use steersman_runtime::store::SessionQuery;
 use steersman_runtime::store::memory::MemoryStore;
 
-/// An engine of real parts, but for the store, which is in memory.
+/// An engine of real parts, except for its store, which is in memory.
 pub(crate) fn engine(env: Env) -> Engine {
     Engine::new(Parts {
         store: Arc::new(MemoryStore::new()),
@@ -84,13 +84,13 @@ fn answered(settled: &Settled) -> &str {
     text
 }
 
-/// A model server that says nothing of what it can do, and then this.
+/// A model server that does not say what it can do, and then gives these replies.
 async fn model(replies: Vec<Reply>) -> Listener {
     let silent = vec![Reply::with(404, &[], ""); 2];
     Listener::new([silent, replies].concat()).await
 }
 
-/// The requests for answers.
+/// Returns the requests for answers, without the two that ask what the server can do.
 fn asked(model: &Listener) -> Vec<crate::listener::Recorded> {
     model.requests().split_off(2)
 }
@@ -179,10 +179,10 @@ async fn a_desk_works_over_http_and_programs_and_keeps_its_secrets() {
     let rows = (1..=head.0).filter_map(|n| store.row_now(session.id(), Line(n)).unwrap());
     let stored = rows.flat_map(|row| row.bytes.to_vec()).collect::<Vec<_>>();
     let stored = String::from_utf8_lossy(&stored).into_owned();
-    assert!(stored.contains("Logged in."), "texts lie in the rows");
+    assert!(stored.contains("Logged in."), "rows have texts in clear");
     for secret in ["tok-plain-secret", "sk-model-secret", "bk-bank-secret"] {
         assert!(!told.contains(secret), "{secret} went to the model");
-        assert!(!stored.contains(secret), "{secret} lies in the store");
+        assert!(!stored.contains(secret), "{secret} is in the store");
     }
 }
 
@@ -192,7 +192,7 @@ async fn a_server_without_tools_serves_the_same_desk() {
         200,
         r#"{"chat_template":"x","chat_template_caps":{"supports_tools":false}}"#,
     );
-    // It is asked when the session begins, and not again before the calls.
+    // The server is asked when the session begins, and not again before the calls.
     let model = Listener::new(vec![
         props,
         text(r#"{"tool": "double", "arguments": {"n": 4}}"#),
@@ -252,7 +252,7 @@ async fn failures_of_a_provider_end_a_session_by_their_names() {
     }
 }
 
-/// Whole numbers that 64 bits do not hold: nowhere on the way is a digit lost, and what wants a number says so.
+/// Whole numbers that 64 bits do not hold: no digit is lost anywhere, and a tool that takes a number refuses them.
 #[tokio::test]
 async fn no_digit_of_a_number_is_lost_on_the_way() {
     let wide = "12345678901234567890123";
@@ -323,7 +323,7 @@ async fn a_key_that_is_revoked_in_the_middle_ends_the_turn_and_loses_nothing() {
     };
     assert_eq!(&*code, "unauthorized");
     assert!(message.contains("this key was revoked"), "{message}");
-    // What was done stays done: with a key that is good it goes on where it failed.
+    // The login is not done again: with a good key the session goes on where it failed.
     session.retry(None, "user").await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "You are in.");
     assert_eq!(bank.requests().len(), 1);
@@ -352,7 +352,7 @@ async fn a_broken_stream_is_asked_for_again_and_a_bad_answer_corrected() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&messages).unwrap());
 }
 
-/// Whoever notices first that the time is up, the tool or its driver, the code is the same.
+/// The code is the same whether the tool or its driver notices first that the time is up.
 #[tokio::test]
 async fn a_tool_whose_time_is_up_has_timed_out() {
     let model = model(vec![
@@ -379,8 +379,7 @@ agents: { desk: { system: You are a desk., tools: [slow, hang] } }
     }
 }
 
-/// A call that was asked for and did not come is a correction, never an answer; so is a value that a schema file
-/// refuses.
+/// An answer without the call that it had to make is corrected, and so is a value that a schema file refuses.
 #[tokio::test]
 async fn what_was_not_asked_for_is_corrected() {
     let model = model(vec![
@@ -414,7 +413,7 @@ agents: { clerk: { system: You order., tools: [order, finish], tool_choice: any 
     insta::assert_snapshot!(serde_json::to_string_pretty(&last).unwrap());
 }
 
-/// Whoever stops cuts a model off; that is no failure of the model.
+/// A stop cuts a model off. That is no failure of the model.
 #[tokio::test]
 async fn a_session_that_is_left_while_a_model_speaks_goes_on() {
     let half = "data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n";
@@ -454,7 +453,7 @@ async fn what_a_server_claims_to_have_used_breaks_nothing() {
     let session = start(&engine, DESK, "Hello?").await;
     assert_eq!(answered(&session.settled().await.unwrap()), "Yes.");
     let seen = engine.inspect(session.id()).await.unwrap();
-    // Nobody answers with so many tokens: the most that the call could take counts, and lists hold it, too.
+    // No answer has so many tokens: the bound of the call counts, in lists, too.
     let spent = seen.ledger.spent.tokens;
     assert!((8_192..10_000).contains(&spent), "{spent}");
     assert_eq!(seen.ledger.unbelievable, 1);
@@ -509,8 +508,8 @@ async fn no_field_of_a_usage_that_is_absurd_breaks_anything() {
     }
 }
 
-/// Tools that ask one host at one rate share a limiter, whatever their paths; the time is the clock's, and nothing has been
-/// started of what only waits for its turn.
+/// Tools that ask one host at one rate share a limiter, whatever their paths. The time is the engine's clock, and a call
+/// that waits for its turn has not started.
 #[tokio::test]
 async fn a_rate_holds_for_a_host_and_nothing_is_started_while_it_waits() {
     let server = Listener::new(vec![Reply::json(200, "1"), Reply::json(200, "2")]).await;
@@ -563,7 +562,7 @@ agents: { clerk: { system: S., tools: [post, look] } }
     clock.advance(3_600_000);
     loop {
         match &*session.settled().await.unwrap() {
-            // It has not looked at the clock yet.
+            // The session has not looked at the clock yet.
             Settled::Waits(_) => tokio::task::yield_now().await,
             settled => break assert_eq!(answered(settled), "Done."),
         }

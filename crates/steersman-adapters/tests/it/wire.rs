@@ -1,4 +1,4 @@
-//! Recorded and written streams: what becomes of each, however its bytes are cut. Their first line says what they are.
+//! Recorded and written streams, decoded with their bytes cut at any place. The first line of a file says what it is.
 
 use crate::request::{Seen, shown};
 use std::fmt::Write;
@@ -20,13 +20,13 @@ pub(crate) fn decode(
             decoder.event(&event, seen)?;
         }
     }
-    // Half an event says nothing but that the stream was cut.
+    // Half an event says only that the stream was cut.
     let rest = events.finish();
     drop(rest.map(|rest| decoder.event(&rest, seen)));
     decoder.finish()
 }
 
-/// What appeared, a line each.
+/// Prints the deltas, a line each.
 pub(crate) fn deltas(seen: &Seen) -> String {
     let mut text = String::new();
     for delta in seen.0.lock().unwrap().iter() {

@@ -1,4 +1,4 @@
-//! Counterexamples to earlier designs that only a whole session can show; each is named after its number.
+//! Faults of earlier designs that show only in a whole session.
 
 use crate::spy::Behind;
 use crate::world::{World, answered, asked};
@@ -29,8 +29,8 @@ async fn go_on() {
     }
 }
 
-/// Part two, 9: a round of model and unsafe tool is two rows that something waits for; holds, attempts and money travel
-/// with the commits.
+/// A round of one model call and one unsafe tool writes two lines that something waits for: holds, attempts and spending are
+/// written with the commits.
 #[tokio::test]
 async fn attack_2_09_a_round_costs_two_syncs() {
     const ROUNDS: usize = 8;
@@ -55,7 +55,7 @@ async fn attack_2_09_a_round_costs_two_syncs() {
     );
 }
 
-/// Part two, 10: ten times as many ended children and turns do not make a line longer.
+/// After 200 turns, each with an ended child, a turn writes about as many bytes as after 20.
 #[tokio::test]
 async fn attack_2_10_a_line_does_not_grow_with_ended_children() {
     const TURNS: usize = 200;
@@ -87,8 +87,8 @@ async fn attack_2_10_a_line_does_not_grow_with_ended_children() {
     );
 }
 
-/// Part two, 11: numbers of lines that were lost in a crash never come back, and what an effect of a lost line said
-/// is never taken for the answer to another.
+/// Numbers of lines that were lost in a crash are never used again, so the outcome of an effect of a lost line is never
+/// taken for the outcome of another.
 #[tokio::test]
 async fn attack_2_11_numbers_of_lost_lines_never_come_back() {
     let script = json!({ "main": [calls("look", 1), calls("look", 2), calls("look", 3), "Seen."] });
@@ -107,18 +107,18 @@ async fn attack_2_11_numbers_of_lost_lines_never_come_back() {
     let session = world.open().await;
     answered(&session.settled().await.unwrap());
     let lines = world.lines().await;
-    let anew: Vec<Line> = lines.iter().map(|l| l.n).filter(|n| *n > kept).collect();
-    assert!(!anew.is_empty());
+    let fresh: Vec<Line> = lines.iter().map(|l| l.n).filter(|n| *n > kept).collect();
+    assert!(!fresh.is_empty());
     assert!(
-        anew.iter().all(|n| n.0 >= 100),
-        "the next owner numbers from a block of its own: {anew:?}"
+        fresh.iter().all(|n| n.0 >= 100),
+        "the next owner numbers its lines from a block of its own: {fresh:?}"
     );
     let keys = keys(&world);
     let named: BTreeSet<&String> = keys.iter().collect();
     assert_eq!((keys.len(), named.len()), (6, 6), "{keys:?}");
 }
 
-/// Part two, 14: ten restarts do not use up a budget of which little was spent.
+/// Ten orderly restarts use up no budget: tokens that were drawn and not spent come back.
 #[tokio::test]
 async fn attack_2_14_restarts_in_order_cost_no_budget() {
     let definition = format!("limits: {{ tokens: 100000 }}\n{DESK}");
@@ -145,15 +145,18 @@ async fn attack_2_14_restarts_in_order_cost_no_budget() {
             _ => 0,
         })
         .sum();
-    assert_eq!(spent, used, "what was granted and not used came back");
+    assert_eq!(
+        spent, used,
+        "tokens that were drawn and not spent come back"
+    );
     assert!(spent < 10_000, "{spent}");
 }
 
-/// Part one, 3 (c): an outcome that was lost with its process is in doubt, and a person's word ends it once.
+/// An effect whose outcome was lost with its process is in doubt. A person resolves it, and a second resolution is refused.
 #[tokio::test]
 async fn attack_1_03_a_lost_owner_leaves_a_doubt() {
     let world = World::new(json!({ "main": [calls("pay", 1), "Paid."] }));
-    // the line that says it began comes to the disk, its outcome never
+    // The disk gets the line that starts the effect, and never its outcome.
     world.store.write_only(2, Behind::Silence);
     let session = world.start(DESK, "Pay.").await;
     go_on().await;

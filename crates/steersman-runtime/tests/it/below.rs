@@ -1,5 +1,5 @@
-//! Searches of agents that others called, and what is called inside a search: all that a branch spent since the root of its
-//! tree counts.
+//! Searches of agents that other agents called, and calls inside a search: everything that a branch spent since the root of
+//! its tree counts.
 
 use crate::search::{driven, newest, seen, shape};
 use crate::spy::Behind;
@@ -10,7 +10,7 @@ use steersman_machine::search::Cost;
 use steersman_machine::stored::commit::LedgerEntry;
 use steersman_machine::stored::ids::Id;
 
-/// One who asks and one who picks a number, by search.
+/// `top` calls `chooser`, which picks a number by search. A test replaces the words in capitals.
 const PICKS: &str = r#"
 state: { seats: { type: integer, default: 0 } }
 tools:
@@ -42,7 +42,7 @@ fn script() -> Json {
     })
 }
 
-/// What was paid on these branches, by the entries of the log that say so.
+/// Returns the cost of these branches, from the spending entries of the log.
 async fn paid(world: &World, branches: &[Id]) -> Cost {
     let branches: BTreeSet<Id> = branches.iter().copied().collect();
     let lines = world.lines().await;
@@ -59,10 +59,15 @@ async fn paid(world: &World, branches: &[Id]) -> Cost {
         .fold(Cost::default(), Cost::plus)
 }
 
-/// What the tree of the only search says that it cost is what was paid on its branches.
+/// Checks that the cost in the tree of the only search is the spending on its branches. Returns it, with the reason why the
+/// search ended.
 async fn counted(world: &World) -> (Cost, String) {
     let found = seen(world).await;
-    assert_eq!(found.ledger.searches().count(), 1, "nobody searches inside");
+    assert_eq!(
+        found.ledger.searches().count(),
+        1,
+        "no search inside the search"
+    );
     let (_, search) = newest(&found);
     let tree = found.ledger.tree(&search);
     assert!(
@@ -98,7 +103,7 @@ async fn a_budget_of_who_was_called_counts_from_the_first_block_on() {
     }
 }
 
-/// The same agent is searched for at the same price, whoever asked it.
+/// A search of an agent costs the same whether the agent is the entry or another agent called it.
 #[tokio::test]
 async fn a_tree_costs_the_same_whoever_asks() {
     for method in METHODS {
@@ -116,7 +121,7 @@ async fn a_tree_costs_the_same_whoever_asks() {
     }
 }
 
-/// What a branch's agents start is inside its blocks, and nobody searches there.
+/// Calls of agents inside a search belong to the blocks of its branches, and the called agents do not search.
 #[tokio::test]
 async fn who_is_called_inside_a_search_counts_and_does_not_search() {
     let inside = json!({
@@ -140,7 +145,7 @@ async fn who_is_called_inside_a_search_counts_and_does_not_search() {
         assert_eq!(answered(&session.settled().await.unwrap()), "Seated.");
         let (cost, why) = counted(&world).await;
         if top.is_empty() {
-            // the first blocks are two calls each: five are used up by one round of them
+            // Each first block is two calls, so one round of three blocks uses up a budget of five.
             assert_eq!((cost.calls, &*why), (6, "budget"));
         } else {
             assert_eq!((cost.calls, &*why), (12, "done"), "six calls a branch");

@@ -1,4 +1,5 @@
-//! What a session is bound to: a program that would run it under anything else refuses it, whoever asks.
+//! The binding of a session: a program that cannot run the session under its stored binding refuses to drive it and to show
+//! it.
 
 use crate::spy::Spy;
 use crate::world::{NOON, World, answered};
@@ -17,7 +18,8 @@ use steersman_runtime::store::{Blobs as _, Log as _};
 
 const TALK: &str = "agents: { main: { system: You talk. } }";
 
-/// A session that was changed behind the back of whoever wrote it, every hash fitting: as another program might have.
+/// Returns a session whose lines were changed and then stored with valid hashes, as if another program had written them.
+/// `source` replaces the stored definition; if it is empty, none is stored.
 async fn changed(change: impl Fn(&mut LogLine), source: Option<&[u8]>) -> World {
     let script = json!({ "main": ["One.", "Two.", "Three."], "main@b1": ["Else."] });
     let world = World::new(script.clone());
@@ -83,7 +85,7 @@ fn binding(line: &mut LogLine) -> Option<&mut Binding> {
     line.commit.as_mut()?.binding.as_mut()
 }
 
-/// Nobody drives it and nobody looks at it, and both say why.
+/// Checks that nobody can drive or inspect the session, and that both errors give this reason.
 async fn refused(world: &World, why: &str) {
     let driven = world.engine.open("session").await.map(drop).unwrap_err();
     assert!(driven.to_string().contains(why), "{driven}");
@@ -143,7 +145,7 @@ async fn values_that_cannot_be_read_are_not_made_up() {
     refused(&changed(gone, None).await, "the values of its binding").await;
 }
 
-/// Both would run under one of the two.
+/// All branches of a session run under one binding, so a session with two is refused.
 #[tokio::test]
 async fn a_branch_that_is_bound_otherwise_is_refused() {
     let bound = std::sync::Mutex::new(None);
@@ -165,7 +167,8 @@ async fn a_branch_that_is_bound_otherwise_is_refused() {
     refused(&changed(rebound, None).await, "is bound to 050505, main to").await;
 }
 
-/// A session that was never begun here is bound by the message that begins it.
+/// A session without a line is bound by the message that begins it. If that message names a newer machine, the session does
+/// not begin.
 #[tokio::test]
 async fn a_session_of_a_newer_machine_does_not_begin() {
     let world = World::new(json!({ "main": ["One."] }));

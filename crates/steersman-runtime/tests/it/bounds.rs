@@ -1,4 +1,4 @@
-//! How far a session is ahead of its disk, and a whole session on a store that is awkward to use.
+//! The bounds on how far a session runs ahead of its disk, and a whole session on `AwkwardStore`.
 
 use crate::spy::Spy;
 use crate::world::{Does, World, answered, asked};
@@ -71,8 +71,8 @@ tools:
 agents: { busy: { system: You note., tools: [note], limits: { model_calls: 1000 } } }
 "#;
 
-/// A session that notes so many texts of so many bytes, one after the other. All of it but the first line, with which
-/// it draws tokens, could be done before anything is on disk.
+/// A session with this number of calls one after the other, each with a result of this number of bytes. Only its first line,
+/// which draws tokens, must be on disk before the rest can run.
 fn busy(durability: Durability, notes: usize, bytes: usize) -> World {
     let mut script: Vec<Json> = (0..notes)
         .map(|n| json!({ "call": { "note": { "n": n } } }))
@@ -87,7 +87,7 @@ fn busy(durability: Durability, notes: usize, bytes: usize) -> World {
     world
 }
 
-/// Lets everything go on that can.
+/// Lets every task run as far as it can.
 async fn go_on() {
     for _ in 0..5_000 {
         tokio::task::yield_now().await;
@@ -113,7 +113,7 @@ async fn by_steps_each_line_is_on_disk_before_the_next() {
 #[tokio::test]
 async fn attack_2_11_a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
     let lines = usize::try_from(AHEAD_LINES).unwrap();
-    // many small lines come to the bound of lines, large ones to that of bytes
+    // Many small lines reach the bound of lines, large ones the bound of bytes.
     for (notes, size) in [(60, 10), (30, 60_000)] {
         let world = busy(Durability::Commit, notes, size);
         let gate = world.store.stall_behind(1);
@@ -128,7 +128,7 @@ async fn attack_2_11_a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
         let unhurried = unhurried.count();
         assert!(
             unhurried < lines / 2,
-            "{unhurried} wait for company while it waits"
+            "{unhurried} lines wait for a batch while the session waits"
         );
         if size < 1_000 {
             assert_eq!(ahead.0, lines);
@@ -145,7 +145,7 @@ async fn attack_2_11_a_session_stops_ahead_of_a_slow_disk_and_goes_on_after() {
     }
 }
 
-/// Calls begin for what is drawn on the disk alone, however far the session is ahead of it.
+/// A model call begins only with tokens whose draw is on disk, however far the session runs ahead of the disk.
 #[tokio::test]
 async fn tokens_are_drawn_on_disk_before_they_are_spent() {
     let system = "You note. ".repeat(4_000);
@@ -157,7 +157,8 @@ async fn tokens_are_drawn_on_disk_before_they_are_spent() {
     go_on().await;
     let (ahead, _) = world.store.ahead();
     let begun = world.tools.count("note");
-    // the first line draws four calls of 10,000 tokens; a call is taken to need more than 20,000 and spends half of it
+    // The first line draws tokens for four calls of 10,000. The estimate for a call is more than 20,000, and a call spends
+    // half of that.
     assert!((1..4).contains(&begun), "{begun} calls");
     assert!(ahead <= 2 * begun + 2, "{ahead} lines");
     gate.add_permits(1);
@@ -166,7 +167,8 @@ async fn tokens_are_drawn_on_disk_before_they_are_spent() {
     assert_eq!(world.store.ahead(), (0, 0));
 }
 
-/// So many entries of state with long names that the writes of one result fill a line, though their values are small.
+/// Returns a definition whose tool writes 6,000 state entries with long names. The writes of one result do not fit into a
+/// line, although the values are small.
 fn wide() -> String {
     let mut state = String::new();
     let mut set = String::new();
@@ -181,7 +183,8 @@ fn wide() -> String {
     )
 }
 
-/// What no line holds is a failed result: the session goes on, and the effect is done once, whoever owns it next.
+/// An outcome that does not fit into a line becomes a failed result. The session goes on, and the effect is done once, also
+/// under the next owner.
 #[tokio::test]
 async fn an_outcome_that_no_line_holds_is_a_failed_result() {
     let script = json!({ "wide": [{ "call": { "fill": {} } }, "So be it.", "And on."] });

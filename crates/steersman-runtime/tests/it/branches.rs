@@ -1,4 +1,4 @@
-//! Branches of people and agents: forked, joined, adopted, rewound, across crashes. Traces T4 and T8.
+//! Branches of people and agents: fork, join, adopt and rewind, also across crashes.
 
 use crate::world::{World, answered};
 use serde_json::{Value as Json, json};
@@ -206,7 +206,7 @@ async fn an_unknown_branch_is_refused_in_words() {
     ));
 }
 
-/// A branch of a commit that waits for branches gets their ends, also where they were left behind long ago.
+/// A branch that starts at an open fork gets the ends of the fork's branches, even if they were superseded long ago.
 #[tokio::test]
 async fn a_branch_of_an_open_fork_gets_the_ends_of_what_is_left_behind() {
     let definition = r"
@@ -275,8 +275,8 @@ agents:
     assert_eq!(listed().await, ("waits".to_owned(), both));
 }
 
-/// What is shown as the session's answer is what whoever has the floor said last, though another agent is at work: its
-/// branches wait for time, and nobody here is asked.
+/// The answer of a session is the last text of the agent that has the floor. Another agent is at work, but its branches wait
+/// for time and ask nobody.
 #[tokio::test]
 async fn the_floor_is_where_the_machine_has_it() {
     let definition = r"

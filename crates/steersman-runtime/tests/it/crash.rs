@@ -1,4 +1,4 @@
-//! The process dies behind every line of a short session, and goes on as if nothing had happened.
+//! The process dies after each line of a short session in turn, and the next owner brings the session to the same end.
 
 use crate::spy::Behind;
 use crate::world::{World, asked};
@@ -45,7 +45,7 @@ fn script() -> Json {
     })
 }
 
-/// What equal sessions have in common: agents by path, letters and texts of their stacks, state.
+/// Returns the parts in which equal sessions agree: agents by path, letters and texts of their stacks, state.
 fn essence(seen: &Inspection) -> String {
     let branch = seen.current_branch().unwrap();
     let mut agents: Vec<_> = branch.snapshot.agents.values().collect();
@@ -73,7 +73,7 @@ fn essence(seen: &Inspection) -> String {
     out
 }
 
-/// Drives it to its end, whatever it asks.
+/// Drives a session to its end: approves all that it asks, and resolves each doubt as done.
 pub(crate) async fn to_the_end(session: &Session) {
     for _ in 0..8 {
         let settled = session.settled().await.unwrap();
@@ -81,7 +81,7 @@ pub(crate) async fn to_the_end(session: &Session) {
             Settled::Asks(_) => {
                 session.approve(asked(&settled), "user").await.unwrap();
             }
-            // The test knows what the world knows: it was done.
+            // The test knows that the payment happened.
             Settled::Doubt(_) => {
                 let done = Resolution::Done {
                     result: json!("pay is done").to_string(),
@@ -111,7 +111,7 @@ async fn a_kill_behind_every_line_changes_nothing() {
         let world = World::new(script());
         world.store.write_only(kept, Behind::Silence);
         let session = world.start(DESK, "Pay.").await;
-        // Goes on as far as it can without the disk.
+        // Goes as far as it can without the disk.
         let driven = async {
             to_the_end(&session).await;
         };
@@ -129,22 +129,22 @@ async fn a_kill_behind_every_line_changes_nothing() {
         let session = world.open().await;
         to_the_end(&session).await;
         let seen = world.engine.inspect("session").await.unwrap();
-        assert_eq!(essence(&seen), undisturbed, "killed behind line {kept}");
+        assert_eq!(essence(&seen), undisturbed, "killed after line {kept}");
         assert_eq!(
             world.tools.count("pay"),
             1,
-            "killed behind line {kept}, {before} before"
+            "killed after line {kept}, {before} before"
         );
         check_keys(&world, kept);
         let spent = seen.ledger.spent.tokens;
         assert!(
             spent >= least,
-            "killed behind line {kept}: {spent} < {least}"
+            "killed after line {kept}: {spent} < {least}"
         );
     }
 }
 
-/// An idempotent effect is asked for again under the same key only.
+/// All attempts of an idempotent effect have one key.
 fn check_keys(world: &World, kept: usize) {
     let mut keys: Vec<_> = world
         .tools
@@ -154,10 +154,10 @@ fn check_keys(world: &World, kept: usize) {
         .collect();
     keys.sort();
     keys.dedup_by_key(|r| r.1.clone());
-    assert_eq!(keys.len(), 2, "killed behind line {kept}: {keys:?}");
+    assert_eq!(keys.len(), 2, "killed after line {kept}: {keys:?}");
 }
 
-/// Killed again and again, each time behind the next line it writes.
+/// Each owner dies after two more lines, and the session still comes to its end.
 #[tokio::test]
 async fn killed_at_every_second_line_it_still_ends() {
     let mut world = World::new(script());
@@ -209,7 +209,7 @@ async fn attack_1_13_two_engines_do_not_own_one_session() {
     let other = world.again();
     let error = other.engine.open("session").await.map(drop).unwrap_err();
     assert!(error.to_string().contains("is owned by process"), "{error}");
-    // It may look and follow, and put something into the inbox.
+    // The other engine may still inspect the session.
     session.settled().await.unwrap();
     let seen = other.engine.inspect("session").await.unwrap();
     assert_eq!(seen.pending.len(), 1);
@@ -238,10 +238,7 @@ async fn stopped_in_order_nothing_is_in_doubt() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    assert!(
-        !stopped.is_finished(),
-        "what touches the world is waited for"
-    );
+    assert!(!stopped.is_finished(), "stop waits for the running effect");
     gate.add_permits(1);
     stopped.await.unwrap();
     let world = world.killed().await;
@@ -256,12 +253,12 @@ async fn stopped_in_order_nothing_is_in_doubt() {
     );
     assert!(
         seen.ledger.spent.tokens < 10_000,
-        "the slice came back: {:?}",
+        "the unspent draw came back: {:?}",
         seen.ledger.spent
     );
 }
 
-/// The session has been approved, its `Started` is on its way to a disk that takes its time, and nothing ran yet.
+/// Returns a session with an approved call whose `Started` waits for a slow disk. Nothing has run yet.
 async fn about_to_begin() -> (World, Session, std::sync::Arc<tokio::sync::Semaphore>) {
     let world = World::new(script());
     let session = world.start(DESK, "Pay.").await;
@@ -293,7 +290,10 @@ async fn stopped_before_it_began_it_ends_and_nothing_is_in_doubt() {
     for _ in 0..10_000 {
         tokio::task::yield_now().await;
     }
-    assert!(stopped.is_finished(), "it lets go of what never began");
+    assert!(
+        stopped.is_finished(),
+        "stop does not wait for an effect that never began"
+    );
     assert_eq!(world.tools.count("pay"), 0);
     let world = world.killed().await;
     to_the_end(&world.open().await).await;

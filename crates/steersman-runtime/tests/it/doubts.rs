@@ -1,5 +1,5 @@
-//! Doubts outlive what waited for them: whatever ends a call, nobody knows better by that whether it happened. As long as a
-//! doubt is open it is listed, equal calls do not begin, and whoever would be asked says how it ended.
+//! A doubt outlives its call: the end of a call does not tell whether the effect happened. While a doubt is open, it is
+//! listed, equal effects do not begin, and the roles of its `on_doubt` can resolve it.
 
 use crate::world::{Does, World, answered};
 use serde_json::{Value as Json, json};
@@ -33,7 +33,7 @@ async fn seen(world: &World) -> Inspection {
     world.engine.inspect("session").await.unwrap()
 }
 
-/// The one doubt that is listed.
+/// Returns the only doubt that is listed.
 async fn doubt(world: &World) -> Pending {
     let pending = seen(world).await.pending;
     let doubts: Vec<&Pending> = pending
@@ -46,7 +46,7 @@ async fn doubt(world: &World) -> Pending {
     doubt.clone()
 }
 
-/// A session that paid, perhaps.
+/// Returns a session whose payment is in doubt.
 async fn in_doubt(script: Json) -> (World, Session) {
     let world = World::new(script);
     world.tools.will("pay", Does::Unknown);
@@ -56,7 +56,7 @@ async fn in_doubt(script: Json) -> (World, Session) {
     (world, session)
 }
 
-/// Nobody waits for it, and it is listed; whoever would have been asked says how it ended, and nobody else.
+/// Checks that the doubt is listed although no call waits for it, and that only the role of its `on_doubt` can resolve it.
 async fn is_left_open(world: &World, session: &Session) {
     session.settled().await.unwrap();
     let left = doubt(world).await;
@@ -70,7 +70,7 @@ async fn is_left_open(world: &World, session: &Session) {
         .await
         .unwrap();
     let Fate::Refused(why) = fate.fate else {
-        panic!("anybody settles it: {fate:?}")
+        panic!("the wrong role resolved it: {fate:?}")
     };
     assert!(why.contains("ops"), "{why}");
     let done = Resolution::Done {
@@ -112,7 +112,7 @@ async fn a_rewind_ends_no_doubt() {
     is_left_open(&world, &session).await;
 }
 
-/// A tool that was at work when it was cancelled, and ends without saying whether it did its work.
+/// A tool runs while its call is cancelled and never says whether it did its work: the effect is in doubt.
 #[tokio::test]
 async fn what_is_cancelled_while_it_runs_is_in_doubt() {
     for killed in [false, true] {
@@ -140,7 +140,8 @@ async fn what_is_cancelled_while_it_runs_is_in_doubt() {
     }
 }
 
-/// What lists show is what whoever looks sees, and a doubt that nobody waits for is no standing of its session.
+/// The stored list of pending is what `inspect` shows, and a doubt that no call waits for does not change the status of its
+/// session.
 #[tokio::test]
 async fn lists_show_what_is_left_in_doubt() {
     let (world, session) = in_doubt(json!({ "main": [pay(), "Well."] })).await;
@@ -154,14 +155,14 @@ async fn lists_show_what_is_left_in_doubt() {
     assert_eq!(listed, seen.pending);
     assert_eq!(listed.len(), 1);
     assert_eq!(&*seen.info.state.status, "answered");
-    // So it is for the next owner.
+    // The next owner sees the same.
     drop(session);
     let world = world.killed().await;
     let session = world.open().await;
     is_left_open(&world, &session).await;
 }
 
-/// A sub-agent ends with its doubt open: its call is cancelled, and the doubt is not.
+/// Cancelling a sub-agent ends its call, and not the doubt.
 #[tokio::test]
 async fn the_end_of_an_agent_ends_no_doubt() {
     let script = json!({
@@ -179,7 +180,8 @@ async fn the_end_of_an_agent_ends_no_doubt() {
     is_left_open(&world, &session).await;
 }
 
-/// The branch of the recording that goes on in the rerun begins behind where it was left: what it begins on goes on.
+/// A rerun starts at a line before the recording left that branch. In the rerun the branch is not superseded, and its
+/// questions can be answered.
 #[tokio::test]
 async fn what_a_rerun_asks_can_be_answered() {
     let world = World::new(json!({

@@ -1,4 +1,4 @@
-//! Effects that hang, panic, are refused, come late, cost too much or wait for something.
+//! Effects that hang, panic, are refused, end late, exceed a budget or wait.
 
 use crate::world::{Does, World, answered, asked};
 use serde_json::{Value as Json, json};
@@ -58,7 +58,7 @@ pub(crate) async fn until_run(world: &World, tool: &str, count: usize) {
     settle().await;
 }
 
-/// Lets everything run that can.
+/// Lets every task run as far as it can.
 pub(crate) async fn settle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
@@ -140,7 +140,7 @@ async fn a_retry_after_of_an_hour_is_a_timer_in_the_log() {
     };
     assert_eq!(pending[0].kind.word(), "again");
     assert_eq!(pending[0].due, Some(Time(crate::world::NOON.0 + 3_600_000)));
-    // Another process waits it out.
+    // The next process waits for the rest of the hour.
     drop(session);
     let world = world.killed().await;
     let session = world.open().await;
@@ -241,7 +241,8 @@ async fn a_secret_is_asked_for_and_lies_nowhere_in_clear() {
     assert!(everything.concat().contains("Logged in."));
 }
 
-/// Each answer names what it was the answer to: of two secrets one is given before the owner dies, one after.
+/// Each answer names its question: of two secrets, one is given before the owner dies and one after, and each is kept for
+/// its own parameter.
 #[tokio::test]
 async fn two_secrets_that_two_owners_were_given_are_not_mixed_up() {
     let world = calls(json!({ "unlock": {} }));
@@ -250,7 +251,7 @@ async fn two_secrets_that_two_owners_were_given_are_not_mixed_up() {
     session.answer(first, "the-first", "user").await.unwrap();
     let second = asked(&session.settled().await.unwrap());
     assert_eq!(second.effect, first.effect);
-    // What was typed for the first is not taken for the second.
+    // The answer to the first question is not taken for the second.
     let late = session.answer(first, "the-first", "user").await.unwrap();
     assert!(matches!(late.fate, Fate::Refused(_)), "{late:?}");
     session.stop().await;
@@ -470,7 +471,7 @@ async fn a_budget_is_a_state_and_more_can_be_granted() {
     assert!(matches!(&*settled, Settled::Answered { .. }), "{settled:?}");
 }
 
-/// What a session came to that was talked to until it did not answer, four times at most.
+/// Talks to a session until it does not answer, four times at most. Returns how it settled last.
 async fn talked_to(limits: &str) -> (World, Arc<Settled>) {
     let definition = format!("limits: {{ {limits} }}\n{TOOLS}");
     let world = World::new(json!({ "main": ["One.", "Two.", "Three.", "Four."] }));
@@ -497,7 +498,7 @@ async fn a_budget_that_fails_fails() {
     );
 }
 
-/// What counts with each answer is no budget of the session: nothing is drawn for it.
+/// The machine counts a budget per answer. It is no budget of the session, so no tokens are drawn for it.
 #[tokio::test]
 async fn tokens_of_an_answer_are_counted_by_the_machine() {
     let (world, settled) = talked_to("tokens: { max: 9000, per: answer, on_limit: fail }").await;
@@ -516,7 +517,7 @@ async fn attack_1_11_a_crash_loop_spends_its_budget_and_stops() {
     let mut world = World::new(json!({ "main": ["One."] }));
     drop(world.start(&definition, "Go.").await);
     for round in 0..10 {
-        // The lines of the claim and of the escrow come to the disk, the answer never.
+        // The disk gets the claim and the draw of tokens, and never the answer.
         world.store.write_only(2, crate::spy::Behind::Silence);
         let session = world.open().await;
         settle().await;
@@ -529,7 +530,7 @@ async fn attack_1_11_a_crash_loop_spends_its_budget_and_stops() {
         drop(session);
         world = world.killed().await;
     }
-    panic!("it spends for ever");
+    panic!("the budget never stops it");
 }
 
 #[tokio::test]
@@ -615,7 +616,7 @@ agents:
     }
     until_run(&world, "look", 1).await;
     assert_eq!(world.tools.count("look"), 1, "one at once");
-    // Who is paused keeps no slot from the others.
+    // A paused session keeps no slot from the others.
     let paused = &sessions[15];
     paused.pause().await.unwrap();
     gate.add_permits(1);

@@ -21,7 +21,11 @@ async fn of_two_equal_calls_of_one_answer_the_second_waits_for_the_first() {
     for _ in 0..2_000 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(world.tools.count("pay"), 1, "never started beside it");
+    assert_eq!(
+        world.tools.count("pay"),
+        1,
+        "the second does not start while the first runs"
+    );
     gate.add_permits(1);
     let (effect, kind, _) = question(&session).await;
     assert_eq!((kind, world.tools.count("pay")), ("repeat", 1));
@@ -30,7 +34,7 @@ async fn of_two_equal_calls_of_one_answer_the_second_waits_for_the_first() {
     assert_eq!(world.tools.count("pay"), 1);
 }
 
-/// What is proved not to have happened is none: the second is the first that happens.
+/// After an effect that provably did not happen, an equal one begins without a question.
 #[tokio::test]
 async fn behind_a_call_that_did_not_happen_an_equal_one_begins() {
     let world = World::new(json!({ "main": [twice("pay"), "Paid."] }));
@@ -41,7 +45,7 @@ async fn behind_a_call_that_did_not_happen_an_equal_one_begins() {
     assert_eq!(world.tools.count("pay"), 2);
 }
 
-/// An effect that runs on a branch that was left is waited for, and judged by how it ends.
+/// An effect runs on a superseded branch: an equal call waits for its end, and a person is asked whether to repeat it.
 #[tokio::test]
 async fn what_runs_on_a_branch_that_was_left_is_waited_for() {
     let world = World::new(json!({ "main": [call("pay", 5), "Paid."] }));
@@ -65,7 +69,7 @@ async fn what_runs_on_a_branch_that_was_left_is_waited_for() {
     assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
 }
 
-/// Who waits for the end of an equal effect has its other gates before it, whatever happens meanwhile.
+/// A call that waits for an equal effect still needs its approval when that effect has ended.
 #[tokio::test]
 async fn who_waits_for_an_equal_effect_is_approved_all_the_same() {
     let definition = APPROVED.replace("when: true", "when: state.asks");
@@ -111,7 +115,8 @@ async fn who_waits_for_an_equal_effect_is_approved_all_the_same() {
     assert_eq!((kinds, world.tools.count("pay")), (vec!["approval"], 1));
 }
 
-/// Who waits for an equal effect stays as long as that does, also where that waits itself: for a time, or for a release.
+/// A call waits for an equal effect that itself waits, for a time or for a release. The session settles, also under the next
+/// owner.
 #[tokio::test]
 async fn a_session_settles_where_a_call_waits_for_an_equal_one_that_waits_itself() {
     for held in [false, true] {
@@ -163,7 +168,7 @@ async fn a_session_settles_where_a_call_waits_for_an_equal_one_that_waits_itself
     }
 }
 
-/// It settles, and waits for something.
+/// Checks that the session settles and waits for something.
 async fn waits(session: &Session) {
     let settled = tokio::time::timeout(Duration::from_secs(20), session.settled()).await;
     let settled = settled.expect("it settles").unwrap();

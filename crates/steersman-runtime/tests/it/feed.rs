@@ -1,4 +1,4 @@
-//! What followers see: lines on disk, complete and in order, and between them what streams.
+//! The feed of a session: lines that are on disk, complete and in order, and streamed pieces between them.
 
 use crate::spy::Behind;
 use crate::world::World;
@@ -73,6 +73,6 @@ async fn nothing_is_shown_as_committed_that_is_not_on_disk() {
     };
     assert!(
         settled.is_none(),
-        "an answer is told when it is on disk: {settled:?}"
+        "an answer is shown only when it is on disk: {settled:?}"
     );
 }

@@ -10,7 +10,7 @@ use steersman_runtime::inbox::Resolution;
 use steersman_runtime::session::{Fate, Fork, Session};
 use steersman_runtime::toolset::Asked;
 
-/// Tools of these names; one written `NAME:PROPERTY` takes that property.
+/// Tools with these names. `NAME:PROPERTY` is a tool with this parameter; the others have the parameter `x`.
 fn tools(names: &[&str]) -> Vec<Listed> {
     let listed = names.iter().map(|name| {
         let (name, property) = name.split_once(':').unwrap_or((name, "x"));
@@ -37,7 +37,7 @@ mcp: { s: { command: [server], effect: read, refresh: follow } }
 agents: { main: { system: You work., tools: ["s.*"] } }
 "#;
 
-/// What a model is offered, by name.
+/// An answer that lists the tools of its request.
 const OFFERED: &str = "{{ request.tools | join(' ') }}";
 
 fn world(script: Json, first: &[&str]) -> World {
@@ -46,7 +46,7 @@ fn world(script: Json, first: &[&str]) -> World {
     world
 }
 
-/// What the ledger says was refused, in order.
+/// Returns the reasons of the refusals in the ledger, in order.
 async fn refused(world: &World) -> Vec<String> {
     let seen = world.engine.inspect("session").await.unwrap();
     let lines = world.lines().await;
@@ -61,7 +61,7 @@ async fn refused(world: &World) -> Vec<String> {
     refused.collect()
 }
 
-/// How often the session was bound.
+/// Returns the number of bindings in the log.
 async fn bindings(world: &World) -> usize {
     let lines = world.lines().await;
     let commits = lines.iter().filter_map(|line| line.commit.as_ref());
@@ -93,7 +93,7 @@ async fn a_changed_list_is_taken_over_before_the_model_is_asked_again() {
     let answer = answered(&session.settled().await.unwrap());
     assert_eq!(answer, "s__grow s__other s__new");
     insta::assert_snapshot!(world.printed().await);
-    // Once when it began, once by its owner, once for what the server said.
+    // Once at the start, once by the first owner, once after the server's notice.
     assert_eq!(world.tools.asked(), 3);
     let digest = session_digest(&world).await;
     let world = world.killed().await;
@@ -144,7 +144,7 @@ async fn a_kill_behind_every_line_changes_nothing() {
         let ran = world.tools.count("s.grow");
         let world = world.killed().await;
         if ran > 0 {
-            // It runs again where the log does not know that it ran, and has changed its list already.
+            // The tool runs again if the log does not have its outcome. It has changed its list already.
             world
                 .tools
                 .will("s.grow", Does::Changes(tools(&["grow", "other:z", "new"])));
@@ -153,14 +153,10 @@ async fn a_kill_behind_every_line_changes_nothing() {
         let answer = answered(&session.settled().await.unwrap());
         assert_eq!(
             answer, "s__grow s__other s__new",
-            "killed behind line {kept}"
+            "killed after line {kept}"
         );
-        assert_eq!(
-            world.stack("main").await,
-            stack,
-            "killed behind line {kept}"
-        );
-        assert_eq!(bindings(&world).await, 2, "killed behind line {kept}");
+        assert_eq!(world.stack("main").await, stack, "killed after line {kept}");
+        assert_eq!(bindings(&world).await, 2, "killed after line {kept}");
     }
     drop(script);
 }
@@ -173,10 +169,10 @@ async fn a_list_that_changed_while_nobody_looked_is_found() {
     let asked = world.tools.asked();
     assert_eq!(said(&session, "Again.").await, "s__one");
     assert_eq!(world.tools.asked(), asked, "nothing hints at a change");
-    // The server was started anew.
+    // The server restarted.
     world.tools.offers(offers(&["one", "two"]), true);
     assert_eq!(said(&session, "And now?").await, "s__one s__two");
-    // And while no process had the session.
+    // The list also changes while no process owns the session.
     let world = world.killed().await;
     world.tools.offers(offers(&["three"]), false);
     let session = world.open().await;
@@ -212,7 +208,7 @@ agents: { main: { system: You work., tools: [s.one, "s.*"] } }
         assert_eq!(said(&session, "And now?").await, "s__one");
         let told = refused(&world).await;
         assert!(told.len() == 1 && told[0].contains(why), "{told:?}");
-        // Once is enough.
+        // The same refusal is not recorded twice.
         assert_eq!(said(&session, "And now?").await, "s__one");
         assert_eq!(refused(&world).await.len(), 1);
         assert_eq!(bindings(&world).await, 1);
@@ -245,7 +241,7 @@ agents:
 entry: main
 "#;
 
-/// A call waits for a person while its tool goes: it is carried out as it was asked for, and the tool is gone then.
+/// A call waits for a person while its tool changes: it is carried out as it was asked for, and the tool changes after it.
 #[tokio::test]
 async fn a_call_that_is_open_keeps_its_tool() {
     let script = json!({
@@ -286,7 +282,7 @@ async fn a_call_that_is_open_keeps_its_tool() {
     );
 }
 
-/// Nobody waits for a call any more that may have happened: its tool is known until somebody says how it ended.
+/// A call in doubt that nobody waits for: its tool stays in the network until a person says how the call ended.
 #[tokio::test]
 async fn a_doubt_that_was_left_keeps_its_tool() {
     let script = json!({ "main": [
@@ -322,7 +318,7 @@ async fn a_doubt_that_was_left_keeps_its_tool() {
     assert!(matches!(fate.fate, Fate::Taken(_)), "{fate:?}");
 }
 
-/// A branch begins where a call is open whose tool is gone now.
+/// A branch starts where a call of a tool is open that has gone since: the tool is there for that call.
 #[tokio::test]
 async fn a_rewind_finds_the_tools_of_what_is_open_there() {
     let script = json!({ "main": [
@@ -351,7 +347,7 @@ async fn a_rewind_finds_the_tools_of_what_is_open_there() {
     session.fork(fork).await.unwrap();
     session.rewind(open, None).await.unwrap();
     let settled = session.settled().await.unwrap();
-    // What was done is known there, too.
+    // The outcome of the call is known on the new branch, too.
     assert_eq!(answered(&settled), "Paid.");
     let printed = world.printed().await;
     let again = printed.find("`s.pay` is again what it was").unwrap();
@@ -363,11 +359,12 @@ async fn a_rewind_finds_the_tools_of_what_is_open_there() {
     assert_eq!(
         world.tools.count("s.pay"),
         1,
-        "what was done is not done again unasked"
+        "the payment is not repeated without a question"
     );
 }
 
-/// Branches of an agent, and one of a person, change a list: all branches run under it, and are taken over as ever.
+/// Branches of an agent change a list, and then a branch of a person: all branches run under the changed list, and the
+/// person's branch can be adopted.
 #[tokio::test]
 async fn branches_that_change_a_list_are_taken_over_as_ever() {
     let definition = r#"

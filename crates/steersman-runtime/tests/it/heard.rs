@@ -1,4 +1,4 @@
-//! What whoever talks to a session is told of tasks that ended on the way to an answer.
+//! An answer of a session comes with the texts of the tasks that ended on the way to it.
 
 use crate::world::{World, asked};
 use serde_json::json;

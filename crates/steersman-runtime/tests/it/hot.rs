@@ -1,4 +1,4 @@
-//! Attempts that end without waiting follow each other in the task of their session, which hears time all the same.
+//! Attempts that end without waiting follow each other in the task of their session. The session must still react to time.
 
 use crate::places::network;
 use crate::spy::Spy;
@@ -32,7 +32,7 @@ agents:
 entry: main
 "#;
 
-/// A scripted model that never waits; a second passes at each call.
+/// A scripted model that answers at once. Each call advances the clock by a second.
 #[derive(Clone)]
 struct Ticking(Arc<ScriptedModel>, Virtual);
 
@@ -118,6 +118,6 @@ async fn time_is_heard_while_attempts_end_at_once() {
     let waited = at(
         &|what| matches!(what, Interaction::Result(result) if result.call.line() == lines[begun].n),
     );
-    // A minute of the clerk's calls passes, and not all 500.
+    // The wait ends after a minute of the clerk's calls, and not after all 500.
     assert!(waited < lines.len() / 2, "line {waited} of {}", lines.len());
 }

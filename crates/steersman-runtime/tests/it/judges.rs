@@ -1,4 +1,4 @@
-//! Tools that judge the branches of a search: as many at once as of their calls, and none longer than the search.
+//! Tools that judge the branches of a search: no more run at once than the tool allows, and none outlives the search.
 
 use crate::search::{dice, newest, script, seen};
 use crate::world::{Does, World, answered};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use steersman_runtime::inbox::CancelWhat;
 use tokio::sync::Semaphore;
 
-/// Until a tool has run so often, and some time longer.
+/// Waits until a tool has run this number of times, and some time longer.
 async fn ran(world: &World, tool: &str, times: usize) {
     while world.tools.count(tool) < times {
         tokio::task::yield_now().await;
@@ -33,7 +33,11 @@ async fn as_many_judge_at_once_as_of_any_call_of_the_tool() {
     assert_eq!(world.tools.count("judge"), 3, "the others wait");
     gate.add_permits(2);
     ran(&world, "judge", 5).await;
-    assert_eq!(world.tools.count("judge"), 5, "as many as have ended");
+    assert_eq!(
+        world.tools.count("judge"),
+        5,
+        "one more for each that ended"
+    );
     gate.add_permits(28);
     assert_eq!(answered(&session.settled().await.unwrap()), "Rolled.");
     assert_eq!(world.tools.count("judge"), 30);
@@ -61,7 +65,11 @@ async fn who_judges_is_told_to_end_with_the_search() {
     while world.tools.cut() < 8 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(world.tools.count("judge"), 8, "who waited never began");
+    assert_eq!(
+        world.tools.count("judge"),
+        8,
+        "calls that waited never began"
+    );
 }
 
 #[tokio::test]

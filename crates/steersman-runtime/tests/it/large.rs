@@ -1,4 +1,4 @@
-//! A result that is larger than a context takes is an artifact, whoever gave it, and nothing of it is lost.
+//! A result that is too large for a context becomes an artifact with all of its text, wherever it came from.
 
 use crate::world::{Does, World, answered, asked};
 use serde_json::json;
@@ -88,11 +88,11 @@ async fn every_large_result_becomes_an_artifact_whoever_gave_it() {
         let told = results
             .iter()
             .find(|text| text.contains(&format!("`{name}`")));
-        let told = told.unwrap_or_else(|| panic!("nobody is told of {name}: {results:#?}"));
+        let told = told.unwrap_or_else(|| panic!("no result names {name}: {results:#?}"));
         assert!(told.len() < 2_500, "{name}: {} bytes", told.len());
         let version = artifacts.find(name, None).unwrap();
         let content = artifacts.content(&version).await.unwrap();
-        assert!(*content == *whole.as_bytes(), "{name} is not all of it");
+        assert!(*content == *whole.as_bytes(), "{name} is incomplete");
     }
     for (name, some) in [
         ("look-2.json", "look, line 1999"),
@@ -101,6 +101,6 @@ async fn every_large_result_becomes_an_artifact_whoever_gave_it() {
         let version = artifacts.find(name, None).unwrap();
         let content = artifacts.content(&version).await.unwrap();
         let text = std::str::from_utf8(&content).unwrap();
-        assert!(text.contains(some), "{name} is not all of it");
+        assert!(text.contains(some), "{name} is incomplete");
     }
 }

@@ -1,4 +1,4 @@
-//! What comes when its time was over, while nobody was there to see that.
+//! Approvals and events that arrive after their deadline, which passed while no process drove the session.
 
 use crate::effects::TOOLS;
 use crate::world::{World, answered, asked};
@@ -34,7 +34,8 @@ fn paying() -> World {
     )
 }
 
-/// Puts an approval into the inbox while no process drives the session, then opens it: what became of it.
+/// Puts an approval into the inbox while no process drives the session, then opens the session. Returns the fate of the
+/// approval.
 async fn approved_by(world: &World, by: &str, of: PendingId) -> Fate {
     let message = Wanted::Approve { of, args: None }.by(by);
     let id = Name::from(format!("by {by}"));
@@ -96,7 +97,7 @@ async fn what_it_requires_is_judged_over_state_that_is_not_over() {
     ));
     let settled = world.open().await.settled().await.unwrap();
     assert_eq!(answered(&settled), "So be it.");
-    assert_eq!(world.tools.count("pay"), 0, "the token was over");
+    assert_eq!(world.tools.count("pay"), 0, "the token had expired");
 }
 
 #[tokio::test]

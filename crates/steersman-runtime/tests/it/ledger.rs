@@ -1,4 +1,4 @@
-//! What the ledger knows behind which lines.
+//! The ledger after given lines.
 
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::commit::{
@@ -31,7 +31,7 @@ fn committed(mut line: LogLine, commit: Commit) -> LogLine {
     line
 }
 
-/// The outcome of an effect is taken.
+/// A commit that takes the outcome of an effect.
 fn outcome(effect: Id) -> Commit {
     Commit {
         admitted: vec![Admission {
@@ -46,7 +46,7 @@ fn outcome(effect: Id) -> Commit {
     }
 }
 
-/// The ledger behind these lines; each of them also through a checkpoint and back.
+/// Returns the ledger after these lines. After each line it is also encoded as a checkpoint and decoded again.
 fn ledger(lines: &[LogLine]) -> Ledger {
     let mut ledger = Ledger::default();
     for line in lines {
@@ -54,12 +54,13 @@ fn ledger(lines: &[LogLine]) -> Ledger {
         hash[..8].copy_from_slice(&line.n.0.to_le_bytes());
         ledger.fold(line, &hash);
         let again = Ledger::decode(&ledger.encode(&SALT), &SALT);
-        assert_eq!(again.as_ref(), Some(&ledger), "behind line {}", line.n);
+        assert_eq!(again.as_ref(), Some(&ledger), "after line {}", line.n);
     }
     ledger
 }
 
-/// How the equal effect stands that keeps an effect of this class from beginning; none: it may begin.
+/// Returns the equal effect that keeps an effect of this class from beginning, and how that one stands. `None` means that
+/// the effect may begin.
 fn kept_by(ledger: &Ledger, class: Class, branch: Id, effect: Id) -> Option<(Id, Stands)> {
     let verdict = ledger.verdict(Beginning {
         effect,
@@ -146,7 +147,7 @@ fn done(effect: Id, attempt: u32) -> E {
     }
 }
 
-/// T2: an approval is asked for, given, used, and its effect done.
+/// An approval is asked for and given, the effect begins, and its outcome is taken.
 #[test]
 fn an_approved_effect_is_done() {
     let b = id(21, 1);
@@ -191,7 +192,7 @@ fn an_approved_effect_is_done() {
     );
 }
 
-/// T5: the owner died while an unsafe effect ran; three ways out of the doubt.
+/// The owner died while an unsafe effect ran. Its doubt ends as done, as not performed, or is given up.
 #[test]
 fn a_doubt_has_three_ways_out() {
     let b = id(21, 1);
@@ -239,7 +240,7 @@ fn a_doubt_has_three_ways_out() {
     }
 }
 
-/// The old owner's outcome comes before anybody answers: the hold ends by itself.
+/// The outcome of the old owner arrives before a person resolves the doubt: it ends the hold.
 #[test]
 fn a_late_outcome_ends_a_doubt() {
     let b = id(21, 1);
@@ -264,7 +265,7 @@ fn a_late_outcome_ends_a_doubt() {
     assert_eq!(kept, Some((b, Stands::Done)));
 }
 
-/// The way out `fail`: the model is told in the line that says unknown.
+/// With `on_doubt: fail` the line that records the unknown outcome also takes it: the effect is given up.
 #[test]
 fn an_unknown_outcome_that_was_admitted_is_given_up() {
     let b = id(3, 1);
@@ -288,7 +289,8 @@ fn an_unknown_outcome_that_was_admitted_is_given_up() {
     );
 }
 
-/// T7: after a rewind the done effect lies on an abandoned branch, unless that is made current again.
+/// After a rewind a done effect is on a superseded branch, and equal effects of the new branch do not begin. When the old
+/// branch is current again, an equal idempotent effect may begin there.
 #[test]
 fn a_rewind_leaves_done_effects_behind() {
     let (b, r) = (id(21, 1), id(26, 1));
@@ -347,7 +349,7 @@ fn a_rewind_leaves_done_effects_behind() {
     assert_eq!(again.branch(Id::MAIN).unwrap().superseded, None);
 }
 
-/// An effect on a branch that was left may still run: its end is waited for.
+/// An effect on a superseded branch may still run: an equal effect waits for its end.
 #[test]
 fn an_abandoned_effect_that_runs_is_waited_for() {
     let (b, r) = (id(2, 1), id(4, 1));
@@ -375,7 +377,7 @@ fn an_abandoned_effect_that_runs_is_waited_for() {
     }
 }
 
-/// Promise 5: the open slice counts as spent once at a takeover, less what was settled.
+/// At a takeover the open slice counts as spent, once. Spending above a slice leaves nothing of it.
 #[test]
 fn attack_2_14_an_open_slice_is_settled_at_takeover() {
     let spend = |n, tokens, micros| E::Spend {
@@ -440,7 +442,7 @@ fn attack_2_14_an_open_slice_is_settled_at_takeover() {
     );
 }
 
-/// What never touched the world is forgotten with its end, so a long session of reads stays small.
+/// Effects that never began an attempt are forgotten when they end, so the ledger of a long session of reads stays small.
 #[test]
 fn effects_that_touched_nothing_are_forgotten() {
     let (read, held) = (id(2, 0), id(2, 1));
@@ -465,7 +467,7 @@ fn effects_that_touched_nothing_are_forgotten() {
     assert_eq!(after.effects().count(), 0);
 }
 
-/// A branch ends when its top agent rests, and lives again when something is committed to it.
+/// A branch ends when its top agent rests, and is open again from its next commit.
 #[test]
 fn a_branch_that_ended_may_go_on() {
     let ended = [committed(
@@ -504,7 +506,7 @@ fn a_branch_that_ended_may_go_on() {
     assert_eq!(live.branch(Id::MAIN).unwrap().ended, None);
 }
 
-/// A retry that waits long is remembered until the next attempt.
+/// The time of a late retry is remembered until the outcome of the effect is taken.
 #[test]
 fn a_retry_waits_for_its_time() {
     let model = id(1, 1);
@@ -540,7 +542,8 @@ fn a_damaged_checkpoint_is_discarded() {
     }
 }
 
-/// A checkpoint is a cache, so its form may change: with another version, so that old ones are discarded.
+/// A checkpoint is a cache, so its form may change. A changed form needs another version, so that old checkpoints are
+/// discarded.
 #[test]
 fn the_form_of_ledgers_has_its_version() {
     let form = steersman_testkit::schema::describe::<Ledger>();

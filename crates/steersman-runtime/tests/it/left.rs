@@ -1,5 +1,5 @@
-//! What a session has begun is waited for before it is let go of, also where nobody waits for it any more: on a branch that
-//! was left, behind a cancel.
+//! A stop waits for all effects that the session began, also for those that no call waits for: on a superseded branch, or
+//! after an interrupt.
 
 use crate::effects::{settle, until_run};
 use crate::world::{Does, World, answered, network};
@@ -26,7 +26,7 @@ fn call(tool: &str, cents: u32) -> Json {
     json!({ "call": { tool: { "cents": cents } } })
 }
 
-/// A session in which the tool runs until the gate is opened.
+/// Returns a session in which the tool runs until the gate is opened.
 async fn begun(world: &World, tool: &str) -> (Session, Arc<Semaphore>) {
     begun_of(DESK, world, tool).await
 }
@@ -40,7 +40,7 @@ async fn begun_of(desk: &str, world: &World, tool: &str) -> (Session, Arc<Semaph
     (session, gate)
 }
 
-/// Its branch is left for one with a script of its own.
+/// Rewinds to a new branch `other`, which has a script of its own.
 async fn rewound(session: &Session) {
     let rewind = Message::from(Wanted::Rewind {
         at: Line(1),
@@ -51,7 +51,7 @@ async fn rewound(session: &Session) {
     settle().await;
 }
 
-/// The first effect is known to have happened.
+/// Checks that the first effect is done and that nobody owns the session.
 async fn is_done(world: &World) {
     let seen = world.engine.inspect("session").await.unwrap();
     let (effect, record) = seen.ledger.effects().next().unwrap();
@@ -87,7 +87,8 @@ async fn a_session_is_let_go_of_when_what_it_began_has_ended() {
     }
 }
 
-/// Whoever drives all sessions keeps one of which something still runs, and is kept up by it with no other.
+/// After its stop, `run_all` returns when the effects of all its sessions have ended, also of a session whose branch was
+/// left.
 #[tokio::test]
 async fn who_drives_all_sessions_lets_go_of_one_when_what_it_began_has_ended() {
     let world = World::new(json!({ "main": [call("pay", 5), "Well."], "main@other": ["Well."] }));
@@ -122,7 +123,7 @@ async fn who_drives_all_sessions_lets_go_of_one_when_what_it_began_has_ended() {
     is_done(&world).await;
 }
 
-/// A tool runs once at a time, also beside a call whose branch was left.
+/// A tool with `parallel: 1` runs once at a time, also if the call that runs is on a superseded branch.
 #[tokio::test]
 async fn what_runs_on_a_branch_that_was_left_has_its_slot() {
     let other = json!([call("pay", 6), "Paid."]);
@@ -136,7 +137,8 @@ async fn what_runs_on_a_branch_that_was_left_has_its_slot() {
     assert_eq!(world.tools.count("pay"), 2, "{}", world.printed().await);
 }
 
-/// Whoever goes back to a branch while its call runs waits for that call: nobody is asked whether it happened.
+/// A branch is made current again while its call runs: the session waits for that call, and nobody is asked whether it
+/// happened.
 #[tokio::test]
 async fn a_branch_that_is_taken_up_again_has_its_call_that_runs() {
     for tool in ["pay", "mail"] {
@@ -153,7 +155,8 @@ async fn a_branch_that_is_taken_up_again_has_its_call_that_runs() {
     }
 }
 
-/// A person says that a payment was not made whose tool has not ended: that would let an equal one begin beside it.
+/// A person says that a payment was not performed while its tool still runs. That is refused: an equal payment could begin
+/// at the same time.
 #[tokio::test]
 async fn what_runs_still_is_not_taken_for_not_performed() {
     let script = json!({ "main": [call("pay", 5), call("pay", 5), "Well."] });
@@ -179,7 +182,7 @@ async fn what_runs_still_is_not_taken_for_not_performed() {
     is_done(&world).await;
 }
 
-/// A tool tells that nobody knows, and its branch is left before it took that: the doubt is listed.
+/// The outcome of a tool is unknown, and its branch is left before the outcome is taken: the doubt is listed.
 #[tokio::test]
 async fn a_doubt_that_came_with_the_end_of_its_branch_is_listed() {
     let both = json!({ "call": [{ "mail": { "cents": 5 } }, { "look": {} }] });

@@ -1,5 +1,5 @@
-//! Model calls that the engine makes for itself: the process dies behind every line, what they say is shown to nobody, and they
-//! are paid.
+//! Model calls of the engine, which extract and summarize: they survive a kill after each line, they are not streamed, and
+//! they count as spent.
 
 use crate::spy::Behind;
 use crate::world::World;
@@ -41,7 +41,7 @@ fn script() -> Json {
     })
 }
 
-/// What equal sessions have in common.
+/// Returns the parts in which equal sessions agree.
 fn essence(seen: &Inspection) -> String {
     let branch = seen.current_branch().unwrap();
     let mut agents: Vec<_> = branch.snapshot.agents.values().collect();
@@ -80,7 +80,7 @@ async fn a_kill_behind_every_line_changes_nothing() {
     let calm = world.engine.inspect("session").await.unwrap();
     let undisturbed = essence(&calm);
     insta::assert_snapshot!(undisturbed);
-    // 5 turns, 6 extractions (one failed), 2 summaries
+    // 5 turns, 5 extractions (a sixth failed and does not count), 2 summaries.
     assert_eq!(calm.ledger.calls, 12);
     for kept in 0..lines {
         let world = World::new(script());
@@ -99,11 +99,11 @@ async fn a_kill_behind_every_line_changes_nothing() {
         let session = world.open().await;
         session.settled().await.unwrap();
         let seen = world.engine.inspect("session").await.unwrap();
-        assert_eq!(essence(&seen), undisturbed, "killed behind line {kept}");
+        assert_eq!(essence(&seen), undisturbed, "killed after line {kept}");
     }
 }
 
-/// Only what members say is streamed.
+/// Only the answers of members are streamed.
 #[tokio::test]
 async fn what_the_engine_asks_for_itself_is_shown_to_nobody() {
     let world = World::new(script());

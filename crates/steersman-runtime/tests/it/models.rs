@@ -1,4 +1,4 @@
-//! How long a model may take: until its first token, between tokens, all in all.
+//! The timeouts of a model call: until its first token, between tokens, and in total.
 
 use crate::spy::Spy;
 use crate::world::{NOON, answered, network};
@@ -17,7 +17,7 @@ use steersman_runtime::{Boxed, Env};
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-/// What a model does next.
+/// The next action of a model.
 enum Next {
     Piece,
     Breaks(&'static str),
@@ -31,7 +31,7 @@ struct Told {
     running: Arc<AtomicUsize>,
 }
 
-/// A call that runs, until it ends or is dropped.
+/// Counts a call as running until it ends or is dropped.
 struct Runs(Arc<AtomicUsize>);
 
 impl Drop for Runs {
@@ -150,7 +150,7 @@ impl Stage {
         stage
     }
 
-    /// Waits until so many calls run.
+    /// Waits until this number of calls run.
     async fn until(&self, running: usize) {
         while self.running.load(Ordering::SeqCst) != running {
             tokio::task::yield_now().await;
@@ -163,14 +163,14 @@ impl Stage {
         go_on().await;
     }
 
-    /// Time passes; whether the call still runs after.
+    /// Advances the clock. Returns true if the call still runs.
     async fn runs_after(&self, millis: u64) -> bool {
         self.clock.advance(millis);
         go_on().await;
         self.running.load(Ordering::SeqCst) == 1
     }
 
-    /// The call was cut; the next attempt begins after its delay and answers.
+    /// Checks that the call was cut: the next attempt begins after its delay, and answers.
     async fn answers_then(&self) {
         let due = loop {
             let outside = self.session.outside().await.unwrap();
@@ -226,7 +226,7 @@ async fn all_tokens_together_have_their_time() {
     stage.answers_then().await;
 }
 
-/// What a session whose only call ended so has spent, in tokens.
+/// Returns the tokens that a session has spent whose only call did this.
 async fn spent(tell: Vec<Next>) -> u64 {
     let stage = Stage::set().await;
     for next in tell {
@@ -240,12 +240,12 @@ async fn spent(tell: Vec<Next>) -> u64 {
 #[tokio::test]
 async fn what_nobody_tells_the_cost_of_is_estimated() {
     let sent = spent(vec![Next::Breaks("timeout")]).await;
-    assert!(sent > 0, "who was asked may have to be paid");
+    assert!(sent > 0, "a request that was sent may have to be paid");
     assert_eq!(spent(vec![Next::Breaks("unreachable")]).await, 0);
     assert_eq!(spent(vec![Next::Breaks("rate_limited")]).await, 0);
-    // 4 bytes, at most 3 a token
+    // The estimate of 4 bytes is 2 tokens: a token has at most 3.
     let broken = vec![Next::Piece, Next::Breaks("provider_error")];
     assert_eq!(spent(broken).await, sent + 2);
-    // a server that tells no usage
+    // A server that reports no usage.
     assert_eq!(spent(vec![Next::Answers("Fine.")]).await, sent + 2);
 }

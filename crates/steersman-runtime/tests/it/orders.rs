@@ -118,7 +118,7 @@ async fn what_is_approved_while_it_is_held_begins_when_it_is_released() {
     assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
 }
 
-/// An order is taken from a session that nobody owns without anything of it running: it was killed in the middle.
+/// A session that nobody owns takes orders, and nothing of it runs. It was killed while it was paused.
 #[tokio::test]
 async fn an_order_begins_nothing() {
     let world = World::new(pays());
@@ -139,7 +139,7 @@ async fn an_order_begins_nothing() {
         .fate;
     assert!(taken(&fate), "{fate:?}");
     assert!(world.engine.driven("session").is_none());
-    assert_eq!(world.model.left_over(), before, "nothing was asked");
+    assert_eq!(world.model.left_over(), before, "no model was asked");
     let session = world.open().await;
     let settled = session.settled().await.unwrap();
     assert!(matches!(&*settled, Settled::Waits(_)), "{settled:?}");
@@ -170,7 +170,7 @@ async fn a_failed_model_call_is_tried_again_on_a_branch_of_its_own() {
     let session = world.open().await;
     session.retry(None, "user").await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
-    assert_eq!(world.tools.count("pay"), 1, "what was done stays done");
+    assert_eq!(world.tools.count("pay"), 1, "the payment is not repeated");
     let again = session.retry(None, "user").await.unwrap().fate;
     assert!(matches!(again, Fate::Refused(_)), "{again:?}");
 }
@@ -268,7 +268,7 @@ async fn named(world: &World, label: &str) -> Id {
         .unwrap()
 }
 
-/// A dry branch is a forecast from its first simulated effect on: what was simulated is asked for and done.
+/// Adopting a dry branch takes it up to its first simulated effect. That effect is asked for again and performed.
 #[tokio::test]
 async fn a_dry_branch_is_taken_over_up_to_what_was_simulated() {
     let script = json!({
@@ -300,10 +300,11 @@ async fn a_dry_branch_is_taken_over_up_to_what_was_simulated() {
         .filter(|b| !b.superseded)
         .map(|b| b.id)
         .collect();
-    assert_eq!(live, [current.id], "what it was taken from is left behind");
+    assert_eq!(live, [current.id], "the dry branch is superseded");
 }
 
-/// Who goes back to a forecast would take for done what nobody did.
+/// A rewind to a line after a simulated effect is refused: the session would go on as if the effect had happened. The
+/// refusal names the line to begin at.
 #[tokio::test]
 async fn nothing_real_begins_behind_a_simulated_effect() {
     let script = json!({
@@ -376,7 +377,7 @@ async fn a_branch_is_not_taken_over_where_something_would_be_lost() {
         .await,
         "this branch is current already"
     );
-    // whoever wants it all the same goes back to it, and leaves the rest
+    // A rewind to the branch makes it current all the same, and leaves the rest.
     let at = world.engine.inspect("session").await.unwrap();
     let head = at.branches.iter().find(|b| b.id == b1).unwrap().head;
     let rewind = Wanted::Rewind {
@@ -390,12 +391,12 @@ async fn a_branch_is_not_taken_over_where_something_would_be_lost() {
     assert_eq!(answered(&session.settled().await.unwrap()), "There.");
     let seen = world.engine.inspect("session").await.unwrap();
     assert_eq!(seen.branches.iter().filter(|b| !b.superseded).count(), 1);
-    // what was refused stands in the log, for whoever asked from elsewhere
+    // The log has the refusal, so a sender in another process can read it.
     let printed = world.printed().await;
     assert!(printed.contains("refused m"), "{printed}");
 }
 
-/// What is said where a call is open waits for it, on the branch, and is not lost with the process.
+/// A message to a branch with an open call waits there for the end of the exchange, and is not lost with the process.
 #[tokio::test]
 async fn what_is_said_in_the_middle_is_heard_when_the_exchange_is_over() {
     let script = json!({
@@ -425,7 +426,7 @@ async fn what_is_said_in_the_middle_is_heard_when_the_exchange_is_over() {
     assert_eq!(answered(&seen.settled_on(b1)), "What is it?!");
 }
 
-/// A branch that begins behind a line at which values were bound anew runs under those of now, as all others do.
+/// A branch that starts before a rebind runs under the newest values, as all branches do.
 #[tokio::test]
 async fn a_branch_of_an_earlier_line_has_the_values_of_now() {
     let script = json!({ "main": ["One.", "{{ request.system }}", "{{ request.system }}"] });
@@ -457,8 +458,8 @@ async fn a_branch_of_an_earlier_line_has_the_values_of_now() {
     assert_eq!(seen.values.config["limit"], json!(20));
 }
 
-/// Somebody approves what a paused session asked: nothing begins, no attempt is counted, and lists show it as paused, in
-/// whatever process.
+/// A person approves a call of a paused session: nothing begins, no attempt is counted, and lists show the session as
+/// paused, also under the next owner.
 #[tokio::test]
 async fn what_is_approved_while_it_is_paused_begins_when_it_goes_on() {
     let script =
@@ -490,7 +491,7 @@ async fn what_is_approved_while_it_is_paused_begins_when_it_goes_on() {
     assert_eq!(world.tools.count("pay_asked"), 1);
 }
 
-/// An answer to a doubt that was settled says nothing of an attempt behind it.
+/// A resolution of a doubt that is over does not resolve the doubt of a later attempt.
 #[tokio::test]
 async fn an_answer_to_one_doubt_settles_none_that_arose_behind_it() {
     let world = World::new(json!({ "main": [{ "call": { "pay": { "cents": 5 } } }, "Ended."] }));
@@ -510,7 +511,7 @@ async fn an_answer_to_one_doubt_settles_none_that_arose_behind_it() {
     assert!(why.starts_with(&format!("{of} is over")), "{why}");
     let seen = world.engine.inspect("session").await.unwrap();
     assert!(seen.ledger.effect(of.effect).unwrap().in_doubt());
-    // It runs still: what a person takes for not performed may be performed in a moment.
+    // The tool still runs, so the effect may happen yet: a person cannot resolve it as not performed.
     let now = PendingId { hold: None, ..of };
     let fate = resolve(now).await.unwrap().fate;
     let Fate::Refused(why) = fate else {
@@ -549,7 +550,7 @@ async fn who_cancels_a_session_whose_current_branch_rests_is_told_that_others_en
     assert_eq!(refused(&session, again).await, "nothing is open");
 }
 
-/// A kill behind any line of a cancel: whoever takes the session over ends what is left, and nothing goes on.
+/// The process dies after any line of a cancel: the next owner ends what is left, and nothing goes on.
 #[tokio::test]
 async fn a_cancel_of_a_session_ends_all_of_its_branches_whenever_its_process_dies() {
     for kept in 0..4 {
@@ -578,10 +579,10 @@ async fn a_cancel_of_a_session_ends_all_of_its_branches_whenever_its_process_die
         let seen = world.engine.inspect("session").await.unwrap();
         let words = seen.branches.iter().map(|b| seen.settled_on(b).word());
         let words: Vec<_> = words.collect();
-        assert_eq!(words, ["cancelled"; 3], "killed behind {kept}");
+        assert_eq!(words, ["cancelled"; 3], "killed after {kept}");
         assert_eq!(settled.word(), "cancelled");
-        assert_eq!(world.tools.count("look"), 3, "killed behind {kept}");
-        assert!(seen.inbox.is_empty(), "killed behind {kept}");
+        assert_eq!(world.tools.count("look"), 3, "killed after {kept}");
+        assert!(seen.inbox.is_empty(), "killed after {kept}");
     }
 }
 
@@ -593,7 +594,7 @@ fn rewind_to_begin(label: &str) -> Message {
     })
 }
 
-/// What a rewind let run is not in doubt where its branch is current again: this process runs it.
+/// A rewind left an effect that runs. When its branch is current again, it is not in doubt: this process still runs it.
 #[tokio::test]
 async fn what_runs_still_is_waited_for_where_its_branch_is_current_again() {
     let pay = json!({ "call": { "pay": { "cents": 5 } } });
@@ -611,7 +612,7 @@ async fn what_runs_still_is_waited_for_where_its_branch_is_current_again() {
     assert!(taken(&session.make_current(Id::MAIN).await.unwrap().fate));
     settle().await;
     let seen = world.engine.inspect("session").await.unwrap();
-    assert_eq!(seen.pending, [], "nobody is asked about what runs");
+    assert_eq!(seen.pending, [], "nobody is asked about a running effect");
     gate.add_permits(1);
     assert_eq!(answered(&session.settled().await.unwrap()), "Paid.");
     assert_eq!(world.tools.count("pay"), 1);

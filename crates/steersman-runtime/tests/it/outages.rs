@@ -1,4 +1,4 @@
-//! Models that do not answer: calls wait for their place, parked, and go in their order when it does.
+//! Models that do not answer: calls are parked until their place answers, and then go in order.
 
 use crate::places::{Does, Rack, Stage, fails, since};
 use crate::spy::Spy;
@@ -28,7 +28,7 @@ async fn turns() {
     }
 }
 
-/// Lets short times pass until calls of the session wait for a place.
+/// Lets short times pass until calls of the session wait for a place. Returns how the session settled.
 async fn parked(stage: &Stage, session: &Session) -> Settled {
     loop {
         turns().await;
@@ -56,7 +56,7 @@ async fn waits_for(session: &Session) -> Option<Name> {
     session.outside().await.unwrap().place
 }
 
-/// What the log says of outages.
+/// Returns the outage entries of the log, as text.
 async fn told(stage: &Stage, session: &Session) -> Vec<String> {
     let lines = stage.lines(session).await;
     let entries = lines.iter().flat_map(|line| &line.ledger);
@@ -77,7 +77,7 @@ async fn told(stage: &Stage, session: &Session) -> Vec<String> {
 async fn an_outage_is_no_failed_call_but_a_wait_that_the_place_ends() {
     let spy = Spy::default();
     let stage = Stage::over(Rack::default(), spy);
-    // Those in quick succession, and two that try whether it answers.
+    // Five calls in quick succession, and two that try whether the place answers.
     stage.rack.will("default", vec![fails("unreachable"); 7]);
     let network = crate::places::network(ALONE);
     let said = StartOptions {
@@ -100,15 +100,15 @@ async fn an_outage_is_no_failed_call_but_a_wait_that_the_place_ends() {
         pending[0].text
     );
     assert_eq!(waits_for(&session).await.as_deref(), Some("one/default"));
-    // What driving takes is given up: the network is known to this test and to the engine.
+    // A parked session keeps nothing that it needs only to run: this test and the engine alone hold the network.
     assert_eq!(Arc::strong_count(&network), 2);
     let lines = stage.lines(&session).await.len();
-    // The breaker is open for 10 s, then 20, then 40: one call each time.
+    // The breaker is open for 10 s, then 20, then 40, and lets one call through each time.
     pass(&stage, 35_000).await;
     assert_eq!(stage.rack.tries(), 7);
     let tried = stage.lines(&session).await.split_off(lines);
     let mut entries = tried.iter().flat_map(|line| &line.ledger);
-    // What a try may cost is drawn before and given back behind it; it writes nothing else.
+    // The tokens that a try may cost are drawn before it and given back after it. It writes nothing else.
     assert!(
         entries.all(|entry| matches!(
             entry,
@@ -199,7 +199,7 @@ agents: { main: { system: You talk. } }
         told(&stage, &session).await,
         ["down one/default", "Expired by timeout"]
     );
-    // Not waited for at all: as it was.
+    // With `retry.for: 0s` the call does not wait, and fails with its own code.
     let never = short.replace("90s", "0s");
     let stage = Stage::set(Rack::default());
     stage.rack.will("default", vec![fails("unreachable"); 99]);
@@ -244,11 +244,7 @@ async fn a_new_owner_goes_on_and_a_pause_holds() {
     let id = session.id().to_owned();
     session.pause().await.unwrap();
     pass(&stage, 60_000).await;
-    assert_eq!(
-        stage.rack.tries(),
-        5,
-        "nobody asks for a session that is paused"
-    );
+    assert_eq!(stage.rack.tries(), 5, "a paused session makes no call");
     session.resume().await.unwrap();
     session.stop().await;
     let other = Stage::over(stage.rack.clone(), store);
@@ -313,7 +309,7 @@ agents: { main: { system: You talk. } }
     stage.rack.will("default", vec![fails("unreachable"); 7]);
     let session = stage.start(brief).await;
     let _ = parked(&stage, &session).await;
-    // Of one that is held: it is heard, and tried when the breaker lets it.
+    // A call that the outage holds: the retry is taken, and the call is tried when the breaker lets it.
     let receipt = session.retry(None, "user").await.unwrap();
     assert!(matches!(receipt.fate, Fate::Taken(_)), "{receipt:?}");
     turns().await;
@@ -322,7 +318,7 @@ agents: { main: { system: You talk. } }
     assert_eq!(stage.rack.tries(), 6);
     pass(&stage, 10_000).await;
     assert_eq!(session.settled().await.unwrap().word(), "failed");
-    // Of one that failed on it, while the breaker is open.
+    // A call that failed on the outage, while the breaker is open.
     let receipt = session.retry(None, "user").await.unwrap();
     assert!(matches!(receipt.fate, Fate::Taken(_)), "{receipt:?}");
     let Settled::Waits(pending) = parked(&stage, &session).await else {
@@ -364,7 +360,7 @@ async fn a_cancel_and_a_rewind_drop_the_wait() {
     }
 }
 
-/// A fork waits for the same place on its own, and neither takes the other's call.
+/// A fork of a call that waits for a place waits on its own, and each branch gets an answer of its own.
 #[tokio::test]
 async fn a_fork_of_what_waits_waits_beside_it() {
     let stage = Stage::set(Rack::default());
@@ -395,7 +391,7 @@ async fn a_fork_of_what_waits_waits_beside_it() {
     assert_eq!(stage.rack.tries(), 7, "one answer for each");
 }
 
-/// An adoption that would lose what waits is refused; one of a branch that waits as well takes its wait along.
+/// An adoption that would lose a waiting call is refused. An adopted branch that waits as well goes on waiting.
 #[tokio::test]
 async fn an_adoption_loses_no_wait() {
     let stage = Stage::set(Rack::default());
@@ -435,7 +431,7 @@ async fn an_adoption_loses_no_wait() {
     assert_eq!(waits_for(&session).await, None);
 }
 
-/// What was never answered is not on record; the session that waits goes on waiting.
+/// A call without an answer is not on record, so a rerun has nothing to take. The session goes on waiting.
 #[tokio::test]
 async fn a_rerun_of_what_waits_takes_nothing_of_it() {
     let stage = Stage::set(Rack::default());
@@ -448,7 +444,7 @@ async fn a_rerun_of_what_waits_takes_nothing_of_it() {
     assert_eq!(again.diverged, None);
     assert_eq!((again.recorded_calls, again.live_calls), (0, 0));
     assert_eq!(again.settled.word(), "waits", "as its session stands");
-    assert_eq!(stage.rack.tries(), tried, "nobody is asked");
+    assert_eq!(stage.rack.tries(), tried, "no model is asked");
     let all = SessionQuery::default();
     let listed = stage.engine.store().sessions(&all).await.unwrap();
     assert!(listed.iter().all(|info| info.left.place.is_none()));
@@ -458,7 +454,8 @@ async fn a_rerun_of_what_waits_takes_nothing_of_it() {
     assert_eq!(stage.rack.tries(), tried + 1);
 }
 
-/// With 500 that wait and room for 100 a minute, nobody waits more than a minute longer than first come, first served.
+/// 500 sessions wait for a place with room for 100 calls a minute: none waits more than a minute longer than in the order of
+/// their calls.
 #[tokio::test]
 async fn those_that_waited_longest_go_first() {
     const SESSIONS: usize = 500;

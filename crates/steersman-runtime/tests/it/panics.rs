@@ -1,4 +1,4 @@
-//! Models and tools in Rust that panic: wherever they do, their attempt has an end, and the session goes on.
+//! Models and tools in Rust that panic: wherever they do, their attempt ends, and the session goes on.
 
 use crate::places::network;
 use crate::spy::Spy;
@@ -22,20 +22,20 @@ use steersman_runtime::toolset::{ToolRun, Toolset};
 use steersman_runtime::{Boxed, Env};
 use tokio_util::sync::CancellationToken;
 
-/// Places at which foreign code runs in an attempt.
+/// Places at which the code of a model or tool panics.
 #[derive(Copy, Clone, Debug)]
 enum At {
-    /// Before there is anything to wait for.
+    /// In the call itself, before there is a future.
     Call,
-    /// While it is waited for.
+    /// In a poll of the future.
     Poll,
-    /// Behind the first piece that streams in.
+    /// In a poll of the future, after the first streamed piece.
     Stream,
-    /// When what answered is dropped.
+    /// In the drop of the future, after it has answered.
     Answered,
-    /// When what does not answer is cut, and dropped.
+    /// In the drop of a future that did not answer in time.
     Cut,
-    /// While it is waited for, with something that panics when it is dropped.
+    /// In a poll of the future, with a payload that panics when it is dropped.
     Carried,
 }
 
@@ -127,7 +127,7 @@ impl Toolset for Broken {
     }
 }
 
-/// How a session stands when nothing goes on by itself.
+/// Runs a session with these models, and with tools that panic at `at`. Returns how it settles.
 async fn settled(models: Arc<dyn Models>, at: At, definition: &str) -> Settled {
     let clock = Virtual::at(NOON);
     let engine = Engine::new(Parts {
@@ -156,7 +156,7 @@ async fn settled(models: Arc<dyn Models>, at: At, definition: &str) -> Settled {
         }
         clock.advance(1_000);
     }
-    panic!("{at:?}: nobody answers for the attempt");
+    panic!("{at:?}: the attempt does not end");
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn a_tool_that_panics_anywhere_has_an_outcome() {
             let script = json!({ "main": [{ "call": { "act": {} } }, "So be it."] });
             let model = ScriptedModel::new(Script::parse(&script).unwrap());
             let settled = settled(Arc::new(model), at, &definition).await;
-            // Only of what may have changed something for good somebody has to say whether it did.
+            // Only an unsafe effect may have changed something for good, so a person must say whether it did.
             let meant = if class == "unsafe" {
                 "doubt"
             } else {

@@ -1,6 +1,5 @@
-//! Sessions that are parked: memory alone tells them from others.
-//!
-//! Whoever drives a session holds its network, and who is parked does not: so it is seen from outside.
+//! Sessions that are parked. The engine holds the network of a session that it drives, and lets go of it when it parks the
+//! session, so the tests count the references to the network.
 
 use crate::effects::{TOOLS, settle, until_run};
 use crate::spy::Spy;
@@ -19,7 +18,7 @@ use tokio::sync::Semaphore;
 
 const HOUR: u64 = 3_600_000;
 
-/// A session under a network that only this test and the engine's list of them hold beside it.
+/// A session under a network that nobody else holds but this test and the engine's list of networks.
 struct One {
     world: World,
     memory: MemoryStore,
@@ -78,7 +77,7 @@ async fn who_waits_for_a_person_is_parked_and_goes_on_as_if_nothing_had_been() {
     assert!(!one.is_parked(), "the next message may come soon");
     assert_eq!(one.world.tools.count("transfer"), 1);
 
-    // one owner, one epoch, no line more than were needed, and all of them told to who followed
+    // One owner, one epoch, no more lines than needed, and the feed has all of them.
     let lines = one.world.lines().await;
     let entries = lines.iter().flat_map(|line| &line.ledger);
     let claims = entries.filter(|entry| matches!(entry, LedgerEntry::Claimed { .. }));
@@ -142,7 +141,7 @@ async fn time_and_events_bring_it_back() {
     let left = one.session.event("paid", &other).await.unwrap();
     assert!(matches!(left.fate, Fate::Waits(_)), "{left:?}");
     settle().await;
-    assert!(!one.is_parked(), "something lies in its inbox");
+    assert!(!one.is_parked(), "its inbox is not empty");
     let paid = json!({ "invoice": "4711", "cents": 9 });
     let taken = one.session.event("paid", &paid).await.unwrap();
     assert!(matches!(taken.fate, Fate::Taken(_)), "{taken:?}");
@@ -177,7 +176,7 @@ async fn it_is_let_go_of_as_any_other() {
     let gone = one.session.settled().await;
     assert!(matches!(gone, Err(EngineError::Gone(_))), "{gone:?}");
     while !matches!(feed.next().await.unwrap(), FeedItem::Closed) {}
-    // the next owner goes on with it
+    // The next owner goes on with it.
     let again = one.world.open().await;
     for by in ["user", "boss"] {
         let held = asked(&again.settled().await.unwrap());
@@ -186,7 +185,7 @@ async fn it_is_let_go_of_as_any_other() {
     assert_eq!(answered(&again.settled().await.unwrap()), "Paid.");
 }
 
-/// Whether the last line gives back what the owner had drawn of the budget.
+/// Returns true if the last line gives back what the owner had drawn of the budget.
 async fn given_back(one: &One) -> bool {
     let lines = one.world.lines().await;
     let last = &lines.last().unwrap().ledger;
@@ -208,7 +207,7 @@ async fn what_can_no_longer_be_read_ends_it_with_why() {
     assert_eq!(one.world.tools.count("transfer"), 0);
 }
 
-/// What a tool did that was cut is heard, though only people are waited for by then.
+/// The outcome of a cancelled tool is recorded when it comes, although the session waits only for people by then.
 #[tokio::test]
 async fn nobody_is_parked_whose_tool_may_yet_tell_something() {
     let both = json!({ "call": [{ "pay": { "cents": 5 } }, { "transfer": { "cents": 6 } }] });

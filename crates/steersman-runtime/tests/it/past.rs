@@ -1,4 +1,4 @@
-//! The past in memory: what is kept, what is read again, and what is said when it cannot be read.
+//! `Past`: the lines that it keeps in memory, the lines that it reads again, and faults of lines that cannot be read.
 
 use std::sync::Arc;
 use steersman_machine::context::History;
@@ -70,7 +70,7 @@ fn root() -> Id {
     Id::new(ROOT, 0)
 }
 
-/// The whole stack, by its chain of pushes.
+/// Returns the whole stack, along its chain of pushes.
 fn stack(past: &Past, last: Line) -> Vec<Interaction> {
     let mut stack = Vec::new();
     let mut at = last;
@@ -87,7 +87,7 @@ fn stack(past: &Past, last: Line) -> Vec<Interaction> {
 #[tokio::test]
 async fn stacks_and_texts_are_read_from_anywhere() {
     let session = session(100).await;
-    // Nothing kept, everything kept, and room for a few lines only.
+    // Room for no line, for a few lines, and for all lines.
     for bound in [0, 5_000, usize::MAX] {
         let past = session.past(100, bound);
         for _ in 0..2 {
@@ -101,7 +101,7 @@ async fn stacks_and_texts_are_read_from_anywhere() {
     }
 }
 
-/// Lines ahead of the disk are nowhere else: they stay, whatever the bound.
+/// Lines ahead of the disk are only in memory: they are kept, whatever the bound.
 #[tokio::test]
 async fn lines_ahead_of_the_disk_are_kept() {
     let session = session(10).await;
@@ -111,7 +111,7 @@ async fn lines_ahead_of_the_disk_are_kept() {
     }
     assert_eq!(stack(&past, Line(100)).len(), 100);
     past.written(Line(60));
-    // 11 to 60 were let go of, and are not in the store.
+    // Lines 11 to 60 count as written, so they were dropped, and the store does not have them.
     assert!(past.line(Line(60)).is_err());
     assert_eq!(past.line(Line(61)).unwrap().n, Line(61));
 }
@@ -123,7 +123,7 @@ async fn what_acts_is_read_before_it_is_needed() {
     let loaded = load.snapshot(Line(100)).await.unwrap();
     let past = session.past(100, usize::MAX);
     past.warm(&loaded.snapshot, 20).await.unwrap();
-    // Behind its back, all rows are damaged: what was read is still to be had.
+    // Now all rows are damaged. The lines that were read before are still there.
     for n in 1..=100 {
         assert!(session.store.damage("a", Line(n), 0));
     }
@@ -146,7 +146,7 @@ async fn what_cannot_be_read_is_said() {
     let past = session.past(100, usize::MAX);
     assert_eq!(&*past.text(Body::new(Line(7), 3)), "[unreadable]");
     assert!(matches!(past.fault(), Some(StoreError::Corrupt { .. })));
-    assert!(past.fault().is_none(), "said once");
+    assert!(past.fault().is_none(), "a fault is reported once");
     let (pushed, below) = past.pushes(Id::new(Line(9), 9), Line(9));
     assert_eq!((pushed.len(), below), (0, Line::NONE));
     assert!(matches!(past.fault(), Some(StoreError::Corrupt { .. })));
@@ -154,7 +154,7 @@ async fn what_cannot_be_read_is_said() {
     assert!(past.fault().unwrap().to_string().contains("missing"));
 }
 
-/// A digit in an old text is another digit, and the row can still be read: it is not what was written.
+/// A changed digit leaves the row readable, but its text is not taken for what was written.
 #[tokio::test]
 async fn a_text_that_was_changed_is_never_taken_for_what_was_written() {
     let session = session(100).await;
@@ -175,7 +175,10 @@ async fn a_text_that_was_changed_is_never_taken_for_what_was_written() {
     let fault = past.fault().unwrap().to_string();
     assert!(fault.contains("line 7: the hash"), "{fault}");
     assert!(past.read(Line(7)).await.is_err());
-    assert!(past.read(Line(8)).await.is_ok(), "it says what it said");
+    assert!(
+        past.read(Line(8)).await.is_ok(),
+        "the other lines are unchanged"
+    );
 }
 
 #[tokio::test]
@@ -238,5 +241,5 @@ fn attack_2_10_a_checkpoint_is_due_by_rows_and_size() {
         since.wrote(1_000);
     }
     assert!(since.is_due() && since.made(10_000));
-    assert!(!since.is_due(), "it begins anew");
+    assert!(!since.is_due(), "counting begins again");
 }

@@ -1,4 +1,4 @@
-//! Models in production: those that stand in for others, rates and breakers that sessions share, and what all of it costs.
+//! Fallback models, rates and circuit breakers that sessions share, and costs.
 
 use crate::spy::Spy;
 use crate::world::{NOON, answered, asked};
@@ -24,27 +24,27 @@ use steersman_runtime::store::SessionQuery;
 use steersman_runtime::{Boxed, Env};
 use tokio_util::sync::CancellationToken;
 
-/// What a model does next; when nothing is left it answers.
+/// The next action of a model. A model without one answers.
 #[derive(Clone)]
 pub(crate) enum Does {
     Fails(&'static str, Retry),
-    /// Answers, and tells what the server said beside it.
+    /// Answers, with this report of the server.
     Reports(Report),
-    /// Answers with this usage.
+    /// Answers with this usage: input, cached and output tokens.
     Used(u64, u64, u64),
     /// Never answers.
     Hangs,
 }
 
-/// A session, and when it was answered.
+/// A session, and the time of its answer.
 pub(crate) type Answered = (Arc<str>, Time);
 
-/// Models of several places that do what a test tells them, and remember who was asked when.
+/// Models of several places that do what a test tells them, and record their calls.
 #[derive(Clone, Default)]
 pub(crate) struct Rack {
     next: Arc<Mutex<BTreeMap<Name, Vec<Does>>>>,
     asked: Arc<Mutex<Vec<(i64, Name, String)>>>,
-    /// Sessions that were answered, and when.
+    /// Sessions that were answered, with the times.
     pub(crate) answered: Arc<Mutex<Vec<Answered>>>,
     clock: Option<Virtual>,
     prices: BTreeMap<Name, Price>,
@@ -62,17 +62,17 @@ impl Rack {
         (!list.is_empty()).then(|| list.remove(0))
     }
 
-    /// How often anybody was asked.
+    /// Returns the number of calls of all models.
     pub(crate) fn tries(&self) -> usize {
         self.asked.lock().unwrap().len()
     }
 
-    /// All answer from here on.
+    /// From now on all models answer.
     pub(crate) fn forget(&self) {
         self.next.lock().unwrap().clear();
     }
 
-    /// Seconds since noon and who was asked.
+    /// Returns the models that were called, in order.
     fn asked(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
         asked
@@ -144,7 +144,7 @@ impl Models for Rack {
     ) -> Boxed<'a, Result<Vec<BoundModel>, ModelsError>> {
         let bound = network.models.iter().map(|(name, def)| BoundModel {
             name: name.clone(),
-            // those without a name of their own are of one place
+            // Models without a name of their own share one place.
             provider: def.model.as_deref().unwrap_or("rack").into(),
             model: Some(name.to_string()),
             price: self.prices.get(name).copied(),
@@ -212,7 +212,7 @@ impl Stage {
         self.engine.start(network(definition), options).await
     }
 
-    /// Lets time pass until the session waits for nothing but people, or has ended.
+    /// Lets time pass until the session waits only for people, or has ended.
     pub(crate) async fn settle(&self, session: &Session) -> Settled {
         loop {
             for _ in 0..50 {
@@ -223,7 +223,7 @@ impl Stage {
             match due {
                 Some(due) => self.clock.advance(since(due, self.clock.now())),
                 None if outside.running == 0 => return (*session.settled().await.unwrap()).clone(),
-                // It waits for its turn.
+                // A call waits for its turn.
                 None => self.clock.advance(10),
             }
         }
@@ -324,12 +324,12 @@ async fn a_long_pause_is_not_waited_for_where_another_model_is_at_hand() {
         .will("default", [Does::Fails("rate_limited", hour)]);
     let first = stage.start(CHAIN).await;
     assert_eq!(answered(&stage.settle(&first).await), "I am second.");
-    // The next session does not even ask.
+    // The next session does not call `default` at all.
     let second = stage.start(CHAIN).await;
     assert_eq!(answered(&stage.settle(&second).await), "I am second.");
     assert_eq!(stage.rack.asked(), ["default", "second", "second"]);
     assert_eq!(stage.rack.times()[2], 0);
-    // Where nothing stands in, it is a timer, and no failed attempt however often it is looked at.
+    // Without a fallback the pause is a timer, and no failed attempt.
     let alone = "models: { default: { provider: scripted, model: one } }\nagents: { main: { system: You talk. } }";
     let third = stage.start(alone).await;
     assert_eq!(answered(&stage.settle(&third).await), "I am default.");
@@ -400,13 +400,13 @@ async fn a_place_that_is_out_of_order_is_left_alone() {
     let first = stage.start(alone).await;
     assert_eq!(stage.settle(&first).await.word(), "failed");
     let opened = *stage.rack.times().last().unwrap();
-    // Nobody else asks while the breaker is open; who has nobody else waits with the retry layer.
+    // While the breaker is open nobody calls the place. A session without a fallback waits.
     let second = stage.start(alone).await;
     assert_eq!(answered(&stage.settle(&second).await), "I am default.");
     let times = stage.rack.times();
     assert_eq!(times.len(), 6, "{times:?}");
     assert!(times[5] >= opened + 10_000, "{times:?}");
-    // And who has, asks that at once.
+    // A session with a fallback calls that at once.
     stage.rack.will("default", vec![fails("timeout"); 5]);
     let third = stage.start(CHAIN).await;
     assert_eq!(answered(&stage.settle(&third).await), "I am second.");
@@ -472,7 +472,7 @@ async fn escrow_covers_the_dearest_of_the_chain_and_a_person_may_grant_more() {
     stage
         .rack
         .will("default", [Does::Used(10, 0, 100), Does::Used(10, 0, 100)]);
-    // 0.1 for the longest answer of `dear`: twice, and the third time a person is asked.
+    // 0.1 is the cost of the longest answer of the most expensive model. It is drawn although the cheaper `default` answers.
     let session = stage.start(LIMITED).await;
     assert_eq!(answered(&stage.settle(&session).await), "I am default.");
     let seen = stage.engine.inspect(session.id()).await.unwrap();
@@ -497,7 +497,7 @@ async fn a_budget_of_money_is_kept_and_asked_for() {
     let _ = stage.settle(&session).await;
     let id = session.id().to_owned();
     let seen = stage.engine.inspect(&id).await.unwrap();
-    // The answer was longer than it might have been: it is paid all the same.
+    // The answer was longer than its bound: it is paid all the same.
     assert_eq!(seen.ledger.spent.micros, 60_000);
     session.say("More.").await.unwrap();
     let settled = stage.settle(&session).await;
@@ -511,7 +511,7 @@ async fn a_budget_of_money_is_kept_and_asked_for() {
     session.approve(asked(&settled), "any").await.unwrap();
     assert_eq!(answered(&stage.settle(&session).await), "I am default.");
     let seen = stage.engine.inspect(&id).await.unwrap();
-    // What the call may cost is granted, and nothing of what is not short.
+    // The grant is exactly what the call may cost.
     assert_eq!(seen.ledger.granted, Amount::new(0, 100_000));
 }
 
@@ -537,7 +537,7 @@ agents: { main: { system: You talk., limits: { cost: { max: 1, per: answer } } }
     assert!(sessions.unwrap().is_empty());
 }
 
-/// What cannot be counts as the bound of its call, so a yes to the next one is enough, as often as it happens.
+/// Impossible usage counts as the bound of its call, so one approval is enough for the next call, each time.
 #[tokio::test]
 async fn absurd_usage_parks_no_session_at_its_budget() {
     const MAX: u64 = u64::MAX;
@@ -556,7 +556,7 @@ async fn absurd_usage_parks_no_session_at_its_budget() {
     }
 }
 
-/// A call that may cost more than the limit from the first: who is asked reads what it may cost, and a yes is enough for it.
+/// The first call may cost more than the limit: the question names its cost, and one approval is enough.
 #[tokio::test]
 async fn a_person_is_asked_for_what_the_next_call_may_cost() {
     let stage = Stage::set(Rack::default());
@@ -588,8 +588,7 @@ async fn a_person_is_asked_for_what_the_next_call_may_cost() {
     );
 }
 
-/// Owners that die while a model is asked: each call that died counts as what it may have cost, and no more. Then the
-/// session goes on.
+/// Owners die while a model is called: each lost call counts as its bound and no more, and the session goes on.
 #[tokio::test]
 async fn as_many_kills_draw_as_many_bounds() {
     const KILLS: u64 = 5;
@@ -621,14 +620,14 @@ async fn as_many_kills_draw_as_many_bounds() {
             "{limit}"
         );
         let ledger = stage.engine.inspect(&id).await.unwrap().ledger;
-        // The longest answer has 100 tokens, the dearest costs 0.1, and what is sent is some words.
+        // The longest answer has 100 tokens, the most expensive one costs 0.1, and the request is some words.
         if limit.contains("cost") {
             assert_eq!(ledger.lost.micros, KILLS * 100_000);
         } else if tight {
             let lost = ledger.lost.tokens;
             assert!((KILLS * 100..=KILLS * 120).contains(&lost), "{lost}");
         } else {
-            // Where there is plenty, what is drawn ahead is little of it.
+            // Only a small part of a large budget is drawn ahead.
             let lost = ledger.lost.tokens;
             assert!(lost <= KILLS * 100_000 / 50, "{lost}");
         }
@@ -636,7 +635,7 @@ async fn as_many_kills_draw_as_many_bounds() {
     }
 }
 
-/// Whatever field an absurd number stands in, sums of it overflow nowhere: in windows, budgets, contexts that are compacted, rows.
+/// A usage that is too large overflows no sum, whatever field it is in: of rates, budgets, compaction or rows.
 #[tokio::test]
 async fn absurd_usage_in_any_field_ends_no_session() {
     const DEFINITION: &str = r#"
@@ -673,7 +672,7 @@ agents: { main: { system: You talk. } }
     }
 }
 
-/// Numbers that cannot be are told apart and kept as they were told; the most that the call could take counts.
+/// Impossible numbers are recorded as they were reported, and count as the bound of the call.
 #[tokio::test]
 async fn what_a_provider_tells_is_believed_within_reason() {
     for (told, counts) in [

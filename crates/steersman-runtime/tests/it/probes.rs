@@ -1,5 +1,5 @@
-//! Probes are effects of their own: they are tried again, begun again behind a kill, asked again by command, and told. One
-//! that answers too late settles nothing.
+//! Probes are effects of their own: they are tried again, begun again after a kill, repeated by command, and shown to
+//! people. A probe that answers too late settles nothing.
 
 use crate::effects::settle;
 use crate::spy::Behind;
@@ -59,7 +59,7 @@ fn down() -> Does {
     Does::NotPerformed(Fault::new("http_500", "out of order"))
 }
 
-/// Time passes until nothing goes on by itself.
+/// Lets time pass until the session settles.
 async fn rested(world: &World, session: &Session) -> Result<Arc<Settled>, EngineError> {
     let settled = session.settled();
     tokio::pin!(settled);
@@ -77,7 +77,7 @@ async fn waiting(world: &World) -> Pending {
     seen.pending.first().unwrap().clone()
 }
 
-/// Waits until a tool has begun so often.
+/// Waits until a tool has begun this number of times.
 async fn began(world: &World, tool: &str, times: usize) {
     while world.tools.count(tool) < times {
         tokio::task::yield_now().await;
@@ -106,7 +106,7 @@ async fn a_probe_is_tried_again_like_any_read() {
         "So be it."
     );
     assert_eq!(world.tools.count("pay"), 1);
-    assert_eq!(world.tools.count("page"), 0, "nobody had to be told");
+    assert_eq!(world.tools.count("page"), 0, "nobody was paged");
     let runs = world.tools.runs().into_iter();
     let runs: Vec<_> = runs.filter(|run| run.0 == "payments").collect();
     assert!(runs.iter().all(|run| run.1 == runs[0].1), "{runs:?}");
@@ -136,7 +136,7 @@ async fn the_next_owner_begins_a_probe_again_that_a_kill_ended() {
     assert_eq!(world.tools.count("pay"), 1);
 }
 
-/// Before, inside and after a probe: it happened, and is done once whoever finds that out.
+/// The process dies before, during or after a probe: the payment happened, and is not made again.
 #[tokio::test]
 async fn a_kill_behind_any_line_of_a_doubt_repeats_nothing() {
     let play = |world: &World| {
@@ -170,13 +170,13 @@ async fn a_kill_behind_any_line_of_a_doubt_repeats_nothing() {
         let begun = world.tools.count("pay");
         let world = world.killed().await;
         if begun == 0 {
-            // What this owner does is in doubt as well.
+            // The first owner did not pay. The payment of this owner is in doubt as well.
             world.tools.will("pay", Does::Unknown);
         }
         let session = world.open().await;
         let settled = rested(&world, &session).await.unwrap();
-        assert_eq!(answered(&settled), "So be it.", "killed behind line {kept}");
-        assert_eq!(world.tools.count("pay"), 1, "killed behind line {kept}");
+        assert_eq!(answered(&settled), "So be it.", "killed after line {kept}");
+        assert_eq!(world.tools.count("pay"), 1, "killed after line {kept}");
         let seen = world.engine.inspect("session").await.unwrap();
         let branch = seen.current_branch().unwrap();
         let values: Vec<String> = branch
@@ -204,7 +204,7 @@ async fn a_probe_that_fails_is_told_and_asked_again_by_command() {
         (1, "http_500: out of order")
     );
     assert_eq!(told.needs, ["id"]);
-    // Nobody takes it up again and again; whoever does sees the same.
+    // No owner begins the failed probe again, and each sees the same doubt.
     session.stop().await;
     let world = world.killed().await;
     let session = world.open().await;
@@ -277,7 +277,7 @@ async fn what_a_probe_says_after_the_doubt_was_settled_is_late() {
     }
 }
 
-/// What a probe found out, each time.
+/// Returns the number of results of probes in the log.
 async fn said(world: &World) -> usize {
     let said = |entry: &&LedgerEntry| {
         matches!(
@@ -291,7 +291,7 @@ async fn said(world: &World) -> usize {
     entries(world).await.iter().filter(said).count()
 }
 
-/// The fork is told what is known, and the doubt stays where it arose.
+/// A fork starts while a probe runs: it goes on with what is known, and the doubt stays on its branch.
 #[tokio::test]
 async fn a_fork_while_a_probe_runs_leaves_it_its_doubt() {
     for live in [false, true] {
@@ -333,7 +333,7 @@ async fn a_fork_while_a_probe_runs_leaves_it_its_doubt() {
     }
 }
 
-/// What is taken over leaves the call behind: the doubt stays on record, and what the probe says is noted once.
+/// An adoption leaves the call behind: its doubt stays in the ledger, and the result of the probe is recorded once, as late.
 #[tokio::test]
 async fn an_adoption_while_a_probe_runs_repeats_nothing() {
     let world = World::new(json!({
@@ -371,7 +371,7 @@ async fn an_adoption_while_a_probe_runs_repeats_nothing() {
     assert_eq!(answered(&settled), "Another answer.", "{printed}");
     let ran = (world.tools.count("pay"), world.tools.count("payments"));
     assert_eq!((ran, said(&world).await), ((1, 1), 0), "{printed}");
-    // An equal call is asked about.
+    // The effect is still in doubt, so an equal call needs an approval.
     let seen = world.engine.inspect("session").await.unwrap();
     let known = seen.ledger.effect(doubt).unwrap();
     assert!(known.in_doubt(), "{known:?}");
@@ -424,7 +424,7 @@ async fn a_doubt_is_asked_of_whom_the_definition_names() {
     );
 }
 
-/// Whoever may approve a call may say whether it happened.
+/// If `on_doubt` names nobody, the role that approves a call resolves its doubt.
 #[tokio::test]
 async fn a_doubt_is_asked_of_the_approver_where_nobody_is_named() {
     let definition = desk("ask").replace(", by: [ops, head]", "").replace(
@@ -438,7 +438,7 @@ async fn a_doubt_is_asked_of_the_approver_where_nobody_is_named() {
     session.approve(asked(&settled), "head").await.unwrap();
     rested(&world, &session).await.unwrap();
     assert_eq!(waiting(&world).await.by, ["head".into()]);
-    // Of the approval and of the doubt: these are two questions.
+    // One page is for the approval and one for the doubt.
     began(&world, "page", 2).await;
 }
 
@@ -478,7 +478,7 @@ async fn who_says_that_it_happened_gives_what_is_needed() {
     );
 }
 
-/// The question stands in the log: whoever comes next has it as it was, and nobody is told of it twice.
+/// The question is in the log: the next owners have it unchanged, and nobody is paged again.
 #[tokio::test]
 async fn a_doubt_is_asked_once_whoever_owns_its_session() {
     let mut world = world();
@@ -487,7 +487,7 @@ async fn a_doubt_is_asked_once_whoever_owns_its_session() {
     rested(&world, &session).await.unwrap();
     let doubt = waiting(&world).await;
     let told = world.tools.count("page");
-    assert!(told > 0, "somebody is told");
+    assert!(told > 0, "somebody is paged");
     for _ in 0..2 {
         drop(session);
         world = world.killed().await;
@@ -498,7 +498,7 @@ async fn a_doubt_is_asked_once_whoever_owns_its_session() {
     }
     let holds = |entry: &&LedgerEntry| matches!(entry, LedgerEntry::Hold(_));
     assert_eq!(entries(&world).await.iter().filter(holds).count(), 1);
-    assert_eq!(world.tools.count("page"), told, "nobody is told again");
+    assert_eq!(world.tools.count("page"), told, "nobody is paged again");
     let done = || Resolution::Done {
         result: r#"{"id":"r-1"}"#.into(),
     };
@@ -511,7 +511,7 @@ async fn a_doubt_is_asked_once_whoever_owns_its_session() {
     assert_eq!(world.tools.count("pay"), 1);
 }
 
-/// Out of order, and not to be asked again for so long.
+/// A service that is out of order, and may be asked again after this many milliseconds.
 fn down_for(millis: u64) -> Does {
     Does::NotPerformed(Fault {
         again: Some(millis),
@@ -519,7 +519,7 @@ fn down_for(millis: u64) -> Does {
     })
 }
 
-/// Whatever is ordered when the time of the next attempt is over, the next owner reads it.
+/// An order that arrives after the time of the next probe is read by the next owner.
 #[tokio::test]
 async fn an_order_that_came_behind_the_time_of_a_probe_is_read() {
     for order in ["pause", "resolve", "cancel"] {
@@ -575,7 +575,7 @@ async fn no_probe_is_due_while_its_session_is_paused() {
     assert_eq!(world.tools.count("payments"), 2);
 }
 
-/// Whoever is asked for a longer time than a process waits in memory has it in the log.
+/// The next page is later than a process waits in memory, so its time is in the log, also for the next owner.
 #[tokio::test]
 async fn people_are_told_when_what_tells_them_may_be_asked_again() {
     let definition = desk("ask").replace("page: { effect", "page: { retry: 2, effect");
@@ -609,13 +609,13 @@ async fn people_are_told_when_what_tells_them_may_be_asked_again() {
     }
 }
 
-/// When the session is due, whoever drives it.
+/// Returns the time at which the session is due next.
 async fn due(session: &Session) -> Option<i64> {
     session.outside().await.unwrap().due.map(|due| due.0)
 }
 
-/// A probe and what tells people are put off both: the session is woken for the one that is due first, then for the other, and
-/// for none when the doubt is left.
+/// A probe and a page are both put off: the session is due for the earlier one, then for the other, and for none when it is
+/// cancelled.
 #[tokio::test]
 async fn a_session_knows_what_of_a_doubt_is_due_first() {
     let definition = desk("ask").replace("page: { effect", "page: { retry: 2, effect");
@@ -641,7 +641,7 @@ async fn a_session_knows_what_of_a_doubt_is_due_first() {
         let Some(second) = due(&session).await else {
             panic!("{}", world.printed().await)
         };
-        assert!(second > first + 100_000, "{second} behind {first}");
+        assert!(second > first + 100_000, "{second} after {first}");
         session.cancel(CancelWhat::Session, "user").await.unwrap();
         settle().await;
         assert_eq!(due(&session).await, None);

@@ -1,4 +1,5 @@
-//! What was done once and is taken up elsewhere comes back whole: with its state, its sealed parts and what follows it.
+//! The outcome of an effect that is used on another branch or by another owner is complete: with its state, its sealed
+//! values and its follow-up call.
 
 use crate::effects::{settle, until_run};
 use crate::world::{Does, World, answered, asked};
@@ -72,7 +73,7 @@ async fn rewound(session: &Session) {
     session.send(rewind).await.unwrap();
 }
 
-/// What the service gave back as a secret lies nowhere in the log as it was.
+/// Checks that the secret of the service is nowhere in the log in clear.
 async fn nothing_is_plain(world: &World) {
     for line in world.lines().await {
         let told = format!("{:?}", line.bodies);
@@ -107,7 +108,7 @@ async fn a_dry_branch_has_the_state_of_the_recording() {
     nothing_is_plain(&world).await;
 }
 
-/// The branch was left while its payment was on its way, and is taken up again behind it.
+/// The branch was left while its payment ran, and is made current again after the payment.
 async fn left_and_taken_up(restarted: bool) {
     let script = json!({
         "main": [pay(), "Paid it."],
@@ -146,7 +147,7 @@ async fn so_it_has_in_another_process() {
     left_and_taken_up(true).await;
 }
 
-/// The outcome and the rewind come in together, and the rewind is read first.
+/// The outcome and the rewind arrive together, and the rewind is read first.
 #[tokio::test]
 async fn an_outcome_that_meets_a_rewind_is_not_lost() {
     let world = World::new(json!({ "main": [pay(), "Paid it."], "main@other": ["Otherwise."] }));
@@ -167,7 +168,7 @@ async fn an_outcome_that_meets_a_rewind_is_not_lost() {
     nothing_is_plain(&world).await;
 }
 
-/// A call that was cancelled while it ran: what it did is known all the same, and nothing of it is plain.
+/// A call was cancelled while it ran: no secret of its late outcome is in the log in clear.
 #[tokio::test]
 async fn what_comes_of_a_cancelled_call_is_recorded_as_it_would_have_been() {
     let world =
@@ -183,7 +184,7 @@ async fn what_comes_of_a_cancelled_call_is_recorded_as_it_would_have_been() {
     nothing_is_plain(&world).await;
 }
 
-/// Somebody knows better of a branch that was left: what they say is what the branch gets when it goes on.
+/// A person resolves a doubt of a superseded branch. The branch gets that result when it goes on.
 #[tokio::test]
 async fn a_doubt_that_is_settled_behind_its_branch_keeps_its_result() {
     let script = json!({ "main": [pay(), "Paid it."], "main@other": ["Otherwise."] });

@@ -1,4 +1,5 @@
-//! A session goes on under another definition: on all of its branches or on none, and never under one that lacks what it has.
+//! A session goes on under another definition: on all of its branches or on none, and never under one that lacks what the
+//! session uses.
 
 use crate::world::{World, answered, network};
 use serde_json::json;
@@ -64,7 +65,7 @@ async fn another_definition_is_taken_on_all_branches_and_outlives_the_process() 
     assert_eq!(sources, [sources[0]; 2]);
     let session = world.open().await;
     session.say("And now?").await.unwrap();
-    // what both bind stays as it was bound
+    // A value that both definitions declare stays as it was bound.
     assert_eq!(settled(&session).await, "You kindly settle up to 10.");
 }
 

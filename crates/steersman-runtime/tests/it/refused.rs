@@ -1,4 +1,4 @@
-//! What people may not order of branches, and is refused in words: it would leave a session that nobody can drive.
+//! Orders about branches that are refused with a reason, because nobody could drive the session after them.
 
 use crate::search;
 use crate::sequences::{DESK, turns, within};
@@ -13,8 +13,8 @@ use steersman_machine::values::expression::Expr;
 use steersman_runtime::inbox::{Message, Wanted};
 use steersman_runtime::session::{Fate, Fork, Search, Settled};
 
-/// The search of a person was cut by a kill, behind whatever line; what it opened is adopted, made current or gone back to
-/// before anything else is heard.
+/// A kill cut the search of a person, after any line. Until the search is over, orders to adopt its branches, to make them
+/// current or to rewind on them are refused.
 #[tokio::test]
 async fn what_a_search_that_was_cut_opened_is_not_taken_from_it() {
     for kept in 1..8 {
@@ -60,7 +60,7 @@ async fn what_a_search_that_was_cut_opened_is_not_taken_from_it() {
                 .unwrap()
                 .fate;
             let Fate::Refused(why) = &fate else {
-                panic!("{message:?} behind {kept} lines: {fate:?}")
+                panic!("{message:?} after {kept} lines: {fate:?}")
             };
             assert!(
                 why.contains("--stop") || why.contains("not on the path"),
@@ -77,7 +77,7 @@ async fn what_a_search_that_was_cut_opened_is_not_taken_from_it() {
     }
 }
 
-/// Nobody waits for ever: not for itself, not for who waits for it, not for what is not there.
+/// A branch cannot join itself, a branch that waits for it, or a branch that does not exist: it would wait for ever.
 #[tokio::test]
 async fn a_branch_does_not_join_what_waits_for_it() {
     let asks = json!({ "call": { "pay_asked": { "cents": 3 } } });
@@ -110,7 +110,7 @@ async fn a_branch_does_not_join_what_waits_for_it() {
     assert!(refused.contains("both would wait for ever"), "{refused}");
 }
 
-/// A search that is stopped leaves its branches, and who waits for one hears that it is over.
+/// A stopped search leaves its branches, and a join that waits for one of them goes on.
 #[tokio::test]
 async fn who_waits_for_a_branch_of_a_search_hears_that_it_was_left() {
     let asks = json!({ "call": { "pay_asked": { "cents": 3 } } });
@@ -129,7 +129,7 @@ async fn who_waits_for_a_branch_of_a_search_hears_that_it_was_left() {
     session.search(wanted).await.unwrap();
     turns(500).await;
     let seen = search::seen(&world).await;
-    assert_eq!(seen.pending.len(), 1, "somebody approves on the branch");
+    assert_eq!(seen.pending.len(), 1, "the branch waits for an approval");
     let (_, known) = search::newest(&seen);
     let joined = session.join(vec![known.tried[0]], &JoinOn::All, None).await;
     assert!(matches!(joined.unwrap().fate, Fate::Taken(_)));
@@ -141,7 +141,7 @@ async fn who_waits_for_a_branch_of_a_search_hears_that_it_was_left() {
     );
 }
 
-/// What was said to a branch that is gone by then stays readable, however long it is.
+/// A message to a superseded branch is refused, and its whole text stays in the log.
 #[tokio::test]
 async fn what_is_said_to_a_branch_that_is_gone_is_kept_where_it_is_refused() {
     let world = World::new(json!({ "desk": ["Ready.", "Here."] }));
@@ -163,7 +163,7 @@ async fn what_is_said_to_a_branch_that_is_gone_is_kept_where_it_is_refused() {
     assert!(bodies.into_iter().any(kept), "{}", world.printed().await);
 }
 
-/// On a branch where nothing was said nobody is at work: who waits for it goes on.
+/// Nobody is at work on a branch without a message, so a join that waits for it goes on.
 #[tokio::test]
 async fn a_branch_on_which_nothing_was_said_keeps_nobody_waiting() {
     let world = World::new(json!({ "desk": ["Ready.", "Heard."] }));
@@ -178,7 +178,7 @@ async fn a_branch_on_which_nothing_was_said_keeps_nobody_waiting() {
     assert_eq!(answered(&settled), "Heard.");
 }
 
-/// What was said in the same moment is read behind the line that begins the session.
+/// An order that comes with the first message is read after the line that begins the session.
 #[tokio::test]
 async fn what_is_ordered_with_the_first_message_is_read_behind_it() {
     let world = World::new(json!({ "desk": ["Ready.", "Here."] }));
@@ -188,7 +188,7 @@ async fn what_is_ordered_with_the_first_message_is_read_behind_it() {
     let _ = session.settled().await.unwrap();
 }
 
-/// Where one agent acts, nobody goes on with the rest of the session.
+/// A branch whose scope is one agent does not become current: the rest of the session cannot go on there.
 #[tokio::test]
 async fn a_branch_on_which_one_agent_acts_does_not_become_current() {
     let world = World::new(search::script());

@@ -1,4 +1,4 @@
-//! Equal effects: whatever way leads to the start of a second one, an `unsafe` effect is repeated by a person's word only.
+//! Equal effects: whatever starts the second one, an `unsafe` effect is repeated only if a person approves that.
 
 use crate::world::{Does, World, answered, network};
 use serde_json::{Value as Json, json};
@@ -27,7 +27,7 @@ pub(crate) fn twice(tool: &str) -> Json {
     json!({ "call": [{ tool: { "cents": 5 } }, { tool: { "cents": 5 } }] })
 }
 
-/// What the one open question says, its kind, and what it is about.
+/// Returns the first open question: its id, its kind and its text.
 pub(crate) async fn question(session: &Session) -> (PendingId, &'static str, String) {
     let settled = session.settled().await.unwrap();
     let (Settled::Asks(pending) | Settled::Doubt(pending)) = &*settled else {
@@ -37,7 +37,7 @@ pub(crate) async fn question(session: &Session) -> (PendingId, &'static str, Str
     (first.id(), first.kind.word(), first.text.to_string())
 }
 
-/// Whether this text stands in the log, whole.
+/// Returns true if the log holds exactly this text.
 async fn reads(world: &World, text: &str) -> bool {
     let lines = world.lines().await;
     let mut bodies = lines.iter().flat_map(|line| &line.bodies);
@@ -111,7 +111,7 @@ async fn a_person_lets_it_be_done_again() {
     let session = world.start(DESK, "Pay.").await;
     let (effect, ..) = question(&session).await;
     session.approve(effect, "user").await.unwrap();
-    // The word was for that effect and for no other.
+    // The approval was for that effect only.
     let (_, kind, _) = question(&session).await;
     assert_eq!((kind, world.tools.count("pay")), ("repeat", 2));
 }
@@ -131,7 +131,7 @@ async fn a_word_survives_the_process() {
     assert_eq!(world.tools.count("pay"), 2);
 }
 
-/// The first is tried again later, and meanwhile an equal one was done: the first is a repetition now.
+/// A call waits for its retry, and meanwhile an equal call is done: the retry is now a repetition.
 #[tokio::test]
 async fn another_attempt_is_no_way_past_an_equal_effect() {
     let definition = DESK.replace(
@@ -183,7 +183,7 @@ async fn a_tool_may_allow_what_was_done() {
     assert_eq!(
         (kind, world.tools.count("ring")),
         ("repeat", 1),
-        "what nobody knows is asked about"
+        "an effect in doubt needs an approval"
     );
 }
 
@@ -214,7 +214,7 @@ async fn a_rewind_repeats_no_effect_of_what_it_leaves() {
     }
 }
 
-/// Approvals that a person is to give name an equal effect that was done; their word is for the repetition, too.
+/// The question of an approval names an equal effect that was done, so the approval also covers the repetition.
 pub(crate) const APPROVED: &str = "
 tools:
   pay:
@@ -263,11 +263,11 @@ async fn of_two_equal_calls_that_wait_the_second_says_so() {
     session.approve(second, "user").await.unwrap();
     session.settled().await.unwrap();
     assert_eq!(world.tools.count("pay"), 1);
-    // The box of the first said nothing of the second, which is done now.
+    // The question of the first call named no effect that was done. The second call is done now.
     session.approve(first, "user").await.unwrap();
     let (repeated, kind, text) = question(&session).await;
     assert_eq!((kind, world.tools.count("pay")), ("repeat", 1), "{text}");
-    // Another click on that box is no word on what nobody saw in it.
+    // Another approval of that question does not cover the repetition, which the question did not show.
     let again = session.approve(first, "user").await.unwrap();
     let Fate::Refused(why) = again.fate else {
         panic!("{again:?}")
@@ -318,7 +318,7 @@ async fn refused(session: &Session, branch: Id) -> String {
     }
 }
 
-/// What a search adopted is not adopted again: each time its effects would be performed once more.
+/// A branch that a search adopted is not adopted again: its effects would be performed once more.
 #[tokio::test]
 async fn what_a_search_adopted_is_adopted_once() {
     for tool in ["pay", "mail"] {
@@ -351,7 +351,7 @@ async fn what_a_search_adopted_is_adopted_once() {
     }
 }
 
-/// An adoption takes what was simulated on a dry branch for good: what the session did before is asked about.
+/// An adoption performs what a dry branch simulated. An effect that the session has done already needs an approval.
 #[tokio::test]
 async fn an_adoption_repeats_nothing_unasked() {
     for tool in ["pay", "mail"] {
@@ -388,7 +388,7 @@ async fn an_adoption_repeats_nothing_unasked() {
             why.starts_with("the current branch went on since the fork"),
             "{why}"
         );
-        // Behind a rewind the other one can be had: what it simulated is what the first did.
+        // After a rewind the other branch can be adopted. It simulated the effect that the first one did.
         session.rewind(Line(2), None).await.unwrap();
         session.settled().await.unwrap();
         session.adopt(branches[1], None).await.unwrap();
@@ -400,7 +400,7 @@ async fn an_adoption_repeats_nothing_unasked() {
     }
 }
 
-/// An attempt that did not happen says nothing of the one before it.
+/// An attempt that did not happen says nothing about the attempt before it.
 #[tokio::test]
 async fn what_an_earlier_attempt_may_have_done_stays_in_doubt() {
     let definition = DESK.replace("effect: idempotent,", "effect: idempotent, retry: 2,");
@@ -428,7 +428,7 @@ async fn what_an_earlier_attempt_may_have_done_stays_in_doubt() {
     assert!(text.contains("nobody knows"), "{text}");
 }
 
-/// The owner died while it ran, and a rewind is the first that the next one reads.
+/// The owner died while the effect ran, and the next owner reads a rewind first.
 #[tokio::test]
 async fn a_rewind_that_waits_for_the_next_owner_wipes_out_no_doubt() {
     for tool in ["mail", "pay"] {
@@ -455,7 +455,7 @@ async fn a_rewind_that_waits_for_the_next_owner_wipes_out_no_doubt() {
     }
 }
 
-/// The question stands in the log; who comes next finds it there.
+/// The question is in the log, and the next owners find it there.
 #[tokio::test]
 async fn the_next_owner_opens_no_hold_anew() {
     let definition = DESK.replace(
@@ -492,7 +492,7 @@ async fn the_next_owner_opens_no_hold_anew() {
     assert_eq!(world.tools.count("pay"), 3);
 }
 
-/// What began as `unsafe` is judged as that, whatever its tool is called by now.
+/// An effect that began as `unsafe` stays unsafe, whatever class a new definition gives its tool.
 #[tokio::test]
 async fn another_class_makes_no_past_harmless() {
     for class in ["pure", "read", "idempotent"] {
@@ -507,7 +507,7 @@ async fn another_class_makes_no_past_harmless() {
             let receipt = world.engine.redefine("session", wanted).await.unwrap();
             assert!(matches!(receipt.fate, Fate::Taken(_)), "{receipt:?}");
         };
-        // It was done, and is asked for again.
+        // The payment was done, and is called again.
         let world =
             World::new(json!({ "main": [call("pay", 5), "Paid.", call("pay", 5), "Well."] }));
         let session = world.start(DESK, "Pay.").await;
@@ -516,7 +516,7 @@ async fn another_class_makes_no_past_harmless() {
         session.say("Once more.").await.unwrap();
         let (_, kind, text) = question(&session).await;
         assert_eq!((kind, world.tools.count("pay")), ("repeat", 1), "{text}");
-        // Nobody knows whether it was done.
+        // Nobody knows whether the payment was done, and it is called again.
         let world =
             World::new(json!({ "main": [call("pay", 5), "Well.", call("pay", 5), "Well."] }));
         world.tools.will("pay", Does::Unknown);
@@ -535,8 +535,8 @@ async fn another_class_makes_no_past_harmless() {
     }
 }
 
-/// Three equal calls wait; their questions tell of each other, and of nothing that was done. What is done since then nobody
-/// was told of.
+/// Three equal calls wait. Their questions name each other and no effect that was done, so an approval does not cover the
+/// repetition of one that is done since.
 #[tokio::test]
 async fn a_question_that_told_of_no_repetition_is_no_word_for_one() {
     let thrice = json!({ "call": [{ "pay": { "cents": 5 } }, { "pay": { "cents": 5 } }, { "pay": { "cents": 5 } }] });
@@ -553,7 +553,7 @@ async fn a_question_that_told_of_no_repetition_is_no_word_for_one() {
     let (repeated, kind, text) = question(&session).await;
     assert_eq!((kind, world.tools.count("pay")), ("repeat", 1), "{text}");
     assert_eq!(repeated.effect, asked[2].effect);
-    // Another owner knows how far the word went.
+    // The next owner knows what the approval covered.
     drop(session);
     let world = world.killed().await;
     let session = world.open().await;
@@ -563,7 +563,7 @@ async fn a_question_that_told_of_no_repetition_is_no_word_for_one() {
     assert_eq!(world.tools.count("pay"), 2);
 }
 
-/// The second attempt is cancelled, and it is proved that it never began: that says nothing of the first.
+/// The second attempt is cancelled and provably did nothing. That says nothing about the first attempt.
 #[tokio::test]
 async fn a_cancel_wipes_out_no_doubt_of_an_earlier_attempt() {
     let definition = DESK.replace("effect: idempotent,", "effect: idempotent, retry: 2,");
@@ -580,7 +580,7 @@ async fn a_cancel_wipes_out_no_doubt_of_an_earlier_attempt() {
     assert_eq!(world.tools.count("mail"), 2, "{}", world.printed().await);
     let printed = world.printed().await;
     assert!(printed.contains("in_doubt"), "{printed}");
-    // Whoever finds out says so: no branch waits for it any more.
+    // No branch waits for the effect any more, and a person can still resolve its doubt.
     let seen = world.engine.inspect("session").await.unwrap();
     let (left, _) = seen.ledger.effects().next().unwrap();
     assert!(seen.is_left_in_doubt(left));
@@ -592,7 +592,7 @@ async fn a_cancel_wipes_out_no_doubt_of_an_earlier_attempt() {
     assert!(matches!(fate.unwrap().fate, Fate::Taken(_)));
 }
 
-/// Who is asked about a doubt is asked still when its branch is left.
+/// After a rewind the same role as before resolves the doubt, and nobody else.
 #[tokio::test]
 async fn a_rewind_makes_nobody_judge_of_a_doubt() {
     let definition = DESK.replacen(
@@ -629,7 +629,7 @@ async fn a_rewind_makes_nobody_judge_of_a_doubt() {
         };
         let fate = session.resolve(of, Resolution::NotPerformed, "user").await;
         let Fate::Refused(why) = fate.unwrap().fate else {
-            panic!("anybody settles it")
+            panic!("a wrong role resolved it")
         };
         assert!(why.contains("boss"), "{why}");
         let fate = session.resolve(of, Resolution::NotPerformed, "boss").await;
@@ -637,7 +637,7 @@ async fn a_rewind_makes_nobody_judge_of_a_doubt() {
     }
 }
 
-/// Edited arguments are a repetition: who approves the tool is asked, and nobody else.
+/// Edited arguments make the call a repetition: the role that approves the tool is asked, and nobody else.
 #[tokio::test]
 async fn who_approves_a_tool_is_asked_about_edited_repetitions() {
     let definition = format!(

@@ -1,4 +1,4 @@
-//! Search over branches: as a policy of agents and of a person; across crashes, budgets, scorers that fail, cancels.
+//! Search over branches, as a policy of an agent and by a person: across crashes, budgets, scorers that fail, and cancels.
 
 use crate::spy::Behind;
 use crate::world::{Does, World, answered};
@@ -13,7 +13,7 @@ use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::ledger;
 use steersman_runtime::session::{Fate, Search, Session, Settled};
 
-/// Draws a number three times and says their sum: what is best of some is the greatest.
+/// `main` rolls three times and says so. The best branch has the greatest sum.
 const DICE: &str = r#"
 state: { sum: { type: integer, default: 0, reduce: sum } }
 tools:
@@ -109,7 +109,7 @@ async fn an_agent_answers_by_each_method_and_takes_over_the_best() {
             let known = seen.ledger.branch(*branch).unwrap();
             assert!(
                 known.superseded.is_some(),
-                "{method}: nothing of it goes on"
+                "{method}: a branch of the search goes on"
             );
         }
         assert_eq!(
@@ -134,7 +134,7 @@ async fn the_same_seed_makes_the_same_tree_and_another_one_another() {
     assert_ne!(first, tree(6).await);
 }
 
-/// Drives until it settles or the disk takes nothing more.
+/// Drives the session until it settles or the disk takes nothing more.
 pub(crate) async fn driven(world: &World, session: &Session) {
     tokio::select! {
         _ = session.settled() => {}
@@ -142,25 +142,25 @@ pub(crate) async fn driven(world: &World, session: &Session) {
     }
 }
 
-/// Until the disk takes nothing more.
+/// Waits until the disk takes nothing more.
 async fn withheld(world: &World) {
     while world.store.withheld() == 0 {
         tokio::task::yield_now().await;
     }
-    // What goes on ahead of the disk may do so.
+    // Lets work that is ahead of the disk go on.
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }
 }
 
-/// What was spent on each branch, oldest first.
+/// Returns the number of model calls of each branch, oldest branch first.
 fn calls(seen: &Inspection) -> Vec<u64> {
     let spent =
         |b: &BranchView| steersman_machine::search::spent(&b.snapshot, b.snapshot.top()).calls;
     seen.branches.iter().map(spent).collect()
 }
 
-/// Nothing that was opened for the newest search goes on behind its end.
+/// Checks that everything that the newest search opened is superseded after its end.
 fn assert_left_behind(seen: &Inspection, of: &str) {
     let (_, search) = newest(seen);
     let judges = search.judged.iter().map(|(judge, _)| *judge);
@@ -239,7 +239,8 @@ async fn a_kill_behind_every_line_of_a_persons_search_makes_the_same_tree() {
     }
 }
 
-/// Branches, where each of their blocks began, what these are worth, and what won: whatever order they were tried in.
+/// Returns the nodes of the newest tree with number, depth, parent and value, in an order that does not depend on when they
+/// were tried, and the winner.
 fn drawn(seen: &Inspection) -> (Vec<String>, Option<u32>) {
     let (_, search) = newest(seen);
     let nodes = seen.ledger.tree(&search).nodes;
@@ -273,7 +274,7 @@ async fn a_budget_that_never_binds_changes_nothing_of_a_tree() {
     }
 }
 
-/// The end of a search is told once, and says why nothing came of it: to an agent and to a person.
+/// The end of a search is recorded once, with the reason why it found nothing: for an agent and for a person.
 #[tokio::test]
 async fn a_search_that_finds_nothing_says_why_once() {
     for by_person in [false, true] {
@@ -328,7 +329,7 @@ async fn a_person_searches_and_adopts_what_won() {
         .await
         .unwrap();
     let Fate::Refused(why) = refused.fate else {
-        panic!("nobody owes a model call at the end");
+        panic!("a search at the end is refused");
     };
     assert!(why.contains("owes a model call"), "{why}");
     let search = Search {
@@ -342,7 +343,7 @@ async fn a_person_searches_and_adopts_what_won() {
     let (_, search) = newest(&found);
     assert!(search.agent.is_none());
     let (won, _) = search.over.unwrap().0.unwrap();
-    // The session has moved on since: what it came to would be lost.
+    // The session has gone on since that line, and an adoption would lose that.
     let refused = session.adopt(won, None).await.unwrap();
     assert!(matches!(refused.fate, Fate::Refused(_)), "{refused:?}");
 }
@@ -386,7 +387,7 @@ async fn a_budget_ends_with_the_best_so_far() {
     let spent = seen.ledger.tree(&search).cost().calls;
     assert_eq!(spent, 6);
     assert_eq!(&*search.over.unwrap().1, "budget");
-    // The best after two blocks went on, live: four calls of the answer, and those of the other branches.
+    // The best branch after two blocks is adopted and goes on live.
     assert_eq!(world.stack("main").await, "U A TC TR A TC TR A TC TR A F");
 }
 
@@ -445,7 +446,7 @@ async fn a_critic_judges_on_a_branch_of_its_own() {
     assert_eq!(
         world.stack("main").await,
         "U A F",
-        "the critic left nothing on it"
+        "the critic wrote nothing on this stack"
     );
     let whole = shape(&found);
     for kept in 2..world.store.lines() {
@@ -508,7 +509,7 @@ async fn a_branch_that_fails_is_the_worst() {
     assert_eq!(answered(&session.settled().await.unwrap()), "Well.");
 }
 
-/// Agents that search below another one: called, and as a member of a routed agent.
+/// Agents search that another agent calls, and that are members of a routed agent.
 #[tokio::test]
 async fn called_and_routed_agents_search() {
     let called = r#"
@@ -628,7 +629,8 @@ async fn too_many_branches_are_refused() {
     assert!(why.contains("1000"), "{why}");
 }
 
-/// What an ancestor of the winner only simulated is done for real, and what follows is a forecast.
+/// An effect that was only simulated on the way to the winner is performed after the adoption, and what follows it is run
+/// again.
 #[tokio::test]
 async fn nothing_that_was_simulated_on_the_way_is_taken_for_real() {
     for method in METHODS {
@@ -661,12 +663,12 @@ fn explored(seen: &Inspection) -> (usize, String) {
     (seen.ledger.tree(&search).explored(), why.to_string())
 }
 
-/// A call of which no answer came was made, and is paid: it counts in every budget.
+/// A model call without an answer was made and may have to be paid, so it counts in every budget.
 #[tokio::test]
 async fn calls_that_fail_count_in_the_budget() {
     for (error, budget, tried) in [
         ("bad", "model_calls: 6", 6),
-        // nobody was asked who could be paid: it counts as a call all the same
+        // The request was never sent, so it costs no tokens. It counts as a call all the same.
         ("invalid_request", "model_calls: 6", 6),
         ("bad", "tokens: 1", 1),
     ] {
@@ -685,7 +687,7 @@ async fn calls_that_fail_count_in_the_budget() {
     }
 }
 
-/// Each attempt is a call, also of those that come to an answer in the end.
+/// Each attempt counts as a call, also the attempts of a call that is answered in the end.
 #[tokio::test]
 async fn a_kill_behind_every_line_counts_failed_calls_the_same() {
     let script = json!({ "main": [
@@ -712,7 +714,7 @@ async fn a_kill_behind_every_line_counts_failed_calls_the_same() {
     }
 }
 
-/// Calls reserve what they may take: many at once must not use up what they only reserve.
+/// Calls reserve what they may cost. Many calls at once must not use up a budget by what they only reserve.
 #[tokio::test]
 async fn no_more_calls_begin_at_once_than_the_session_can_pay() {
     let world = World::new(json!({ "main": [{ "any": ["Yes.", "No."] }] }));
@@ -723,7 +725,7 @@ async fn no_more_calls_begin_at_once_than_the_session_can_pay() {
     assert_eq!(explored(&seen(&world).await), (200, "done".to_owned()));
 }
 
-/// Where the session itself may spend no more, nobody is asked for the sake of a search: it ends with what it has.
+/// A session that may spend no more makes no further call for a search, which ends with what it has.
 #[tokio::test]
 async fn the_limits_of_the_session_end_a_search() {
     for (limit, why) in [

@@ -1,8 +1,8 @@
-//! Random sequences of what people order, with kills before, inside and behind each: no order panics, none leaves a session
-//! that nobody can drive, and no `unsafe` tool runs twice with equal arguments unless somebody who was told so let it.
+//! Random sequences of orders, with kills before, during and after them: no order panics or leaves a session that nobody can
+//! drive, and no `unsafe` tool runs twice with equal arguments unless a person who was told so approved it.
 //!
-//! A sequence is one number. Each one ends with a new owner, who drives the session to rest or to a wait that `pending`
-//! lists, whatever was ordered before; then the store is checked as `fsck` checks it.
+//! A sequence follows from one number. At its end a new owner drives the session to rest, or to a wait that `pending` lists,
+//! whatever was ordered before. Then the store is checked as `fsck` checks it.
 
 use crate::spy::{Behind, Spy};
 use crate::world::{Does, World, network};
@@ -43,7 +43,7 @@ agents:
 entry: desk
 "#;
 
-/// Draws of one sequence.
+/// Random numbers of one sequence.
 struct Draws(u64);
 
 impl Draws {
@@ -69,7 +69,7 @@ impl Draws {
     }
 }
 
-/// Any of what agents may answer, as long as somebody asks.
+/// Answers of all agents, drawn at random, for 120 calls of each.
 fn script() -> Json {
     let pay = |cents: u32| json!({ "call": { "pay": { "cents": cents } } });
     let roll = |eyes: u32| json!({ "call": { "roll": { "eyes": eyes } } });
@@ -96,30 +96,30 @@ struct Play {
     draws: Draws,
     world: World,
     session: Session,
-    /// What was ordered so far, for whoever reads of a failure.
+    /// The orders so far, for the report of a failure.
     told: String,
-    /// Ids of messages of which somebody heard that they were taken or lie there.
+    /// Ids of messages for which a receipt came.
     acknowledged: BTreeSet<Name>,
-    /// How often each act was ordered, and how often of these it was taken.
+    /// For each act, how often it was ordered, and how often it was taken.
     acts: BTreeMap<&'static str, (u64, u64)>,
-    /// What somebody decided last.
+    /// The last decision of a person.
     answered: Option<Message>,
-    /// How often somebody let a call run again, knowing of an equal one: by tool and arguments.
+    /// Number of times that a person let a call run again knowing of an equal one, by tool and arguments.
     words: BTreeMap<(String, String), usize>,
     kills: u64,
 }
 
-/// Why a sequence failed.
+/// The reason why a sequence failed.
 type Fault = String;
 
-/// Lets whatever can go on go on, for so many turns of the runtime.
+/// Lets all tasks run for this many turns of the runtime.
 pub(crate) async fn turns(n: usize) {
     for _ in 0..n {
         tokio::task::yield_now().await;
     }
 }
 
-/// What comes of it, if it comes within so many turns.
+/// Waits this many turns for a future. `None` means that it did not end.
 pub(crate) async fn within<T>(n: usize, wanted: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
@@ -163,12 +163,12 @@ impl Play {
 
     async fn seen(&self) -> Result<Inspection, Fault> {
         let seen = self.world.engine.inspect("session").await;
-        seen.map_err(|e| format!("nobody can look at it: {e}"))
+        seen.map_err(|e| format!("it cannot be inspected: {e}"))
     }
 
     // ---- acts
 
-    /// What somebody wants next, of what they see.
+    /// Draws the next act of a person from what the session shows.
     async fn act(&mut self, seen: &Inspection) -> Result<(&'static str, Message), Fault> {
         let lines = self.world.lines().await;
         let draws = &mut self.draws;
@@ -184,7 +184,7 @@ impl Play {
             3..14 => branches(draws, seen, place),
             14..19 => orders(draws, seen, branch),
             _ => match &self.answered {
-                // Whoever sends the same once more means what they saw then.
+                // A person who sends a decision again refers to what they saw then.
                 Some(before) if draws.one_in(4) => ("answer again", before.clone()),
                 _ => {
                     let decided = decides(draws, seen);
@@ -195,7 +195,7 @@ impl Play {
         })
     }
 
-    /// Keeps what is said of a second time, before it is said: whoever is told of an equal call lets that run, too.
+    /// Counts a decision that lets an equal call run, before it is sent: its question told of the other call.
     fn says(&mut self, message: &Message, seen: &Inspection) {
         let of = match &message.wanted {
             Wanted::Approve { of, args: None }
@@ -219,7 +219,7 @@ impl Play {
         }
     }
 
-    /// By the record of the tools themselves no `unsafe` one ran more often than people said.
+    /// Checks in the record of the tools that no `unsafe` tool ran more often than people approved.
     fn repeats(&self) -> Result<(), Fault> {
         for tool in ["pay", "pay_asked"] {
             let mut ran: BTreeMap<String, usize> = BTreeMap::new();
@@ -232,7 +232,7 @@ impl Play {
                 if times > 1 + said {
                     let (tool, args) = call;
                     return Err(format!(
-                        "`{tool}` ran {times} times with {args}, and people said so {said} times"
+                        "`{tool}` ran {times} times with {args}, and people approved {said} repetitions"
                     ));
                 }
             }
@@ -244,7 +244,7 @@ impl Play {
         let known = self.acts.entry(act).or_default();
         known.0 += 1;
         let Some(receipt) = receipt else {
-            self.told.push_str("  nothing was heard of it\n");
+            self.told.push_str("  no receipt\n");
             return;
         };
         known.1 += u64::from(matches!(receipt.fate, Fate::Taken(_)));
@@ -252,7 +252,8 @@ impl Play {
         writeln!(self.told, "  {:?}", receipt.fate).unwrap();
     }
 
-    /// One act: it is waited for, or the next follows at once, or the process dies before it, in it or behind it.
+    /// Performs one act. The test waits for the session to settle, or goes on at once, or the process dies during the act or
+    /// after it.
     async fn step(&mut self) -> Result<(), Fault> {
         let seen = self.seen().await?;
         let (act, message) = self.act(&seen).await?;
@@ -261,7 +262,7 @@ impl Play {
         let how = self.draws.below(8);
         let inside = self.draws.below(5);
         if how == 0 {
-            // In it: so many lines more are written.
+            // The process dies during the act: the store writes this many more batches.
             self.world.store.write_only(inside, Behind::Silence);
         }
         if self.draws.one_in(12) {
@@ -273,7 +274,7 @@ impl Play {
         match how {
             0 => {
                 turns(300).await;
-                writeln!(self.told, "KILL behind {inside} lines").unwrap();
+                writeln!(self.told, "KILL after {inside} batches").unwrap();
                 self.kill().await?;
             }
             1 => {
@@ -291,7 +292,7 @@ impl Play {
         self.repeats()
     }
 
-    /// Goes on until it settles or waits for what the test does not give.
+    /// Waits until the session settles.
     async fn rest(&mut self) -> Result<(), Fault> {
         match within(20_000, self.session.settled()).await {
             Some(Err(error)) if broke(&error) => Err(format!("it broke: {error}")),
@@ -315,18 +316,18 @@ impl Play {
         }
         self.kills += 1;
         let killed = within(20_000, self.world.engine.kill()).await;
-        killed.ok_or("what was killed goes on")?;
+        killed.ok_or("the killed engine does not end")?;
         self.world.store.mend();
         self.world = self.world.again();
         let opened = within(20_000, self.world.engine.open("session")).await;
-        let opened = opened.ok_or("the store does not answer who opens it")?;
-        self.session = opened.map_err(|e| format!("nobody can open it: {e}"))?;
+        let opened = opened.ok_or("it does not open")?;
+        self.session = opened.map_err(|e| format!("it cannot be opened: {e}"))?;
         Ok(())
     }
 
     // ---- the end
 
-    /// A new owner drives it to rest, or to a wait that is listed.
+    /// Drives the session with a new owner until it rests, and ends each wait on the way.
     async fn drive(&mut self) -> Result<(), Fault> {
         self.told.push_str("the last owner\n");
         self.kill().await?;
@@ -356,18 +357,18 @@ impl Play {
             self.says(&message, &seen);
             let receipt = within(20_000, self.session.send(message)).await;
             let receipt = receipt
-                .ok_or("nobody hears what it asks for")?
+                .ok_or("the end of its wait gets no receipt")?
                 .map_err(|e| e.to_string())?;
             writeln!(self.told, "  {:?}", receipt.fate).unwrap();
             if let Fate::Refused(why) = receipt.fate {
-                return Err(format!("what it waits for is refused: {why}"));
+                return Err(format!("the end of its wait is refused: {why}"));
             }
             self.repeats()?;
         }
-        Err("it comes to no rest".to_owned())
+        Err("it does not come to rest".to_owned())
     }
 
-    /// What ends the first thing that is waited for, on whatever branch; none: time does.
+    /// Returns the message that ends the first wait on any branch. `None` means that time ends it, and has passed.
     fn ends(&self, settled: &Settled, seen: &Inspection) -> Result<Option<Message>, Fault> {
         if let Settled::Asks(pending) | Settled::Doubt(pending) | Settled::Waits(pending) = settled
             && let Some(untold) = pending.iter().find(|p| {
@@ -375,7 +376,7 @@ impl Play {
                 !told.any(|q| (q.effect, q.branch, q.kind) == (p.effect, p.branch, p.kind))
             })
         {
-            return Err(format!("whoever looks is not told of {untold:?}"));
+            return Err(format!("`inspect` does not list {untold:?}"));
         }
         let untold = seen.ledger.effects().find(|(id, record)| {
             let told = |p: &Pending| (p.effect, p.kind) == (*id, PendingKind::Doubt);
@@ -391,7 +392,7 @@ impl Play {
         }
         let Some(first) = seen.pending.iter().max_by_key(|p| p.kind.is_asked()) else {
             return Err(format!(
-                "it waits, and for nothing that is listed: {settled:?}, {:?}",
+                "it waits, and nothing is listed: {settled:?}, {:?}",
                 seen.settled
             ));
         };
@@ -415,24 +416,24 @@ impl Play {
         }))
     }
 
-    /// What rests hears what is said to it.
+    /// A session at rest takes a message.
     async fn hears(&mut self) -> Result<(), Fault> {
         let heard = within(20_000, self.session.say("And now?")).await;
         let receipt = heard
-            .ok_or("nobody hears what is said")?
+            .ok_or("a message gets no receipt")?
             .map_err(|e| e.to_string())?;
         writeln!(self.told, "And now?\n  {:?}", receipt.fate).unwrap();
         match receipt.fate {
             Fate::Taken(_) => self.rest().await,
-            other => Err(format!("what is said to it at rest is {other:?}")),
+            other => Err(format!("a message at rest is not taken: {other:?}")),
         }
     }
 
-    /// What `fsck` looks at, and that nothing acknowledged is lost.
+    /// Checks what `fsck` checks, and that no acknowledged message is lost.
     async fn check(&self) -> Result<(), Fault> {
         self.repeats()?;
         let stopped = within(20_000, self.session.clone().stop()).await;
-        stopped.ok_or("it does not let go")?;
+        stopped.ok_or("the stop does not end")?;
         let seen = self.seen().await?;
         let store = self.world.engine.store();
         let query = SessionQuery {
@@ -484,7 +485,7 @@ impl Play {
     }
 }
 
-/// What somebody points at: a branch that may be left out, and a line of it.
+/// The target of an act: a branch, the branch that the message names if it names one, and a line of it.
 #[derive(Copy, Clone)]
 struct Place {
     any: Id,
@@ -530,7 +531,7 @@ fn branches(draws: &mut Draws, seen: &Inspection, place: Place) -> Act {
         ),
         3 | 4 => ("adopt", Message::from(Wanted::Adopt { branch: any, at })),
         5 => {
-            // What a search opened, found, or stands on.
+            // A branch that a search opened, its root, or the branch that it runs on.
             let searched = seen.ledger.searches().flat_map(|(id, s)| {
                 let root = s.agent.is_none().then_some(id);
                 let tried = s.tried.iter().copied();
@@ -649,7 +650,7 @@ fn resolved(of: PendingId, n: usize) -> Message {
     Wanted::Resolve { of, how }.by("user")
 }
 
-/// Plays one sequence; what went wrong, with what was ordered.
+/// Plays one sequence. An error has the fault and the orders.
 async fn sequence(seed: u64) -> Result<Play, String> {
     let mut play = Play::begin(seed).await;
     let played = async {
@@ -677,8 +678,8 @@ fn asked(name: &str, default: u64) -> u64 {
     value.and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
-/// 8 of them; `STEERSMAN_SEQUENCES` asks for more, `STEERSMAN_RANDOM_SEED` for others, `STEERSMAN_TRACE` prints the log of
-/// one that fails.
+/// Plays 8 sequences. `STEERSMAN_SEQUENCES` sets another number of them and `STEERSMAN_RANDOM_SEED` the first seed.
+/// `STEERSMAN_TRACE` prints the log of a sequence that fails.
 #[tokio::test]
 async fn whatever_is_ordered_in_whatever_order_a_new_owner_can_drive_it() {
     let first = asked("STEERSMAN_RANDOM_SEED", 1);
@@ -707,7 +708,7 @@ async fn whatever_is_ordered_in_whatever_order_a_new_owner_can_drive_it() {
         "{n} of {sequences} failed. {}",
         first.unwrap()
     );
-    // Orders that nobody takes prove nothing.
+    // An act that is never taken tests nothing.
     if sequences >= 300 {
         assert!(
             acts.len() >= 18 && acts.values().all(|(_, taken)| *taken > 0),

@@ -1,4 +1,4 @@
-//! A store that notes what is written and stops writing where a test says so.
+//! A store that records what is written, and stops writing where a test says so.
 
 use std::sync::{Arc, Mutex};
 use steersman_machine::stored::ids::Line;
@@ -8,7 +8,7 @@ use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Batch, Claim, Store, StoreError};
 use tokio::sync::Semaphore;
 
-/// What becomes of lines behind the last that is written.
+/// The fate of batches after the last one that is written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Behind {
     /// The disk never answers.
@@ -17,7 +17,6 @@ pub(crate) enum Behind {
     Full,
 }
 
-/// See the module.
 #[derive(Clone)]
 pub(crate) struct Spy {
     below: Arc<dyn Store>,
@@ -32,22 +31,22 @@ impl Default for Spy {
 
 #[derive(Default)]
 struct State {
-    /// Lines that were written, and whether somebody waited for them.
+    /// Lines that were written, with `urgent` of their batches.
     written: Vec<(Line, bool)>,
     /// Bytes of all lines that were written.
     bytes: usize,
-    /// So many more lines are written.
+    /// Number of batches that are still written, and the fate of the others.
     left: Option<(usize, Behind)>,
     withheld: usize,
-    /// Behind so many lines none is on disk before this is opened.
+    /// Lines after this number of lines are not on disk before the gate is opened.
     gate: Option<(usize, Arc<Semaphore>)>,
-    /// Lines and bytes that are on their way, and the most that ever were.
+    /// Lines and bytes that are on their way to the disk, and the most at any time.
     ahead: (usize, usize),
     most: (usize, usize),
 }
 
 impl Spy {
-    /// Writes to this store.
+    /// Records what is written to this store.
     pub(crate) fn over(below: Arc<dyn Store>) -> Self {
         Self {
             below,
@@ -55,7 +54,7 @@ impl Spy {
         }
     }
 
-    /// The disk takes its time: behind so many lines nothing is on it before the gate is opened.
+    /// Makes the disk slow: after this number of lines nothing is on disk before the gate is opened.
     pub(crate) fn stall_behind(&self, lines: usize) -> Arc<Semaphore> {
         let gate = Arc::new(Semaphore::new(0));
         self.state.lock().unwrap().gate = Some((lines, gate.clone()));
@@ -67,17 +66,17 @@ impl Spy {
         self.state.lock().unwrap().ahead
     }
 
-    /// The most that ever were.
+    /// The most lines and the most bytes that were ahead at any time.
     pub(crate) fn most_ahead(&self) -> (usize, usize) {
         self.state.lock().unwrap().most
     }
 
-    /// Writes so many lines from now on.
+    /// Writes this many more batches.
     pub(crate) fn write_only(&self, lines: usize, behind: Behind) {
         self.state.lock().unwrap().left = Some((lines, behind));
     }
 
-    /// Writes all again.
+    /// Writes all batches again.
     pub(crate) fn mend(&self) {
         let mut state = self.state.lock().unwrap();
         state.left = None;
@@ -89,7 +88,7 @@ impl Spy {
         self.state.lock().unwrap().withheld
     }
 
-    /// Whether a line was to be on disk before what follows it left the process.
+    /// Returns true if the line had to be on disk before what follows from it left the process.
     pub(crate) fn urgent(&self, line: Line) -> bool {
         let state = self.state.lock().unwrap();
         state

@@ -1,4 +1,4 @@
-//! The stores in memory pass the suite.
+//! The stores in memory pass the suite of the store port.
 
 use std::sync::Arc;
 use steersman_machine::stored::ids::Line;

@@ -1,5 +1,5 @@
-//! What the runtime stores beside lines: inbox messages and binding values. What was written once is read for ever, and
-//! what a newer program wrote is told from what is damaged.
+//! Stored values of the runtime that are not lines: inbox messages and binding values. Values of the first version stay
+//! readable, and values of a newer program are told apart from damaged ones.
 
 use crate::world::{World, answered};
 use serde_json::json;
@@ -27,7 +27,7 @@ use steersman_runtime::store::{
 use steersman_runtime::store::{Inbox as _, Log as _};
 use steersman_testkit::schema::describe;
 
-/// One of each kind, every field filled once.
+/// One message of each kind, with every field set.
 fn every() -> Vec<Message> {
     let of: PendingId = "7.3@9".parse().unwrap();
     let id = of.effect;
@@ -221,7 +221,7 @@ fn encoded(message: &Message) -> InboxMessage {
     message.encode("m1".into(), Time(5))
 }
 
-/// What a file says; one that is not there is written, once and for ever.
+/// Returns the text of a fixture. A fixture that is missing is written, but not in CI.
 fn fixture(file: &str, now: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compat/v1");
     let path = folder.join(file);
@@ -234,7 +234,7 @@ fn fixture(file: &str, now: &str) -> String {
     now.to_owned()
 }
 
-/// Bytes that were written once say what they said then. A file here is never changed.
+/// Stored bytes are read as the messages that they were written from. A fixture is never changed.
 #[test]
 fn messages_of_the_first_version_are_read_for_ever() {
     let now: Vec<String> = every().iter().map(|m| hex(&encoded(m).bytes)).collect();
@@ -264,7 +264,7 @@ fn binding_values_of_the_first_version_are_read_for_ever() {
     let then = fixture("values.json", &now);
     let read: Values = serde_json::from_str(&then).unwrap();
     assert_eq!(read, values());
-    // What a newer program adds is not passed over: it would be lost in silence.
+    // A field of a newer program is an error: if it were ignored, it would be lost silently.
     let newer = then.replacen('{', "{ \"region\": \"eu\",", 1);
     assert!(serde_json::from_str::<Values>(&newer).is_err());
 }
@@ -361,8 +361,7 @@ fn what_a_newer_program_wrote_is_told_from_what_is_damaged() {
     }
 }
 
-/// The bytes of a ledger line whose last entry is of a kind that this program does not know, and of a line of another
-/// version; both whole.
+/// Returns two valid lines of a newer program: one with a ledger entry of an unknown kind, and one of another version.
 fn newer_lines(n: Line, prev: Line, before: &codec::Hash) -> [Vec<u8>; 2] {
     let line = LogLine {
         n,
@@ -374,7 +373,7 @@ fn newer_lines(n: Line, prev: Line, before: &codec::Hash) -> [Vec<u8>; 2] {
         bodies: Vec::new(),
     };
     let (bytes, _) = codec::encode(&line, before, &SALT);
-    // The kind of the entry, its branch, no texts, the hash.
+    // A line ends with the kind of the entry, its branch, the number of texts (none), and the hash.
     let kind = bytes.len() - 32 - 3;
     [(kind, 99), (0, 2)].map(|(at, is)| {
         let mut bytes = bytes.clone();
@@ -391,7 +390,7 @@ fn newer_lines(n: Line, prev: Line, before: &codec::Hash) -> [Vec<u8>; 2] {
     })
 }
 
-/// Whoever is told of damage restores a backup, and loses what the newer program wrote.
+/// A line of a newer program is not reported as damage: people who read of damage restore a backup, and lose that line.
 #[tokio::test]
 async fn a_line_of_a_newer_program_is_no_damage() {
     for kind in 0..2 {
@@ -437,13 +436,13 @@ async fn a_line_of_a_newer_program_is_no_damage() {
         let report = load.inspect().await.unwrap();
         assert_eq!((report.newer, report.damaged), (vec![n], vec![]), "{kind}");
         assert_eq!(report.affected, [(Id::MAIN, n)]);
-        // A bit of it is damage all the same.
+        // A flipped bit in it is damage.
         for byte in [0, 3, newer[kind].len() - 34, newer[kind].len() - 1] {
             assert!(store.damage("a", n, byte));
             let report = load.inspect().await.unwrap();
             let damaged = report.damaged.iter().map(|d| d.line).collect::<Vec<_>>();
             let told = (damaged, report.newer);
-            // What another version wrote this one cannot check.
+            // A line of another version cannot be checked.
             let wanted = match kind {
                 0 => (vec![n], vec![]),
                 _ => (vec![], vec![n]),
@@ -454,7 +453,7 @@ async fn a_line_of_a_newer_program_is_no_damage() {
     }
 }
 
-/// What cannot be read stays where it is and is told; nothing else waits for it.
+/// A message that cannot be read stays in the inbox and is reported. Nothing waits for it.
 #[tokio::test]
 async fn a_message_that_cannot_be_read_keeps_nothing_up() {
     let world = World::new(json!({ "main": ["One.", "Two."] }));
@@ -479,10 +478,10 @@ async fn a_message_that_cannot_be_read_keeps_nothing_up() {
     let seen = world.engine.inspect("session").await.unwrap();
     let ids: Vec<&str> = seen.inbox.iter().map(|m| &*m.id).collect();
     assert_eq!(ids, ["n1", "n2"]);
-    // The second has the checksum of the first: it is damaged.
+    // The second has the checksum for the id of the first, so it is damaged.
     assert!(matches!(&seen.unread[0], DecodeError::Newer(id, _) if **id == *"n1"));
     assert_eq!(seen.unread[1], DecodeError::Corrupt("n2".into()));
-    // Another owner passes over it as well.
+    // The next owner skips them as well.
     drop(session);
     let world = world.killed().await;
     let session = world.open().await;
@@ -491,7 +490,7 @@ async fn a_message_that_cannot_be_read_keeps_nothing_up() {
         world.engine.inspect("session").await.unwrap().unread.len(),
         2
     );
-    // Whoever waits for it hears that it lies there.
+    // A sender that waits for such a message reads that it waits in the inbox.
     drop(session);
     let world = world.killed().await;
     let (_, fate) = world
@@ -505,7 +504,7 @@ async fn a_message_that_cannot_be_read_keeps_nothing_up() {
     );
 }
 
-/// Messages of a newer program: a kind that this one does not know, and another version.
+/// Two messages of a newer program: one of an unknown kind, and one of another version.
 pub(crate) fn newer(id: &str) -> [Vec<u8>; 2] {
     let with_sum = |mut bytes: Vec<u8>| {
         let mut over = (id.len() as u64).to_le_bytes().to_vec();

@@ -1,5 +1,5 @@
-//! What models read is the same whoever drives the session, and wherever the owner before died: no name, number or place in it
-//! comes from a line of the log.
+//! Models get the same requests whichever process drives the session, and wherever the last owner died: no name, number or position in
+//! a request comes from a line of the log.
 
 use crate::crash::to_the_end;
 use crate::spy::{Behind, Spy};
@@ -67,7 +67,7 @@ fn script() -> Json {
     })
 }
 
-/// Words in common, for a handful of texts.
+/// Retrieval by words in common, for a handful of texts.
 struct Words;
 
 impl Retrieval for Words {
@@ -109,7 +109,7 @@ impl Index for Counted {
 
 type Asked = Arc<Mutex<Vec<(String, String)>>>;
 
-/// Notes what a scripted model is asked, by whom and at which place of its script.
+/// Records the requests to a scripted model, with the agent and the position in its script.
 #[derive(Clone)]
 struct Noted(ScriptedModel, Asked);
 
@@ -147,7 +147,7 @@ impl Model for Listens {
             .push((asks, format!("{contents:#?}")));
         Box::pin(async move {
             let mut answer = self.0.call(call, sink, cancel).await?;
-            // A server that numbers no calls: ours stand for its ids.
+            // Like a server that gives its calls no ids: the ids of the engine take their place.
             answer.asks.iter_mut().for_each(|ask| ask.label = None);
             Ok(answer)
         })
@@ -158,7 +158,7 @@ impl Model for Listens {
     }
 }
 
-/// The tools of the test; what is built in runs as it does.
+/// The native tools of the test. Built-in tools run as they do elsewhere.
 struct Own(Arc<Tools>);
 
 impl Toolset for Own {
@@ -231,7 +231,7 @@ impl Process {
             .unwrap()
     }
 
-    /// What was asked so far, each once.
+    /// Returns the requests so far, sorted, each once.
     fn asked(&self) -> Vec<(String, String)> {
         let mut asked = self.models.1.lock().unwrap().clone();
         asked.sort();
@@ -258,7 +258,7 @@ async fn every_request_is_the_same_wherever_the_process_died() {
         "call.3",
         "One.",
     ] {
-        assert!(all.contains(told), "nobody is told {told}");
+        assert!(all.contains(told), "no request has {told}");
     }
     for kept in 0..lines {
         let process = Process::first(&script());
@@ -278,8 +278,8 @@ async fn every_request_is_the_same_wherever_the_process_died() {
         to_the_end(&session).await;
         let asked = process.asked();
         let differs = asked.iter().find(|asked| !undisturbed.contains(asked));
-        assert_eq!(differs, None, "killed behind line {kept} of {lines}");
-        assert_eq!(asked.len(), undisturbed.len(), "killed behind line {kept}");
+        assert_eq!(differs, None, "killed after line {kept} of {lines}");
+        assert_eq!(asked.len(), undisturbed.len(), "killed after line {kept}");
     }
 }
 
@@ -295,8 +295,8 @@ agents:
 entry: desk
 "#;
 
-/// What two agents of one answer write at their ends, and what their caller reads next, where this one of their tools is done
-/// first.
+/// Plays an answer that calls three agents, where the tool of the agent `first` ends first. Returns what the agents write at
+/// their ends, and the requests of their caller.
 async fn found(first: usize) -> (String, Vec<(String, String)>) {
     let process = Process::first(&json!({
         "desk": [
@@ -318,7 +318,7 @@ async fn found(first: usize) -> (String, Vec<(String, String)>) {
     }
     let before = process.asked().len();
     gates[first].add_permits(1);
-    // The agent of that tool has heard of it, and its model was asked again.
+    // The agent of that tool has its result, and its model is called again.
     while process.asked().len() == before {
         tokio::task::yield_now().await;
     }

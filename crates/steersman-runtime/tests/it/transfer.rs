@@ -1,4 +1,4 @@
-//! Traces T2, T5, T6 and T7: two calls, one approval; a crash around it; messages in the middle; a rewind past it.
+//! Two calls with one approval; a crash around them; messages during their exchange; a rewind past the approval.
 
 use crate::spy::Behind;
 use crate::world::{Does, World, answered, asked};
@@ -126,7 +126,7 @@ async fn only_who_is_asked_may_answer() {
     assert_eq!(asked(&session.settled().await.unwrap()), effect);
 }
 
-/// T5, first rows: what is lost is asked again, what stands goes on to stand.
+/// The process dies before the approval: lost lines are written again, and the session comes to the same question.
 #[tokio::test]
 async fn t5_died_before_the_approval() {
     for kept in 1..=3 {
@@ -147,7 +147,7 @@ async fn t5_died_before_the_approval() {
     }
 }
 
-/// The process dies while the money is under way: nobody can tell whether it arrived.
+/// The process dies while the transfer runs: nobody knows whether it happened.
 async fn died_under_way() -> (World, steersman_runtime::session::Session, PendingId) {
     let world = World::new(script());
     let gate = Arc::new(Semaphore::new(0));
@@ -207,7 +207,7 @@ async fn t5_the_way_out_fail_tells_the_model() {
         .resolve(effect, Resolution::Fail, "user")
         .await
         .unwrap();
-    // The model calls with the same arguments again: who approves that is told.
+    // The model makes the same call again, and the question of its approval says so.
     assert_eq!(answered(&session.settled().await.unwrap()), "Sent.");
     session.say("Once more.").await.unwrap();
     let settled = session.settled().await.unwrap();
@@ -250,7 +250,7 @@ async fn t5_an_idempotent_effect_runs_again_unasked() {
     assert_eq!(runs[0].1, runs[1].1, "one key for all attempts");
 }
 
-/// T6: a message in the middle of an exchange waits, says for what, and is seen by the same model call as the results.
+/// A message during an exchange waits for its end, and the receipt says why. The next model call reads it with the results.
 #[tokio::test]
 async fn t6_a_message_in_the_middle_waits_for_the_exchange() {
     let world = World::new(script());
@@ -310,7 +310,7 @@ async fn t6_an_interrupted_effect_may_have_happened() {
     }
     session.interrupt("Stop.").await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "Sent.");
-    // It arrives after all: noted, and nothing else.
+    // The late outcome is recorded, and changes nothing else.
     gate.add_permits(1);
     let head = world.store.lines();
     while world.store.lines() == head {
@@ -319,7 +319,7 @@ async fn t6_an_interrupted_effect_may_have_happened() {
     insta::assert_snapshot!(world.printed().await);
 }
 
-/// T7: back to the line of the two calls, after the approval was used.
+/// A rewind to the line of the two calls, after the approval was used.
 #[tokio::test]
 async fn t7_a_rewind_past_a_used_approval() {
     let world = World::new(script());
@@ -343,7 +343,7 @@ async fn t7_a_rewind_past_a_used_approval() {
     );
     let told = "The same call was done before on another branch (2.1, done at @5).";
     assert_eq!(&*pending[0].text, format!("Send 500 to 1234324? {told}"));
-    // Who approved it knew that it is a repetition: nobody is asked twice.
+    // The question of the approval named the repetition, so nobody is asked again.
     session.approve(pending[0].id(), "user").await.unwrap();
     session.settled().await.unwrap();
     assert_eq!(world.tools.count("transfer"), 2);

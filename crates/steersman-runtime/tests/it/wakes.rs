@@ -1,4 +1,5 @@
-//! What comes late, early or twice: a wake of an attempt that was left, an event whose wait was left, a failure in a stop.
+//! Late, early and repeated signals: a wake of an attempt that a rewind left, an event whose wait was left, a failure during
+//! a stop.
 
 use crate::effects::{TOOLS, settle, until_run};
 use crate::world::{Does, World, answered, network};
@@ -36,8 +37,8 @@ fn rewind(label: Option<&str>) -> Message {
     })
 }
 
-/// The wake of an attempt that a rewind left meets the effect when its branch is current again, and another attempt of it is
-/// on its way to the disk.
+/// A rewind left an attempt that waits for its wake. The wake comes when the branch is current again and the line of another
+/// attempt is on its way to the disk.
 #[tokio::test]
 async fn an_attempt_begins_when_its_own_line_is_on_disk_whoever_wakes_it() {
     let world = notes();
@@ -59,7 +60,7 @@ async fn an_attempt_begins_when_its_own_line_is_on_disk_whoever_wakes_it() {
     assert_eq!(world.tools.count("note"), 2);
 }
 
-/// What passes is tried again by whoever goes on, however its owner ended.
+/// A failure that passes is tried again by the next owner, however the tool ended during the stop.
 #[tokio::test]
 async fn a_failure_that_passes_is_tried_again_behind_a_stop() {
     let broke = Fault::new("timeout", "no answer");
@@ -79,7 +80,7 @@ async fn a_failure_that_passes_is_tried_again_behind_a_stop() {
     }
 }
 
-/// A wait was left before its branch took the event that met it: the event is for the next wait.
+/// An event met a wait that a rewind left before its branch took the event: the event is for the next wait.
 #[tokio::test]
 async fn an_event_whose_wait_was_left_meets_the_next() {
     let wait = json!({ "call": [{ "await_payment": { "invoice": "7" } }, { "look": {} }] });

@@ -1,4 +1,4 @@
-//! Ways out of doubt, and sessions that nobody watches.
+//! Ways out of a doubt, and `run_all`, which drives all sessions of a store.
 
 use crate::world::{Does, NOON, World, answered, network};
 use serde_json::json;
@@ -75,7 +75,7 @@ async fn a_probe_that_fails_has_decided_nothing() {
     let settled = session.settled().await.unwrap();
     assert!(matches!(&*settled, Settled::Doubt(_)), "{settled:?}");
     assert_eq!(world.tools.count("pay"), 1);
-    // Whoever takes it over knows that, and lists say what it waits for: nobody takes it up again and again.
+    // The next owner knows that the probe failed, and lists show the doubt, so the session is not taken again and again.
     let world = world.killed().await;
     let session = world.open().await;
     let settled = session.settled().await.unwrap();
@@ -160,7 +160,7 @@ async fn all_sessions_of_a_store_are_driven_and_let_go_of() {
     all.await.unwrap().unwrap();
 }
 
-/// It settled, and its mail was not read yet: it is let go of with something in its inbox, and taken again.
+/// A message arrives when its session has settled and is let go of: the session is taken again.
 #[tokio::test]
 async fn a_message_that_comes_when_its_session_is_let_go_of_takes_it_again() {
     let world = World::new(json!({ "main": ["First.", "Second."] }));
@@ -182,7 +182,7 @@ async fn a_message_that_comes_when_its_session_is_let_go_of_takes_it_again() {
             to: None,
         })
     };
-    // The mail of this process was looked at now, and is looked at again when the session is gone.
+    // This process has just read its mail, and reads it again when the session is gone.
     world.clock.advance(25);
     crate::effects::settle().await;
     let event = BoxedEvent {
@@ -247,7 +247,7 @@ async fn a_session_lies_there_with_what_begins_it_and_is_begun_once() {
         panic!("it exists");
     };
     assert_eq!(&*id, "one");
-    // whoever finds it there goes on with what began it
+    // A process that finds the session goes on with the message that began it.
     let session = world.engine.open(&id).await.unwrap();
     assert_eq!(answered(&session.settled().await.unwrap()), "Hello.");
     let begun = world.engine.inspect("one").await.unwrap();
@@ -267,7 +267,7 @@ async fn what_waits_in_an_inbox_is_no_reason_to_take_its_session_again_and_again
             fields: json!({ "invoice": nr.to_string() }).to_string(),
         })
     };
-    // nobody waits for it: it stays where it is
+    // No wait takes it, so it stays in the inbox.
     world.engine.deliver("one", paid(0)).await.unwrap();
     let stop = CancellationToken::new();
     let (engine, stopped) = (world.engine.clone(), stop.clone());
@@ -296,8 +296,12 @@ async fn what_waits_in_an_inbox_is_no_reason_to_take_its_session_again_and_again
             .unwrap()
             .epoch
     };
-    assert_eq!(epoch("one").await, 2, "taken once, and here");
-    assert!(epoch("two").await > 7, "each message is looked at");
+    assert_eq!(
+        epoch("one").await,
+        2,
+        "claimed once by `run_all`, and once here"
+    );
+    assert!(epoch("two").await > 7, "each message is read");
 }
 
 #[tokio::test]

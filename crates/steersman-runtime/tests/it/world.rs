@@ -28,43 +28,44 @@ use tokio_util::sync::CancellationToken;
 /// Monday noon.
 pub(crate) const NOON: Time = Time(1_767_614_400_000);
 
-/// What a tool does next.
+/// The next action of a tool.
 #[derive(Clone, Debug)]
 pub(crate) enum Does {
     Done(Json),
     NotPerformed(Fault),
     Unknown,
     Hangs,
-    /// Runs until it is told to end.
+    /// Runs until it is cancelled, and ends as not performed.
     Cut,
     Panics,
-    /// Its server says that its list of tools is this one now, then it is done.
+    /// Changes the tools of its server to these and says so, then is done.
     Changes(Vec<Listed>),
     /// Waits until the test opens the gate, then is done.
     Gate(Arc<Semaphore>, Json),
-    /// Waits until the test opens the gate, then ends so.
+    /// Waits until the test opens the gate, then ends with this.
     Ends(Arc<Semaphore>, Raw),
 }
 
-/// Tools that do what they are told, and remember what was asked of them.
+/// Tools that do what a test tells them, and record their runs.
 pub(crate) struct Tools {
     next: Mutex<BTreeMap<String, VecDeque<Does>>>,
     always: Mutex<BTreeMap<String, Json>>,
     runs: Mutex<Vec<(String, String, u32, Json)>>,
     passwords: Mutex<Vec<String>>,
-    /// What every MCP server offers, and how often that changed.
+    /// The offer of every MCP server, and the mark that changes with it.
     offers: Mutex<(Option<Asked>, ListMark)>,
     asked: AtomicUsize,
     cut: AtomicUsize,
 }
 
 impl Tools {
-    /// How many were told to end, and did.
+    /// Number of runs of `Does::Cut` that were cancelled and have ended.
     pub(crate) fn cut(&self) -> usize {
         self.cut.load(Ordering::SeqCst)
     }
 
-    /// Every MCP server offers this from now on. One that changed its list has said so, one that is another has not.
+    /// Sets the offer of every MCP server. With `another`, a new server takes the place of the old one; otherwise the server
+    /// announces the change.
     pub(crate) fn offers(&self, asked: Asked, another: bool) {
         let mut offers = self.offers.lock().unwrap();
         offers.0 = Some(asked);
@@ -78,7 +79,7 @@ impl Tools {
         }
     }
 
-    /// How often a server was asked what it offers.
+    /// Number of times that a server was asked for its offer.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
@@ -88,7 +89,7 @@ impl Tools {
         next.entry(tool.to_owned()).or_default().push_back(does);
     }
 
-    /// What a tool gives wherever nothing else is said.
+    /// Sets the result of a tool for runs that have no action of their own.
     pub(crate) fn always(&self, tool: &str, gives: Json) {
         let mut always = self.always.lock().unwrap();
         always.insert(tool.to_owned(), gives);
@@ -102,12 +103,12 @@ impl Tools {
             .collect()
     }
 
-    /// How often a tool ran.
+    /// Number of runs of a tool.
     pub(crate) fn count(&self, tool: &str) -> usize {
         self.runs().iter().filter(|(t, ..)| t == tool).count()
     }
 
-    /// What `args.password` was for each run that had one.
+    /// Values of `args.password`, of all runs that had one.
     pub(crate) fn passwords(&self) -> Vec<String> {
         self.passwords.lock().unwrap().clone()
     }
@@ -206,7 +207,7 @@ impl Toolset for Tools {
     }
 }
 
-/// An engine and all that it is made of.
+/// An engine with its ports.
 pub(crate) struct World {
     pub(crate) engine: Engine,
     pub(crate) store: Spy,
@@ -220,7 +221,7 @@ impl World {
         Self::over(Spy::default(), Durability::Commit, script)
     }
 
-    /// Over a store of the test's choice.
+    /// A world over a store of the test's choice.
     pub(crate) fn over(store: Spy, durability: Durability, script: Json) -> Self {
         let model = ScriptedModel::new(Script::parse(&script).unwrap());
         let options = Options {
@@ -230,7 +231,7 @@ impl World {
         Self::of(store, Virtual::at(NOON), model, Arc::default(), options)
     }
 
-    /// The same where nobody can be asked.
+    /// A world in which nobody can be asked.
     pub(crate) fn unattended(script: Json) -> Self {
         let model = ScriptedModel::new(Script::parse(&script).unwrap());
         let (store, clock) = (Spy::default(), Virtual::at(NOON));
@@ -291,7 +292,7 @@ impl World {
         self.engine.start(network, options).await.unwrap()
     }
 
-    /// Another engine over the same store after this one died without a word.
+    /// Kills the engine without a stop, and returns another one over the same store.
     pub(crate) async fn killed(self) -> Self {
         self.engine.kill().await;
         self.store.mend();
@@ -350,7 +351,7 @@ impl World {
     }
 }
 
-/// A checked definition; panics with its diagnostics.
+/// Compiles a definition. Panics with its diagnostics.
 pub(crate) fn network(text: &str) -> Arc<Network> {
     let text = format!("steersman: 1\nname: test\nmodels: {{ default: scripted }}\n{text}");
     let (network, found) = definition::compile(&Files::new("test.yaml", text));
@@ -360,7 +361,7 @@ pub(crate) fn network(text: &str) -> Arc<Network> {
     }))
 }
 
-/// The text of an answer.
+/// Returns the text of an answer. Panics if there is none.
 pub(crate) fn answered(settled: &Settled) -> String {
     match settled {
         Settled::Answered { text, .. } => text.to_string(),
@@ -368,7 +369,7 @@ pub(crate) fn answered(settled: &Settled) -> String {
     }
 }
 
-/// What is asked first.
+/// Returns the first question or doubt.
 pub(crate) fn asked(settled: &Settled) -> PendingId {
     match settled {
         Settled::Asks(pending) | Settled::Doubt(pending) => pending[0].id(),

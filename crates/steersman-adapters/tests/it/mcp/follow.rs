@@ -1,4 +1,4 @@
-//! Servers that change their tools while a session runs, in sessions from end to end.
+//! Whole sessions whose servers change their tools.
 
 use super::Diary;
 use crate::tools::{env, network};
@@ -14,11 +14,11 @@ use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Session, Settled};
 use steersman_runtime::store::memory::MemoryStore;
 
-/// What a model is offered, by name.
+/// An answer that lists the tools of its request.
 const OFFERED: &str = "{{ request.tools | join(' ') }}";
 const LAST: &str = "{{ request.last }}";
 
-/// An engine whose store is given, with connections of its own: a process.
+/// An engine over this store with connections of its own, like another process.
 fn engine(store: &MemoryStore, script: &Json) -> Engine {
     Engine::new(Parts {
         store: Arc::new(store.clone()),
@@ -91,7 +91,7 @@ async fn a_server_that_was_started_anew_is_asked_again() {
     );
 }
 
-/// A pinned session goes on with what it knows: a call that the server refuses by now is told to the model.
+/// A pinned session keeps its list of tools. When the server refuses a call of a tool that changed, the model reads that.
 #[tokio::test]
 async fn a_pinned_call_of_a_tool_that_changed_is_refused_by_the_server() {
     let diary = Diary::new("pinned");
@@ -110,7 +110,8 @@ async fn a_pinned_call_of_a_tool_that_changed_is_refused_by_the_server() {
     assert_eq!(answer(&session).await, "s__change s__strict s__echo");
 }
 
-/// A server that dies in a call is asked again before the model is, and one that comes up no more changes nothing.
+/// A server that does not start for the next owner changes nothing of the tools that are offered, and the refusal is
+/// recorded once.
 #[tokio::test]
 async fn a_server_that_died_changes_nothing_of_what_is_offered() {
     let diary = Diary::new("died");

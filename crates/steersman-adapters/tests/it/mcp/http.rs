@@ -1,4 +1,4 @@
-//! The same over streamable HTTP: a server on the loopback whose calls end as their tool is named.
+//! MCP over streamable HTTP: a server on the loopback whose calls end as the name of their tool says.
 
 use super::{ask, call, of, offers, once, refuses};
 use serde_json::{Value as Json, json};
@@ -11,13 +11,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// What one request asked: method, the value of `authorization`, the message.
+/// A request: method, value of `authorization`, message.
 type Asked = (String, String, Json);
 
 struct Server {
     url: String,
     seen: Arc<Mutex<Vec<Asked>>>,
-    /// It was started again: it knows nobody who does not greet it.
+    /// The server restarted: it answers nobody who has not greeted it since.
     gone: Arc<AtomicBool>,
 }
 
@@ -26,7 +26,7 @@ impl Server {
         Self::with(true).await
     }
 
-    /// A server may give its clients sessions, or none.
+    /// Starts a server that gives sessions to its clients, or none.
     async fn with(sessions: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -61,7 +61,7 @@ impl Server {
     }
 }
 
-/// One request: method, `authorization`, body.
+/// Reads one request: method, `authorization`, body.
 async fn read(stream: &mut TcpStream) -> Option<Asked> {
     let mut bytes = Vec::new();
     let head = loop {
@@ -157,7 +157,7 @@ async fn serve(
     }
 }
 
-/// What a call gets; none: nothing more comes over this connection.
+/// Returns the response to a call. `None` means that nothing more comes over this connection.
 async fn called(
     stream: &mut TcpStream,
     tool: &str,
@@ -166,9 +166,9 @@ async fn called(
     let text = |text: &str| answer(json!({ "content": [{ "type": "text", "text": text }] }));
     match tool {
         "echo" => return Some(json_of(&text("hello"))),
-        // It does it, and forgets whom for.
+        // Does the call, but the server has forgotten the session.
         "forget" => return Some(status("404 Not Found")),
-        // Whole numbers that 64 bits do not hold; the second one says the same in words.
+        // A whole number that 64 bits do not hold. The second tool gives it as text, too.
         "wide" | "wide_said" => {
             let said = if tool == "wide" { "" } else { r#"{"wei":@}"# };
             let content = json!([{ "type": "text", "text": said }]);
@@ -193,7 +193,7 @@ async fn called(
             let body = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5\r\n\r\n<html";
             return Some(body.into());
         }
-        // Deeper than anybody reads.
+        // JSON that is nested deeper than any reader takes.
         "deep" | "deep_stream" => {
             let nested = "[".repeat(5_000) + &"]".repeat(5_000);
             let body = answer(json!({ "content": [], "structuredContent": { "n": "@" } }));
@@ -202,7 +202,7 @@ async fn called(
                 let event = format!("event: message\ndata: {body}\n\n");
                 let events = [EVENTS, event.as_bytes()].concat();
                 stream.write_all(&events).await.ok()?;
-                // The stream stands open.
+                // The stream stays open.
                 let _ = stream.read(&mut [0; 1]).await;
                 return None;
             }
@@ -218,7 +218,7 @@ async fn called(
                 .await
                 .ok()?;
         }
-        // Its list changed, which is said within the answer.
+        // Says within the answer that the list of tools changed.
         "change" => {
             let told = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
             let event = |message: &Json| format!("event: message\ndata: {message}\n\n");
@@ -236,16 +236,16 @@ async fn called(
                 stream.write_all(&piece).await.ok()?;
             }
         }
-        // It ends before the answer, and whoever asks for the rest is told that there is none.
+        // The stream ends before the answer, and a request for the rest is refused.
         "resumable" => {
             let event = b"id: 1\nretry: 0\ndata: \n\n";
             stream.write_all(&[EVENTS, event].concat()).await.ok()?;
         }
-        // The stream ends as it should, and nothing came.
+        // The stream ends properly, and has no answer.
         "empty" => {
             stream.write_all(EVENTS).await.ok()?;
         }
-        // The stream stands open and nothing comes.
+        // The stream stays open, and has no answer.
         _ => {
             stream.write_all(EVENTS).await.ok()?;
             let _ = stream.read(&mut [0; 1]).await;
@@ -254,7 +254,7 @@ async fn called(
     None
 }
 
-/// Whoever follows the list knows by the mark that it has to be asked for again, before it has the answer.
+/// The mark of a list changes before the answer of the call is there, so a session knows that it has to ask again.
 #[tokio::test]
 async fn a_changed_list_is_marked() {
     let server = Server::start().await;
@@ -334,7 +334,7 @@ async fn every_answer_is_a_typed_outcome() {
     );
 }
 
-/// A server that forgot us may have done what it was asked before. Nothing below sends a call again.
+/// A server that forgot the session may have done the call before that. No call is sent a second time.
 #[tokio::test]
 async fn a_call_that_is_answered_with_404_was_sent_once() {
     let server = Server::start().await;
@@ -351,14 +351,14 @@ async fn a_call_that_is_answered_with_404_was_sent_once() {
         }
         assert_eq!(server.calls() - before, 2, "{class}");
     }
-    // Whoever comes next greets it anew.
+    // The next call greets the server again.
     assert_eq!(
         once(&tools, &server.network("echo", "")).await,
         r#"done: "hello""#
     );
 }
 
-/// A gateway may answer with 404 for a server that has done it. A server without sessions has none that it could forget.
+/// A gateway may answer with 404 for a server that has done the call. A server without sessions has none to forget.
 #[tokio::test]
 async fn a_404_is_no_proof_without_a_session_either() {
     let server = Server::with(false).await;
@@ -371,7 +371,7 @@ async fn a_404_is_no_proof_without_a_session_either() {
     assert_eq!(server.calls(), 1);
 }
 
-/// A server that was started again is found out before anything that matters is sent to it.
+/// A server that restarted is noticed before an unsafe call is sent to it.
 #[tokio::test]
 async fn who_was_forgotten_meanwhile_greets_anew() {
     let server = Server::start().await;

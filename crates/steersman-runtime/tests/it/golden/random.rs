@@ -37,7 +37,6 @@ struct Play {
     messages: u64,
     /// Engines so far.
     engines: u64,
-    /// Ids that orders can name, read from the log.
     known: Known,
 }
 
@@ -405,7 +404,7 @@ fn searches(dice: &mut Dice, worth: &str, branch: Option<Id>) -> Message {
     .on(branch)
 }
 
-/// A message that comes with a content.
+/// Returns a message with a content, which the engine keeps first.
 async fn brings(engine: &Engine, branch: Option<Id>) -> Message {
     let content = Content {
         name: "letter.txt".to_owned(),
