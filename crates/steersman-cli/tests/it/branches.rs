@@ -489,13 +489,13 @@ fn what_began_in_a_future_that_was_left_is_unknown_until_somebody_says() {
         let told = "pay was started in what is left behind";
         assert!(shown.out.contains(told), "{shown:?}");
         assert!(shown.out.contains("outcome not known"), "{shown:?}");
-        let (_, deed) = world.json(&["effects", "last"]);
-        assert_eq!(deed["standing"], standing, "{deed}");
-        let id = deed["effect"].as_str().unwrap();
+        let (_, effect) = world.json(&["effects", "last"]);
+        assert_eq!(effect["standing"], standing, "{effect}");
+        let id = effect["effect"].as_str().unwrap();
         let told = scripted(&world, &["resolve", "last", id, "--done=\"paid\""]);
         assert_eq!(told.code, Some(0), "{told:?}");
-        let (_, deed) = world.json(&["effects", "last"]);
-        assert_eq!(deed["standing"], "done (says user)", "{deed}");
+        let (_, effect) = world.json(&["effects", "last"]);
+        assert_eq!(effect["standing"], "done (says user)", "{effect}");
         let again = scripted(&world, &["resolve", "last", id, "--fail"]);
         assert_eq!(again.code, Some(2), "{again:?}");
         assert_eq!(world.run(&["fsck"]).code, Some(0));
