@@ -258,7 +258,7 @@ fn answers(world: &mut World, session: usize) -> Result<(), Finding> {
     Err(Finding::new("a session that rests does not answer", &sent))
 }
 
-// ---- the books
+// ---- what a session tells, compared with the journal of the server
 
 fn rows(line: &Json) -> impl Iterator<Item = &str> {
     let rows = line["rows"].as_array();

@@ -506,7 +506,7 @@ impl World {
         judge::output(&ended)
     }
 
-    // ---- what ended
+    // ---- results
 
     /// Runs a command to its end, without a kill.
     pub(crate) fn run(&mut self, typed: &[String]) -> Result<Ended, Finding> {

@@ -332,7 +332,7 @@ fn a_cancel_begins_nothing_of_what_was_said_meanwhile() {
     assert_eq!((code, &told["status"]), (Some(0), &"cancelled".into()));
     assert_eq!((calls(&world), service.refunds()), (before, 0));
     let again = world.run(&["cancel", "last"]);
-    assert_eq!(again.code, Some(0), "what was said is open: {again:?}");
+    assert_eq!(again.code, Some(0), "the message is open: {again:?}");
     let again = world.run(&["cancel", "last"]);
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.err.contains("nothing is open"), "{again:?}");

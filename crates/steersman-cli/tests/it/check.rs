@@ -136,7 +136,7 @@ fn the_word_that_check_shows_is_that_of_the_sessions_that_start_here() {
         }
         words.push(word);
     }
-    assert_ne!(words[0], words[1], "other values are another binding");
+    assert_ne!(words[0], words[1], "other values make another binding");
 }
 
 #[test]

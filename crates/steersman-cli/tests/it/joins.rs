@@ -88,7 +88,7 @@ fn a_join_hears_of_a_branch_that_is_cancelled() {
             "join", "last", "one", "slow", "--on", on, "--then", "sum_up",
         ],
     );
-    assert_eq!(ran.code, Some(5), "it waits for the other: {ran:?}");
+    assert_eq!(ran.code, Some(5), "it waits for the other branch: {ran:?}");
     let ran = scripted(&world, &["cancel", "last:slow"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let shown = world.run(&["show", "last"]);
@@ -142,7 +142,11 @@ fn a_cancel_drops_what_was_said_to_a_branch_that_had_ended() {
     let shown = world.run(&["show", "last"]);
     assert!(!shown.out.contains("One more."), "nothing began: {shown:?}");
     let again = scripted(&world, &["cancel", "last:one"]);
-    assert_eq!(again.code, Some(2), "nothing lies there: {again:?}");
+    assert_eq!(
+        again.code,
+        Some(2),
+        "nothing is open or in the inbox: {again:?}"
+    );
     let ran = scripted(&world, &["send", "last:one", "Still there?"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let shown = world.run(&["show", "last"]);

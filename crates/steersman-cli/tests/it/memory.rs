@@ -114,7 +114,11 @@ fn what_is_remembered_is_kept_and_forgotten() {
         Some(0)
     );
     assert_eq!(ids(&world, &["memory"]), Vec::<u64>::new());
-    assert_eq!(gc(&world), 0, "contents went with what named them");
+    assert_eq!(
+        gc(&world),
+        0,
+        "contents are deleted with the memories that named them"
+    );
     assert_eq!(world.run(&["fsck"]).code, Some(0));
 }
 

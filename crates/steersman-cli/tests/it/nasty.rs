@@ -164,7 +164,11 @@ fn a_key_that_is_lost_between_two_answers_starts_nothing() {
     world.write("net/pin.txt", "unused\n");
     assert_eq!(world.run(RUN).code, Some(5));
     let answer = world.run(&["answer", "last", "1234"]);
-    assert_eq!(answer.code, Some(5), "it waits for the other: {answer:?}");
+    assert_eq!(
+        answer.code,
+        Some(5),
+        "it waits for the other answer: {answer:?}"
+    );
     std::fs::remove_file(world.folder.join(".steersman/key")).unwrap();
     // No new key is made: the secrets that the lost one sealed would be lost silently.
     let ran = world.run(&["answer", "last", "5678"]);

@@ -254,7 +254,11 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
         .filter(|n| !matches!(fate(**n), Fate::Rejected | Fate::Expired));
     let wanted: BTreeSet<String> = wanted.map(|n| number(*n)).collect();
     assert_eq!(posted.iter().cloned().collect::<BTreeSet<_>>(), wanted);
-    assert_eq!(posted.len(), wanted.len(), "twice: {posted:?}");
+    assert_eq!(
+        posted.len(),
+        wanted.len(),
+        "no invoice is posted twice: {posted:?}"
+    );
     let booked = office.service.booked();
     let mail = booked.iter().filter(|entry| entry["kind"] == "mail");
     let told: BTreeSet<&str> = mail
@@ -264,7 +268,7 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
     assert_eq!(
         (mail.count(), told.len()),
         (all.len(), all.len()),
-        "each sender hears once"
+        "each sender gets one mail"
     );
 
     // A doubt is a question of its own, to the approver.
@@ -281,7 +285,7 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
     assert_eq!(
         (told("approver", false), told("head_of_finance", false)),
         (asked, escalated),
-        "each is told once of each question"
+        "each person is told once of each question"
     );
     assert_eq!(
         (told("approver", true), told("head_of_finance", true)),

@@ -96,7 +96,11 @@ fn effects_of_a_tool_are_held_in_all_sessions_that_match() {
         documents(&ran).iter().all(|d| d["status"] == "held"),
         "{ran:?}"
     );
-    assert_eq!(world.run(&hold).code, Some(0), "ordered once more it stays");
+    assert_eq!(
+        world.run(&hold).code,
+        Some(0),
+        "a second order changes nothing"
+    );
     let (code, told) = world.json(&["send", "last", "Pay.", "--script-all", "script.yaml"]);
     assert_eq!(code, Some(5), "{told}");
     assert_eq!(told["pending"][0]["kind"], "hold");

@@ -232,6 +232,6 @@ fn a_test_that_kills_behind_a_page_goes_on_as_a_process_does() {
         let definition = format!("{}{tests}", DESK.replace("RETRY", "0"));
         world.write("steersman.yaml", &definition);
         let ran = world.run(&["test"]);
-        assert_eq!(ran.code, Some(0), "killed behind line {line}: {ran:?}");
+        assert_eq!(ran.code, Some(0), "killed after line {line}: {ran:?}");
     }
 }

@@ -361,7 +361,7 @@ fn a_session_becomes_a_test_that_passes_at_once() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let xml = std::fs::read_to_string(world.folder.join("junit.xml")).unwrap();
     assert!(xml.contains("tests=\"1\" failures=\"0\""), "{xml}");
-    assert_eq!(payments(&world), 1, "a test touches nothing");
+    assert_eq!(payments(&world), 1, "a test performs no effect");
 }
 
 #[test]

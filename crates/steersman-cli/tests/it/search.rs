@@ -196,7 +196,11 @@ fn of_many_branches_a_few_are_named() {
     let row = ran.err.lines().find(|row| row.contains("it has: "));
     let (_, row) = row.unwrap().split_once("it has: ").unwrap();
     let names: Vec<&str> = row.split(", ").collect();
-    assert_eq!(names.len(), 12, "mine, main and nine, the rest: {names:?}");
+    assert_eq!(
+        names.len(),
+        12,
+        "`mine`, `main`, nine others and the number of the rest: {names:?}"
+    );
     assert!(
         names.contains(&"mine") && names.contains(&"main"),
         "{names:?}"

@@ -201,7 +201,7 @@ fn a_rerun_stops_at_each_line_of_the_recording_and_may_be_redirected_there() {
     let paused = all["session"].as_str().unwrap();
     let ran = typed(&world, &["run", "--resume", paused, "--step"], "c\n");
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
-    assert_eq!(payments(&world), 1, "it is dry");
+    assert_eq!(payments(&world), 1, "the rerun is dry");
 }
 
 #[test]

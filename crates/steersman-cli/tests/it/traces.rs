@@ -80,7 +80,7 @@ fn a_rewind_past_a_used_approval_asks_anew_and_says_what_was_done() {
         let found = effects.iter().find(|row| row["effect"] == id);
         found.unwrap_or_else(|| panic!("{id} in {effects:?}"))["standing"].clone()
     };
-    assert_eq!(stands("2.1"), "done", "of the future that was left");
+    assert_eq!(stands("2.1"), "done", "on the branch that was left");
     assert_ne!(stands(held), "done");
     let reject = ["reject", "last", "--say", "paid already"];
     let ran = world.run(&[&reject[..], &["--script-all", "again.yaml"]].concat());
@@ -110,7 +110,11 @@ fn a_rewind_past_a_used_approval_asks_anew_and_says_what_was_done() {
 fn who_approves_a_repetition_is_asked_once() {
     let world = went_back();
     let approve = ["approve", "last", "--script-all", "again.yaml"];
-    assert_eq!(payments(&world), 1, "the old approval opens nothing here");
+    assert_eq!(
+        payments(&world),
+        1,
+        "the used approval does not cover this call"
+    );
     let listed = world.run(&["pending"]);
     assert!(
         listed.out.contains("approval, again: transfer("),
@@ -204,7 +208,10 @@ fn two_branches_after_the_end_are_joined_and_a_tool_follows() {
         let shown = world.run(&["show", &format!("last:{branch}")]).out;
         assert!(shown.contains("rests   U A F UR A TC TR A F"), "{shown}");
         let context = world.run(&["context", &format!("last:{branch}")]).out;
-        assert!(!context.contains(other), "nothing of the other: {context}");
+        assert!(
+            !context.contains(other),
+            "nothing of the other branch: {context}"
+        );
     }
 }
 
