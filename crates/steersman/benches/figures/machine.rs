@@ -195,7 +195,7 @@ fn flat(table: &Table, figure: &str, many: f64, one: f64, with: &str) {
 /// Memory is measured in separate processes, in which nothing was freed before.
 fn weights(table: &Table, count: u64) {
     let of = |what: &str| -> f64 {
-        let own = std::env::current_exe().expect("a benchmark knows where it lies");
+        let own = std::env::current_exe().expect("the path of the benchmark is known");
         let out = Command::new(own)
             .args(["--weigh", what, &count.to_string()])
             .output()
