@@ -1,5 +1,5 @@
-//! Disks that refuse writes: full, read-only, or with a limit on files. Some tests mount a file system; `cargo xtask
-//! ci` runs them and needs the right to mount.
+//! Disks that refuse writes: full, read-only, or with a limit on files. Some tests mount a file system;
+//! `cargo xtask ci` runs them and needs the right to mount.
 
 use crate::world::World;
 use std::path::Path;
