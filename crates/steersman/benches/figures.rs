@@ -2,8 +2,8 @@
 //!
 //! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
 //! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `branches`, `relevance`, `contexts`, `search`, `program`.
-//! `--quick` does about a hundredth of the work, to check that everything runs. A run without `--bench`, as by `cargo
-//! test --benches`, does the same. No figure fails the run.
+//! `--quick` does about a hundredth of the work, to check that everything runs. A run without `--bench`, as by
+//! `cargo test --benches`, does the same. No figure fails the run.
 
 #[path = "figures/contexts.rs"]
 mod contexts;
