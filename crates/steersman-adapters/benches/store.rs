@@ -1,5 +1,6 @@
-//! What the store path costs beside a bare loop that inserts the same bytes: CPU time of the whole process, as ratios of
-//! one run. `cargo bench -p steersman-adapters --bench store`
+//! Cost of appending lines to the SQLite store, compared with a loop that only inserts the same bytes. The figures are
+//! ratios of CPU time of the process and of clock time, and medians over `REPEAT` runs.
+//! `cargo bench -p steersman-adapters --bench store`; with `-- marked` it measures lines at which unsafe effects begin.
 
 use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ fn cpu() -> f64 {
     ticks / 100.0
 }
 
-/// Seconds of CPU and of the clock for one line, in microseconds.
+/// CPU time and clock time for one line, in microseconds.
 fn timed(lines: u64, run: impl FnOnce()) -> (f64, f64) {
     let (before, clock) = (cpu(), Instant::now());
     run();
@@ -43,7 +44,7 @@ fn timed(lines: u64, run: impl FnOnce()) -> (f64, f64) {
     )
 }
 
-/// The n-th line of a session, 600 bytes of text: a message and the end of a turn, by turns.
+/// Line `n` of a session, with 600 bytes of text. Odd lines are messages, even lines end the turn.
 fn line(n: u64) -> LogLine {
     let root = Id::new(Line(1), 0);
     let body = Body::new(Line(n), 0);
@@ -101,7 +102,7 @@ fn file(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Inserts what is given, so many a transaction, and nothing else.
+/// Only inserts the rows, `group` of them in each transaction.
 fn bare(rows: &[Vec<u8>], group: u64) -> (f64, f64) {
     let conn = Connection::open(file("bare.db")).expect("it opens");
     conn.execute_batch(
@@ -127,7 +128,7 @@ fn bare(rows: &[Vec<u8>], group: u64) -> (f64, f64) {
     })
 }
 
-/// Folds, encodes, hashes and appends, so many before anybody waits.
+/// Folds, encodes, hashes and appends the lines, and waits for the disk after each `group` of them.
 fn ours(lines: &[LogLine], group: u64, begins_unsafe: bool) -> (f64, f64) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -216,7 +217,8 @@ fn report(name: &str, count: u64, group: u64) {
     );
 }
 
-/// Compares lines at which an effect of class `unsafe` begins, with which the mark is synced, with lines that begin none.
+/// Compares lines at which an effect of class `unsafe` begins with lines at which none begins. Only the former sync the
+/// mark.
 #[expect(clippy::print_stdout, reason = "a benchmark reports")]
 fn marked(count: u64) {
     let lines: Vec<LogLine> = (1..=count).map(line).collect();

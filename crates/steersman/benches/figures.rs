@@ -1,8 +1,9 @@
-//! The project's figures: what a step costs, in CPU time and as ratios of one run.
+//! The figures of the project: the cost of a step, in CPU time and as ratios within one run.
 //!
 //! `cargo bench -p steersman` runs all sections, `cargo bench -p steersman -- machine store` some of them: `machine`,
-//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `branches`, `relevance`, `contexts`, `search`, `program`. `--quick` does a hundredth of the work, to see that everything runs; so does
-//! a run without `--bench`, as `cargo test --benches` makes it. Nothing here fails for being slow.
+//! `routes`, `store`, `whole`, `wire`, `many`, `growth`, `branches`, `relevance`, `contexts`, `search`, `program`.
+//! `--quick` does about a hundredth of the work, to check that everything runs. A run without `--bench`, as by
+//! `cargo test --benches`, does the same. No figure fails the run.
 
 #[path = "figures/contexts.rs"]
 mod contexts;

@@ -1,16 +1,16 @@
-//! What the campaign plays on: a definition with tools of every class, and messages that ask for their calls.
+//! The definition that the campaign runs, with tools of every class, and the messages that make the model call them.
 
 use crate::plan::Random;
 use crate::server::What;
 use std::fmt::Write;
 
-/// From here on somebody approves a payment.
+/// Least amount of a payment that needs an approval.
 pub(crate) const DEAR: u64 = 100_000;
 
-/// How often of a hundred times the same is asked for once more, and a branch touches the world.
+/// Percentage of calls that repeat an earlier call, and of forks and searches whose branch is live.
 pub(crate) const SAME: u64 = 30;
 
-/// A desk with a sub-agent; all that it reaches is the server on this port.
+/// A desk with a sub-agent. All its requests go to the server on this port.
 pub(crate) fn definition(port: u16) -> String {
     DEFINITION.replace("PORT", &port.to_string())
 }
@@ -75,11 +75,11 @@ agents:
 entry: desk
 "#;
 
-/// Draws what is asked for. Amounts are new each time, unless the same is asked for once more.
+/// Draws the steps of messages. Each call has an amount that no call had before, unless it repeats an earlier call.
 #[derive(Default)]
 pub(crate) struct Wishes {
     last: u64,
-    /// What was asked for, of each session.
+    /// Calls that were asked for, of all sessions.
     asked: Vec<What>,
 }
 
@@ -151,7 +151,7 @@ impl Wishes {
         format!("{tool}:{to}:{cents}")
     }
 
-    /// An amount that nobody asked for before.
+    /// An amount that no call had before; a large one needs an approval.
     pub(crate) fn amount(&mut self, dear: bool) -> u64 {
         self.last += 1;
         self.last + if dear { DEAR } else { 0 }

@@ -1,4 +1,4 @@
-//! What must hold, whatever was typed and whoever was killed.
+//! The invariants. They hold after any sequence of acts and kills.
 
 use crate::plan::Random;
 use crate::play::{World, is_done, is_unknown, words};
@@ -7,12 +7,12 @@ use crate::server::What;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Something that must not be.
+/// A violation of an invariant.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
-    /// In a sentence that is the same each time.
+    /// Names the invariant. The text is the same each time, so that findings can be compared.
     pub(crate) what: String,
-    /// What was seen.
+    /// The evidence: the output of a command, or the figures that differ.
     pub(crate) seen: String,
 }
 
@@ -40,10 +40,10 @@ impl Finding {
     }
 }
 
-/// Exit codes as the reference lists them.
+/// The documented exit codes.
 const CODES: [i32; 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 130];
 
-/// What a process told and how it ended is as documented.
+/// A process ends, does not panic, and has a documented exit code unless it was killed.
 pub(crate) fn output(ended: &Ended) -> Result<(), Finding> {
     if ended.hangs {
         return Err(Finding::new("a command does not end", ended));
@@ -60,7 +60,8 @@ pub(crate) fn output(ended: &Ended) -> Result<(), Finding> {
     }
 }
 
-/// What the journal must not show, at no time.
+/// Holds at any time. An unsafe call is performed once, and again only if a person allowed it. A large payment is
+/// performed only if a person approved it with the same arguments.
 pub(crate) fn along_the_way(world: &World) -> Result<(), Finding> {
     let mut performed: BTreeMap<What, usize> = BTreeMap::new();
     for call in world
@@ -92,7 +93,8 @@ pub(crate) fn along_the_way(world: &World) -> Result<(), Finding> {
     Ok(())
 }
 
-/// All comes to rest, and the books agree.
+/// Holds at the end. All sessions come to rest, answer a message and agree with the journal of the server, and `fsck`
+/// finds no damage.
 pub(crate) fn at_the_end(world: &mut World) -> Result<(), Finding> {
     for session in 0..world.sessions.len() {
         rest(world, session)?;
@@ -125,15 +127,15 @@ pub(crate) fn at_the_end(world: &mut World) -> Result<(), Finding> {
 
 // ---- rest
 
-/// As often as somebody types something until a session rests.
+/// Commands after which a session must have come to rest.
 const ROUNDS: usize = 60;
 
-/// Ends orders, answers what waits, and drives it until nothing is open.
+/// Ends all orders, settles all holds, and drives the session until nothing is open.
 fn rest(world: &mut World, session: usize) -> Result<(), Finding> {
     let id = world.sessions[session].clone();
     let mut random = Random::new(session as u64);
     let mut last = String::new();
-    // Whether the last that was typed drove it.
+    // Whether the last command drove the session.
     let mut driven = false;
     for _ in 0..ROUNDS {
         let shown = world.show(session)?;
@@ -162,11 +164,11 @@ fn rest(world: &mut World, session: usize) -> Result<(), Finding> {
     ))
 }
 
-/// Of what can be looked up nobody is asked.
+/// No person is asked about a doubt that a probe can settle.
 pub(crate) fn probed(shown: &Json) -> Result<(), Finding> {
     let idle = shown["orders"].as_array().is_none_or(Vec::is_empty);
     let holds = shown["holds"].as_array().into_iter().flatten();
-    // What no branch waits for nobody looks up.
+    // No probe runs for a call that no branch waits for any more.
     let mut asked = holds
         .filter(|hold| hold["kind"] == "doubt" && hold["tool"] == "wire" && hold["left"] != true);
     match asked.next() {
@@ -200,10 +202,11 @@ fn next(
         return Some(match hold["kind"].as_str() {
             Some("approval" | "repeat") if random.percent(50) => world.reject(session, hold),
             Some("approval" | "repeat" | "budget") => world.approve(session, hold, None),
-            // Whoever drives it looks it up first.
+            // First drive the session: its probe may settle the doubt.
             Some("doubt") if hold["tool"] == "wire" && !driven => words(&["run", "--resume", &id]),
             Some("doubt") => world.resolve(session, hold, random),
-            // An event is for the current branch; whoever drives it takes what came.
+            // Events go to the current branch only, so a wait on another branch is cancelled. For the current branch an
+            // event is sent after a run, which may have taken one from the inbox.
             Some("event") if hold["branch"] != shown["current"] => {
                 words(&["cancel", &format!("{id}:{}", hold["branch"].as_str()?)])
             }
@@ -217,14 +220,14 @@ fn next(
     open.then(|| words(&["run", "--resume", &id]))
 }
 
-/// Sends the event that a call waits for. Each is a new one: who waits for the same again hears again.
+/// The command that sends the event that a call waits for. Its `nr` is new, so a second equal wait gets an event too.
 fn arrival(key: &Json, random: &mut Random) -> Vec<String> {
     let mut fields = key.clone();
     fields["nr"] = random.next().to_string().into();
     words(&["send", ".", "--event", "arrived", &fields.to_string()])
 }
 
-/// Sessions that began beside ours are reruns; one that was killed goes on, too.
+/// Sessions that the plan did not begin are reruns. Each can be driven on, even if its process was killed.
 fn drive_reruns(world: &mut World) -> Result<(), Finding> {
     let listed = world.run(&words(&["sessions", "--all", "--json"]))?;
     for line in listed.out.lines() {
@@ -241,7 +244,7 @@ fn drive_reruns(world: &mut World) -> Result<(), Finding> {
     Ok(())
 }
 
-/// A session that rests hears a message and answers it.
+/// A session that rests answers a message.
 fn answers(world: &mut World, session: usize) -> Result<(), Finding> {
     let id = world.sessions[session].clone();
     let sent = world.run(&words(&["send", &id, "last do", "--id", "last", "--json"]))?;
@@ -255,14 +258,14 @@ fn answers(world: &mut World, session: usize) -> Result<(), Finding> {
     Err(Finding::new("a session that rests does not answer", &sent))
 }
 
-// ---- the books
+// ---- what a session tells, compared with the journal of the server
 
 fn rows(line: &Json) -> impl Iterator<Item = &str> {
     let rows = line["rows"].as_array();
     rows.into_iter().flatten().filter_map(Json::as_str)
 }
 
-/// Every acknowledged message was taken once, or is listed.
+/// Every acknowledged message was taken exactly once, or `pending` lists it.
 fn messages(
     world: &mut World,
     session: usize,
@@ -310,7 +313,7 @@ fn messages(
     ))
 }
 
-/// Nothing began that an order forbade.
+/// No effect started that an order forbade.
 fn orders(world: &World, session: usize, lines: &[Json]) -> Result<(), Finding> {
     let calls = world.server.calls();
     let mut paused = false;
@@ -350,7 +353,7 @@ fn orders(world: &World, session: usize, lines: &[Json]) -> Result<(), Finding> 
     Ok(())
 }
 
-/// What was current once and is not any more has no ticks.
+/// A branch that was current and no longer is must be superseded.
 fn left_behind(shown: &Json, lines: &[Json]) -> Result<(), Finding> {
     let mut was: BTreeSet<String> = BTreeSet::from(["main".to_owned()]);
     for row in lines.iter().flat_map(rows) {
@@ -375,7 +378,7 @@ fn left_behind(shown: &Json, lines: &[Json]) -> Result<(), Finding> {
     Ok(())
 }
 
-/// What is told of calls that are equal.
+/// Sums of what a session tells of equal calls.
 #[derive(Default)]
 struct Said {
     attempts: u64,
@@ -388,7 +391,7 @@ impl Said {
     fn add(&mut self, effect: &Json) {
         let standing = effect["standing"].as_str().unwrap_or_default();
         self.attempts += effect["attempts"].as_u64().unwrap_or(0);
-        // A probe that looks up by arguments finds the first where it is asked about a repetition.
+        // The probe looks up by arguments. Asked about a repetition, it may find the first call instead.
         let is_found = standing == "done (says probe)" && !effect["repeats"].is_null();
         self.done += usize::from(is_done(standing) && !is_found);
         self.unknown += usize::from(is_unknown(standing) || is_found);
@@ -396,12 +399,12 @@ impl Said {
     }
 }
 
-/// What the session says of its effects is what the tool server saw.
+/// The effects of a session agree with the journal of the tool server.
 fn books(world: &World, session: usize) -> Result<(), Finding> {
     let calls = world.server.calls();
     let to = format!("s{session}");
     let mut told: BTreeMap<What, Said> = BTreeMap::new();
-    // Of what was erased before anybody looked the arguments are not known: it may be any call of its tool.
+    // The arguments of an effect that was erased before it was shown are unknown: it may be any call of its tool.
     let mut erased: BTreeMap<&str, Said> = BTreeMap::new();
     for ((of, _), effect) in &world.effects {
         let tool = effect["tool"].as_str().unwrap_or_default();
@@ -454,7 +457,7 @@ fn books(world: &World, session: usize) -> Result<(), Finding> {
     keys(world, session)
 }
 
-/// One effect, one key.
+/// All attempts of an idempotent effect have the same key.
 fn keys(world: &World, session: usize) -> Result<(), Finding> {
     let mut keys: BTreeMap<What, BTreeSet<String>> = BTreeMap::new();
     for call in world.server.calls() {

@@ -1,8 +1,9 @@
-//! Orders are as safe as ticks: people type random acts at sessions that one or two processes drive, processes are killed
-//! before, inside and after each act, and the tool server's own journal is compared with what the program says.
+//! Acts of people keep all guarantees. A campaign types random acts at sessions that up to two processes drive, kills
+//! processes before, inside and after acts, and compares what the program says with the journal of the tool server.
 //!
-//! `STEERSMAN_ACTS` says how many sequences are played, `STEERSMAN_SEQUENCE` plays one by its number, `STEERSMAN_PROGRAM` names
-//! the program. A sequence that fails is shrunk, and printed as what a person would type.
+//! `STEERSMAN_ACTS` is the number of sequences. `STEERSMAN_SEQUENCE` plays the one with this number.
+//! `STEERSMAN_PROGRAM` is the path of the program. A sequence that fails is shrunk, and printed as the commands that a
+//! person would type.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,12 +26,12 @@ use crate::play::{Played, Sums};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Sequences that are played unless somebody wants more.
+/// Default number of sequences.
 const SHORT: u64 = 12;
-/// Sequences that are played at once: most of each is waiting for processes.
+/// Sequences that are played concurrently. Each spends most of its time waiting for processes.
 const AT_ONCE: usize = 2;
 
-/// The seed of all sequences; it is part of the number of each.
+/// The seed of the campaign. It is part of the number of each sequence.
 fn seed() -> u64 {
     match std::env::var("STEERSMAN_SEED").as_deref() {
         Err(_) => 1,
@@ -107,7 +108,7 @@ fn orders_are_as_safe_as_ticks() {
     fail(plan, played);
 }
 
-/// Makes it shorter, and ends the test.
+/// Shrinks the sequence, prints it, and fails the test.
 fn fail(plan: Plan, played: Played) -> ! {
     let number = plan.number;
     if wanted("STEERSMAN_SHRINK") != Some(0) {
@@ -131,7 +132,7 @@ fn add(whole: &Mutex<(Coverage, Sums, u64)>, played: &Played) {
     *sequences += 1;
 }
 
-/// A sequence as a person would type it.
+/// Prints a sequence as a person would type it, with its finding.
 fn report(plan: &Plan, played: &Played) {
     println!("sequence {} ({:?}):", plan.number, plan.drivers);
     for row in &played.story {

@@ -1,12 +1,12 @@
-//! The model: it does what the newest message says, one step after the other, and then says that it is done.
+//! The model. It makes the calls that the newest message lists, one step in each answer, and then says that it is done.
 //!
-//! A message is `m7 do pay:a:12 mail:b:3+look help(pay:c:4,look) fork(pay:d:5|look)`: steps stand one behind the other, `+`
-//! joins calls of one answer, `help` hands steps to the sub-agent, `fork` tries ways at once.
+//! A message is `m7 do pay:a:12 mail:b:3+big help(pay:c:4,big) fork(pay:d:5|big)`. Spaces separate steps, `+` joins
+//! calls of one answer, `help` sends steps to the sub-agent, `fork` makes a branch for each part between `|`.
 
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 
-/// The stream that answers a request.
+/// The answer to a request, as a stream of events.
 pub(crate) fn answer(request: &Json) -> String {
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
     let asked = messages.iter().rposition(|m| m["role"] == "user");
@@ -16,7 +16,7 @@ pub(crate) fn answer(request: &Json) -> String {
         .skip(asked.map_or(0, |at| at + 1))
         .filter(|m| m["role"] == "assistant" && m["tool_calls"].is_array())
         .count();
-    // Messages that nobody answered stand in front of it.
+    // Earlier messages that got no answer may be in the same text: only the last one counts.
     let (name, steps) = text.rsplit_once(" do").unwrap_or((&text, ""));
     let calls = match steps.split_whitespace().nth(begun) {
         Some(step) => calls(step),

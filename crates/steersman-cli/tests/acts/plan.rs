@@ -1,11 +1,11 @@
-//! Sequences of acts: what is drawn from a number, and what was covered.
+//! Plans of sequences of acts, and counts of what they cover.
 //!
-//! The plan of sequence `n` follows from the plans of all before it under the same seed, since pairs of acts that are
-//! seldom planned are preferred. So one number says all of it.
+//! The planner prefers pairs of acts that it planned seldom, so a plan depends on all plans before it with the same
+//! seed. The number of a sequence contains the seed, and determines the plan.
 
 use crate::server::{Fault, Point};
 
-/// Something that a person types.
+/// A command that a person types.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Act {
     Send,
@@ -30,7 +30,7 @@ pub(crate) enum Act {
     Gc,
 }
 
-/// All acts, with how often each is thought of.
+/// All acts, each with its name and its weight when an act is drawn.
 pub(crate) const ACTS: [(Act, &str, u64); 20] = [
     (Act::Send, "send", 6),
     (Act::Approve, "approve", 4),
@@ -61,7 +61,7 @@ impl Act {
     }
 }
 
-/// When a process dies, seen from an act.
+/// When a process is killed, relative to an act.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     Before,
@@ -71,14 +71,14 @@ pub(crate) enum When {
 
 pub(crate) const WHENS: [When; 3] = [When::Before, When::Inside, When::After];
 
-/// The point at which it dies.
+/// The point at which a process is killed.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum At {
-    /// A call comes there, after so many others.
+    /// A call reaches this point, after so many others.
     Call(Point, u32),
-    /// So many rows were told.
+    /// The process has printed so many rows.
     Row(usize),
-    /// So many microseconds passed: for acts that call nobody and tell nothing.
+    /// So many microseconds passed: for acts that make no call and print nothing.
     Micros(u64),
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum At {
 pub(crate) struct Kill {
     pub(crate) when: When,
     pub(crate) at: At,
-    /// Who drives the store dies, where somebody does; else whoever acts.
+    /// Kill the process that drives the store, if there is one, and otherwise the process of the act.
     pub(crate) owner: bool,
 }
 
@@ -94,26 +94,26 @@ pub(crate) struct Kill {
 pub(crate) struct Step {
     pub(crate) act: Act,
     pub(crate) session: usize,
-    /// Decides all else about it, together with how the session stands.
+    /// Seed of all other choices. They also depend on the state of the session.
     pub(crate) salt: u64,
-    /// The next one is typed before this one has ended.
+    /// The next act is typed before this one has ended.
     pub(crate) together: bool,
-    /// The store is named by a link to it.
+    /// The command names the store by a symbolic link.
     pub(crate) linked: bool,
     pub(crate) fault: Option<Fault>,
     pub(crate) kill: Option<Kill>,
-    /// A call stalls there, until so many further acts were typed.
+    /// A call stalls at this point, after so many others, until so many further acts were typed.
     pub(crate) stall: Option<(Point, u32, u32)>,
 }
 
-/// Who drives.
+/// Processes that drive the sessions in addition to the commands of the plan.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Drivers {
-    /// Whoever acts.
+    /// None: only the commands of the plan drive a session.
     Nobody,
-    /// `run --all`.
+    /// One `run --all`.
     One,
-    /// Two of them.
+    /// Two `run --all`.
     Two,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Plan {
     pub(crate) steps: Vec<Step>,
 }
 
-/// Small, seeded, and the same on every machine.
+/// A small generator of random numbers. The same seed gives the same numbers on every machine.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -145,7 +145,7 @@ impl Random {
         self.next() % n.max(1)
     }
 
-    /// True so often of a hundred times.
+    /// True in `n` of 100 cases.
     pub(crate) fn percent(&mut self, n: u64) -> bool {
         self.below(100) < n
     }
@@ -155,12 +155,12 @@ impl Random {
     }
 }
 
-/// How often each pair of acts followed on each other, and each act was met by a kill.
+/// Counts how often each act followed each other act, and how often a process was killed at each act.
 #[derive(Clone, Debug)]
 pub(crate) struct Coverage {
     pub(crate) pairs: Vec<[u32; ACTS.len()]>,
     pub(crate) kills: Vec<[u32; WHENS.len()]>,
-    /// Acts that were taken, of all that were typed.
+    /// For each act, how often it was accepted and how often it was typed.
     pub(crate) taken: [(u32, u32); ACTS.len()],
 }
 
@@ -174,14 +174,14 @@ impl Default for Coverage {
     }
 }
 
-/// Plans sequences, those first that cover what is seldom covered.
+/// Plans sequences, and prefers pairs of acts and kills that it planned seldom.
 pub(crate) struct Planner {
     seed: u64,
     next: u64,
     planned: Coverage,
 }
 
-/// Sequences of one seed.
+/// Largest number of sequences of one seed.
 const ROOM: u64 = 1_000_000;
 
 impl Planner {
@@ -193,7 +193,7 @@ impl Planner {
         }
     }
 
-    /// The sequence of this number.
+    /// The plan of the sequence with this number.
     pub(crate) fn find(number: u64) -> Plan {
         let mut planner = Self::new(number / ROOM);
         loop {
@@ -204,7 +204,7 @@ impl Planner {
         }
     }
 
-    /// The next one.
+    /// The plan of the next sequence.
     pub(crate) fn plan(&mut self) -> Plan {
         let number = self.seed * ROOM + self.next;
         self.next += 1;
@@ -230,7 +230,7 @@ impl Planner {
         }
     }
 
-    /// Of some that are drawn the one that seldom followed on this act.
+    /// Draws four acts, and returns the one that was planned least often after `before`.
     fn act_after(&mut self, before: Option<Act>, random: &mut Random) -> Act {
         let all: u64 = ACTS.iter().map(|(.., weight)| weight).sum();
         let mut draw = || {
@@ -288,7 +288,7 @@ impl Planner {
             5..=7 => At::Row(1 + random.below(6) as usize),
             _ => At::Micros(random.below(25_000)),
         };
-        // Whoever calls nobody and tells one row at its end is killed by the clock.
+        // These acts make no call and print one row at their end: only a time can hit them inside.
         let at = match act {
             Act::Pause | Act::Hold | Act::Migrate | Act::Erase | Act::Gc
                 if WHENS[when] == When::Inside && random.percent(70) =>
@@ -305,7 +305,7 @@ impl Planner {
     }
 }
 
-/// The points of calls; those at which most is at stake stand there twice.
+/// The points to draw from. The most critical ones are listed twice, so they are drawn twice as often.
 const POINTS: [Point; 6] = [
     Point::Model,
     Point::Called,
@@ -328,14 +328,14 @@ impl Coverage {
         }
     }
 
-    /// Pairs that did not follow on each other so often, and kills that did not happen so often.
+    /// The number of pairs of acts, and of kinds of kills, that occurred less than `least` times.
     pub(crate) fn below(&self, least: u32) -> (usize, usize) {
         let pairs = self.pairs.iter().flatten().filter(|n| **n < least).count();
         let kills = self.kills.iter().flatten().filter(|n| **n < least).count();
         (pairs, kills)
     }
 
-    /// As a table: each row is an act, each column what came next.
+    /// A table with a row for each act and a column for each act that came next.
     pub(crate) fn table(&self) -> String {
         use std::fmt::Write;
         let mut text = String::from("then:    ");

@@ -1,4 +1,5 @@
-//! Plays a sequence: resolves each act against the session as it stands, types it, kills whom the plan says, and watches.
+//! Plays a sequence: makes a command of each act that fits the current state of the session, types it, kills processes
+//! as planned, and checks the invariants.
 
 use crate::desk::{self, Wishes};
 use crate::judge::{self, Finding};
@@ -11,16 +12,16 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// As long as somebody waits for a command while somebody else drives; then the next one types.
+/// Time to wait for a command while another process runs. After it the next act is typed.
 const PATIENCE: Duration = Duration::from_millis(150);
 
-/// Another name of the store.
+/// A symbolic link to the store.
 pub(crate) const LINK: &str = ".steersman/linked.db";
 
-/// What a sequence came to.
+/// The result of a sequence.
 pub(crate) struct Played {
     pub(crate) finding: Option<Finding>,
-    /// What was typed and killed, in order.
+    /// Commands and kills in order, one row each.
     pub(crate) story: Vec<String>,
     pub(crate) covered: Coverage,
     pub(crate) sums: Sums,
@@ -44,25 +45,25 @@ pub(crate) struct Message {
     pub(crate) typed: Vec<String>,
 }
 
-/// A world in which a sequence is played.
+/// The state of a sequence while it is played: its folder, server, processes and sessions.
 pub(crate) struct World {
     pub(crate) folder: PathBuf,
     pub(crate) server: Server,
     pub(crate) sessions: Vec<String>,
     owners: Vec<Process>,
-    /// Typed and not waited for.
+    /// Commands that were typed and may still run.
     open: Vec<(Option<Act>, Process)>,
-    /// Acts until what is stalled goes on.
+    /// Acts until the stalled call continues.
     pub(crate) stalled: u32,
     pub(crate) wishes: Wishes,
     pub(crate) messages: Vec<Message>,
-    /// What was typed to answer something, by session.
+    /// Commands that answered holds, each with its session.
     pub(crate) answers: Vec<(usize, Vec<String>)>,
-    /// How often a person let an equal call run again.
+    /// How often a person allowed an equal call to run again.
     pub(crate) words: BTreeMap<What, usize>,
-    /// What a person approved, with these arguments.
+    /// Calls that a person approved, with the arguments of the approval.
     pub(crate) approved: BTreeSet<What>,
-    /// Effects as they were told, by session and id; what was erased later stays readable here.
+    /// Effects as `show` told them, by session and id. Arguments that are erased later stay here.
     pub(crate) effects: BTreeMap<(usize, String), Json>,
     pub(crate) labels: u32,
     pub(crate) story: Vec<String>,
@@ -84,7 +85,7 @@ impl Drop for World {
     }
 }
 
-/// Plays it from the beginning to the judgement.
+/// Plays a plan, and checks the invariants after each act and at the end.
 pub(crate) fn play(plan: &Plan) -> Played {
     let mut world = World::new();
     let finding = world.play(plan).err();
@@ -177,7 +178,7 @@ impl World {
         judge::at_the_end(self)
     }
 
-    /// Whoever drives is there again.
+    /// Starts driving processes until there are as many as the plan wants.
     fn keep_driven(&mut self, drivers: Drivers) {
         let wanted = match drivers {
             Drivers::Nobody => 0,
@@ -207,7 +208,8 @@ impl World {
         self.story.push(row.trim_end().to_owned());
     }
 
-    /// Whoever is to answer needs something that waits: most often it is made, ahead of the act before or right before it.
+    /// An act that answers needs a hold. In most cases a message is sent here that makes one: before the preceding act
+    /// (`ahead`), or directly before the act.
     fn prepare(&mut self, next: &Step, ahead: bool) -> Result<(), Finding> {
         let wanted = match next.act {
             Act::Approve | Act::Edit | Act::Reject => "approval",
@@ -235,7 +237,7 @@ impl World {
         }
         let number = self.messages.len() + 1;
         let pay = format!("pay:s{session}:{cents}");
-        // Two equal calls may wait at once: who answers for one knows of the other, or does not.
+        // Two equal calls may wait at once. The person who answers one may or may not know of the other.
         let text = if wanted == "approval" && random.percent(40) {
             format!("m{number} do {pay}+{pay}")
         } else {
@@ -252,7 +254,8 @@ impl World {
         self.acts_between(typed)
     }
 
-    /// Whoever looks up how a call ended dies meanwhile; whoever drives it next looks it up again, and nobody is asked.
+    /// Kills a process while its probe looks up how a call ended. The next process must run the probe again, and ask no
+    /// person.
     fn kill_probing(&mut self, session: usize) -> Result<(), Finding> {
         self.fault(Fault::Lies);
         self.server.arm(Point::Probed, 0);
@@ -278,7 +281,7 @@ impl World {
         judge::probed(&self.show(session)?)
     }
 
-    /// Something that is typed so that an act finds what it needs; it is no act of the plan.
+    /// Types a command that prepares an act. It is not an act of the plan.
     pub(crate) fn acts_between(&mut self, typed: Vec<String>) -> Result<(), Finding> {
         self.tell(&typed, "");
         let ended = self.run(&typed)?;
@@ -289,7 +292,7 @@ impl World {
         let how = match fault {
             Fault::Lies => "is performed, and answered with an error",
             Fault::Refuses => "is not performed, and answered with an error",
-            // What is denied then may have happened before.
+            // The call that is denied may then be a second attempt of one that was performed.
             Fault::Denies => {
                 self.server.fault(Fault::Lies);
                 "is performed, and answered with an error; the one behind it is denied"
@@ -346,7 +349,8 @@ impl World {
         }
     }
 
-    /// Waits for it, unless somebody else is needed first.
+    /// Waits for a process to end. Leaves it open if it hangs, if a call is stalled, or if other processes run and
+    /// `PATIENCE` is over.
     fn attend(&mut self, step: &Step, mut process: Process) -> Result<(), Finding> {
         let begun = Instant::now();
         while !step.together && !process.is_over() {
@@ -364,7 +368,7 @@ impl World {
         Ok(())
     }
 
-    /// Learns of what has ended; of all of it, where somebody waits.
+    /// Takes the results of commands that have ended. With `wait` it waits for all of them.
     fn reap(&mut self, wait: bool) -> Result<(), Finding> {
         for (act, mut process) in std::mem::take(&mut self.open) {
             if wait || process.is_over() || process.hangs() {
@@ -379,7 +383,7 @@ impl World {
 
     // ---- kills
 
-    /// Whoever drives when somebody is about to act dies.
+    /// Kills the process that drives, before the act is typed.
     fn kill_before(&mut self, step: &Step, kill: Kill) -> Result<(), Finding> {
         self.end_stall();
         let victim = self.owners.pop().unwrap_or_else(|| {
@@ -390,12 +394,12 @@ impl World {
         self.doom(step, victim, None, kill)
     }
 
-    /// Whoever drives dies when somebody has acted.
+    /// Kills the process that drives, after the act was typed.
     fn kill_after(&mut self, step: &Step, kill: Kill) -> Result<(), Finding> {
         self.kill_before(step, kill)
     }
 
-    /// Whoever acts, or drives meanwhile, dies.
+    /// Kills the process of the act, or the one that drives meanwhile.
     fn kill_inside(&mut self, step: &Step, typed: &[String], kill: Kill) -> Result<(), Finding> {
         if let At::Call(point, after) = kill.at {
             self.server.arm(point, after);
@@ -414,8 +418,8 @@ impl World {
         }
     }
 
-    /// Kills it when the point comes. Where it does not come it is killed when nothing happens any more, if it is still
-    /// there.
+    /// Kills the victim when it reaches the point. If it does not, kills it when it has printed nothing for some time,
+    /// unless it has ended.
     fn doom(
         &mut self,
         step: &Step,
@@ -432,7 +436,7 @@ impl World {
         }
         let patience = match kill.at {
             At::Micros(micros) => Duration::from_micros(micros),
-            // Behind a slow disk, and on a busy machine, a call comes late.
+            // With a slow disk or on a busy machine a call comes late.
             At::Call(..) => Duration::from_millis(250),
             At::Row(_) => Duration::from_millis(60),
         };
@@ -471,7 +475,7 @@ impl World {
             self.covered.kills[step.act.number()][when] += 1;
             let message = self.messages.len();
             self.kill(victim, &how)?;
-            // Whoever does not know whether a message was heard says it again, under the same id.
+            // A sender that does not know if its message arrived sends it again under the same id; it is taken once.
             if kill.when == When::Inside
                 && step.act == Act::Send
                 && actor.is_none()
@@ -502,16 +506,16 @@ impl World {
         judge::output(&ended)
     }
 
-    // ---- what ended
+    // ---- results
 
-    /// Runs a command to its end; nobody kills it.
+    /// Runs a command to its end, without a kill.
     pub(crate) fn run(&mut self, typed: &[String]) -> Result<Ended, Finding> {
         let ended = Process::spawn(&self.folder, typed).wait();
         judge::output(&ended)?;
         Ok(ended)
     }
 
-    /// Something ended that somebody typed.
+    /// Checks and records a command that has ended.
     fn ended(&mut self, act: Option<Act>, ended: Ended) -> Result<(), Finding> {
         judge::output(&ended)?;
         let taken = !matches!(ended.code, None | Some(2 | 4));
@@ -533,7 +537,7 @@ impl World {
         Ok(())
     }
 
-    /// A session as `show` tells it.
+    /// A session as `show --json` tells it. Its effects are recorded.
     pub(crate) fn show(&mut self, session: usize) -> Result<Json, Finding> {
         let id = self.sessions[session].clone();
         let ended = self.run(&words(&["show", &id, "--json"]))?;
@@ -547,7 +551,7 @@ impl World {
                 effect["effect"].as_str().unwrap_or_default().to_owned(),
             );
             let known = self.effects.entry(key).or_insert_with(|| effect.clone());
-            // what is erased keeps the arguments that it had
+            // An effect that was erased since keeps its arguments here.
             if What::read("", &effect["args"]).is_some() || known["args"] == effect["args"] {
                 *known = effect.clone();
             } else {
@@ -560,12 +564,12 @@ impl World {
     }
 }
 
-/// Whether an effect that is told so happened.
+/// Whether an effect with this standing happened.
 pub(crate) fn is_done(standing: &str) -> bool {
     standing == "done" || standing.starts_with("done (")
 }
 
-/// Whether an effect that is told so may have happened.
+/// Whether an effect with this standing may have happened.
 pub(crate) fn is_unknown(standing: &str) -> bool {
     standing.starts_with("unknown") || matches!(standing, "in doubt" | "running")
 }

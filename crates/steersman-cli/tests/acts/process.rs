@@ -1,4 +1,4 @@
-//! A process of the program under test: what it told, how it ended, and whether it was killed.
+//! A process of the program under test: its output, its exit code, and whether it was killed.
 
 use serde_json::Value as Json;
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A command that takes longer hangs.
+/// A command that takes longer counts as hanging.
 const LONG: Duration = Duration::from_mins(2);
 
 /// The program under test.
@@ -34,11 +34,11 @@ pub(crate) struct Process {
     begun: Instant,
 }
 
-/// What a process came to.
+/// The result of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
     pub(crate) typed: Vec<String>,
-    /// None: it was killed.
+    /// `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) killed: bool,
     pub(crate) hangs: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The last document on standard output.
+    /// The last line of standard output, as JSON; null if it is not JSON.
     pub(crate) fn json(&self) -> Json {
         let last = self.out.lines().last().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_default()
@@ -83,7 +83,7 @@ impl Process {
         }
     }
 
-    /// Rows that it told so far.
+    /// Rows that it has printed so far, on both streams.
     pub(crate) fn rows(&self) -> usize {
         self.told.lock().unwrap().rows + self.out.lock().unwrap().rows
     }
@@ -92,12 +92,12 @@ impl Process {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Whether it runs for longer than anything takes.
+    /// Whether it has run for longer than any command takes.
     pub(crate) fn hangs(&self) -> bool {
         self.begun.elapsed() > LONG
     }
 
-    /// Waits until it has ended. One that hangs is killed.
+    /// Waits until the process ends. Kills it if it hangs.
     pub(crate) fn wait(mut self) -> Ended {
         while !self.is_over() {
             if self.hangs() {
@@ -138,7 +138,7 @@ impl Process {
     }
 }
 
-/// In what the threads of a process wait, and what it has open.
+/// The calls in which the threads of a process wait, and its open files.
 fn waits(process: u32) -> String {
     let names = |folder: &str| {
         let listed = std::fs::read_dir(format!("/proc/{process}/{folder}"));
@@ -158,7 +158,7 @@ fn waits(process: u32) -> String {
         .fold(String::new(), |text, row| text + "# " + &row + "\n")
 }
 
-/// Whoever looks whether something has happened looks again after this.
+/// The pause of a loop that polls.
 pub(crate) fn nap() {
     std::thread::sleep(Duration::from_micros(300));
 }

@@ -1,5 +1,5 @@
-//! The other side: a tool server with a journal of its own, and a model whose answers depend on what is asked. A call can
-//! be stalled before or after it is performed, so that whoever made it is killed at exactly that point.
+//! A tool server with a journal of its own, which also serves the model. A call can be stalled before or after it is
+//! performed, so that its caller can be killed at exactly that point.
 
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -17,7 +17,7 @@ pub(crate) struct Call {
     pub(crate) performed: bool,
 }
 
-/// Tool and arguments: what makes two calls equal.
+/// Tool and arguments of a call. Calls are equal if these are equal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct What {
     pub(crate) tool: String,
@@ -41,31 +41,31 @@ impl std::fmt::Display for What {
     }
 }
 
-/// A point of a call at which a process can be stopped.
+/// A point at which a call can be stalled.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     /// The model was asked, and has not answered.
     Model,
     /// The tool server has the call, and has not performed it.
     Called,
-    /// It has performed the call, and has not answered.
+    /// The tool server has performed the call, and has not answered.
     Performed,
-    /// It was asked whether a call was performed, and has not answered.
+    /// A probe has asked the tool server if a call was performed, and it has not answered.
     Probed,
 }
 
-/// What the tool server does with the next call, beside performing it.
+/// A fault of the tool server at the next call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// An error, and nothing was performed.
+    /// It answers with an error, and performs nothing.
     Refuses,
-    /// An error, although it was performed.
+    /// It answers with an error, although it performed the call.
     Lies,
-    /// A status that proves that nothing was performed.
+    /// It answers with a status that proves that nothing was performed.
     Denies,
 }
 
-/// What becomes of a stalled call.
+/// What happens to a stalled call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Fate {
     Goes,
@@ -75,7 +75,7 @@ enum Fate {
 #[derive(Default)]
 struct State {
     calls: Vec<Call>,
-    /// Effects under a key that were performed.
+    /// Idempotency keys of calls that were performed.
     keys: BTreeSet<String>,
     at_work: usize,
     arm: Option<(Point, u32)>,
@@ -97,7 +97,7 @@ pub(crate) struct Server {
     pub(crate) port: u16,
 }
 
-/// Nothing here takes as long.
+/// Upper bound of every wait here.
 const LONG: Duration = Duration::from_secs(30);
 
 impl Shared {
@@ -118,7 +118,7 @@ impl Server {
                     return;
                 }
                 let Ok(stream) = stream else { continue };
-                // Counted in the order in which they came: whoever asks later knows of all before.
+                // Counted here and not in the thread, so that `settle` knows of all connections before its own.
                 known.lock().at_work += 1;
                 let shared = known.clone();
                 std::thread::spawn(move || {
@@ -131,7 +131,7 @@ impl Server {
         Self { shared, port }
     }
 
-    /// The next call that comes to this point is stalled there, after so many others.
+    /// Stalls the next call that reaches this point, after so many others.
     pub(crate) fn arm(&self, point: Point, after: u32) {
         self.shared.lock().arm = Some((point, after));
     }
@@ -145,7 +145,7 @@ impl Server {
         !self.shared.lock().stalled.is_empty()
     }
 
-    /// Stalled calls go on.
+    /// Lets stalled calls continue.
     pub(crate) fn release(&self) {
         self.end_stalls(Fate::Goes);
     }
@@ -167,7 +167,7 @@ impl Server {
         self.shared.lock().faults.clear();
     }
 
-    /// A process was killed: what it had stalled is dropped, and all else that it sent is dealt with.
+    /// After a kill: drops stalled calls, and waits until all other requests of the process are handled.
     pub(crate) fn settle(&self) {
         self.end_stalls(Fate::Dropped);
         if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) {
@@ -183,12 +183,12 @@ impl Server {
         }
     }
 
-    /// The journal.
+    /// The journal: all calls, in the order in which they arrived.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.shared.lock().calls.clone()
     }
 
-    /// How often this was performed.
+    /// How often equal calls were performed.
     pub(crate) fn performed(&self, what: &What) -> usize {
         let state = self.shared.lock();
         let same = state.calls.iter().filter(|call| call.what == *what);
@@ -204,7 +204,7 @@ impl Drop for Server {
     }
 }
 
-/// One request of a connection; each gets a connection of its own.
+/// Serves the only request of a connection.
 fn serve(shared: &Shared, mut stream: TcpStream) -> std::io::Result<()> {
     stream.set_read_timeout(Some(LONG))?;
     let Some((head, body)) = read(&mut stream)? else {
@@ -246,7 +246,7 @@ fn serve(shared: &Shared, mut stream: TcpStream) -> std::io::Result<()> {
     stream.write_all(body.as_bytes())
 }
 
-/// A request: head and body. None: whoever connected says nothing.
+/// A request: head and body. `None` if the peer closes before it has sent one.
 fn read(stream: &mut TcpStream) -> std::io::Result<Option<(String, Vec<u8>)>> {
     let mut bytes = Vec::new();
     let mut piece = [0; 16 << 10];
@@ -274,7 +274,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Stalls here if somebody wants that. False: whoever called is dead.
+/// Stalls the call if this point is armed. False if the call is dropped, since its caller was killed.
 fn stalls(shared: &Shared, point: Point) -> bool {
     let mut state = shared.lock();
     let Some((wanted, after)) = state.arm.filter(|(wanted, _)| *wanted == point) else {
@@ -304,7 +304,7 @@ fn stalls(shared: &Shared, point: Point) -> bool {
     }
 }
 
-/// What a call of a tool comes to: status and body, or nothing where the connection breaks.
+/// Performs a call of a tool. Returns status and body, or `None` if the connection is to break.
 fn perform(shared: &Shared, tool: &str, head: &str, body: &[u8]) -> Option<(&'static str, String)> {
     let args: Json = serde_json::from_slice(body).unwrap_or_default();
     let Some(what) = What::read(tool, &args) else {

@@ -1,12 +1,12 @@
-//! A sequence that fails is made shorter while it still fails in the same way.
+//! Makes a failing sequence shorter, as long as it fails in the same way.
 
 use crate::plan::Plan;
 use crate::play::{Played, play};
 
-/// Sequences that are played for it at most.
+/// Largest number of sequences that are played to shrink one.
 const MOST: usize = 60;
 
-/// The shortest that was found, and what it came to.
+/// The shortest failing sequence that was found, with its result.
 pub(crate) fn shrink(plan: Plan, played: Played) -> (Plan, Played) {
     let Some(finding) = &played.finding else {
         return (plan, played);
@@ -40,7 +40,7 @@ pub(crate) fn shrink(plan: Plan, played: Played) -> (Plan, Played) {
     best
 }
 
-/// Keeps it if it fails in the same way.
+/// Plays a plan, and keeps it as the best one if it fails in the same way. Returns whether it does.
 fn try_out(plan: Plan, what: &str, best: &mut (Plan, Played), left: &mut usize) -> bool {
     if *left == 0 {
         return false;

@@ -1,4 +1,4 @@
-//! What is typed: an act of a plan, resolved against the session as it stands.
+//! Makes a command of an act of a plan, according to the current state of the session.
 
 use crate::desk::SAME;
 use crate::judge::Finding;
@@ -96,21 +96,21 @@ impl World {
         Ok(typed)
     }
 
-    /// Something that waits for a person is answered.
+    /// The command that answers a hold.
     fn answer(
         &mut self,
         act: Act,
         session: usize,
         random: &mut Random,
     ) -> Result<Vec<String>, Finding> {
-        // Who types the same once more means what they saw then, and no new question.
+        // A person may type an answer twice. The second is for the hold that they saw, and not for a new one.
         let before = self.answers.iter().rfind(|(of, _)| *of == session);
         if let (Some((_, typed)), true) = (before, random.percent(12)) {
             return Ok(typed.clone());
         }
         let typed = self.new_answer(act, session, random)?;
         self.answers.push((session, typed.clone()));
-        // Who clicks twice sends both answers before anybody reads the first.
+        // A double click sends both answers before the first one is taken.
         if random.percent(25) {
             let mut first = typed.clone();
             first.push("--no-run".to_owned());
@@ -142,7 +142,7 @@ impl World {
             .collect();
         let id = self.sessions[session].clone();
         if act == Act::Resolve {
-            // What failed as unknown may be resolved as well, by anybody.
+            // An effect that failed as unknown has no hold, and any person may resolve it.
             let unknown = shown["effects"].as_array().cloned().unwrap_or_default();
             let is_held = |e: &Json| open.iter().any(|hold| hold["effect"] == e["effect"]);
             let unknown = unknown.into_iter().filter(|e| e["standing"] == "unknown");
@@ -159,7 +159,7 @@ impl World {
             "approve"
         };
         let Some(hold) = random.of(&open) else {
-            // By its name: what came to be open meanwhile nobody has looked at.
+            // With an id: without one, the command might answer a hold that opened meanwhile and that nobody saw.
             return Ok(words(&[verb, &id, "1.0"]));
         };
         Ok(match act {
@@ -172,7 +172,7 @@ impl World {
         })
     }
 
-    /// A person lets it run; what that means is kept before anything is typed.
+    /// The command that approves a hold. What it allows is recorded before it is typed.
     pub(crate) fn approve(
         &mut self,
         session: usize,
@@ -181,7 +181,7 @@ impl World {
     ) -> Vec<String> {
         let tool = hold["tool"].as_str().unwrap_or_default();
         let mut typed = self.decides("approve", session, hold);
-        // Whoever is told of an equal call approves that, too; of other arguments they know nothing.
+        // A hold that names an equal call is approved as a repetition, unless the arguments are edited.
         let repeats = cents.is_none() && hold["repeats"].is_string();
         if repeats {
             typed.push("--repeat".to_owned());
@@ -208,7 +208,7 @@ impl World {
     }
 
     fn decides(&self, verb: &str, session: usize, hold: &Json) -> Vec<String> {
-        // Of what is no hold the effect is all that there is to name.
+        // A doubt without a hold is named by its effect.
         let id = hold["id"].as_str().or(hold["effect"].as_str());
         let mut typed = words(&[verb, &self.sessions[session], id.unwrap_or_default()]);
         if let Some(role) = hold["for"][0].as_str() {
@@ -218,7 +218,7 @@ impl World {
         typed
     }
 
-    /// Whoever looks at the journal knows what happened.
+    /// The command that resolves a doubt, in most cases as the journal of the server says.
     pub(crate) fn resolve(&self, session: usize, doubt: &Json, random: &mut Random) -> Vec<String> {
         let mut typed = self.decides("resolve", session, doubt);
         let what = What::read(doubt["tool"].as_str().unwrap_or_default(), &doubt["args"]);
@@ -231,7 +231,7 @@ impl World {
         typed
     }
 
-    /// Whether the one of these calls that nobody knows of was performed. None: which of several it was nobody can tell.
+    /// Whether a call with an unknown outcome was performed. `None` if only some of several equal calls were.
     fn happened(&self, session: usize, what: &What) -> Option<bool> {
         let same = self.effects.iter().filter(|((of, _), effect)| {
             let tool = effect["tool"].as_str().unwrap_or_default();
@@ -249,7 +249,7 @@ impl World {
         }
     }
 
-    /// Somewhere back, of the whole session or of a branch.
+    /// A place of the session or of a branch: its head or a few lines back.
     fn place(&mut self, session: usize, random: &mut Random) -> Result<String, Finding> {
         let of = if random.percent(20) {
             self.branch(session, random)?
@@ -295,7 +295,7 @@ impl World {
         Ok(typed)
     }
 
-    /// A branch of the session, as it is typed; the session where it has no other.
+    /// A branch of the session, as it is typed; the session itself if it lists none.
     fn branch(&mut self, session: usize, random: &mut Random) -> Result<String, Finding> {
         let shown = self.show(session)?;
         let id = &self.sessions[session];
@@ -324,7 +324,7 @@ impl World {
         if act == Act::Adopt {
             return Ok(words(&["adopt", &one]));
         }
-        let one = self.beside(session, random)?.unwrap_or(one);
+        let one = self.other_branch(session, random)?.unwrap_or(one);
         let other = self.branch(session, random)?;
         let name = |typed: &str| {
             typed
@@ -342,19 +342,23 @@ impl World {
         Ok(typed)
     }
 
-    /// A branch beside the current one, if there is one.
-    fn beside(&mut self, session: usize, random: &mut Random) -> Result<Option<String>, Finding> {
+    /// A branch that is neither current nor superseded, if there is one.
+    fn other_branch(
+        &mut self,
+        session: usize,
+        random: &mut Random,
+    ) -> Result<Option<String>, Finding> {
         let shown = self.show(session)?;
         let branches = shown["branches"].as_array().into_iter().flatten();
-        let beside = branches.filter(|b| b["id"] != shown["current"] && b["superseded"] != true);
-        let names: Vec<&str> = beside
+        let others = branches.filter(|b| b["id"] != shown["current"] && b["superseded"] != true);
+        let names: Vec<&str> = others
             .filter_map(|b| b["label"].as_str().or_else(|| b["id"].as_str()))
             .collect();
         let id = &self.sessions[session];
         Ok(random.of(&names).map(|name| format!("{id}:{name}")))
     }
 
-    /// One that did not succeed, if there is one.
+    /// An effect that failed or is unknown; any effect if there is none.
     fn failed(&mut self, session: usize, random: &mut Random) -> Result<String, Finding> {
         let shown = self.show(session)?;
         let effects = shown["effects"].as_array().into_iter().flatten();
@@ -378,7 +382,7 @@ impl World {
         }
     }
 
-    /// Most often of something that is held.
+    /// The command that releases a tool or all tools, in most cases what is held.
     fn release(&mut self, session: usize, random: &mut Random) -> Result<Vec<String>, Finding> {
         let any = self.held("release", session, random);
         if random.percent(20) {
@@ -397,7 +401,7 @@ impl World {
         })
     }
 
-    /// A branch that was made just now: one that the current branch left behind is refused.
+    /// Adopts a branch that is forked now: the adoption of an older one is refused if the current branch went on since.
     fn adopts_new(&mut self, session: usize, random: &mut Random) -> Result<Vec<String>, Finding> {
         let text = self.say(session, random);
         self.labels += 1;
@@ -408,7 +412,7 @@ impl World {
         Ok(adopts)
     }
 
-    /// An effect of the session, as it is typed.
+    /// One of the last effects of the session, as it is typed.
     fn effect(&mut self, session: usize, random: &mut Random) -> Result<String, Finding> {
         let shown = self.show(session)?;
         let effects = shown["effects"].as_array().cloned().unwrap_or_default();

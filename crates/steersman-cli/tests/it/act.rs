@@ -57,7 +57,7 @@ fn who_may_not_decide_changes_nothing() {
 #[test]
 fn who_decides_twice_pays_once() {
     let (world, service) = parked();
-    // Both lie there before anybody drives the session: the second finds nothing that is open.
+    // Both decisions are in the inbox before the session is driven. The second finds nothing open.
     for id in ["a", "b"] {
         let approve = ["approve", "last", "--as", "supervisor", "--no-run"];
         let ran = world.run(&approve);
@@ -81,7 +81,8 @@ fn who_decides_twice_pays_once() {
     assert_eq!(service.refunds(), 1);
 }
 
-/// Of a session that is not there, of a key that none has, and of one that was cancelled.
+/// An event is refused if no session has its key, or if its session does not exist. An event for a cancelled session
+/// stays in the inbox.
 #[test]
 fn an_event_for_a_session_that_is_gone_is_told_so() {
     let world = World::new();
@@ -122,7 +123,7 @@ agents: { desk: { system: You wait., tools: [await_change] } }
     assert_eq!(nobody.code, Some(2), "{nobody:?}");
     assert!(nobody.err.contains("zzzz"), "{nobody:?}");
     assert!(world.json_lines(&["sessions"]).is_empty());
-    // The same id is good when the session is there: nothing of the refused one was kept.
+    // Nothing of the refused event was kept: its id is accepted when the session exists.
     assert_eq!(event(".", "placed", 1).code, Some(0));
     let ran = world.run(&["run", "--resume", "last", "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
@@ -133,7 +134,7 @@ agents: { desk: { system: You wait., tools: [await_change] } }
         "{known:?}"
     );
     assert_eq!(world.run(&["cancel", "last"]).code, Some(0));
-    // It is there, and hears nothing: the event lies in its inbox, where everybody sees it.
+    // The cancelled session takes nothing: the event stays in its inbox, and `show` counts it.
     assert_eq!(event(".", "changed", 2).code, Some(0));
     let ran = world.run(&["run", "--resume", "last", "--script-all", "script.yaml"]);
     assert_ne!(ran.code, Some(4), "{ran:?}");
@@ -238,7 +239,7 @@ agents: { support: { system: You help., tools: [ask_customer] } }
     let (code, told) = world.json(&["run", "--script-all", "script.yaml", "--input", "Ask."]);
     assert_eq!(code, Some(5), "{told}");
     assert_eq!(told["pending"][0]["kind"], "event");
-    // of the wrong ticket: it lies in the box
+    // An event for another ticket stays in the inbox.
     let other = r#"{"ticket": "T-8", "text": "no"}"#;
     let right = r#"{"ticket": "T-9", "text": "yes"}"#;
     assert_eq!(
@@ -287,7 +288,7 @@ agents: { support: { system: You help., tools: [await_answer] } }
     );
     let (code, told) = world.json(&["run", "--script-all", "script.yaml", "--input", "Wait."]);
     assert_eq!(code, Some(5), "{told}");
-    // of no such name, and of other fields: refused, and nothing lies about
+    // An event with an unknown name or with wrong fields is refused, and is not in the inbox.
     for (event, fields) in [
         ("anwser", r#"{"ticket": "T-9"}"#),
         ("answer", r#"{"ticket": 9}"#),
@@ -296,7 +297,7 @@ agents: { support: { system: You help., tools: [await_answer] } }
         assert_eq!(refused.code, Some(2), "{refused:?}");
     }
     assert_eq!(world.json(&["show", "last"]).1["inbox"], 0);
-    // right, but not waited for; and a message, while it waits
+    // A valid event that no call waits for stays in the inbox, and so does a message while calls are open.
     let early = ["send", "last", "--event", "answer", r#"{"ticket": "T-8"}"#];
     let (code, told) = world.json(&early);
     assert_eq!(
@@ -331,7 +332,7 @@ fn a_cancel_begins_nothing_of_what_was_said_meanwhile() {
     assert_eq!((code, &told["status"]), (Some(0), &"cancelled".into()));
     assert_eq!((calls(&world), service.refunds()), (before, 0));
     let again = world.run(&["cancel", "last"]);
-    assert_eq!(again.code, Some(0), "what was said is open: {again:?}");
+    assert_eq!(again.code, Some(0), "the message is open: {again:?}");
     let again = world.run(&["cancel", "last"]);
     assert_eq!(again.code, Some(2), "{again:?}");
     assert!(again.err.contains("nothing is open"), "{again:?}");
@@ -377,7 +378,7 @@ agents: { desk: { system: You read mail. } }
     assert!(!world.folder.join(".steersman/sessions.db").exists());
 }
 
-/// What is sent to a definition drives nothing: the one session that waits for it is named.
+/// An event for a network drives no session. If one session waits for events, the output names it.
 #[test]
 fn an_event_for_a_network_names_who_waits_for_it() {
     let world = World::new();
@@ -409,7 +410,7 @@ agents: { desk: { system: You read mail., tools: [letter] } }
     let told = sent(1);
     assert!(told.contains("steersman run --resume SESS"), "{told}");
     assert!(told.contains("until Ctrl-C"), "{told}");
-    // of two it is not guessed which
+    // If two sessions wait, none is named.
     assert_eq!(world.run(&run).code, Some(5));
     let told = sent(2);
     assert!(!told.contains("--resume"), "{told}");
@@ -429,7 +430,8 @@ fn a_name_in_a_script_that_no_agent_has_is_found_before_anything_is_said() {
     assert!(world.json_lines(&["sessions"]).is_empty());
 }
 
-/// Two payments in doubt by one name: it is not guessed which is meant, and no hint would record what is not the result.
+/// If two effects of a tool are in doubt, its name does not settle either, and the hint does not suggest the name as a
+/// result. If only one is, the name is enough.
 #[test]
 fn what_is_in_doubt_is_named_by_its_tool_where_only_one_is() {
     let world = World::new();

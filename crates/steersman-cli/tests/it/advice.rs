@@ -1,4 +1,4 @@
-//! What `pending` advises is typed, word by word: in each state it moves the session.
+//! Each command that `pending` advises, typed as it is printed, moves the session.
 
 use crate::world::World;
 
@@ -13,7 +13,7 @@ agents:
   desk: { system: You settle., tools: [pay, send, question, wait_for_mail] }
 "#;
 
-/// A state that `pending` lists: what is written, and what is typed to come to it.
+/// A state that `pending` lists: the definition and script, and the commands that lead to it.
 struct State {
     name: &'static str,
     limits: &'static str,
@@ -98,7 +98,7 @@ fn what_pending_advises_moves_the_session() {
         let commands = advised(&world(&state).run(&["pending"]).all());
         assert!(!commands.is_empty(), "{}", state.name);
         for n in 0..commands.len() {
-            // Each in a world of its own, where the session has another name.
+            // Each command runs in a new world, where the session has another id.
             let world = world(&state);
             let pending = world.run(&["pending"]);
             let typed = advised(&pending.all())[n].replace("{...}", r#"{"nr": "7"}"#);

@@ -1,4 +1,4 @@
-//! `artifacts`: what a session made is listed, printed, saved, and follows branches of time; names lead nowhere else.
+//! `artifacts` lists, prints and saves the artifacts of a session and of its branches. No name leads out of the folder.
 
 use crate::world::World;
 use insta::assert_snapshot;
@@ -148,7 +148,7 @@ fn what_cannot_be_saved_keeps_nothing_else_from_it() {
     assert_eq!(shown.out.trim(), "four", "{shown:?}");
 }
 
-/// A name that is a file and a folder at once, and a link that lies where files are written.
+/// If a name is a file and a folder at once, all other artifacts are saved. Nothing is written through a symbolic link.
 #[test]
 fn an_export_writes_what_can_be_written_and_follows_no_link() {
     let world = World::new();
@@ -192,7 +192,7 @@ fn an_export_writes_what_can_be_written_and_follows_no_link() {
             None => assert!(row["artifact"] == "a/b" && row["why"].is_string(), "{row}"),
         }
     }
-    // links: a folder, a file, and one that leads nowhere
+    // One link leads to a folder, the other to a file that does not exist.
     let target = world.folder.join("target");
     std::fs::create_dir_all(&target).unwrap();
     let session = world.json(&["sessions"]).1["session"].clone();

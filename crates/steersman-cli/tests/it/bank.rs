@@ -1,4 +1,4 @@
-//! What a bank's user meets at the terminal: every word that is meant for them, and no secret anywhere.
+//! The example `bank` at the terminal: the user gets every text that is meant for them, and no secret is printed.
 
 use crate::world::{Service, World};
 use serde_json::json;
@@ -7,7 +7,7 @@ const SCRIPT: &str = "bank/script.yaml";
 const PASSWORD: &str = "monkey";
 const TOKEN: &str = "t-seldo-51f3";
 
-/// Begins a talk.
+/// Starts a session with a first message. An empty script means that of the example.
 fn begin(script: &str, said: &str, code: i32) -> (World, Service) {
     let mut world = World::example("bank");
     let service = Service::bank(&mut world);
@@ -22,7 +22,7 @@ fn begin(script: &str, said: &str, code: i32) -> (World, Service) {
     (world, service)
 }
 
-/// A task ends and the next one begins in the same breath: the user hears both, in order, on standard output, too.
+/// A task ends and the next one begins in one turn: the user gets the texts of both in order, also on standard output.
 #[test]
 fn what_a_task_told_in_the_end_is_heard_ahead_of_what_the_next_one_asks() {
     let (world, _service) = begin("", "Hello", 0);
@@ -35,8 +35,8 @@ fn what_a_task_told_in_the_end_is_heard_ahead_of_what_the_next_one_asks() {
     assert_eq!(told["before"], json!(["Checking holds 1000.00."]));
     assert_eq!(told["answer"], "To which account, and how much?");
     let (_, shown) = world.json(&["show", "last"]);
-    assert_eq!(shown["before"], told["before"], "and whoever looks later");
-    // said once: the next answer has it no more
+    assert_eq!(shown["before"], told["before"], "`show` tells it too");
+    // It is told once: the next answer does not repeat it.
     let (_, told) = world.json(&["send", "last", "To account ID 1234324"]);
     assert_eq!(
         (&told["before"], &told["answer"]),
@@ -44,7 +44,8 @@ fn what_a_task_told_in_the_end_is_heard_ahead_of_what_the_next_one_asks() {
     );
 }
 
-/// Two facts in one sentence: who comes later finds what was said to who came first, and no secret beside it.
+/// The user states two facts in one message: agents that act later see the message and the answers of earlier agents,
+/// and no secret.
 #[test]
 fn what_was_said_at_once_is_known_to_all_and_no_secret_is() {
     const SAID: &str = "I am seldo. Send 500 from Checking to 1234324.";
@@ -81,8 +82,8 @@ transfers: [ { call: { send_money: { to: "1234324", cents: 50000 } } }, Sent. ]
     }
 }
 
-/// Somebody looks at the question for the password and has had enough. A word waits behind the question; one that interrupts
-/// is heard at once, nothing was done, and nobody reminds them later.
+/// The user gives up at the question for the password. A message waits until the question is settled. An interrupt is
+/// taken at once; no transfer was made, and a later message does not bring the question back.
 #[test]
 fn who_gives_up_at_the_password_is_let_go() {
     let script = r"
@@ -104,7 +105,8 @@ front_desk: [ As you like. Good day., Welcome back. ]
     assert_eq!(service.transfers(), 0);
 }
 
-/// A price in the middle of the login: told at once, then the login goes on, then what was asked for in the beginning.
+/// The user asks for a price during the login: it is told at once. Then the login continues, and the first request is
+/// kept.
 #[test]
 fn a_price_in_the_middle_is_told_and_the_first_wish_is_kept() {
     let script = r#"
@@ -120,8 +122,8 @@ stocks: [ { call: { stock_price: { symbol: AMD } } }, { text: AMD is at 120.34.,
     insta::assert_snapshot!(page);
 }
 
-/// The transcript of the source, with a model that says what is left to be done after each task: six lines of the user, three
-/// continuations, each precondition looked up once, and no "done" without a transfer.
+/// The conversation that the example is modelled on, with a model that says after each task what is left: six messages
+/// of the user and three continuations. Each precondition is looked up once, and `done` is refused without a transfer.
 #[test]
 fn the_transfer_of_the_source_in_structure() {
     let mut world = World::example("bank");

@@ -1,4 +1,4 @@
-//! Branches from the terminal: fork, join, adopt, rewind; drawn, refused, and across deaths.
+//! `fork`, `join`, `adopt` and `rewind`: their output, what they refuse, and kills of their processes.
 
 use crate::world::{PAYS as DESK, Ran, World};
 use serde_json::Value as Json;
@@ -14,7 +14,8 @@ desk@fee: [ Payments are free., Still free. ]
 desk@dry: [ { call: { pay: { cents: 7 } } }, Forecast. ]
 ";
 
-/// A session that has paid: look at 2, its result at 3, pay at 4, its result at 5, the answer at 6.
+/// A session that has paid: line 2 calls `look`, line 3 has its result, line 4 calls `pay`, line 5 has its result, and
+/// line 6 the answer.
 fn paid() -> World {
     let world = World::new();
     world.write("steersman.yaml", DESK);
@@ -58,7 +59,7 @@ fn a_fork_goes_on_beside_the_session_and_is_drawn_there() {
     assert_eq!(payments(&world), 1);
     let (_, shown) = world.json(&["show", "last"]);
     assert_eq!(shown["current"], "main");
-    // what is said to a branch is said there alone
+    // A message to a branch reaches this branch only.
     let ran = scripted(&world, &["send", "last:fee", "Sure?"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let branch = world.run(&["show", "last:fee"]);
@@ -66,7 +67,7 @@ fn a_fork_goes_on_beside_the_session_and_is_drawn_there() {
     insta::assert_snapshot!(world.page(&["show", "last"]));
 }
 
-/// Two branches have an effect each for one call: that of one stands as it did when that of the other is done.
+/// Two branches each have an effect for the same call. When one is done, the standing of the other does not change.
 #[test]
 fn an_effect_of_an_open_call_is_done_on_its_own_branch_alone() {
     let world = World::new();
@@ -132,8 +133,8 @@ fn a_dry_fork_is_adopted_and_then_pays_for_real() {
     assert_eq!(live, 1, "{shown}");
 }
 
-/// What waited on the branch that was left behind waits no more, and that is said; where nothing was simulated nothing is said
-/// of it.
+/// An adoption cancels the holds of the branch that is left, and lists them. If nothing was simulated, it does not
+/// speak of simulated effects.
 #[test]
 fn an_adoption_says_what_is_done_and_what_is_cancelled() {
     let world = World::new();
@@ -171,7 +172,7 @@ fn what_would_lose_something_is_refused_with_the_paths() {
     let fork = ["fork", "last@3", "--say", "And the fee?", "--label", "fee"];
     assert_eq!(scripted(&world, &fork).code, Some(0));
     insta::assert_snapshot!(world.page(&["adopt", "last:fee"]));
-    // whoever wants it all the same goes back there, and leaves the rest
+    // A rewind to the branch is possible: it leaves the payment behind, and lists it.
     let ran = scripted(&world, &["rewind", "last:fee@head", "--json"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let told = document(&ran);
@@ -271,7 +272,8 @@ fn bad_input_of_branches_says_what_to_do() {
     insta::assert_snapshot!(world.filter(&page));
 }
 
-/// The label is taken: the session refuses it, whoever drives it, and the reason is told.
+/// Another process drives the session: it takes the fork. A second fork with the same label is refused, with the
+/// reason.
 #[test]
 fn a_branch_operation_reaches_the_process_that_owns_the_session() {
     let world = World::new();
@@ -309,7 +311,7 @@ fn a_branch_operation_reaches_the_process_that_owns_the_session() {
     assert!(shown.out.contains("There?"), "{shown:?}");
 }
 
-/// Killed at whatever moment, a fork is there as a whole or not at all, and the session goes on.
+/// A `fork` that is killed at any moment leaves the whole branch or none, and the session goes on.
 #[test]
 fn a_killed_fork_leaves_a_whole_session() {
     for pause in [0_u64, 1, 3, 6, 12, 25, 50] {
@@ -348,7 +350,7 @@ fn a_killed_fork_leaves_a_whole_session() {
     }
 }
 
-/// Labels are those of the branch that is current: a session is found by them, and held.
+/// The labels of a session are those of its current branch: `sessions --where` finds it by them after each rewind.
 #[test]
 fn labels_follow_the_current_branch() {
     let world = World::new();
@@ -407,8 +409,8 @@ b: [ { call: { mail: {} } }, Mailed. ]
 critic: [ "2" ]
 "#;
 
-/// Trace T4 from the terminal: an agent forks while its sibling works, a critic chooses, what the branch only simulated is
-/// done for real, and what the sibling did was done once.
+/// An agent forks while its sibling works, and a critic chooses a branch. The effect that this branch simulated is then
+/// performed, and the effect of the sibling is performed once.
 #[test]
 fn an_agent_that_forked_goes_on_with_what_a_critic_chose() {
     let world = World::new();
@@ -452,8 +454,8 @@ fn an_agent_that_forked_goes_on_with_what_a_critic_chose() {
     assert!(log.contains("adopts  ") && log.contains("open\n"), "{log}");
 }
 
-/// What began in a future that was left, and died with its process, is not said to be done; whoever knows says so. Its process
-/// may die before the rewind or after it.
+/// A rewind leaves an effect that started and whose process was killed, before the rewind or after it. Its outcome is
+/// not known until a person resolves it.
 #[test]
 fn what_began_in_a_future_that_was_left_is_unknown_until_somebody_says() {
     for (until, standing) in [("-e began", "in doubt"), ("-e left", "unknown")] {
@@ -487,13 +489,13 @@ fn what_began_in_a_future_that_was_left_is_unknown_until_somebody_says() {
         let told = "pay was started in what is left behind";
         assert!(shown.out.contains(told), "{shown:?}");
         assert!(shown.out.contains("outcome not known"), "{shown:?}");
-        let (_, deed) = world.json(&["effects", "last"]);
-        assert_eq!(deed["standing"], standing, "{deed}");
-        let id = deed["effect"].as_str().unwrap();
+        let (_, effect) = world.json(&["effects", "last"]);
+        assert_eq!(effect["standing"], standing, "{effect}");
+        let id = effect["effect"].as_str().unwrap();
         let told = scripted(&world, &["resolve", "last", id, "--done=\"paid\""]);
         assert_eq!(told.code, Some(0), "{told:?}");
-        let (_, deed) = world.json(&["effects", "last"]);
-        assert_eq!(deed["standing"], "done (says user)", "{deed}");
+        let (_, effect) = world.json(&["effects", "last"]);
+        assert_eq!(effect["standing"], "done (says user)", "{effect}");
         let again = scripted(&world, &["resolve", "last", id, "--fail"]);
         assert_eq!(again.code, Some(2), "{again:?}");
         assert_eq!(world.run(&["fsck"]).code, Some(0));

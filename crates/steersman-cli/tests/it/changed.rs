@@ -1,4 +1,4 @@
-//! F5: a definition that was edited and an address that moved, while sessions are parked.
+//! A definition is edited, or the address of a service changes, while sessions wait.
 
 use crate::world::{Ran, Service, World};
 
@@ -67,7 +67,7 @@ fn f05_an_edit_is_told_and_taken_where_it_is_wanted() {
         ran.err.contains("goes on under another definition: "),
         "{ran:?}"
     );
-    // from here on it is the one that it is bound to
+    // The session is bound to the new definition now.
     let ran = world.run(&["run", "--resume", "last", "--rebind"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.err.contains("the one that it is bound to"), "{ran:?}");
@@ -82,7 +82,7 @@ fn f05_a_message_to_a_session_tells_it_too() {
     assert_eq!(ran.out.trim(), "Two: You are a desk.");
     assert!(ran.err.contains(CHANGED), "{ran:?}");
     assert!(ran.err.contains("--rebind` takes the new one"), "{ran:?}");
-    // a test more, or a comment, is no other definition
+    // A comment does not change the definition.
     let world = desk(SCRIPT);
     edit(&world, "name: desk", "# the desk\nname: desk");
     let ran = world.run(&["send", "last", "More."]);
@@ -105,7 +105,7 @@ fn f05_a_definition_beside_the_session_is_the_one_or_is_refused() {
     assert!(ran.err.contains("is bound to"), "{ran:?}");
     assert!(ran.err.contains("--rebind desk"), "{ran:?}");
     assert_eq!(world.json_lines(&["log", "last"]), before);
-    // it may lie elsewhere by now
+    // The definition may have moved to another folder.
     std::fs::rename(world.folder.join("desk"), world.folder.join("moved")).unwrap();
     let ran = again(&world, &["--rebind"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
@@ -140,11 +140,8 @@ fn f05_what_the_new_definition_does_not_know_keeps_the_session_where_it_is() {
     let refused =
         |line: &serde_json::Value| line["line"].as_u64() > before.last().unwrap()["line"].as_u64();
     let after = world.json_lines(&["log", "last"]);
-    assert!(
-        after.iter().any(refused),
-        "what was refused stands in the log"
-    );
-    // what is new is written with its default
+    assert!(after.iter().any(refused), "the refusal is in the log");
+    // New state gets its default.
     edit(
         &world,
         "state: {",
@@ -153,7 +150,7 @@ fn f05_what_the_new_definition_does_not_know_keeps_the_session_where_it_is() {
     edit(&world, "You are a desk.", "\"You are {{ state.mood }}.\"");
     let ran = again(&world, &["--rebind"]);
     assert_eq!(ran.out.trim(), "Two: You are fine.", "{ran:?}");
-    // a branch that begins before it has no such state
+    // A branch that starts before the new definition would lack the new state.
     let ran = world.run(&["fork", "last@2", "--say", "There?"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("state.mood is new since"), "{ran:?}");
@@ -170,7 +167,8 @@ fn f05_what_waits_goes_on_under_the_definition_that_it_was_asked_under() {
     assert_eq!(ran.out.trim(), "Paid.", "{ran:?}");
 }
 
-/// `config: { shop_url: { env: SHOP_URL, live: true } }`: the address of the service moves while sessions wait.
+/// `config: { shop_url: { env: SHOP_URL, live: true } }`: the address of the service changes while sessions wait, and
+/// they call the new one.
 #[test]
 fn f05_parked_sessions_go_to_the_address_of_now() {
     let mut world = World::example("support");

@@ -1,4 +1,4 @@
-//! `--help`, `new`, `check`, `test`, `schema`, `explain`: what needs no session.
+//! `--help`, `new`, `check`, `test`, `schema`, `explain`: commands that need no session.
 
 use crate::world::World;
 use insta::assert_snapshot;
@@ -59,7 +59,7 @@ agents:
     let (code, document) = world.json(&["check"]);
     assert_eq!(code, Some(3));
     assert_eq!(document["ok"], false);
-    // a definition with errors starts nothing
+    // A definition with errors starts no session.
     assert_eq!(world.run(&["run", "--input", "hi"]).code, Some(3));
     assert!(!world.folder.join(".steersman/sessions.db").exists());
 }
@@ -136,7 +136,7 @@ fn the_word_that_check_shows_is_that_of_the_sessions_that_start_here() {
         }
         words.push(word);
     }
-    assert_ne!(words[0], words[1], "other values are another binding");
+    assert_ne!(words[0], words[1], "other values make another binding");
 }
 
 #[test]

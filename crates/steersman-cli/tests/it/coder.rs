@@ -1,4 +1,4 @@
-//! The example `coder`: its tools keep to their folder, and an edit that is repeated is made once.
+//! The example `coder`: its tools stay in their folder, and an edit that is repeated is made once.
 
 use crate::world::{World, examples};
 use serde_json::Value as Json;
@@ -14,7 +14,7 @@ fn original(file: &str) -> String {
     std::fs::read_to_string(examples().join("coder/project").join(file)).unwrap()
 }
 
-/// One of its tools, as the program starts it.
+/// Runs a tool of the example as the program starts it, and returns its result.
 fn tool(world: &World, args: &[&str], env: &[(&str, &str)]) -> Json {
     let mut command = Command::new("sh");
     command.args(args).current_dir(world.folder.join("coder"));
@@ -24,7 +24,7 @@ fn tool(world: &World, args: &[&str], env: &[(&str, &str)]) -> Json {
     serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e} in {out}"))
 }
 
-/// Runs it with an editor that says this and then stops; what the state holds in the end.
+/// Runs the example with an editor that makes these calls and then stops. Returns what `show` tells.
 fn edits(world: &World, calls: &str) -> Json {
     let script = format!(
         "planner: [ {{ call: {{ make_plan: {{ steps: [ Try it. ] }} }} }}, Planned. ]\neditor: [ {calls}, I stop., I stop. ]\n"
@@ -85,7 +85,7 @@ fn an_edit_is_made_once_for_each_key() {
             &env,
         )
     };
-    // what is new holds what was old, so a second time would do more
+    // The new text contains the old one, so a second replacement would change the file again.
     assert_eq!(
         edit("k1", "4 | 6 | 11)", "4 | 6 | 11) :; 4 | 6 | 11)")["changed"],
         true
@@ -96,7 +96,7 @@ fn an_edit_is_made_once_for_each_key() {
         true
     );
     assert_eq!(mended(&world, "src/days.sh"), once);
-    // it died before the file was put into place: what was written down under the key is what it becomes
+    // The tool died before it replaced the file: the text that is stored under the key is put in place.
     std::fs::write(
         world.folder.join("coder/project/src/days.sh"),
         original("src/days.sh"),
@@ -104,7 +104,7 @@ fn an_edit_is_made_once_for_each_key() {
     .unwrap();
     edit("k1", "4 | 6 | 11)", "4 | 6 | 11) :; 4 | 6 | 11)");
     assert_eq!(mended(&world, "src/days.sh"), once);
-    // it was put into place, its outcome was lost, and a person went on from there
+    // The file was replaced, the outcome was lost, and a person edited the file since.
     let theirs = format!("{once}# mine\n");
     std::fs::write(world.folder.join("coder/project/src/days.sh"), &theirs).unwrap();
     assert_eq!(
@@ -117,11 +117,11 @@ fn an_edit_is_made_once_for_each_key() {
     assert_eq!(
         edit("k3", "echo", "printf")["changed"],
         false,
-        "it stands there more than once"
+        "the text occurs more than once"
     );
     assert_eq!(edit("k4", "", "x")["changed"], false);
     assert_eq!(mended(&world, "src/days.sh"), once);
-    // several lines, and what a shell or awk would take for its own
+    // Several lines, with characters that are special to a shell or to awk.
     let new = "# \\n \"$HOME\" & %s 'x' `id`\n  *) echo 31 ;;\nesac";
     assert_eq!(edit("k5", "  *) echo 31 ;;\nesac", new)["changed"], true);
     assert!(mended(&world, "src/days.sh").ends_with(&format!("{new}\n")));
@@ -183,7 +183,7 @@ fn nothing_outside_of_the_folder_and_no_test_is_edited_or_read() {
     }
 }
 
-/// It works on the folder that it was started for, also when whoever goes on has another one in the environment.
+/// `CODER_FOLDER` and `CODER_COMMAND` name another project: the agents work on it, and not on that of the example.
 #[test]
 fn a_folder_of_ones_own_is_bound() {
     let mut world = World::example("coder");

@@ -1,4 +1,5 @@
-//! What models were shown, looked at from another process: as it was sent, with what changed and what broke the prefix.
+//! `context` shows the requests of model calls from another process: as they were sent, what changed between them, and
+//! what broke the cached prefix.
 
 use crate::world::World;
 
@@ -27,7 +28,7 @@ fn shop() -> World {
     world
 }
 
-/// attack 1.17: each request is made again from the log, and is the one that was sent; where it cannot be, that is said.
+/// Each request is rendered again from the log, and equals the one that was sent. If it cannot, `context` says so.
 #[test]
 fn attack_1_17_what_was_sent_is_made_again_or_it_is_said_that_it_is_not() {
     let world = shop();
@@ -35,7 +36,7 @@ fn attack_1_17_what_was_sent_is_made_again_or_it_is_said_that_it_is_not() {
         let (ran, told) = world.json(&["context", &format!("last@{line}")]);
         assert_eq!(told["as_sent"], true, "{line}: {ran:?}");
     }
-    // What was erased is shown as such, and the request is no longer the one that was sent.
+    // After an erasure the request is no longer the one that was sent.
     let erased = world.run(&["erase", "last@1", "--yes"]);
     assert_eq!(erased.code, Some(0), "{erased:?}");
     let (_, told) = world.json(&["context", "last@7"]);
@@ -48,8 +49,8 @@ fn attack_1_17_what_was_sent_is_made_again_or_it_is_said_that_it_is_not() {
     );
 }
 
-/// attack 1.18: a key that is computed in a template is read through the snapshot, so what was rendered before is made anew
-/// where that entry changed, and only there.
+/// A template reads state by a computed key. A request after a change of this state renders it with the new value, also
+/// in the history.
 #[test]
 fn attack_1_18_what_a_template_reads_by_a_computed_key_is_never_stale() {
     let world = shop();
@@ -60,8 +61,8 @@ fn attack_1_18_what_a_template_reads_by_a_computed_key_is_never_stale() {
     assert!(!later.contains("balance is 1"), "{later}");
 }
 
-/// attack 1.19: nothing of a prompt is moved; that a part in front of the history changes is told by `check` with its place,
-/// and by `context` with what it cost.
+/// State in the system prompt breaks the cached prefix. No part of the prompt is moved; `check` names the place, and
+/// `context` the requests at which the prefix broke.
 #[test]
 fn attack_1_19_who_breaks_the_prefix_is_told_and_nothing_is_moved() {
     let world = shop();

@@ -1,4 +1,4 @@
-//! What a session costs, on the screens that say it.
+//! The cost of a session, in the commands that show it.
 
 use crate::world::World;
 use serde_json::json;
@@ -41,7 +41,7 @@ fn a_budget_that_is_used_up_ends_the_session() {
     world.write("script.yaml", "desk: [ Hello. ]\n");
     let (code, ran) = world.json(&["run", "--script-all", "script.yaml", "--input", "Hi"]);
     assert_eq!(ran["code"], "limit", "{code:?} {ran}");
-    // Nothing was spent: what the next call may cost is more than all there is.
+    // Nothing was spent: the first call may cost more than the whole budget.
     let told = ran.to_string();
     assert!(
         told.contains("of 0.05 that the session may spend, 0.00 is spent"),

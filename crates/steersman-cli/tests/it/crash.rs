@@ -1,15 +1,17 @@
-//! `kill -9` at random moments, then resume: the same end as undisturbed, and no effect against its class.
+//! `kill -9` at random moments, then resume: the session ends as an undisturbed one, and no effect is repeated against
+//! its class.
 //!
-//! Each example is killed in each of its steps; the table of examples stands here. `STEERSMAN_KILLS=200` makes it long; `STEERSMAN_SEED=random` draws other moments each time, `STEERSMAN_SEED=N` those of
-//! a run that failed. The seed is printed. A moment is a share of what the undisturbed run took, so the same seed kills
-//! about, and not exactly, where it did before.
+//! Each example below is killed in a random step. `STEERSMAN_KILLS=200` makes a long campaign. `STEERSMAN_SEED=random`
+//! draws other moments each time, `STEERSMAN_SEED=N` those of a run that failed; the seed is printed. A moment is a
+//! share of the time that the undisturbed run took, so the same seed kills at about the same point, but not exactly
+//! there.
 
 use crate::world::{Service, World};
 use serde_json::Value as Json;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Small, seeded, and the same on every machine.
+/// A small generator of random numbers. The same seed gives the same numbers on every machine.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -23,13 +25,13 @@ impl Random {
 }
 
 impl Random {
-    /// As `STEERSMAN_SEED` says; it is printed.
+    /// Takes the seed from `STEERSMAN_SEED`, and prints it.
     pub(crate) fn seeded() -> Self {
         Self(drawn())
     }
 }
 
-/// A number that the environment may set: small in each run, large in a campaign.
+/// A number that the environment may set: the default is small, a campaign sets a large one.
 pub(crate) fn count(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |n| n.parse().unwrap())
 }
@@ -47,20 +49,20 @@ fn drawn() -> u64 {
     seed
 }
 
-/// An example as it is played and killed.
+/// An example, and what the campaign must know of it.
 struct Example {
     name: &'static str,
-    /// The service that it calls.
+    /// Name of the service that it calls.
     service: Option<&'static str>,
-    /// What is typed, and the exit code where nothing dies.
+    /// Commands, each with its exit code if no process is killed.
     steps: &'static [(&'static [&'static str], i32)],
-    /// Who approves.
+    /// Role of the person who approves.
     role: &'static str,
-    /// Somebody talks with it: who was interrupted goes on talking.
+    /// The steps are a conversation, which the user continues after a kill.
     talk: bool,
-    /// What of the service's book must be there once in the end, however often it died.
+    /// Counts the entries of the service of which there must be one in the end, after any kill.
     once: fn(&Service) -> usize,
-    /// Files that it leaves as an undisturbed run does.
+    /// Files that must be as after an undisturbed run.
     files: &'static [&'static str],
 }
 
@@ -132,21 +134,26 @@ const INVOICE: Example = Example {
     talk: false,
     once: |service| {
         let booked = service.booked();
-        // An approval and a doubt are two questions; each is told once.
+        // An approval and a doubt are two questions; each is sent once.
         for kind in ["mail", "chat"] {
             let said = booked.iter().filter(|entry| entry["kind"] == kind);
             let mut said: Vec<String> = said.map(|entry| entry["text"].to_string()).collect();
             let all = said.len();
             said.sort_unstable();
             said.dedup();
-            assert_eq!(said.len(), all, "it has a key: {booked:?}");
+            assert_eq!(
+                said.len(),
+                all,
+                "a notification has a key, and is sent once: {booked:?}"
+            );
         }
         service.postings().len()
     },
     files: &[],
 };
 
-/// The concierge: five processes of one talk, each may die. A transfer has a key, so whoever is in doubt asks again.
+/// A conversation over several processes, each of which may be killed. A transfer has an idempotency key, so it is sent
+/// again when it is in doubt.
 const BANK: Example = Example {
     name: "bank",
     service: Some("bank"),
@@ -176,7 +183,7 @@ const BANK: Example = Example {
     files: &[],
 };
 
-/// Many short tools and a model call behind each; nothing outside changes.
+/// Many short tools with a model call after each. No tool changes anything outside.
 const REFLECT: Example = Example {
     name: "react-reflect",
     service: None,
@@ -223,7 +230,7 @@ const DEBATE: Example = Example {
     files: &[],
 };
 
-/// Files of a folder are edited under a key; who died in between leaves them as if nobody had.
+/// Tools edit files under an idempotency key. After a kill the files end up as after an undisturbed run.
 const CODER: Example = Example {
     name: "coder",
     service: None,
@@ -248,7 +255,8 @@ const CODER: Example = Example {
     ],
 };
 
-/// What two sessions are compared by: agents by path with their letters and bodies, state, answer, status.
+/// The parts of a session that are compared: status, answer, state and outcome, and path, phase and stack of each
+/// agent.
 fn essence(world: &World) -> Json {
     let (_, shown) = world.json(&["show", "last"]);
     let agents: Vec<Json> = shown["agents"]
@@ -266,7 +274,7 @@ fn essence(world: &World) -> Json {
     })
 }
 
-/// It died before the session, or the message that begins it, was on disk.
+/// Whether the process was killed before the session and its first message were on disk.
 fn nothing_was_promised(world: &World) -> bool {
     if world.json_lines(&["sessions"]).is_empty() {
         return true;
@@ -284,7 +292,7 @@ pub(crate) fn spawn(world: &World, args: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Kills it after so long, unless it was faster. True: it was killed.
+/// Kills a process after this time. False if it ended earlier.
 pub(crate) fn kill_after(mut child: Child, after: Duration) -> bool {
     let began = Instant::now();
     loop {
@@ -300,13 +308,14 @@ pub(crate) fn kill_after(mut child: Child, after: Duration) -> bool {
     }
 }
 
-/// What a careful operator types until the session rests: resume, approve, and say of a doubt what the service's book says.
+/// Types what an operator types until the session rests: resumes, approves, and resolves a doubt as the service has
+/// booked it.
 fn drive_on(world: &World, example: &Example, service: Option<&Service>) {
     for _ in 0..20 {
         let ran = world.run(&["run", "--resume", "last", "--json"]);
         let told: Json = serde_json::from_str(ran.out.lines().last().unwrap_or("null")).unwrap();
         match ran.code {
-            // an answer, or the limit that forced one
+            // An answer, or a limit that forced one.
             Some(0 | 6) => return,
             Some(5) => {
                 let done = world.run(&["approve", "last", "--as", example.role]);
@@ -349,8 +358,8 @@ impl Example {
         }
     }
 
-    /// What a user does whose terminal died: looks how it stands, says again what was perhaps not heard (under the same id,
-    /// so that it is not heard twice), and goes on.
+    /// Types what a user types after a kill: resumes, sends the message again that may not have arrived (under the same
+    /// id, so that it is taken once), and continues the conversation.
     fn talk_on(&self, world: &World, step: usize) {
         let resumed = world.run(&["run", "--resume", "last"]);
         assert!(matches!(resumed.code, Some(0 | 5)), "{resumed:?}");
@@ -384,7 +393,7 @@ impl Example {
             let read = |file| std::fs::read_to_string(world.folder.join(file)).unwrap();
             self.files.iter().map(read).collect()
         };
-        // Each answer that it ends with was paid at least once.
+        // A killed run makes at least the model calls of an undisturbed one, so it has spent at least as much.
         let least = spent(&calm);
         assert!(least > 0);
 
@@ -453,8 +462,8 @@ fn invoice_ends_as_undisturbed_and_posts_once() {
     INVOICE.dies_at_random_and_ends_as_undisturbed();
 }
 
-/// Three search at once over an MCP server that dies with its program; the person redirects the lead. Nothing is asked twice of
-/// the one who knows, and the report is written once.
+/// Three agents search at once with an MCP server that dies with the program, and a person redirects the lead. After a
+/// kill the session ends as an undisturbed one, and with the same report.
 #[test]
 fn research_ends_as_undisturbed() {
     const SAID: &str = "Should our town change its street lamps to LED?";
@@ -497,7 +506,7 @@ fn research_ends_as_undisturbed() {
         if nothing_was_promised(&world) {
             continue;
         }
-        // Who types it again types it where the question is still open: a redirect that was taken left none.
+        // The redirect is typed again only if the question is still open: a redirect that was taken has closed it.
         let resumed = world.run(&["run", "--resume", "last"]);
         if resumed.code == Some(5) {
             let redirected = world.run(REDIRECT);

@@ -1,4 +1,4 @@
-//! `demo`: killed after the payment left, resumed, paid once.
+//! `demo`: its process is killed after the payment was sent, and resumed; the payment is made once.
 
 use crate::world::World;
 use insta::assert_snapshot;
@@ -10,7 +10,7 @@ fn the_demo_pays_once() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(ran.out, "1 intended, 1 done, 0 repeated\n");
     assert_snapshot!(world.filter(&ran.err));
-    // the session stays for whoever wants to look at it
+    // The session stays in the store, where one can look at it.
     let (code, shown) = world.json(&["show", "last"]);
     assert_eq!(code, Some(0));
     let refund = shown["effects"]

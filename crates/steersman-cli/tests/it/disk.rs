@@ -1,5 +1,5 @@
-//! Disks that do not take what is written: full, read-only, gone. `cargo xtask ci` needs the right to mount a file
-//! system for them.
+//! Disks that refuse writes: full, read-only, or with a limit on files. Some tests mount a file system;
+//! `cargo xtask ci` runs them and needs the right to mount.
 
 use crate::world::World;
 use std::path::Path;
@@ -9,7 +9,7 @@ use steersman_runtime::store::{Lists as _, SessionQuery};
 
 const SAID: &str = "Why was the shop down last night?";
 
-/// A file system of its own, gone with it.
+/// A mounted file system. It is unmounted when this is dropped.
 struct Disk<'a>(&'a Path);
 
 impl<'a> Disk<'a> {
@@ -58,9 +58,9 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
         store,
     ];
     let first = world.run(&args);
-    // the limit of six calls is reached, and it answers
+    // The limit of six calls is reached, and it answers.
     assert_eq!(first.code, Some(6), "{first:?}");
-    // what is left is filled
+    // Fill the rest of the disk.
     let filler = std::fs::write(at.join("filler"), vec![7_u8; 8 << 20]);
     assert!(filler.is_err());
     let mut refused = None;
@@ -74,7 +74,7 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     let refused = refused.expect("a full disk refuses at some time");
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(!refused.err.contains("panicked"), "{refused:?}");
-    // what was acknowledged is all there, and with room again it goes on
+    // All that was acknowledged is there, and with free space new sessions start again.
     std::fs::remove_file(at.join("filler")).unwrap();
     let shown = world.run(&["sessions", "--all", "--json", "--store", store]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
@@ -148,7 +148,7 @@ fn what_is_no_store_is_left_alone() {
     );
 }
 
-/// A limit on the size of files (`ulimit -f`) is told like a full disk, wherever it is met.
+/// A limit on the size of files (`ulimit -f`) is reported like a full disk, at whichever write it takes effect.
 #[test]
 #[cfg(unix)]
 fn a_file_that_may_not_grow_is_said_and_nothing_is_lost() {
@@ -174,7 +174,8 @@ fn a_file_that_may_not_grow_is_said_and_nothing_is_lost() {
     assert!(told > 1, "{told}");
 }
 
-/// The usual way to make backups of a service in a container: another one sees its folder, read-only.
+/// A container that makes backups sees the folder of a service read-only. When the service changes the store, a handle
+/// that is open there reports it, and never reads a mixture of two states.
 #[test]
 #[ignore = "mounts a file system of its own: needs to be root"]
 fn a_store_that_is_read_only_here_and_changed_elsewhere_gives_no_mixture() {

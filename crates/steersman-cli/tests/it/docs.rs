@@ -1,4 +1,4 @@
-//! The documents: every definition in them compiles, and the guide is what happens.
+//! The documents: every definition in them compiles, and the transcripts of the guides are what the program prints.
 
 use crate::readme::transcript_is_true;
 use crate::world::{self, Service, World};
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use steersman_definition::{Files, Severity, compile, compile_with_tests};
 use steersman_testkit::case;
 
-/// A block of code in a document: the text of its fence, the lines within, and where it begins.
+/// A block of code in a document: the text after its fence, its lines, and the number of its first line.
 pub(crate) struct Block {
     pub(crate) fence: String,
     pub(crate) text: String,
     pub(crate) line: usize,
-    /// The file that the prose before it ends with: `` .. `steersman.yaml`: ``
+    /// The name of a file at the end of the prose before it: `` .. `steersman.yaml`: ``
     pub(crate) file: Option<String>,
 }
 
@@ -94,13 +94,13 @@ fn every_definition_in_a_document_compiles_and_nothing_is_warned_of() {
     );
 }
 
-/// These guides show pieces: each is a definition by itself.
+/// Each YAML block of these guides is a complete definition, unless it is for a named file.
 #[test]
 fn every_piece_of_a_guide_compiles() {
     for (guide, least) in [("models", 5), ("artifacts", 3), ("knowledge", 3)] {
         let path = world::root().join(format!("docs/guides/{guide}.md"));
         let pieces = blocks(&std::fs::read_to_string(path).unwrap());
-        // What goes into a file is more than a piece, or none.
+        // A block for a named file may be a part of a definition, or something else.
         let pieces = pieces
             .iter()
             .filter(|b| b.fence == "yaml" && b.file.is_none());
@@ -169,7 +169,7 @@ fn every_link_of_a_document_leads_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
-/// A newcomer reads the README and the list of documents: what they do not name is not found.
+/// A newcomer finds only what the README and the list of documents name: all commands, pages and examples.
 #[test]
 fn each_command_page_and_example_is_named_where_newcomers_look() {
     let read = |path: &str| std::fs::read_to_string(world::root().join(path)).unwrap();

@@ -1,5 +1,5 @@
-//! What may have happened is not done a second time: not where the same waited for a slot, not behind a kill, not in other
-//! words, and not in a rerun.
+//! An effect that may have happened is not repeated: not by an equal call that waited for a slot, not after a kill, not
+//! with the same arguments in another form, and not in a rerun.
 
 use crate::world::World;
 
@@ -225,7 +225,7 @@ fn a_probe_that_fails_is_told_and_what_is_needed_is_named() {
     assert!(shown.to_string().contains("r-1"), "{shown}");
 }
 
-/// A printed command has a place for the result: typed as it stands, it settles nothing.
+/// A printed command has a placeholder for the result. Typed unchanged, it settles nothing.
 #[test]
 fn what_stands_for_a_result_is_none() {
     let world = world("desk: [ { call: { pay: { cents: 9 } } }, So be it. ]\n");
@@ -245,7 +245,7 @@ fn what_stands_for_a_result_is_none() {
     assert_eq!((ran.code, payments(&world)), (Some(0), 1), "{ran:?}");
 }
 
-/// A doubt that was interrupted stands as before: `pending` lists it, `effects` says so with the command that ends it.
+/// A doubt stays after an interrupt: `pending` lists it, and `effects` prints the command that settles it.
 #[test]
 fn what_is_left_in_doubt_is_listed_and_ended_as_printed() {
     let world = World::new();
@@ -286,7 +286,8 @@ fn what_is_left_in_doubt_is_listed_and_ended_as_printed() {
     assert_eq!(payments(&world), 1);
 }
 
-/// A line of the current branch settles the doubt of a branch that was left: the page of the left one tells it all the same.
+/// A line of the current branch settles a doubt of a branch that was left. `show` of the branch that was left tells it
+/// too.
 #[test]
 fn what_was_settled_behind_a_rewind_is_told_on_the_branch_that_was_left() {
     let world =

@@ -1,4 +1,4 @@
-//! The examples, offline: their tests, and their stories screen by screen.
+//! The examples, offline: their tests pass, and snapshots hold the output of their commands.
 
 use crate::world::{Service, World};
 use insta::assert_snapshot;
@@ -25,7 +25,7 @@ fn the_examples_are_right_and_their_tests_pass() {
         let world = World::example(name);
         let checked = world.run(&["check", name]);
         assert_eq!(checked.code, Some(0), "{checked:?}");
-        // those that look at files of theirs
+        // The tools of these read files of the example, so they must run for real.
         let looks = ["react", "react-reflect", "coder", "planner", "analyst"];
         let mut test = vec!["test", name];
         test.extend(looks.contains(&name).then_some("--real"));
@@ -34,10 +34,10 @@ fn the_examples_are_right_and_their_tests_pass() {
     }
 }
 
-/// Example, script, commands, and why it becomes no test.
+/// Example, script, commands, and the reason why no test can be recorded, if there is one.
 type Told<'a> = (&'a str, &'a str, Vec<Vec<&'a str>>, Option<&'a str>);
 
-/// Sessions as the READMEs make them become tests that pass, or it is said exactly why not.
+/// Sessions as in the READMEs are recorded as tests that pass, or the command says why they cannot be.
 #[test]
 fn what_the_examples_do_becomes_tests() {
     let question = "What is the reversed founding year of the publisher of QST less 8?";
@@ -223,7 +223,7 @@ fn an_edited_approval_pays_what_was_approved() {
         "--edit",
         "cents=1000",
     ]);
-    // a thousand cents need no approval, so it runs at once
+    // A thousand cents need no approval, so it runs at once.
     assert_eq!(code, Some(0));
     let book = std::fs::read_to_string(&service.book).unwrap();
     assert!(book.contains("\"cents\":1000"), "{book}");
@@ -252,7 +252,7 @@ fn react_reaches_its_limit_and_answers() {
     assert_snapshot!(pages.join("\n"));
 }
 
-/// What anybody may send it: it goes on, and gives nothing but its notes.
+/// The MCP server of `research` survives any input, and gives out nothing but its notes.
 #[test]
 fn the_library_of_research_takes_whatever_comes() {
     let world = World::example("research");
@@ -283,7 +283,7 @@ fn the_library_of_research_takes_whatever_comes() {
     assert_snapshot!(answers);
 }
 
-/// Solved on a branch and taken over; searched again by a person, whose tree is drawn.
+/// The agent's search solves the game on a branch, which is adopted. A person searches again, and the tree is printed.
 #[test]
 fn search_solves_the_game_of_24() {
     let world = World::example("search");

@@ -1,4 +1,4 @@
-//! Contents that come in from outside, with a message or an event: kept, shown, refused, erased.
+//! Artifacts that come with a message or an event: stored, shown, refused, erased.
 
 use crate::world::World;
 use serde_json::{Value as Json, json};
@@ -294,7 +294,7 @@ fn erase_deletes_contents_that_no_other_session_holds() {
         (Some(0), &json!(0)),
         "{erased}"
     );
-    // the other session still has it
+    // The other session still has it.
     let text = world.run(&["artifacts", &second, "letter.txt"]);
     assert_eq!(text.out, "Dear all,\nplease pay.\n");
     assert_eq!(world.run(&["fsck"]).code, Some(0));
@@ -304,7 +304,7 @@ fn erase_deletes_contents_that_no_other_session_holds() {
         (Some(0), &json!(1)),
         "{erased}"
     );
-    // gone, and that is no damage
+    // It is gone, and `fsck` does not report that as damage.
     let gone = world.run(&["artifacts", &second, "letter.txt"]);
     assert_eq!(gone.code, Some(2), "{gone:?}");
     assert!(gone.err.contains("was erased"), "{gone:?}");

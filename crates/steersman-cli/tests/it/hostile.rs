@@ -1,4 +1,4 @@
-//! Files, texts and servers of somebody who means harm.
+//! Hostile files, texts and servers.
 
 use crate::world::World;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,14 +11,15 @@ use steersman_runtime::inbox::Wanted;
 use steersman_runtime::store::Inbox as _;
 use steersman_runtime::store::bounds::WAITING;
 
-/// Sets the window's title, clears the screen, begins a colour in one byte, turns the order of what follows.
+/// Sets the title of the window, clears the screen, hides text, starts a colour with a one-byte control, and reverses
+/// the text that follows.
 const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[8m\u{9b}31m\u{202e}tfel";
 
 fn net(world: &World, rest: &str) {
     world.write("net/steersman.yaml", &format!("name: net\n{rest}"));
 }
 
-/// Ends within a time in which nobody would give up.
+/// Runs a command that must end within 30 seconds. Returns its exit code and standard error.
 fn soon(world: &World, args: &[&str]) -> (Option<i32>, String) {
     let mut child = world
         .command(args)
@@ -67,7 +68,7 @@ fn a_definition_names_plain_files_of_its_folder() {
     std::os::unix::fs::symlink("shared/prompt.md", &prompt).unwrap();
     assert_eq!(soon(&world, &["check", "net"]).0, Some(0));
 
-    // what is linked as a whole leads to its neighbours
+    // If the definition itself is a link, its other files may be links into the folder of its target.
     std::os::unix::fs::symlink("net/steersman.yaml", world.folder.join("linked.yaml")).unwrap();
     std::os::unix::fs::symlink("net/shared/prompt.md", world.folder.join("prompt.md")).unwrap();
     assert_eq!(soon(&world, &["check", "linked.yaml"]).0, Some(0));
@@ -108,7 +109,7 @@ fn no_file_that_is_named_is_read_without_end() {
     let (code, err) = soon(&world, &with(&["--file", "/dev/zero"]));
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("of an artifact"), "{err}");
-    // What is read again and again is a plain file.
+    // A clock is read again and again, so it must be a plain file.
     let pipe = world.folder.join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
@@ -157,7 +158,7 @@ fn what_strangers_wrote_moves_no_cursor() {
     assert!(!json.out.contains('\u{202e}') && json.out.contains("\\u202e"));
 }
 
-/// Screens show the beginning of it, and pad no other row; whoever reads JSON has each digit.
+/// Text output shows the beginning of a long number, and pads no other row to its length. JSON has all digits.
 #[test]
 fn a_number_of_any_length_widens_no_row() {
     const DIGITS: usize = 60_000;
@@ -255,7 +256,7 @@ fn a_session_that_is_damaged_hides_no_other() {
         "a: [ { call: { enquire: { question: Well? } } } ]\n",
     );
     let run = |script, said| ["run", "net", "--script-all", script, "--input", said];
-    // what runs when its process dies is asked of the session itself
+    // A process dies while a tool runs: `pending` must read the log of this session.
     let mut child = world
         .command(&run("nap.yaml", "to be damaged"))
         .stderr(Stdio::null())
@@ -272,7 +273,7 @@ fn a_session_that_is_damaged_hides_no_other() {
     assert_eq!(ran.code, Some(5), "{ran:?}");
     let file = world.folder.join(".steersman/sessions.db");
     let mut bytes = std::fs::read(&file).unwrap();
-    // The text lies in its line, and in the list of what sessions did last.
+    // The text is in its line, and in the list of sessions with their last texts.
     let said = bytes.windows(13).enumerate();
     let said: Vec<usize> = said
         .filter(|(_, b)| b == b"to be damaged")
@@ -289,7 +290,7 @@ fn a_session_that_is_damaged_hides_no_other() {
     assert!(ran.err.contains("line 1"), "{ran:?}");
 }
 
-/// Answers every request in the same way: with a status and what it was asked for.
+/// A server that answers every request with this status and the request line. Returns its address.
 fn echo(status: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -397,7 +398,7 @@ fn who_says_it_twice_does_not_wait() {
     assert_eq!(ran.code, Some(7), "{ran:?}");
 }
 
-/// A command on a terminal of its own, with colours: what it writes there.
+/// Runs a command on a terminal with colours. Returns what it writes there.
 fn on_terminal(world: &World, args: &[&str]) -> String {
     let words: Vec<String> = std::iter::once(env!("CARGO_BIN_EXE_steersman"))
         .chain(args.iter().copied())
@@ -419,7 +420,7 @@ fn on_terminal(world: &World, args: &[&str]) -> String {
     shown
 }
 
-/// What of a screen would be obeyed beside our own styles, the line that says how things stand, and ends of lines.
+/// Lines with controls that a terminal obeys, other than our own styles, the status line and ends of lines.
 fn obeyed(shown: &str) -> Vec<String> {
     let ours = ["0", "1", "2", "4", "31", "32", "33", "36"].map(|code| format!("\u{1b}[{code}m"));
     let status = ["\u{1b}[K", "\u{1b}[?2004l", "\u{1b}[?2004h"].map(str::to_owned);
@@ -471,7 +472,7 @@ fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
     seen(&["approve", "last", "--script-all", "script.yaml"]);
     seen(&["pending"]);
     seen(&["answer", "last", "yes", "--script-all", "script.yaml"]);
-    // a program gets each byte
+    // A pipe gets each byte.
     let content = world.run(&["artifacts", "last", "x.md"]);
     assert_eq!(content.out, evil, "{content:?}");
     let told = world.run(&["show", evil]);
@@ -556,7 +557,7 @@ fn a_terminal_shows_what_strangers_wrote_and_obeys_none_of_it() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// What finds no room in an inbox is refused, and whoever sends it hears that; what people order still reaches the session.
+/// A message to a full inbox is refused, and its sender is told so. Orders of people still reach the session.
 #[test]
 fn a_full_inbox_is_told_to_whoever_sends() {
     let world = World::new();
@@ -596,7 +597,7 @@ fn a_full_inbox_is_told_to_whoever_sends() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
-/// An address is no path, and the id of an event has a bound.
+/// An address of a session is not taken as a path, and the id of an event has a bound.
 #[test]
 fn ids_that_lead_out_lead_nowhere() {
     let world = World::new();

@@ -1,4 +1,5 @@
-//! Joins on a condition, cancelled branches, two people side by side, and what is refused before anything is written.
+//! Joins on a condition, cancelled branches, two people at once, and requests that are refused before anything is
+//! written.
 
 use crate::world::{Ran, World};
 use std::fmt::Write;
@@ -26,7 +27,7 @@ fn scripted(world: &World, args: &[&str]) -> Ran {
     world.run(&args)
 }
 
-/// A session that came to its end.
+/// A session that has answered.
 fn ended() -> World {
     let world = World::new();
     world.write("steersman.yaml", DESK);
@@ -64,7 +65,7 @@ fn a_join_on_any_leaves_the_others_open_and_show_draws_what_each_came_to() {
         ),
         (false.into(), serde_json::Value::Null)
     );
-    // cancelled by a person, it is over; again there is nothing to cancel, and nothing is written
+    // The cancel ends the branch. A second cancel finds nothing open, and writes nothing.
     let ran = scripted(&world, &["cancel", "last:slow"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let before = world.json_lines(&["log", "last"]);
@@ -87,7 +88,7 @@ fn a_join_hears_of_a_branch_that_is_cancelled() {
             "join", "last", "one", "slow", "--on", on, "--then", "sum_up",
         ],
     );
-    assert_eq!(ran.code, Some(5), "it waits for the other: {ran:?}");
+    assert_eq!(ran.code, Some(5), "it waits for the other branch: {ran:?}");
     let ran = scripted(&world, &["cancel", "last:slow"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let shown = world.run(&["show", "last"]);
@@ -96,7 +97,8 @@ fn a_join_hears_of_a_branch_that_is_cancelled() {
     }
 }
 
-/// What waits in the inbox for a branch goes with it: it begins nothing, and is named by the line and by the receipt.
+/// A cancel of a branch drops the messages that wait for it in the inbox. They start nothing, and the log and the
+/// output of the command name them.
 #[test]
 fn a_cancelled_branch_hears_nothing_more_and_says_what_it_did_not_hear() {
     let world = ended();
@@ -115,7 +117,7 @@ fn a_cancelled_branch_hears_nothing_more_and_says_what_it_did_not_hear() {
     assert!(!shown.out.contains("Slow."), "nothing began: {shown:?}");
     let (_, shown) = world.json(&["show", "last"]);
     assert_eq!(shown["inbox"], 0, "{shown}");
-    // what is said later is heard
+    // A later message is taken.
     let ran = scripted(&world, &["send", "last:slow", "Still there?"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let shown = world.run(&["show", "last"]);
@@ -123,7 +125,7 @@ fn a_cancelled_branch_hears_nothing_more_and_says_what_it_did_not_hear() {
     assert!(shown.out.contains("Slow."), "{shown:?}");
 }
 
-/// A branch that came to its end hears nothing of what lay in the inbox for it when it was cancelled.
+/// A cancel of a branch that has ended drops the messages that wait for it in the inbox.
 #[test]
 fn a_cancel_drops_what_was_said_to_a_branch_that_had_ended() {
     let world = ended();
@@ -140,14 +142,18 @@ fn a_cancel_drops_what_was_said_to_a_branch_that_had_ended() {
     let shown = world.run(&["show", "last"]);
     assert!(!shown.out.contains("One more."), "nothing began: {shown:?}");
     let again = scripted(&world, &["cancel", "last:one"]);
-    assert_eq!(again.code, Some(2), "nothing lies there: {again:?}");
+    assert_eq!(
+        again.code,
+        Some(2),
+        "nothing is open or in the inbox: {again:?}"
+    );
     let ran = scripted(&world, &["send", "last:one", "Still there?"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let shown = world.run(&["show", "last"]);
     assert!(shown.out.contains("One more."), "{shown:?}");
 }
 
-/// Where nothing is open yet, what lies in the inbox for the branch does not begin either.
+/// A cancel drops the messages in the inbox also if the branch has nothing open yet.
 #[test]
 fn a_cancel_comes_before_what_nobody_drove() {
     let world = ended();
@@ -165,7 +171,7 @@ fn a_cancel_comes_before_what_nobody_drove() {
     assert!(!shown.out.contains("One."), "nothing began: {shown:?}");
 }
 
-/// What is said and what is typed next names the branch that was acted on, never the session's current one.
+/// Output and suggested commands name the branch that was acted on, never the current branch of the session.
 #[test]
 fn what_is_done_on_a_branch_names_the_branch_in_what_follows() {
     let world = ended();
@@ -207,7 +213,7 @@ fn what_is_done_on_a_branch_names_the_branch_in_what_follows() {
     }
 }
 
-/// A branch is shown with what came before it: nothing of what the session came to beside it.
+/// `show` of a branch shows it with the lines before its fork, and nothing of other branches.
 #[test]
 fn a_branch_is_shown_by_its_own_way() {
     let world = ended();
@@ -223,7 +229,8 @@ fn a_branch_is_shown_by_its_own_way() {
     insta::assert_snapshot!(page);
 }
 
-/// Whoever waited for the branch goes on without an answer of it; where that fails, the exit code says so.
+/// A join that waited for a cancelled branch goes on without its answer. If that fails, the exit code of `cancel` says
+/// so.
 #[test]
 fn a_cancel_that_lets_the_session_fail_says_so() {
     let world = ended();
@@ -273,7 +280,7 @@ fn begins(world: &World, args: &[&str]) -> Child {
     quiet.spawn().unwrap()
 }
 
-/// Two people at once, each from a process of their own: whichever owns the session takes what the other wants, too.
+/// Two people act at once, each from a process: the process that owns the session also takes the act of the other.
 #[test]
 fn two_people_go_on_from_the_end_side_by_side() {
     let world = ended();
@@ -307,7 +314,7 @@ fn two_people_go_on_from_the_end_side_by_side() {
     assert_eq!(fsck.code, Some(0), "{fsck:?}");
 }
 
-/// The first branch that ends is the result; the other one is cancelled, and the page says so.
+/// The first branch that ends is the result. The other one is cancelled, and `show` says so.
 #[test]
 fn an_agent_goes_on_with_the_first_of_its_branches() {
     let world = World::new();
@@ -327,7 +334,7 @@ agents: { racer: { system: You try., tools: [nap, ready, { tool: fork, join: any
 \"racer@2\": [ { call: { ready: { question: Now? } } }, Quick. ]
 ",
     );
-    // Both stand before one of them is let go on: else it is chance how far the other one came.
+    // Both branches wait before one of them continues. Otherwise chance decides how far the other one gets.
     let ran = scripted(&world, &["run", "--input", "Go."]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     let ran = world.run(&["answer", "last", "Now."]);

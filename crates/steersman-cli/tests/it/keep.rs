@@ -1,4 +1,4 @@
-//! Keeping a store: fsck, backup, gc, erase, doctor, completions; and driving all of it.
+//! Maintenance of a store: `fsck`, `backup`, `gc`, `erase`, `doctor`, `completions`; and `run --all`.
 
 use crate::world::World;
 use std::io::{BufRead, BufReader};
@@ -63,7 +63,7 @@ fn a_damaged_line_is_named_with_what_to_do() {
     assert_eq!(world.run(&["fsck", "nobody"]).code, Some(2));
     let path = world.folder.join(".steersman/sessions.db");
     let mut bytes = std::fs::read(&path).unwrap();
-    // The answer lies in its line, and in the list of what sessions did last.
+    // The answer is in its line, and in the list of sessions with their last texts.
     let said = bytes.windows(5).enumerate();
     let said: Vec<usize> = said
         .filter(|(_, w)| w == b"Seen ")
@@ -86,7 +86,7 @@ fn a_damaged_line_is_named_with_what_to_do() {
     assert_eq!(document["clean"], false);
 }
 
-/// A log that was cut off verifies to its last line: what was taken from the inbox by a line that is gone says so.
+/// A log whose end was cut off verifies. `fsck` notices the loss by a message that a missing line took from the inbox.
 #[test]
 fn a_log_that_was_cut_off_is_noticed_where_something_names_what_is_gone() {
     let world = desk();
@@ -132,7 +132,7 @@ fn what_is_erased_is_in_no_file_and_everything_verifies() {
         );
     }
     assert_eq!(world.run(&["fsck"]).code, Some(0));
-    // it goes on all the same
+    // The session can go on.
     let ran = world.run(&["send", "last", "Hello?", "--script-all", "script.yaml"]);
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "more"), "{ran:?}");
 }
@@ -174,7 +174,7 @@ fn only_what_nothing_names_is_collected() {
     let (code, told) = world.json(&["gc"]);
     assert_eq!((code, &told["unnamed"]), (Some(0), &0.into()), "{told}");
     assert_eq!(told["named"], 1, "the definition");
-    // a long text lies beside the log; erased, nothing names it any more
+    // A long text is stored next to the log. After an erasure nothing names it.
     let long = "long ".repeat(8_000);
     let ran = world.run(&["send", "last", &long, "--script-all", "script.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -195,7 +195,7 @@ fn only_what_nothing_names_is_collected() {
 fn the_doctor_says_what_is_there_and_never_what_a_key_is() {
     let mut world = desk();
     world.set("ANTHROPIC_API_KEY", "sk-secret-4711");
-    // an address where nobody listens
+    // An address where no server listens.
     world.set("ANTHROPIC_BASE_URL", "http://127.0.0.1:9/v1");
     let ran = world.run(&["doctor"]);
     assert!(!ran.out.contains("sk-secret-4711"), "{ran:?}");
@@ -223,7 +223,7 @@ fn shells_complete_every_command() {
     assert_eq!(world.run(&["completions", "dos"]).code, Some(2));
 }
 
-/// A folder in which nothing can be made: its sessions can be looked at, without a key.
+/// Without a usable key, sessions can be looked at, but not driven.
 #[test]
 fn a_store_without_its_key_can_be_looked_at() {
     let world = desk();
@@ -253,7 +253,7 @@ tools:
 agents: { desk: { system: You wait., tools: [await_answer] } }
 "#;
 
-/// One process drives all: a message, an event, a time-out by the clock of a file.
+/// One process drives all sessions: it takes an event, and time-outs by a clock in a file.
 #[test]
 fn one_process_drives_every_session_of_the_store() {
     let world = World::new();
@@ -310,26 +310,26 @@ fn one_process_drives_every_session_of_the_store() {
         all.join(" ")
     };
     assert_eq!(statuses(), "\"answered\" \"waits\" \"waits\"");
-    // four hours later
+    // Four hours later.
     world.write("clock", "1767628800001");
     let (one, other) = (next(), next());
     for late in [one, other] {
         assert_eq!(late["answer"], "It says No answer came.", "{late}");
     }
-    rustix_interrupt(all.id());
+    interrupt(all.id());
     assert_eq!(next()["status"], "interrupted");
     assert_eq!(all.wait().unwrap().code(), Some(130));
     assert_eq!(statuses(), "\"answered\" \"answered\" \"answered\"");
 }
 
-fn rustix_interrupt(process: u32) {
+fn interrupt(process: u32) {
     let killed = std::process::Command::new("kill")
         .args(["-INT", &process.to_string()])
         .status();
     assert!(killed.unwrap().success());
 }
 
-/// `main` rests and could be erased, but a branch that goes on began at its line 3 and waits for an answer.
+/// `main` rests and could be erased, but a live branch starts at its line 3 and waits for an answer.
 #[test]
 fn what_a_live_branch_needs_is_not_erased() {
     let world = World::new();
@@ -368,7 +368,7 @@ agents: { desk: { system: You ask., tools: [look, ask] } }
     assert_eq!(world.run(&["fsck"]).code, Some(0));
 }
 
-/// What finds a session lies beside its log, and follows from it.
+/// The index data of a session follow from its log: `fsck` compares them.
 #[test]
 fn what_is_kept_beside_a_log_is_compared_with_it() {
     let world = World::new();
@@ -443,7 +443,8 @@ fn what_is_kept_beside_a_log_is_compared_with_it() {
     assert_eq!(world.run(&["fsck"]).code, Some(0));
 }
 
-/// A message that is damaged where it lies is named by whoever looks or drives, stays there, and holds up nothing else.
+/// A damaged message in an inbox is reported by commands that look at the session or drive it. It stays there, and
+/// delays no other message.
 #[test]
 fn a_damaged_message_is_named_and_holds_up_nothing_else() {
     let world = desk();
@@ -489,7 +490,7 @@ fn a_damaged_message_is_named_and_holds_up_nothing_else() {
     );
 }
 
-/// What a line names was there when it was written, and every line belongs to a session.
+/// `fsck` finds missing lines, also the last one of a branch, sessions without lines, and lines without a session.
 #[test]
 fn what_lines_name_and_whose_they_are_is_looked_at() {
     let world = desk();
@@ -505,7 +506,7 @@ fn what_lines_name_and_whose_they_are_is_looked_at() {
     run(&["send", "last:aside", "And here?", "--no-run"]);
     run(&["send", "last", "And there?", "--no-run"]);
     run(&["run", "--resume", "last"]);
-    // the last line of the branch that came to its end first: no line follows it there
+    // The last line of the branch that ended first: no other line of this branch follows it.
     let mut last = std::collections::BTreeMap::new();
     for line in world.lines("last") {
         last.insert(line["branch"].to_string(), line["line"].as_u64().unwrap());

@@ -1,4 +1,4 @@
-//! What a process has begun is waited for when it ends, also where a rewind left it behind.
+//! A process waits for the effects that it started before it ends, also for those that a rewind left.
 
 use crate::world::World;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ tools:
 agents: { desk: { system: You settle., tools: [pay, look] } }
 "#;
 
-/// Until the file is there.
+/// Waits until the file exists.
 fn until(world: &World, file: &str) {
     let began = Instant::now();
     while !world.folder.join(file).exists() {
@@ -40,7 +40,7 @@ fn a_payment_that_a_rewind_left_is_not_cut_when_the_command_ends() {
             .spawn()
             .unwrap();
         until(&world, "begun");
-        // It is taken there, and what comes of it is told there: nobody waits here for the branch.
+        // The owner takes the rewind, and tells its result: this command does not wait for the branch.
         let ran = world.run(&["rewind", "last@1", "--label", "other", "--json"]);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let taken = serde_json::from_str::<serde_json::Value>(&ran.out).unwrap();

@@ -1,5 +1,5 @@
-//! What is kept of a session beside its log, so that it is found, is what its log says: behind a rewind, in a rerun, behind
-//! an erasure, and where a definition changes.
+//! The index data of a session agree with its log: after a rewind, in a rerun, after an erasure, and when the
+//! definition changes.
 
 use crate::world::{Ran, World};
 use std::io::{Read, Write};
@@ -33,7 +33,7 @@ tools:
 agents: { desk: { system: You settle., tools: [pay, wire, goods, nap, either, quest] } }
 "#;
 
-/// The port of a server that is busy for ten minutes, whenever it is asked.
+/// The port of a server that answers every request with 503 and asks for a retry in ten minutes.
 fn busy() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -67,19 +67,19 @@ fn ids(world: &World) -> Vec<String> {
 }
 
 #[track_caller]
-fn is_whole(world: &World, behind: &str) {
+fn is_whole(world: &World, after: &str) {
     let ran = world.run(&["fsck"]);
-    assert_eq!(ran.code, Some(0), "{behind}: {ran:?}");
+    assert_eq!(ran.code, Some(0), "{after}: {ran:?}");
 }
 
 const GO: [&str; 2] = ["--script-all", "script.yaml"];
 
-/// Types an order whose models are the script's.
+/// Runs a command with the script.
 fn order(world: &World, typed: &[&str]) -> Ran {
     world.run(&[typed, &GO].concat())
 }
 
-/// An event finds who waits for it, and not who waited for it on a branch that was left.
+/// An event goes to the session that waits for it, and not to one that waited for it on a branch that was left.
 #[test]
 fn an_event_goes_past_who_waited_on_a_branch_that_was_left() {
     let waits = "desk: [ { call: { goods: { order: '1' } } }, Thanks., Thanks. ]\n";
@@ -116,7 +116,7 @@ fn an_event_goes_past_who_waited_on_a_branch_that_was_left() {
     }
 }
 
-/// A rerun that nobody had to drive is found by what it waits for, as if it had been driven.
+/// A rerun of a session that waits is found by what it waits for, like a session that was driven.
 #[test]
 fn a_rerun_of_what_waits_is_found_by_what_it_waits_for() {
     for call in [
@@ -134,7 +134,7 @@ fn a_rerun_of_what_waits_is_found_by_what_it_waits_for() {
             typed.extend(live.then_some("--live"));
             world.run(&typed);
             is_whole(&world, &format!("{call}, live {live}"));
-            // Of what a recording did a rerun is in doubt no more than the recording: nobody is asked twice.
+            // A doubt of the recording is not a second doubt in the rerun: it is listed once.
             let waits = if call.starts_with("pay") { 1 } else { 2 };
             let waiting = world.json_lines(&["pending"]);
             assert_eq!(waiting.len(), waits, "{call}: {waiting:?}");
@@ -142,7 +142,7 @@ fn a_rerun_of_what_waits_is_found_by_what_it_waits_for() {
     }
 }
 
-/// What is left in doubt is listed with what is left of its texts.
+/// A doubt stays listed after its texts are erased.
 #[test]
 fn a_doubt_outlives_the_erasure_of_its_texts() {
     for whole in [true, false] {
@@ -171,7 +171,7 @@ fn a_doubt_outlives_the_erasure_of_its_texts() {
     }
 }
 
-/// An event that nothing waits for goes with its session, as if it had not come.
+/// An erasure of a session deletes an event that nothing waits for, so the event is accepted again.
 #[test]
 fn an_event_that_nothing_waits_for_is_erased_with_its_session() {
     let world = world("desk: [ Hello. ]\n");
@@ -186,7 +186,7 @@ fn an_event_that_nothing_waits_for_is_erased_with_its_session() {
     }
 }
 
-/// A doubt whose probe is put off is not probed once nobody waits for it: nothing is due then.
+/// A probe that is put off is no longer due when the call is cancelled.
 #[test]
 fn a_probe_of_a_doubt_that_was_cancelled_is_not_due() {
     for typed in [
@@ -206,7 +206,7 @@ fn a_probe_of_a_doubt_that_was_cancelled_is_not_due() {
     }
 }
 
-/// Whether an effect happened is asked by the definition that it began under: no other takes its place before that is known.
+/// A doubt must be settled under the definition that the effect began under: until then no other definition is bound.
 #[test]
 fn a_definition_stays_while_what_it_began_is_in_doubt() {
     let world = world("desk: [ Hello., { call: { pay: { to: a } } }, No., No. ]\n");

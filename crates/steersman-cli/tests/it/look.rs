@@ -1,10 +1,10 @@
-//! `graph` and `why`: what a definition looks like, where a session stands in it, and why somebody acted.
+//! `graph` draws a definition, and where a session is in it. `why` explains acts.
 
 use crate::world::{World, examples, root};
 use insta::assert_snapshot;
 use std::path::{Path, PathBuf};
 
-/// A talk in two states, with a judge, a nested sequence and a person.
+/// A conversation in two states, with a judge, a nested sequence and a person.
 const TALK: &str = r#"
 steersman: 1
 name: talk
@@ -28,7 +28,7 @@ agents:
 entry: talk
 "#;
 
-/// Nonsense, then `no`, then a judge with a reason.
+/// The judge first answers with nonsense, then that no exit holds, and at last with an exit and a reason.
 const TALKED: &str = r#"
 talk:
   - It rains.
@@ -94,7 +94,7 @@ fn pages(world: &World, all: &[&[&str]]) -> String {
     pages.join("\n")
 }
 
-/// Every definition of the repository that is right.
+/// The definitions of the examples, and of the tests of the reader. Some of the latter have errors.
 fn definitions() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(examples())
         .unwrap()
@@ -150,7 +150,7 @@ fn every_definition_is_drawn_the_same_each_time_and_nothing_is_cut() {
         for node in nodes.iter().filter(|node| node["what"] != "end") {
             let text = node["name"].as_str().unwrap();
             assert!(terminal.contains(text), "{name}: {text}");
-            // marks of a diagram are written by number there
+            // Mermaid output writes special characters by number.
             assert!(!plain(text) || mermaid.contains(text), "{name}: {text}");
             assert!(
                 node["what"] == "begin" || svg.contains(text),
@@ -204,7 +204,7 @@ fn what_is_meant_is_said_or_asked_for() {
         ],
     );
     begin(&world, "Write it.", 5);
-    // a definition of the same name as a session
+    // A definition with the same name as an address of a session.
     world.write("last/steersman.yaml", TALK);
     world.write("notes.md", "# Mine\n");
     let wrong = pages(
@@ -228,7 +228,7 @@ fn what_is_meant_is_said_or_asked_for() {
         ],
     );
     assert_snapshot!(format!("{nothing}\n{wrong}"));
-    // what is asked for can be said
+    // Both can be named so that the target is clear.
     for target in ["./last", "last@head"] {
         assert_eq!(world.run(&["graph", target]).code, Some(0), "{target}");
     }
@@ -255,7 +255,8 @@ fn a_file_is_drawn_by_its_ending_and_again() {
     }
 }
 
-/// A judge that talked nonsense first, a state that was left, a person who is asked; and the definition is gone.
+/// The judge first answered with nonsense, a state was left, a person is asked, and the definition was deleted: the
+/// session is still drawn and explained.
 #[test]
 fn a_session_is_marked_and_explained_without_its_definition() {
     let world = world(TALK, TALKED);
@@ -285,7 +286,8 @@ fn a_session_is_marked_and_explained_without_its_definition() {
     );
 }
 
-/// From a payment out to the user's words: guards, who approved it and when, attempts, and the agents between.
+/// `why` of a payment goes back to the message of the user: guards, approval with person and time, attempts, and the
+/// agents between.
 #[test]
 fn a_payment_is_explained_outward() {
     let world = world(PAY, PAID);
@@ -308,7 +310,7 @@ fn a_payment_is_explained_outward() {
     let refused = world.page(&["why", "last@pay"]);
     let all = pages(&world, &[&["why", "last", &effect], &["why", "last"]]);
     assert_snapshot!(format!("{held}\n{refused}\n{all}"));
-    // an agent by its id: its newest act
+    // The id of an agent means its newest act.
     let (_, shown) = world.json(&["show", "last"]);
     let agents = shown["agents"].as_array().unwrap();
     let payer = agents
@@ -320,7 +322,7 @@ fn a_payment_is_explained_outward() {
     assert_eq!(why["steps"][0]["text"], "its model answered: \"Paid.\"");
 }
 
-/// A panel: a state that is left after some messages, and a verdict; longer than anybody wants to hear.
+/// A panel with a state that is left after six messages, and a state with a verdict.
 const PANEL: &str = r"
 steersman: 1
 name: panel
@@ -345,7 +347,7 @@ con: [ Two., Four., Six. ]
 chair: [ Pro wins. ]
 ";
 
-/// Who visits says first who they are.
+/// A router with two tasks: a visit is booked after the visitor has said who they are.
 const DESK: &str = r#"
 steersman: 1
 name: office
@@ -405,7 +407,7 @@ fn behind_what_a_member_came_to_stands_who_chose_it() {
     assert_snapshot!(format!("{panel}\n{failed}"));
 }
 
-/// The words that a concierge's task waited for lead to what it does next.
+/// A second task begins by itself after the first one: `why` leads to the message that the first task waited for.
 #[test]
 fn what_goes_on_by_itself_comes_of_the_words_before() {
     let world = world(DESK, BOOKED);
@@ -413,7 +415,7 @@ fn what_goes_on_by_itself_comes_of_the_words_before() {
     let args = ["send", "last", "Ada", "--script-all", "script.yaml"];
     let ran = world.run(&args);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    // a definition in a file and the one that a session is bound to are drawn alike
+    // A definition in a file and the one that a session is bound to are drawn alike.
     let rows = |target: &str| {
         let drawn = world.json(&["graph", target]).1;
         let nodes = drawn["nodes"].as_array().unwrap().iter();
@@ -479,7 +481,7 @@ fn run_tells_what_routers_read_where_it_is_asked_to() {
     );
 }
 
-/// Modes with every kind of way out, an answer and calls that are judged, and a search whose branches a critic judges.
+/// Modes with every kind of exit, an answer and calls that are reviewed, and a search whose branches a critic judges.
 const JUDGED: &str = r#"
 steersman: 1
 name: judged
@@ -507,8 +509,8 @@ agents:
 entry: [worker, finder]
 "#;
 
-/// Whoever looks at a definition sees who judges what, how branches are tried, and what leads from mode to mode; whoever looks
-/// at a session sees the mode in force and which ways were taken.
+/// The graph of a definition shows critics, searches, and the exits between modes. The graph of a session also shows
+/// the current mode and the exits that were taken.
 #[test]
 fn modes_judges_and_searches_are_drawn() {
     let world = world(
@@ -528,7 +530,8 @@ fn modes_judges_and_searches_are_drawn() {
     assert_snapshot!(format!("{definition}\n{session}"));
 }
 
-/// Who looks at the end of a session that a reviewer judged sees who answered, how that came, and can name each call.
+/// `why` of a session whose answer was reviewed tells who answered before it tells of the reviews. `context` names each
+/// model call.
 #[test]
 fn what_was_answered_comes_before_who_judged_it() {
     let world = World::example("analyst");

@@ -1,4 +1,4 @@
-//! The program as people meet it: spawned, with its exit codes, stdout and stderr.
+//! Tests that spawn the program, and check its exit codes, standard output and standard error.
 
 #![expect(
     clippy::unwrap_used,

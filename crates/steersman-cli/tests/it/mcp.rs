@@ -1,4 +1,4 @@
-//! MCP servers from the terminal: what is checked with them and without, and a session that calls one.
+//! MCP servers: what `check` and `doctor` find with and without them, and a session that calls one.
 
 use crate::world::{World, root};
 use insta::assert_snapshot;
@@ -24,7 +24,7 @@ fn world(definition: &str) -> World {
 fn check_asks_servers_where_it_is_told_to() {
     let world = world(CLERK);
     let mut pages = vec![world.page(&["check"]), world.page(&["check", "--servers"])];
-    // What does not fit, and what does not answer.
+    // A definition that does not fit the server, and a server that does not answer.
     world.write(
         "steersman.yaml",
         &CLERK.replace("\"desk.*\"", "desk.refund"),
@@ -83,13 +83,13 @@ fn a_list_that_changed_is_told() {
     );
     let mut pages = vec![world.page(&["run", "--script-all", "script.yaml", "--input", "hi"])];
     pages.push(world.page(&["show", "last"]));
-    // What was shown to the model when it was asked first, and behind the change.
+    // The context of the first model call, and of the last one, after the change.
     pages.push(world.page(&["context", "last@2"]));
     pages.push(world.page(&["context", "last"]));
     assert_snapshot!(pages.join("\n"));
 }
 
-/// On a terminal, which `script` gives it.
+/// `script` runs the program on a terminal.
 #[test]
 fn how_far_a_call_has_come_is_shown_while_it_runs() {
     let definition = CLERK
@@ -122,7 +122,7 @@ fn how_far_a_call_has_come_is_shown_while_it_runs() {
             break;
         }
     }
-    // `script` ends as its input does, which was over from the start: what was shown is what counts
+    // `script` ends with its input, which is empty, so its exit code says nothing. Only the output counts.
     child.wait().unwrap();
     let shown = String::from_utf8_lossy(&shown);
     assert!(shown.contains("It says at last."), "{shown}");
@@ -158,7 +158,8 @@ fn doctor_looks_at_servers() {
     assert_snapshot!(pages.join("\n\n"));
 }
 
-/// A model may be shown letters, digits, `_` and `-` alone: what becomes of other characters is said, and moves no cursor.
+/// Names of tools for a model may have letters, digits, `_` and `-` only. `check` and `doctor` tell the name that a
+/// model sees instead.
 #[test]
 fn what_a_model_sees_under_another_name_is_told() {
     let strange = CLERK

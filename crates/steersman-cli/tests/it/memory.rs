@@ -1,4 +1,5 @@
-//! `memory`: what agents remember over sessions is listed, found, rated and forgotten; it outlives sessions, and is kept like them.
+//! `memory` lists, finds, rates and forgets what agents remember. Memories outlive sessions; `gc`, `backup` and `fsck`
+//! know them.
 
 use crate::world::World;
 
@@ -87,7 +88,7 @@ fn what_is_remembered_is_kept_and_forgotten() {
     assert_eq!(world.run(&["backup", "copy.db"]).code, Some(0));
     assert_eq!(world.run(&["fsck"]).code, Some(0));
 
-    // What a session saved outlives it, the artifact that it saved as well.
+    // Memories outlive their session, and so does an artifact that was saved as one.
     let last = world.json_lines(&["sessions"])[0]["session"]
         .as_str()
         .unwrap()
@@ -113,7 +114,11 @@ fn what_is_remembered_is_kept_and_forgotten() {
         Some(0)
     );
     assert_eq!(ids(&world, &["memory"]), Vec::<u64>::new());
-    assert_eq!(gc(&world), 0, "contents went with what named them");
+    assert_eq!(
+        gc(&world),
+        0,
+        "contents are deleted with the memories that named them"
+    );
     assert_eq!(world.run(&["fsck"]).code, Some(0));
 }
 

@@ -1,4 +1,4 @@
-//! What must not go wrong where things go wrong: signals, messages beyond all bounds, secrets that are not there.
+//! Signals, messages above the bounds, and missing secrets.
 
 use crate::world::World;
 use std::io::Write;
@@ -76,7 +76,7 @@ fn a_message_beyond_all_bounds_makes_no_session() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // whoever says too much may find the reader gone
+        // The program may close its input before all is written.
         let _ = run.stdin.take().unwrap().write_all(&said);
         let ended = run.wait_with_output().unwrap();
         let err = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -140,7 +140,7 @@ fn a_tool_is_not_run_without_a_secret_that_another_key_sealed() {
     assert_eq!(world.run(RUN).code, Some(5));
     let answer = world.run(&["answer", "last", "1234", "--no-run"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    // Without the key nothing is driven; with another one, given on purpose, what it opens not is asked for again.
+    // Without the key nothing is driven. With another key, a secret that it cannot open is asked for again.
     std::fs::remove_file(world.folder.join(".steersman/key")).unwrap();
     let ran = world.run(&["run", "--resume", "last"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");
@@ -164,9 +164,13 @@ fn a_key_that_is_lost_between_two_answers_starts_nothing() {
     world.write("net/pin.txt", "unused\n");
     assert_eq!(world.run(RUN).code, Some(5));
     let answer = world.run(&["answer", "last", "1234"]);
-    assert_eq!(answer.code, Some(5), "it waits for the other: {answer:?}");
+    assert_eq!(
+        answer.code,
+        Some(5),
+        "it waits for the other answer: {answer:?}"
+    );
     std::fs::remove_file(world.folder.join(".steersman/key")).unwrap();
-    // No new one is made: what it sealed would be lost without a word.
+    // No new key is made: the secrets that the lost one sealed would be lost silently.
     let ran = world.run(&["answer", "last", "5678"]);
     assert_eq!(ran.code, Some(4), "{ran:?}");
     assert!(
@@ -183,7 +187,7 @@ fn a_key_that_is_lost_between_two_answers_starts_nothing() {
     let findings = world.json_lines(&["doctor"]);
     let sealing = findings.iter().find(|f| f["about"] == "sealing").unwrap();
     assert_eq!(sealing["health"], "missing", "{sealing}");
-    // Another key, given on purpose: what the lost one sealed is told as such.
+    // With another key, the call fails with the code `sealed`, since the lost key sealed its first secret.
     let mut answer = world.command(&["answer", "last", "5678"]);
     let ran = answer
         .env("STEERSMAN_KEY", "ab".repeat(32))

@@ -1,8 +1,8 @@
-//! Many invoices at once: begun by events, parked, driven by a process that is killed again and again, decided by people in
-//! other processes, escalated by a clock, left in doubt by a service that breaks connections. In the end each posting is
-//! there exactly once, none that nobody approved, and `pending` and `effects` explain all of it.
+//! Many invoices at once. Events start the sessions, a process that is killed again and again drives them, people
+//! decide in other processes, a clock escalates, and a service that breaks connections leaves doubts. In the end each
+//! approved posting exists exactly once and no other one, and `pending` and `effects` agree with that.
 //!
-//! `STEERSMAN_SESSIONS=300` makes it long; `STEERSMAN_SEED` as in [`crate::crash`].
+//! `STEERSMAN_SESSIONS=300` makes a long campaign; `STEERSMAN_SEED` is as in [`crate::crash`].
 
 use crate::crash::{Random, count, kill_after, spawn};
 use crate::world::{Service, World};
@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What a model does that copies what it reads: the PDFs of this office hold the fields of their invoices as JSON.
+/// A model that copies what it reads: the PDFs of this office hold the fields of their invoices as JSON.
 const SCRIPT: &str = r#"
 extract:
   - call: { pdf__read_text: { pdf: invoice.pdf } }
@@ -20,18 +20,18 @@ extract:
 const APPROVER: &str = "finance-approver";
 const HEAD: &str = "finance-head";
 
-/// What is to become of an invoice.
+/// What people do with an invoice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Below the limit: nobody is asked.
+    /// It is below the limit: nobody is asked.
     Small,
-    /// The approver lets it pass.
+    /// The approver approves it.
     Approved,
-    /// The approver says no.
+    /// The approver rejects it.
     Rejected,
-    /// The approver is silent, the head of finance lets it pass.
+    /// The approver does not decide, and the head of finance approves it.
     Escalated,
-    /// Everybody is silent.
+    /// Nobody decides.
     Expired,
 }
 
@@ -45,7 +45,7 @@ fn fate(n: u64) -> Fate {
     }
 }
 
-/// The last digit of each number, by which the service is faulty, has nothing to do with its fate.
+/// The number of an invoice. Its last digit, by which the service is faulty, does not depend on the fate.
 fn number(n: u64) -> String {
     (1_000 + n).to_string()
 }
@@ -86,7 +86,7 @@ impl Office {
         }
     }
 
-    /// An event comes in, some of them twice.
+    /// Sends the event of an invoice, for every fifth one twice.
     fn receive(&self, n: u64) {
         self.world.write("invoice.pdf", &pdf(n));
         let mail = json!({ "message_id": format!("m{n}"), "from": format!("ap{n}@acme.example") });
@@ -128,7 +128,7 @@ impl Office {
         self.world.json_lines(&["pending"])
     }
 
-    /// Drives all sessions until nothing of any goes on by itself. The process dies at random, later each time.
+    /// Drives all sessions until none goes on by itself. The process is killed at a random moment, later in each round.
     fn drive(&mut self) {
         let args = ["run", "--all", "--clock", "clock.yaml"];
         for round in 0..200 {
@@ -143,7 +143,7 @@ impl Office {
         panic!("it does not come to rest: {:?}", self.sessions());
     }
 
-    /// Whether something goes on as soon as somebody drives it.
+    /// Whether a session would go on if it were driven.
     fn is_busy(&self) -> bool {
         let clock = std::fs::read_to_string(self.world.folder.join("clock.yaml")).unwrap();
         let by_itself = |pending: &Json| {
@@ -158,7 +158,7 @@ impl Office {
             || self.pending().iter().any(by_itself)
     }
 
-    /// Somebody decides in a process of their own. It lies in the inbox until whoever drives takes it.
+    /// A person decides in another process. The decision is in the inbox until a process that drives takes it.
     fn decide(&self, n: u64, how: &str, role: &str) {
         let session = format!("number={}", number(n));
         let wrong = if role == APPROVER { HEAD } else { APPROVER };
@@ -177,12 +177,12 @@ impl Office {
         ];
         let done = self.world.run(&args);
         assert_eq!(done.code, Some(0), "{done:?}");
-        // twice: the second one meets nothing that is open any more
+        // A second decision finds nothing open.
         let again = self.world.run(&args);
         assert!(matches!(again.code, Some(0 | 2)), "{again:?}");
     }
 
-    /// What an operator does at a doubt: looks into the book, and says what stands there.
+    /// Resolves doubts as an operator does: as the book of the service says. Returns their number.
     fn settle_doubts(&mut self) -> usize {
         let pending = self.pending();
         let doubts: Vec<&Json> = pending.iter().filter(|p| p["kind"] == "doubt").collect();
@@ -191,7 +191,7 @@ impl Office {
             let session = doubt["session"].as_str().unwrap();
             let (_, shown) = self.world.json(&["show", session]);
             let number = shown["state"]["invoice"]["number"].as_str().unwrap();
-            // A posting that was under way when its sender died may come to the book behind the probe: the operator sees it.
+            // A posting whose sender died may arrive in the book after the probe ran: the operator sees it.
             let done = format!(r#"--done={{"id":"L-{number}","number":"{number}"}}"#);
             let is_there = posted.iter().any(|known| known == number);
             let how = if is_there { &done } else { "--not-performed" };
@@ -202,7 +202,7 @@ impl Office {
         doubts.len()
     }
 
-    /// Drives on, settling doubts, until nothing but approvals waits.
+    /// Drives and settles doubts until only approvals wait. Returns the number of doubts.
     fn drive_on(&mut self) -> usize {
         let mut doubts = 0;
         for _ in 0..20 {
@@ -236,14 +236,14 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
         office.decide(n, "reject", APPROVER);
     }
     doubts += office.drive_on();
-    // three days later
+    // Three days later.
     office.world.write("clock.yaml", "2026-01-08T09:00:01Z");
     doubts += office.drive_on();
     for n in of(Fate::Escalated) {
         office.decide(n, "approve", HEAD);
     }
     doubts += office.drive_on();
-    // and two more
+    // Two more days later.
     office.world.write("clock.yaml", "2026-01-10T09:00:02Z");
     doubts += office.drive_on();
 
@@ -254,7 +254,11 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
         .filter(|n| !matches!(fate(**n), Fate::Rejected | Fate::Expired));
     let wanted: BTreeSet<String> = wanted.map(|n| number(*n)).collect();
     assert_eq!(posted.iter().cloned().collect::<BTreeSet<_>>(), wanted);
-    assert_eq!(posted.len(), wanted.len(), "twice: {posted:?}");
+    assert_eq!(
+        posted.len(),
+        wanted.len(),
+        "no invoice is posted twice: {posted:?}"
+    );
     let booked = office.service.booked();
     let mail = booked.iter().filter(|entry| entry["kind"] == "mail");
     let told: BTreeSet<&str> = mail
@@ -264,7 +268,7 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
     assert_eq!(
         (mail.count(), told.len()),
         (all.len(), all.len()),
-        "each sender hears once"
+        "each sender gets one mail"
     );
 
     // A doubt is a question of its own, to the approver.
@@ -281,7 +285,7 @@ fn every_invoice_is_posted_as_it_was_decided_and_none_twice() {
     assert_eq!(
         (told("approver", false), told("head_of_finance", false)),
         (asked, escalated),
-        "each is told once of each question"
+        "each person is told once of each question"
     );
     assert_eq!(
         (told("approver", true), told("head_of_finance", true)),

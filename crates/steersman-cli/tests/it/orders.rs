@@ -1,4 +1,4 @@
-//! Orders from the terminal: pause, hold, retry, migrate; for one session and for many.
+//! `pause`, `hold`, `retry`, `migrate` and `cancel`, for one session and for many.
 
 use crate::world::{Ran, World};
 use serde_json::Value as Json;
@@ -49,7 +49,7 @@ fn a_paused_session_takes_messages_and_begins_nothing_until_it_is_resumed() {
     assert_eq!((code, &told["status"]), (Some(0), &"paused".into()));
     let ran = scripted(&world, &["send", "last", "Pay."]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
-    // in whatever process
+    // Also if another process drives it.
     assert_eq!(scripted(&world, &["run", "--resume", "last"]).code, Some(5));
     assert_eq!(payments(&world), 0);
     assert_eq!(world.json(&["sessions"]).1["status"], "paused");
@@ -78,7 +78,7 @@ fn what_an_order_holds_is_called_held() {
 #[test]
 fn effects_of_a_tool_are_held_in_all_sessions_that_match() {
     let world = desk(3);
-    // nobody is here to say yes
+    // Without a terminal nobody can confirm, so `--yes` is needed.
     let ran = world.run(&["hold", "--tool", "pay", "--where", "network = desk"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("3 sessions match"), "{ran:?}");
@@ -96,7 +96,11 @@ fn effects_of_a_tool_are_held_in_all_sessions_that_match() {
         documents(&ran).iter().all(|d| d["status"] == "held"),
         "{ran:?}"
     );
-    assert_eq!(world.run(&hold).code, Some(0), "ordered once more it stays");
+    assert_eq!(
+        world.run(&hold).code,
+        Some(0),
+        "a second order changes nothing"
+    );
     let (code, told) = world.json(&["send", "last", "Pay.", "--script-all", "script.yaml"]);
     assert_eq!(code, Some(5), "{told}");
     assert_eq!(told["pending"][0]["kind"], "hold");
@@ -216,7 +220,7 @@ fn bad_input_of_orders_says_what_to_do() {
     insta::assert_snapshot!(world.filter(&page));
 }
 
-/// Whatever is to be typed next works as it is printed: it names the store that was named.
+/// A suggested command works as it is printed: it names the store that was named.
 #[test]
 fn what_is_to_be_typed_next_names_the_store() {
     let world = desk(0);
@@ -237,7 +241,8 @@ fn what_is_to_be_typed_next_names_the_store() {
     );
 }
 
-/// Killed at whatever moment, an order is there or lies in the inbox; what it forbids never begins afterwards.
+/// A `hold` that is killed at any moment holds, waits in the inbox, or was never given. If it was given, the effect
+/// does not start.
 #[test]
 fn a_killed_hold_holds_or_was_never_given() {
     for spins in [0_u64, 2_000, 8_000, 20_000, 50_000] {
@@ -268,7 +273,7 @@ fn f15_all_that_match_are_cancelled_once_somebody_says_so() {
         assert_eq!(world.run(&["hold", "last"]).code, Some(0));
         let ran = world.run(&["send", "last", "Pay."]);
         assert_eq!(ran.code, Some(5), "{ran:?}");
-        // what was ordered for all is ended for all
+        // A hold of all tools is released for all tools.
         assert!(ran.err.contains("steersman release "), "{ran:?}");
         assert!(!ran.err.contains("--tool"), "{ran:?}");
     }

@@ -1,4 +1,4 @@
-//! A model that is down: the session is parked with exit code 5, and goes on when the model is there.
+//! A model that is down: the session waits, with exit code 5, and goes on when the model is back.
 
 use crate::world::World;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::process::Stdio;
 use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 
-/// A model's server that has its port and is not there before it is started.
+/// The server of a model. It has a port, but refuses connections until it is started.
 struct Server {
     runtime: Runtime,
     socket: Option<TcpSocket>,
@@ -96,7 +96,7 @@ fn a_model_that_is_down_parks_the_session_and_resume_goes_on() {
         "{ran:?}"
     );
     assert!(ran.err.contains("steersman resume"), "{ran:?}");
-    // Whoever looks reads for which place, and since when.
+    // Commands that look name the place; `pending` also says since when.
     let pending = world.json_lines(&["pending"]);
     assert_eq!(pending.len(), 1, "{pending:?}");
     assert_eq!(pending[0]["kind"], "outage");

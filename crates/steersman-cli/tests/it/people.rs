@@ -1,4 +1,5 @@
-//! People are told that something waits for them, asked for secrets, and shown what those before them were shown.
+//! People are notified that something waits for them, and are asked for secrets. After an escalation the next person
+//! gets the same question.
 
 use crate::world::World;
 use serde_json::json;
@@ -68,7 +69,7 @@ fn each_in_the_line_is_told_once_and_asked_the_same() {
     assert_eq!(run(&world, &begin), Some(5));
     let first = "clerk clerk: 2.0 Pay 7? 2026-01-05T10:00:00+00:00\n";
     assert_eq!(told(&world), first);
-    // whoever looks or drives on tells nobody again
+    // Nobody is notified again when the session is driven on.
     let ran = world.run(&["run", "--resume", "last", "--clock", "clock.yaml"]);
     assert_eq!((ran.code, &*told(&world)), (Some(5), first));
     assert!(ran.err.contains("goes on to boss in 1 h"), "{ran:?}");
@@ -82,7 +83,7 @@ fn each_in_the_line_is_told_once_and_asked_the_same() {
     let pages = effects.iter().filter(|effect| effect["tool"] == "page");
     let pages: Vec<_> = pages.map(|e| (&e["standing"], &e["attempts"])).collect();
     assert_eq!(pages, [(&json!("done"), &json!(1)); 2]);
-    // who may change arguments is not inherited
+    // The right to edit arguments does not pass on to the next person.
     let edited = ["approve", "last", "--as", "boss", "--edit", "cents=1"];
     assert_eq!(run(&world, &edited), Some(2));
     assert_eq!(run(&world, &["approve", "last", "--as", "clerk"]), Some(2));
@@ -140,7 +141,7 @@ fn a_secret_is_asked_of_the_person_and_nobody_else_sees_it() {
     assert!(page.contains("login = Logged in."), "{page}");
     let stored = std::fs::read(world.folder.join(".steersman/sessions.db")).unwrap();
     assert!(!stored.windows(10).any(|bytes| bytes == b"opensesame"));
-    // a model never chooses it
+    // A secret that the model makes up is refused.
     assert_eq!(run(&world, &["send", "last", "Again."]), Some(0));
     let page = world.run(&["show", "last"]).out;
     assert!(page.contains("refused: misfit"), "{page}");
@@ -164,7 +165,8 @@ fn what_cannot_reach_a_person_is_found_by_check() {
     assert!(checked.err.contains("E0310"), "{checked:?}");
 }
 
-/// Who sits at the terminal plays the role that is the user's: they are asked there, in the middle of it.
+/// The person at the terminal has the role of the user: a question for this role is asked there, while the session
+/// runs.
 #[test]
 fn the_terminal_asks_a_person_whose_role_is_the_users() {
     let world = World::example("debate");
@@ -182,7 +184,7 @@ fn the_terminal_asks_a_person_whose_role_is_the_users() {
     let mut answers = [
         ("you       >", "Debate libraries that lend tools.\r"),
         ("answer (empty: later) >", "And who pays for what breaks?\r"),
-        // Ctrl-D: it is over
+        // Ctrl-D ends it.
         ("you       >", "\x04"),
     ]
     .into_iter();
@@ -208,7 +210,7 @@ fn the_terminal_asks_a_person_whose_role_is_the_users() {
     assert_eq!(document["outcome"]["winner"], "for", "{shown}");
 }
 
-/// What told a person before the process died has had its outcome.
+/// A test kills the session at a line after the notification: the notification has its outcome, and is not sent again.
 #[test]
 fn a_test_that_kills_behind_a_page_goes_on_as_a_process_does() {
     for line in 1..=4 {
@@ -230,6 +232,6 @@ fn a_test_that_kills_behind_a_page_goes_on_as_a_process_does() {
         let definition = format!("{}{tests}", DESK.replace("RETRY", "0"));
         world.write("steersman.yaml", &definition);
         let ran = world.run(&["test"]);
-        assert_eq!(ran.code, Some(0), "killed behind line {line}: {ran:?}");
+        assert_eq!(ran.code, Some(0), "killed after line {line}: {ran:?}");
     }
 }

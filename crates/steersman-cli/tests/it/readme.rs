@@ -1,16 +1,16 @@
-//! The READMEs of the examples: each console block is typed again, and what it shows must come.
+//! The READMEs of the examples: each command of a console block is run, and must print what the block shows.
 
 use crate::docs::blocks;
 use crate::world::{self, Service, World, examples, replace_word};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Runs a line as it stands in a README: `$ steersman ...`, quoted words as a shell takes them.
+/// Runs a line of a README (`steersman ...`), with quotes as in a shell. Returns what it prints.
 fn typed(world: &World, line: &str) -> String {
     let words = split(line);
     assert_eq!(words[0], "steersman", "only our program is typed: {line}");
     let args: Vec<&str> = words[1..].iter().map(String::as_str).collect();
-    // one pipe for both, so that talk and answer stand in the order in which people see them
+    // One file for both streams, so that their rows are in the order in which people see them.
     let both = world.folder.join("both.txt");
     let file = std::fs::File::create(&both).unwrap();
     world
@@ -24,7 +24,7 @@ fn typed(world: &World, line: &str) -> String {
     shown
 }
 
-/// A transcript without what differs from run to run. Its session is the one that its first line names.
+/// A transcript without what differs from run to run. Its session is the first one that it names.
 fn settled(text: &str, session: &mut Option<String>) -> String {
     let named = text.lines().find_map(|line| {
         let (_, named) = line
@@ -56,7 +56,7 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// What a console block types, and what it shows below it.
+/// The commands of a console block, each with the output below it.
 fn commands(block: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for line in block.lines() {
@@ -71,7 +71,7 @@ fn commands(block: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The same where several work at once: which of them is told first is nobody's promise, so rows count in any order.
+/// Like [`settled`], but with sorted rows: agents that work at once may be told in any order.
 fn in_any_order(text: &str, session: &mut Option<String>) -> String {
     let text = settled(text, session);
     let mut rows: Vec<&str> = text.lines().map(str::trim).collect();
@@ -79,7 +79,7 @@ fn in_any_order(text: &str, session: &mut Option<String>) -> String {
     rows.join("\n")
 }
 
-/// A page from its top: files that it names are written, what it types is typed, and what it shows must come.
+/// Plays a page from its top: writes the files that it names, runs its commands, and compares their output.
 pub(crate) fn transcript_is_true(readme: &Path, world: &World) {
     shows(readme, world, settled);
 }
@@ -103,7 +103,7 @@ fn shows(readme: &Path, world: &World, settled: fn(&str, &mut Option<String>) ->
             if settled(&real, &mut now) != settled(&shown, &mut written) {
                 wrong.push(format!("$ {command}\n{real}\ninstead of\n{shown}"));
             }
-            // a page is written anew as a whole: its ids and digests are those of one run
+            // A page is written again as a whole, so that its ids and digests are of one run.
             updated.push_str(&behind[..at - old.len()]);
             updated.extend(["$ ", command.as_str(), "\n", real.trim_end(), "\n"]);
             if shown.ends_with("\n\n") {

@@ -1,5 +1,5 @@
 //! The program against a real model behind a real server: `scripts/real-model.sh`, then
-//! `STEERSMAN_REAL_MODEL=http://127.0.0.1:18080/v1` and `--ignored`, as `cargo xtask ci` does where the variable is set.
+//! `STEERSMAN_REAL_MODEL=http://127.0.0.1:18080/v1` and `--ignored`, as `cargo xtask ci` does if the variable is set.
 //!
 //! The model has 135 million parameters: these tests look at shape and control flow, never at wording.
 
@@ -32,7 +32,7 @@ agents:
     world
 }
 
-/// Reruns of all ten; returns what was told of each, and of all.
+/// Reruns all ten sessions, and returns the summary of the report.
 fn rerun(world: &World, changed: &[&str], report: &str) -> Json {
     let all = ["rerun", "--where", "network = desk", "--report", report];
     let ran = world.run(&[&all[..], changed].concat());
@@ -50,8 +50,8 @@ fn rerun(world: &World, changed: &[&str], report: &str) -> Json {
     summary
 }
 
-/// Ten recorded sessions, rerun: as they were nobody is asked; with other parameters, and under another name of the model,
-/// each is asked anew.
+/// Ten recorded sessions are rerun. Without a change no model is called. With other parameters, or with another name of
+/// the model, each session calls it again.
 #[test]
 #[ignore = "needs STEERSMAN_REAL_MODEL: scripts/real-model.sh"]
 fn ten_sessions_are_rerun_on_another_model() {

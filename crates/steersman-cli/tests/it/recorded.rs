@@ -1,4 +1,4 @@
-//! `test --record` and `export --trajectories` of sessions in which the engine called and asked for itself.
+//! `test --record` and `export --trajectories` of sessions in which the engine makes calls of its own.
 
 use crate::world::{Ran, World};
 use serde_json::Value as Json;
@@ -59,7 +59,7 @@ const SESSIONS: &[(&str, &[&str])] = &[
     ("chatter", &["Hi.", "And?", "So?", "Then?"]),
 ];
 
-/// A test that is recorded was run before it is given.
+/// A recorded test is run before it is printed, so exit code 0 says that it passes.
 #[test]
 fn what_the_engine_asked_for_itself_is_in_a_recorded_test() {
     for (agent, said) in SESSIONS {
@@ -112,7 +112,7 @@ fn trajectories_hold_the_calls_that_models_made_and_no_others() {
     }
 }
 
-/// What a summary was made from is found by the name that scripts give it, and is told apart from the agent's own calls.
+/// `context` finds the model call of a summary by its name in scripts, and lists it apart from the agent's own calls.
 #[test]
 fn what_was_asked_beside_is_looked_at_by_its_name() {
     let world = desk();
@@ -131,7 +131,7 @@ fn what_was_asked_beside_is_looked_at_by_its_name() {
     assert!(ran.err.contains("chatter#compact @"), "{ran:?}");
 }
 
-/// Why there can be no test is said before what failed without what is missing.
+/// The reason why no test can be made comes before the failures that follow from it.
 #[test]
 fn why_a_test_cannot_be_made_comes_first() {
     let world = World::new();
@@ -181,7 +181,7 @@ fn a_test_is_of_a_whole_session() {
     let ran = world.run(&["test", "--record", "last:other"]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.err.contains("a test is of a whole session"), "{ran:?}");
-    // as the hint says, and the current branch by its name is no part
+    // The hint names the session. The current branch by its name is the whole session too.
     for whole in ["last", "last:main"] {
         let ran = world.run(&["test", "--record", whole]);
         assert_eq!(ran.code, Some(0), "{ran:?}");

@@ -1,4 +1,4 @@
-//! `rerun`, `diff`, `test --record`, `export --trajectories` from the terminal.
+//! `rerun`, `diff`, `test --record` and `export`.
 
 use crate::world::{Ran, World};
 use serde_json::Value as Json;
@@ -16,7 +16,7 @@ const SCRIPT: &str = "desk:
   - call: { pay: { cents: 5 } }
   - Paid.
 ";
-/// Pays something else, which nothing on record is the answer to.
+/// Makes another payment, for which the recording has no outcome.
 const OTHER: &str = "desk:
   - call: { look: { what: order } }
   - call: { pay: { cents: 7 } }
@@ -44,7 +44,7 @@ fn payments(world: &World) -> usize {
     std::fs::read_to_string(world.folder.join("book")).map_or(0, |book| book.lines().count())
 }
 
-/// The recorded session, whatever was rerun since.
+/// The recorded session, not one of its reruns.
 fn recorded(world: &World) -> String {
     let ran = world.run(&["sessions", "--json"]);
     let all = ran
@@ -80,14 +80,14 @@ fn nothing_changed_asks_nobody_and_differs_in_nothing() {
     assert_eq!(payments(&world), 1);
 }
 
-/// attack 1.12: a rerun on another definition, model or message touches nothing.
+/// A rerun on another definition simulates calls for which the recording has no outcome, and performs nothing.
 #[test]
 fn what_nothing_on_record_answers_is_simulated_and_the_world_is_not_touched() {
     let world = paid();
     let session = recorded(&world);
     let set = ["--set", "agents.desk.system=You settle gladly.", "--json"];
     let ran = world.run(&[&["rerun", &session, "--script-all", "other.yaml"][..], &set].concat());
-    // it paid then and pretends to pay now: the outcome is the same, and nothing was paid
+    // The recording paid, and the rerun simulates a payment: the outcome is the same, and nothing is paid.
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let told = document(&ran);
     assert_eq!(told["model_calls"]["live"], 3, "{told:#}");
@@ -108,7 +108,7 @@ fn what_nothing_on_record_answers_is_simulated_and_the_world_is_not_touched() {
     assert_eq!(payments(&world), 1);
 }
 
-/// The store knows what was said in a rerun as it knows what came through an inbox.
+/// The store records the message of a rerun as it records messages from an inbox, so `fsck` finds no fault.
 #[test]
 fn a_rerun_in_which_something_else_is_said_verifies() {
     let world = paid();
@@ -123,7 +123,7 @@ fn a_rerun_in_which_something_else_is_said_verifies() {
     }
 }
 
-/// What a search tried behind the line that was adopted is no part of a rerun, and nothing in the rerun names it.
+/// Lines that a search tried after the adopted line are not in the rerun, and nothing in the rerun names them.
 #[test]
 fn a_rerun_of_a_session_that_adopted_a_forecast_verifies() {
     let world = World::new();
@@ -147,7 +147,7 @@ fn a_rerun_of_a_session_that_adopted_a_forecast_verifies() {
     }
 }
 
-/// A branch that was adopted and then left before its end has fewer lines in a rerun than were adopted.
+/// A branch was adopted, and a rewind went back before its end: in the rerun it has fewer lines than were adopted.
 #[test]
 fn a_rerun_of_a_session_that_went_back_behind_an_adoption_verifies() {
     let (world, session) = with_a_limit();
@@ -168,7 +168,7 @@ fn a_rerun_of_a_session_that_went_back_behind_an_adoption_verifies() {
     }
 }
 
-/// A session with a value that can be bound anew.
+/// A session with a value of `config` that `migrate` can change.
 fn with_a_limit() -> (World, String) {
     let world = World::new();
     let config = "config: { limit: { type: integer, default: 10 } }\n";
@@ -180,7 +180,7 @@ fn with_a_limit() -> (World, String) {
     (world, session)
 }
 
-/// Values are bound anew on all branches of a session, and so they are in its rerun.
+/// `migrate` binds new values on all branches of a session, and so does its rerun.
 #[test]
 fn a_session_that_was_bound_anew_beside_a_branch_is_rerun() {
     let (world, session) = with_a_limit();
@@ -202,7 +202,7 @@ fn a_session_that_was_bound_anew_beside_a_branch_is_rerun() {
     }
 }
 
-/// The path of a rerun ends with the line in which values were bound anew; other branches were bound in lines behind it.
+/// A rerun ends at a line that binds new values on one branch. Later lines bind them on the other branches.
 #[test]
 fn a_session_is_rerun_up_to_where_it_was_bound_anew() {
     let (world, session) = with_a_limit();
@@ -215,7 +215,7 @@ fn a_session_is_rerun_up_to_where_it_was_bound_anew() {
         let ran = world.run(args);
         assert_eq!(ran.code, Some(0), "{args:?}: {ran:?}");
     }
-    // Something else may be said where one of the branches was bound anew: the others are bound, too.
+    // Another message may be sent at the line that binds one of the branches: the others are bound too.
     for (at, say) in [
         ("@head", None),
         ("@head", Some("And now?")),
@@ -232,7 +232,7 @@ fn a_session_is_rerun_up_to_where_it_was_bound_anew() {
     }
 }
 
-/// A branch that a search left, with one that its agent forked, is rerun as it was before values were bound anew.
+/// A branch that a search left, with a branch that its agent forked, is rerun with the values from before `migrate`.
 #[test]
 fn a_branch_that_was_left_before_values_were_bound_anew_is_rerun() {
     let world = World::new();
@@ -267,7 +267,7 @@ fn a_branch_that_was_left_before_values_were_bound_anew_is_rerun() {
     }
 }
 
-/// The current branch began where another one was left, and values were bound anew on it alone.
+/// The current branch starts where a rewind left another one, and new values were bound on it alone.
 #[test]
 fn a_branch_that_was_bound_anew_behind_a_rewind_is_rerun() {
     let world = World::new();
@@ -361,7 +361,7 @@ fn a_session_becomes_a_test_that_passes_at_once() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let xml = std::fs::read_to_string(world.folder.join("junit.xml")).unwrap();
     assert!(xml.contains("tests=\"1\" failures=\"0\""), "{xml}");
-    assert_eq!(payments(&world), 1, "a test touches nothing");
+    assert_eq!(payments(&world), 1, "a test performs no effect");
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn trajectories_have_one_object_for_each_model_call() {
     }
     let mut wrong = blocks[0].clone();
     wrong["answer"]["role"] = "user".into();
-    assert!(!schema.is_valid(&wrong), "the schema refuses what is none");
+    assert!(!schema.is_valid(&wrong), "the schema refuses a wrong role");
 }
 
 #[test]
@@ -529,11 +529,7 @@ fn every_version_of_an_artifact_is_exported_with_its_rating() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for _ in 0..2 {
         let ran = world.run(&["export", "last", "--artifacts", "made"]);
-        assert_eq!(
-            ran.code,
-            Some(0),
-            "what is there already is the same: {ran:?}"
-        );
+        assert_eq!(ran.code, Some(0), "the existing files are equal: {ran:?}");
     }
     let made = world.folder.join("made");
     let index = std::fs::read_to_string(made.join("index.json")).unwrap();
@@ -547,7 +543,7 @@ fn every_version_of_an_artifact_is_exported_with_its_rating() {
     assert_eq!(index[1]["rating"], Json::Null);
 }
 
-/// Branches of a search are worth what it judged them to be.
+/// The reward of a branch of a search is the score that the search gave it.
 #[test]
 fn a_branch_of_a_search_has_its_score_as_reward() {
     let world = World::new();

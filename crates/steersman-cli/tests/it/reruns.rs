@@ -1,4 +1,4 @@
-//! What can be changed in a rerun, and what is refused or said of it: `--say`, `--set`, `--where`, `--live`, `--people`.
+//! Changes in a rerun, and changes that are refused: `--say`, `--set`, `--where`, `--live`, `--people`.
 
 use crate::world::{Ran, World};
 use serde_json::Value as Json;
@@ -57,11 +57,11 @@ fn payments(world: &World) -> usize {
     std::fs::read_to_string(world.folder.join("book")).map_or(0, |book| book.lines().count())
 }
 
-/// Answers of a script are numbered from the beginning of a session.
+/// Enough answers for each line: a script numbers them from the beginning of a session.
 const HEARD: &str = "desk: [ Heard., Heard., Heard., Heard., Heard. ]\n";
 const OTHER: &str = "agents.desk.system=You settle gladly.";
 
-/// Heard in the line behind the one that is named, whatever is owed there, and before anything else of the recording.
+/// A message at a line is taken in the next line, whatever is open there, and before anything else of the recording.
 #[test]
 fn what_is_said_at_a_line_is_heard_right_behind_it() {
     let (world, session) = world(PAYS);
@@ -185,7 +185,7 @@ fn filters_name_definitions_and_none_found_is_no_success() {
 #[test]
 fn live_reruns_touch_the_world_where_nothing_on_record_answers_and_ask_as_a_run_does() {
     let (world, session) = world(PAYS);
-    // all of it is on record: nothing happens again
+    // The recording has all outcomes: nothing is performed again.
     let ran = world.run(&["rerun", &session, "--live"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(payments(&world), 1);
@@ -215,7 +215,7 @@ fn live_reruns_touch_the_world_where_nothing_on_record_answers_and_ask_as_a_run_
     let told = document(&other("seven.yaml", true));
     assert_eq!(told["diff"]["answer"]["b"], "Paid 7.", "{told:#}");
     assert_eq!(payments(&world), 2);
-    // more than ten is approved by a person, live as in a run
+    // More than ten cents need an approval, in a live rerun as in a run.
     world.write("twelve.yaml", &pays(12));
     let ran = other("twelve.yaml", true);
     assert_eq!(ran.code, Some(8), "{ran:?}");
@@ -230,7 +230,8 @@ fn live_reruns_touch_the_world_where_nothing_on_record_answers_and_ask_as_a_run_
     assert_eq!((ran.code, payments(&world)), (Some(0), 3), "{ran:?}");
 }
 
-/// The first call is answered by the recording; the second, with equal arguments, would touch the world once more.
+/// The recording has the outcome of the first call. The second call, with equal arguments, would be performed, so a
+/// person must allow it.
 #[test]
 fn what_was_done_then_is_done_again_live_only_by_a_persons_word() {
     for call in ["mail: { to: ann }", "pay: { cents: 5 }"] {
@@ -258,7 +259,7 @@ fn what_was_done_then_is_done_again_live_only_by_a_persons_word() {
     }
 }
 
-/// What a person let run, and what a person said, is compared as it was: whatever its characters, digits and size.
+/// Approved arguments and answers of people are compared exactly, with any characters, digits and size.
 #[test]
 fn what_people_approved_and_answered_is_the_same_however_odd_or_large() {
     let odd = "\u{1b}[31m\u{7}\u{202e}\u{0}\u{7f}\ttab\nline";
@@ -271,7 +272,7 @@ fn what_people_approved_and_answered_is_the_same_however_odd_or_large() {
     );
     let definition = definition.replace("[look,", "[look, wire,");
     world.write("steersman.yaml", &definition);
-    // YAML takes some characters only where they are written out.
+    // YAML takes some characters only as escapes.
     let args = args
         .replace('\u{7f}', "\\u007f")
         .replace('\u{9b}', "\\u009b");
@@ -301,7 +302,7 @@ fn what_people_approved_and_answered_is_the_same_however_odd_or_large() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
-/// Asks something else than it asked then.
+/// Asks the customer a question.
 const ASKS: &str = "desk:
   - call: { customer: { question: Which one? } }
   - Thanks.
@@ -338,26 +339,26 @@ fn people_are_recorded_or_nobody_or_played_by_an_agent() {
         let told = document(ran);
         world.run(&["log", told["session"].as_str().unwrap()]).out
     };
-    // the same question has its recorded answer
+    // The same question gets its recorded answer.
     let ran = rerun("same.yaml", "recorded");
     let told = document(&ran);
     assert_eq!(told["diff"]["answer"]["b"], "Many thanks.", "{told:#}");
     assert!(said(&ran).contains("The red one."), "{ran:?}");
-    // another question has none: its block ends
+    // Another question has no recorded answer: its block ends.
     let told = document(&rerun("else.yaml", "recorded"));
     assert_eq!(told["result"], "leaf", "{told:#}");
     assert!(
         told["leaf"].as_str().unwrap().contains("What colour?"),
         "{told:#}"
     );
-    // nobody: it waits there, whatever is on record
+    // With `stop` the rerun waits at a question, also at a recorded one.
     for script in ["same.yaml", "else.yaml"] {
         let ran = rerun(script, "stop");
         let told = document(&ran);
         assert_eq!(told["status"], "waits", "{told:#}");
         assert!(!said(&ran).contains("The red one."), "{ran:?}");
     }
-    // an agent of the definition answers what is not on record
+    // An agent of the definition answers a question that is not on record.
     let ran = rerun("else.yaml", "guest");
     let told = document(&ran);
     assert_eq!(told["diff"]["answer"]["b"], "Thanks.", "{told:#}");
@@ -378,7 +379,7 @@ agents:
 entry: main
 ";
 
-/// Behind where a recording is left, a wait begins in the line that calls it.
+/// After a rerun leaves the recording, a wait begins at the line of its call.
 #[test]
 fn what_waits_behind_where_a_recording_was_left_is_waited_for() {
     let world = World::new();
@@ -397,14 +398,14 @@ fn what_waits_behind_where_a_recording_was_left_is_waited_for() {
     let again = ["rerun", "last", "--definition", "other.yaml"];
     let ran = world.run(&[&again[..], &["--script-all", "script.yaml", "--json"]].concat());
     let told = document(&ran);
-    // the answers of three branches come in any order, some of them in one line
+    // The answers of three branches come in any order, and one line may take several.
     let line = told["diverged"]["line"].as_u64().unwrap();
     assert!((6..=8).contains(&line), "{told:#}");
-    // time passes by itself: the nap is over, and with it the wait for a good branch
+    // Time passes by itself: the nap ends, and with it the wait for a good branch.
     assert_eq!(told["diff"]["answer"]["b"], "A good one.", "{told:#}");
 }
 
-/// Branches that an agent's search tried are over in a rerun, too.
+/// Branches that an agent's search tried are superseded in a rerun too, and make no model calls.
 #[test]
 fn what_a_search_tried_asks_nobody_behind_it() {
     let world = World::new();
@@ -454,7 +455,7 @@ agents: { desk: { system: You roll., tools: [roll], search: { method: beam, n: 2
     for branch in tried {
         assert_eq!(branch["superseded"], true, "{branch:#}");
     }
-    // the two of the search that what is said begins
+    // The two model calls of the search that the new message starts.
     assert_eq!(told["model_calls"]["live"], 2, "{told:#}");
 }
 
@@ -526,7 +527,7 @@ fn what_people_did_and_nobody_did_again_is_said() {
     assert!(!ran.out.contains("1 same"), "{ran:?}");
     let page = std::fs::read_to_string(world.folder.join(format!("report/{session}.md"))).unwrap();
     assert!(page.contains(&not_repeated), "{page}");
-    // nothing changed: all of it was followed
+    // Without a change the rerun follows all of the recording.
     let told = document(&world.run(&["rerun", &session, "--json"]));
     assert_eq!(
         (&told["not_repeated"], &told["result"]),
@@ -566,7 +567,7 @@ fn what_cannot_be_meant_of_many_is_refused_before_anything_runs() {
     );
 }
 
-/// Whatever was followed or asked in it, it is what moved last.
+/// After a rerun of any kind, `last` means the rerun.
 #[test]
 fn the_last_session_behind_a_rerun_is_the_rerun() {
     let (world, session) = world(PAYS);
@@ -605,7 +606,7 @@ fn a_rerun_can_be_rerun_under_another_definition() {
     let again = ["rerun", "last", "--definition", "other.yaml"];
     let told = document(&world.run(&[&again[..], &["--json"]].concat()));
     assert_eq!(told["diverged"], Json::Null, "{told:#}");
-    // who talked then is nobody there
+    // The agent of the recording does not exist in the other definition.
     world.write(
         "nobody.yaml",
         &DESK

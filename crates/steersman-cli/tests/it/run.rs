@@ -1,4 +1,4 @@
-//! `run` and `log -f`: how they begin, how they are stopped, what time they go by.
+//! `run` and `log -f`: their input, how they are stopped, and the clock that they use.
 
 use crate::world::World;
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ fn ctrl_c_leaves_it_resumable() {
 agents: { desk: { system: You look., tools: [look] } }
 ",
     );
-    // the tool says that it runs, then takes its time; the second one is quick
+    // The first call of the tool creates a file and takes long. The second call is quick.
     world.write(
         "slow.sh",
         "if [ -e running ]; then echo seen; else touch running; sleep 60; fi\n",
@@ -37,7 +37,7 @@ agents: { desk: { system: You look., tools: [look] } }
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{told}");
     assert!(told.contains("steersman run --resume"), "{told}");
-    // cut off in the middle of its work: lists say so, and the page knows what it had cost by then
+    // Lists show the session as interrupted, and `show` counts the model calls until then.
     assert_eq!(world.json(&["sessions"]).1["status"], "interrupted");
     let (_, shown) = world.json(&["show", "last"]);
     assert_eq!(
@@ -115,7 +115,7 @@ agents: { desk: { system: You wait., tools: [later] } }
     assert_eq!(code, Some(5), "{document}");
     assert_eq!(document["pending"][0]["kind"], "timer");
     assert_eq!(document["pending"][0]["due"], "2026-11-24T08:00:00Z");
-    // not before
+    // One second early it still waits.
     world.write("clock", "2026-11-24T07:59:59Z");
     let (code, _) = world.json(&[&["run", "--resume", "last"], &clock[..]].concat());
     assert_eq!(code, Some(5));
@@ -170,13 +170,13 @@ fn the_message_may_come_from_standard_input() {
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     let lost = world.run(&["run", "--script-all", "nowhere.yaml", "--input", "x"]);
     assert_eq!(lost.code, Some(2), "{lost:?}");
-    // a model that cannot be had is said before anything begins
+    // A model that cannot be used is reported before anything starts.
     let none = world.run(&["run", "--input", "x"]);
     assert_eq!(none.code, Some(2), "{none:?}");
     assert!(none.err.contains("--script-all"), "{none:?}");
 }
 
-/// A script stands in for the models that are called so, and only what the entry leads to is needed.
+/// `--script` answers for models of the provider `scripted` only. Only models that the entry can reach are needed.
 #[test]
 fn a_script_stands_in_for_models_that_are_scripted() {
     let world = World::new();

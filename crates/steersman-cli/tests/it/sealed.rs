@@ -1,5 +1,5 @@
-//! What is made of a session for others to read (exports, tests, comparisons, reports, memory) has no secret in clear that the
-//! session knows, whoever said it.
+//! What is made of a session for others to read (exports, tests, comparisons, reports, memory) holds no secret of the
+//! session in clear, even if the user or the model wrote it in clear.
 
 use crate::world::{World, files};
 use serde_json::Value as Json;
@@ -37,7 +37,7 @@ fn said() -> String {
     format!("{PASSWORD}, {TOKEN}, {KEY} and {PIN}")
 }
 
-/// A session whose user and model say all secrets in clear, before and after they were given as ones.
+/// A session whose user and model write all secrets in clear, before and after they are entered as secrets.
 fn talked() -> World {
     let mut world = World::new();
     world.set("DESK_KEY", KEY);
@@ -70,7 +70,7 @@ fn clean(what: &str, bytes: &[u8]) {
         let found = bytes.windows(secret.len()).any(|w| w == secret.as_bytes());
         assert!(
             !found,
-            "`{secret}` stands in {what}: {}",
+            "`{secret}` is in {what}: {}",
             String::from_utf8_lossy(bytes)
         );
     }
@@ -154,7 +154,7 @@ fn what_is_written_beside_the_store_has_no_secret_in_clear() {
     assert!(looked >= 8, "{looked} files");
 }
 
-/// Memory is for other sessions: nobody knows there what was secret here. The store's bytes tell.
+/// Other sessions read memories, and do not know the secrets of this one. The test searches the bytes of the store.
 #[test]
 fn no_secret_is_remembered_in_clear() {
     let world = talked();
@@ -170,7 +170,7 @@ fn no_secret_is_remembered_in_clear() {
             world.run(&["memory", "show", n, "--json"]).out.as_bytes(),
         );
     }
-    // What the session itself was told lies in its lines; without the session nothing is left of it.
+    // The lines of the session hold its texts in clear. After an erasure nothing is left of them.
     let id = world.json_lines(&["sessions"])[0]["session"]
         .as_str()
         .unwrap()
@@ -182,7 +182,7 @@ fn no_secret_is_remembered_in_clear() {
     }
 }
 
-/// What cannot be known is told, not passed over.
+/// A secret that cannot be read or opened cannot be masked: the export warns of it.
 #[test]
 fn what_cannot_be_opened_here_is_told() {
     let mut world = talked();
@@ -202,7 +202,7 @@ fn what_cannot_be_opened_here_is_told() {
     );
 }
 
-/// `context` shows what was sent, letter by letter: it could not be compared otherwise.
+/// `context` shows exactly what was sent, also a secret in a text: otherwise it could not be compared.
 #[test]
 fn a_context_is_what_was_sent_though_a_secret_was_said_in_it() {
     let world = talked();
@@ -214,7 +214,7 @@ fn a_context_is_what_was_sent_though_a_secret_was_said_in_it() {
     assert!(ran.out.contains("reads state.note"), "{ran:?}");
 }
 
-/// Names of artifacts are said by models, too.
+/// A model may write a secret into the name of an artifact: logs and exports mask it there too.
 #[test]
 fn a_secret_in_the_name_of_an_artifact_is_in_no_file_and_no_log() {
     let mut world = World::new();
@@ -260,7 +260,7 @@ agents: { desk: { system: You write., tools: [artifacts] } }
     let mut read: Vec<String> = read.collect();
     read.sort();
     assert_eq!(read, ["one", "three", "two"]);
-    // whoever asks for it by its name and line has it
+    // The content is found by the exact name and a line.
     let ran = world.run(&["artifacts", "last@-1", "hunter2secret.txt"]);
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "three"), "{ran:?}");
 }

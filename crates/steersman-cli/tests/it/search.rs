@@ -1,5 +1,4 @@
-//! `search` from the terminal: what is refused before anything is spent, what is told of it, and what the session is after an
-//! adoption.
+//! `search`: what is refused before anything is spent, what is told, and the session after an adoption.
 
 use crate::world::{Ran, World};
 use serde_json::Value as Json;
@@ -134,11 +133,11 @@ fn the_whole_reason_is_told_why_a_value_cannot_be_used() {
     world.write("script.yaml", SCRIPT);
     world.run(&["run", "--input", "Roll.", "--script-all", "script.yaml"]);
     let ran = world.run(&["search", "last@1", "--by", "weigh", "--n", "1"]);
-    // The value is cut, what is said of it is not.
+    // The value is cut, but not the reason.
     assert!(ran.out.contains("... is no number"), "{ran:?}");
 }
 
-/// Who judges, where nobody is named, is who judges for the agent that owes the call.
+/// Without `--by` and `--score`, the judge is that of the agent whose model call is searched, and not of another agent.
 #[test]
 fn another_agents_judge_is_not_asked() {
     let judged = "system: You judge., search: { score: '1' } }";
@@ -197,7 +196,11 @@ fn of_many_branches_a_few_are_named() {
     let row = ran.err.lines().find(|row| row.contains("it has: "));
     let (_, row) = row.unwrap().split_once("it has: ").unwrap();
     let names: Vec<&str> = row.split(", ").collect();
-    assert_eq!(names.len(), 12, "mine, main and nine, the rest: {names:?}");
+    assert_eq!(
+        names.len(),
+        12,
+        "`mine`, `main`, nine others and the number of the rest: {names:?}"
+    );
     assert!(
         names.contains(&"mine") && names.contains(&"main"),
         "{names:?}"
@@ -205,7 +208,7 @@ fn of_many_branches_a_few_are_named() {
     assert_eq!(names.last(), Some(&"and 31 more"), "{names:?}");
 }
 
-/// All that a session is looked at by follows the branch that was taken over.
+/// All commands that look at a session follow the adopted branch.
 fn follows(world: &World, sum: i64) {
     let shown = world.run(&["show", "last"]);
     assert!(shown.out.contains("adopted branch "), "{shown:?}");
@@ -413,7 +416,7 @@ fn what_was_searched_and_what_a_script_lacks_is_told_in_full() {
     );
 }
 
-/// Somebody speaks to a branch that is tried while a person is asked about its other branch: the search goes on.
+/// A message to one branch of a search, while another branch waits for a person, does not stop the search.
 #[test]
 fn what_is_said_to_a_branch_that_is_tried_stops_no_search() {
     let world = World::new();

@@ -82,7 +82,7 @@ agents: { desk: { system: You help., tools: [login, balance] } }
     ] {
         assert!(
             seen.contains(planted),
-            "the bank was to be given the {what}: {seen}"
+            "the bank did not receive the {what}: {seen}"
         );
         assert!(
             !printed.contains(planted),
@@ -99,14 +99,14 @@ agents: { desk: { system: You help., tools: [login, balance] } }
                 !bytes
                     .windows(planted.len())
                     .any(|w| w == planted.as_bytes()),
-                "{planted} lies in {}",
+                "{planted} is in {}",
                 file.display()
             );
         }
     }
 }
 
-/// A bank for two requests; what it was sent, when both are over.
+/// A bank that serves two requests. Returns its address, and a thread that returns all that the bank received.
 fn bank() -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());

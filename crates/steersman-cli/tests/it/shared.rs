@@ -1,4 +1,5 @@
-//! Two processes and one session: one owns it, the other is told so, and can act on it all the same.
+//! Two processes and one session: one owns it. The other is refused as an owner, but can look at the session and act on
+//! it.
 
 use crate::world::{Service, World};
 use std::process::Stdio;
@@ -19,7 +20,7 @@ fn a_second_owner_is_refused_and_an_act_reaches_the_first() {
         SAID,
     ]);
     assert_eq!(code, Some(5));
-    // the shop books the refund and does not answer: this process owns the session until it is killed
+    // The shop books the refund and does not answer: this process owns the session until it is killed.
     let mut owner = world
         .command(&["approve", "last", "--as", "supervisor"])
         .stdout(Stdio::null())
@@ -34,16 +35,16 @@ fn a_second_owner_is_refused_and_an_act_reaches_the_first() {
     let second = world.run(&["run", "--resume", "last"]);
     assert_eq!(second.code, Some(4), "{second:?}");
     assert!(second.err.contains(&owner.id().to_string()), "{second:?}");
-    // looking disturbs nobody
+    // Commands that only look need no owner.
     for look in ["show", "graph", "why"] {
         assert_eq!(world.run(&[look, "last"]).code, Some(0), "{look}");
     }
-    // acting goes through the inbox of whoever owns it
+    // An act goes to the inbox, from which the owner takes it.
     let (code, told) = world.json(&["send", "last", "Is it done?", "--no-run"]);
     assert_eq!((code, &told["status"]), (Some(0), &"inbox".into()));
     owner.kill().unwrap();
     owner.wait().unwrap();
-    // a dead owner holds nothing
+    // A dead owner does not keep the session.
     world.write(
         "after.yaml",
         "desk: [ never, never, It is done. ]\npolicy: [ never ]\n",

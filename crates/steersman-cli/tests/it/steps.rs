@@ -1,4 +1,4 @@
-//! `run --step` and `rerun --step`: a session stops after each line, and whoever types says how it goes on.
+//! `run --step` and `rerun --step`: a session stops after each line, and the person types how it goes on.
 
 use crate::world::{PAYS as DESK, Ran, World};
 use serde_json::Value as Json;
@@ -20,7 +20,7 @@ fn world() -> World {
     world
 }
 
-/// Runs it with this on standard input.
+/// Runs a command with this text on standard input.
 fn typed(world: &World, args: &[&str], text: &str) -> Ran {
     let mut command = world.command(args);
     command
@@ -50,7 +50,7 @@ fn payments(world: &World) -> usize {
     std::fs::read_to_string(world.folder.join("book")).map_or(0, |book| book.lines().count())
 }
 
-/// What only the ledger notes is no line that a session stops behind.
+/// Whether a line has a commit. A session does not stop after a line with ledger entries only.
 fn holds_commit(line: &Json) -> bool {
     let rows = line["rows"].as_array().unwrap();
     rows.iter()
@@ -76,11 +76,11 @@ fn enter_goes_from_line_to_line_and_each_is_told_once() {
     let world = world();
     let ran = typed(&world, RUN, "\n\n\n\n\n\n");
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
-    // said, called, looked, called, paid: behind the answer nothing goes on
+    // Stops after the message, two calls and two results. After the answer nothing goes on.
     assert_eq!(stops(&ran), 5, "{ran:?}");
     assert_eq!(ran.err.matches("look(").count(), 1, "{ran:?}");
     assert_eq!(payments(&world), 1);
-    // the log is that of a session that nobody stopped
+    // A session without stops has as many commits.
     let stepped = lines_with_commits(&world, "last").len();
     let ran = world.run(&RUN[..5]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -106,11 +106,11 @@ fn q_and_the_end_of_input_leave_it_paused_and_it_goes_on_from_there() {
         assert_eq!(
             payments(&world),
             0,
-            "the payment is wished and has not begun"
+            "the payment is asked for and has not started"
         );
         let (_, shown) = world.json(&["show", "last"]);
         assert_eq!(shown["status"], "paused", "{shown:#}");
-        // nothing was begun, so nothing is in doubt
+        // No effect started, so none is in doubt.
         let ran = typed(&world, &["run", "--resume", "last", "--step"], "\n\n\n");
         assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
         assert_eq!(stops(&ran), 2, "{ran:?}");
@@ -121,7 +121,7 @@ fn q_and_the_end_of_input_leave_it_paused_and_it_goes_on_from_there() {
 #[test]
 fn what_is_typed_is_heard_at_that_line_and_what_was_owed_does_not_happen() {
     let world = world();
-    // behind the wish to pay, which has not begun
+    // After the line that asks for the payment, which has not started.
     let ran = typed(&world, RUN, "\n\n\nDo not pay.\nc\n");
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(payments(&world), 0, "{ran:?}");
@@ -134,7 +134,7 @@ fn what_is_typed_is_heard_at_that_line_and_what_was_owed_does_not_happen() {
     assert!(at("Do not pay.") < at("Paid."), "{told}");
 }
 
-/// A process that dies at a stop leaves a session like any other: nothing has begun that the log does not tell.
+/// A process is killed at a stop: no effect started that is not in the log, and the session goes on without a doubt.
 #[test]
 fn killed_at_a_stop_nothing_is_lost_or_in_doubt() {
     let world = world();
@@ -183,7 +183,7 @@ fn a_rerun_stops_at_each_line_of_the_recording_and_may_be_redirected_there() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("Nothing differs"), "{ran:?}");
     assert_eq!(stops(&ran), 6, "{ran:?}");
-    // behind the order that was looked up it is told not to pay
+    // After the result of `look`, a message says not to pay.
     let args = ["rerun", recorded, "--step", "--script-all", "other.yaml"];
     let ran = typed(&world, &args, "\n\nDo not pay.\n\n\n\n\n");
     assert_eq!(ran.code, Some(8), "{ran:?}");
@@ -193,7 +193,7 @@ fn a_rerun_stops_at_each_line_of_the_recording_and_may_be_redirected_there() {
         ran.err.contains("3 lines of the recording were followed"),
         "{ran:?}"
     );
-    // left in the middle it is a session that goes on
+    // A rerun that is left in the middle is a paused session, which can be resumed.
     let ran = typed(&world, &["rerun", recorded, "--step"], "\n\nq\n");
     assert_eq!(ran.code, Some(5), "{ran:?}");
     assert!(ran.err.contains("is left paused"), "{ran:?}");
@@ -201,7 +201,7 @@ fn a_rerun_stops_at_each_line_of_the_recording_and_may_be_redirected_there() {
     let paused = all["session"].as_str().unwrap();
     let ran = typed(&world, &["run", "--resume", paused, "--step"], "c\n");
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "Paid."), "{ran:?}");
-    assert_eq!(payments(&world), 1, "it is dry");
+    assert_eq!(payments(&world), 1, "the rerun is dry");
 }
 
 #[test]

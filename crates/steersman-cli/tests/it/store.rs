@@ -1,11 +1,11 @@
-//! Whose file a store is, under whatever name, and what becomes of one that knows less than what happened.
+//! The file of a store has one owner under any name, and a store that may not know of every effect is not driven.
 
 use crate::world::{Ran, World};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Pays; the payment of which the book says `until` stays on its way until a file lets it go.
+/// A definition that pays. From payment number `until` on, the tool waits until the file `go` exists.
 fn till(until: u32) -> World {
     let world = World::new();
     world.write(
@@ -70,7 +70,7 @@ fn with<'a>(args: &[&'a str], store: &'a str) -> Vec<&'a str> {
     [args, &["--store", store]].concat()
 }
 
-/// Nothing was driven and no message taken, and it says what to type.
+/// Asserts that the store was refused for this reason.
 fn is_refused(ran: &Ran, why: &str) {
     assert_eq!(ran.code, Some(4), "{why}: {ran:?}");
     assert!(ran.err.contains(why), "{why}: {ran:?}");
@@ -86,7 +86,7 @@ fn a_second_owner_is_refused_whatever_the_store_is_called() {
     std::fs::hard_link(at(&world, "sessions.db"), world.folder.join("hard.db")).unwrap();
     is_refused(&world.run(&with(RESUME, "hard.db")), "has 2 names");
     std::fs::remove_file(world.folder.join("hard.db")).unwrap();
-    // While it is open it cannot be taken under another name either.
+    // A store that is open is refused under a new name too.
     std::fs::rename(at(&world, "sessions.db"), world.folder.join("moved.db")).unwrap();
     is_refused(&world.run(&with(RESUME, "moved.db")), "under another name");
     std::fs::rename(world.folder.join("moved.db"), at(&world, "sessions.db")).unwrap();
@@ -94,7 +94,7 @@ fn a_second_owner_is_refused_whatever_the_store_is_called() {
     assert_eq!(looked.code, Some(0), "{looked:?}");
     assert!(owner.try_wait().unwrap().is_none());
     killed(owner);
-    // A name that was left behind: what was written under it may lie in a journal beside it.
+    // A second name was left: lines that were written under it may be in a journal next to it.
     std::fs::hard_link(at(&world, "sessions.db"), world.folder.join("hard.db")).unwrap();
     is_refused(&world.run(&with(RESUME, "hard.db")), "has 2 names");
     std::fs::remove_file(world.folder.join("hard.db")).unwrap();
@@ -125,14 +125,15 @@ fn an_owner_whose_locks_vanished_writes_nothing_more_and_nobody_follows_while_it
         assert!(err.contains("nothing more is written"), "{gone}: {err}");
         assert_eq!(book(&world), 1, "{gone}");
         if path.is_dir() {
-            // It is over: what it began is in doubt, and not repeated.
+            // The owner has ended: the effect that it started is in doubt, and not repeated.
             let ran = world.run(RESUME);
             assert_eq!((ran.code, book(&world)), (Some(7), 1), "{ran:?}");
         }
     }
 }
 
-/// An owner that waits for a tool writes nothing by which it would notice.
+/// The owner waits for a tool and writes nothing, so no write of its own shows that the journal is gone. Others are
+/// refused until the journal is back.
 #[test]
 fn a_journal_that_was_removed_under_an_idle_owner_loses_no_message() {
     let world = till(1);
@@ -152,7 +153,7 @@ fn a_journal_that_was_removed_under_an_idle_owner_loses_no_message() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
-/// A mount that goes with it.
+/// A bind mount. It is unmounted when this is dropped.
 struct Mount<'a>(&'a Path);
 
 impl<'a> Mount<'a> {
@@ -172,7 +173,7 @@ impl Drop for Mount<'_> {
     }
 }
 
-/// Told by `disk::`, which runs where file systems may be mounted.
+/// A test of the module `disk` calls this, which runs where file systems can be mounted.
 pub(crate) fn a_second_owner_is_refused_through_a_bind_mount() {
     let world = till(1);
     let owner = paying(&world, 1);
@@ -186,7 +187,7 @@ pub(crate) fn a_second_owner_is_refused_through_a_bind_mount() {
     let other = Mount::bind(&at(&world, "sessions.db"), &file);
     is_refused(&world.run(&with(RESUME, "file.db")), "a bind mount");
     killed(owner);
-    // Its journal lies beside the other name.
+    // Its journal is next to the other name.
     is_refused(&world.run(&with(RESUME, "file.db")), "a bind mount");
     drop(other);
     let ran = world.run(&with(RESUME, "elsewhere/sessions.db"));
@@ -194,7 +195,7 @@ pub(crate) fn a_second_owner_is_refused_through_a_bind_mount() {
     drop(mount);
 }
 
-/// A store in which three payments were made, closed.
+/// A closed store with three payments.
 fn paid() -> World {
     let world = till(3);
     world.write("till/go", "");
@@ -269,7 +270,7 @@ fn a_copy_is_not_driven_before_a_person_accepts_it() {
         assert!(again.err.contains("nothing to accept"), "{again:?}");
         assert_eq!(world.run(&with(&["fsck"], store)).code, Some(0));
     }
-    // Where it was it goes on without a word, whatever became of its copies.
+    // The original is driven without a question, also after its copies were driven.
     let ran = world.run(&send(".steersman/sessions.db"));
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "More."), "{ran:?}");
     let shown = world.run(&["show", "last"]).out;
@@ -283,7 +284,7 @@ fn a_store_that_was_moved_or_restored_in_its_place_is_not_driven() {
     assert_eq!(world.run(&send(".steersman/sessions.db")).code, Some(0));
     let file = at(&world, "sessions.db");
     let now = std::fs::read(&file).unwrap();
-    // Written over the file that it is a backup of: lines are missing.
+    // The backup is written over the content of the store: lines are missing.
     std::fs::write(
         &file,
         std::fs::read(world.folder.join("backup.db")).unwrap(),
@@ -294,25 +295,26 @@ fn a_store_that_was_moved_or_restored_in_its_place_is_not_driven() {
     is_refused(&fsck, "it lost what it had acknowledged");
     std::fs::write(&file, &now).unwrap();
     assert_eq!(world.run(&["fsck"]).code, Some(0));
-    // Put into its place as a file of its own.
+    // A copy takes the place of the file.
     std::fs::copy(&file, at(&world, "other")).unwrap();
     std::fs::rename(at(&world, "other"), &file).unwrap();
     is_refused(&world.run(RESUME), "its mark names another file");
-    // Moved, and its mark left behind.
+    // The file is moved without its mark.
     let world = paid();
     std::fs::rename(at(&world, "sessions.db"), world.folder.join("moved.db")).unwrap();
     is_refused(
         &world.run(&with(RESUME, "moved.db")),
         "it has no mark beside it",
     );
-    // Its folder may be called whatever it is: it is the same file, and its mark is there.
+    // The folder is renamed: the file is the same, and its mark is there.
     let world = paid();
     std::fs::rename(world.folder.join(".steersman"), world.folder.join("kept")).unwrap();
     let ran = world.run(&send("kept/sessions.db"));
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
-/// Programs that copy write into the files that are there: same inodes, same times at which they were made.
+/// A copy writes into the existing files, so their inodes and times of creation stay. The store is refused, and nothing
+/// is paid again.
 #[test]
 fn a_folder_that_was_copied_back_into_its_place_pays_nothing_again() {
     let world = paid();
@@ -342,7 +344,7 @@ fn a_folder_that_was_copied_back_into_its_place_pays_nothing_again() {
     assert_eq!(world.run(&["fsck"]).code, Some(0));
 }
 
-/// As it does at each start of a container.
+/// The owner, the mode and the times of all files change, as at each start of a container: the store is driven.
 #[test]
 fn a_store_whose_folder_got_another_owner_is_driven() {
     let world = paid();
@@ -369,7 +371,7 @@ fn a_backup_that_was_put_before_the_journal_of_a_killed_process_is_not_driven() 
     for command in [RESUME, RUN, &["fsck"], &["gc", "--yes"]] {
         is_refused(&world.run(command), why);
     }
-    // What is looked at is the file alone.
+    // Commands that look read the file without the journal.
     let shown = world.run(&["show", "last"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(
@@ -409,7 +411,7 @@ fn a_copy_of_a_store_in_which_nothing_unsafe_began_just_opens() {
     assert_eq!((ran.code, ran.out.trim()), (Some(0), "Two."), "{ran:?}");
 }
 
-/// The one file of the store's mark.
+/// The only file in the folder of the store's mark.
 fn mark(world: &World) -> std::path::PathBuf {
     let mut files = std::fs::read_dir(at(world, "sessions.db.mark")).unwrap();
     let mark = files.next().unwrap().unwrap().path();
@@ -417,7 +419,7 @@ fn mark(world: &World) -> std::path::PathBuf {
     mark
 }
 
-/// What a killed process left in the files of a store, put back into them.
+/// The files of a store as a killed process left them.
 struct Left {
     file: Vec<u8>,
     journal: Vec<u8>,
@@ -443,8 +445,8 @@ impl Left {
 
 const FRAME: usize = 24 + 4_096;
 
-/// A bit of the journal is flipped, or the journal is cut: no payment is made again without a word of a person, and what is
-/// missing is said. `STEERSMAN_FLIPS` makes it long.
+/// A bit of the journal is flipped, or the journal is cut: no payment is repeated, and missing lines are reported.
+/// `STEERSMAN_FLIPS` is the number of cuts and of flips.
 #[test]
 fn a_log_that_lost_its_end_pays_nothing_again_and_says_so() {
     let world = till(4);
@@ -486,7 +488,7 @@ fn a_log_that_lost_its_end_pays_nothing_again_and_says_so() {
         damaged.len()
     );
     assert!(lost > 0 && lost == told);
-    // Undamaged it goes on, and the last payment is in doubt.
+    // With the undamaged journal the session goes on, and the last payment is in doubt.
     left.put_back(&world, &left.journal);
     let ran = world.run(RESUME);
     assert_eq!((ran.code, book(&world)), (Some(7), 4), "{ran:?}");
@@ -515,7 +517,7 @@ fn a_store_that_lost_lines_is_driven_once_a_person_says_so() {
     );
 }
 
-/// Tables with our names make no store of a file that another program made.
+/// A SQLite file of another program is not changed, even if it has tables with our names.
 #[test]
 fn a_file_of_another_program_with_our_tables_is_left_alone() {
     let world = paid();
@@ -558,7 +560,7 @@ fn a_file_of_another_program_with_our_tables_is_left_alone() {
     }
 }
 
-/// An id that is damaged names no session; all others are verified.
+/// A session whose id is damaged is reported, and all other sessions are verified.
 #[test]
 fn a_damaged_id_is_damage_and_the_rest_is_verified() {
     let world = paid();
@@ -592,7 +594,8 @@ fn a_damaged_id_is_damage_and_the_rest_is_verified() {
     assert!(looked >= 4, "the table and its index: {looked}");
 }
 
-/// What waits is told although the index by which it is found is damaged, and others are driven.
+/// An index is damaged and hides a waiting message: `pending` lists the message nevertheless, and `run --all` reports
+/// the damage and drives another session.
 #[test]
 fn an_index_that_hides_what_waits_is_told_and_passed_over() {
     let world = paid();
@@ -657,7 +660,8 @@ fn an_index_that_hides_what_waits_is_told_and_passed_over() {
     assert!(hidden > 0);
 }
 
-/// `pending` goes by lists; one that was damaged is not believed, and the session is looked at.
+/// The list of what a session waits for is damaged: `pending` still prints the right rows, and `fsck` reports the
+/// damage.
 #[test]
 fn a_list_that_shows_something_else_is_found() {
     let world = till(1);
@@ -693,7 +697,7 @@ fn a_list_that_shows_something_else_is_found() {
     }
 }
 
-/// A box of events whose page is broken ends no session that waits for one, and `pending` tells of it.
+/// The table of events is damaged: a session that waits for an event goes on waiting, and `pending` reports the damage.
 #[test]
 fn a_box_that_cannot_be_read_ends_no_wait() {
     let world = World::new();
@@ -733,7 +737,8 @@ fn a_box_that_cannot_be_read_ends_no_wait() {
     assert_eq!(sent.code, Some(0), "{sent:?}");
 }
 
-/// The owner's folder gets another name while it waits for a tool, and a whole store its place.
+/// While an owner waits for a tool, the folder of its store is renamed and another store takes its place. The owner
+/// ends, and writes nothing to the other store.
 #[test]
 fn a_store_in_the_place_of_a_moved_one_is_left_alone() {
     let (world, other) = (till(1), paid());
@@ -760,7 +765,8 @@ fn a_store_in_the_place_of_a_moved_one_is_left_alone() {
     assert_eq!((ran.code, book(&world)), (Some(7), 1), "{ran:?}");
 }
 
-/// A trigger deletes what was acknowledged, within the transaction that acknowledges it; an emptied copy looks like a new store.
+/// A trigger could delete acknowledged lines in the transaction that writes them, and an emptied copy looks like a new
+/// store. Every command refuses both.
 #[test]
 fn what_others_made_of_a_store_is_told_by_every_command() {
     let world = paid();

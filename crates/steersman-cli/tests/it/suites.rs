@@ -1,4 +1,4 @@
-//! Files of tests: whose they are, what becomes of broken ones, and what continuous integration reads.
+//! Files of tests: the definition that they belong to, broken files, and the JUnit report.
 
 use crate::world::World;
 
@@ -27,10 +27,14 @@ fn tests_are_of_the_definition_that_they_name() {
         let names: Vec<_> = ran.iter().map(|t| t["test"].as_str().unwrap()).collect();
         assert_eq!(names, [test]);
     }
-    // alone in its folder it is the main one
+    // Alone in its folder it is the main definition, to which files without a name belong.
     std::fs::remove_file(world.folder.join("steersman.yaml")).unwrap();
     let ran = world.run(&["test", "other.yaml", "--name", "greets"]);
-    assert_eq!(ran.code, Some(3), "of an agent that it has not: {ran:?}");
+    assert_eq!(
+        ran.code,
+        Some(3),
+        "a test of an agent that it does not have: {ran:?}"
+    );
 }
 
 #[test]
@@ -207,7 +211,7 @@ fn a_hint_is_about_what_went_wrong() {
     );
 }
 
-/// What waits is answered by a command with nothing behind it.
+/// The command that answers an approval is printed without trailing blanks.
 #[test]
 fn a_command_to_type_ends_where_it_ends() {
     let world = World::new();
@@ -221,7 +225,7 @@ fn a_command_to_type_ends_where_it_ends() {
     );
     let ran = world.run(&["run", "--script-all", "script.yaml", "--input", "Pay."]);
     assert_eq!(ran.code, Some(5), "{ran:?}");
-    // what is asked is the call, as it is told elsewhere, and once
+    // The question is the call, in its usual form, and is printed once.
     assert_eq!(ran.err.matches("| pay(cents: 5) ").count(), 1, "{ran:?}");
     assert!(ran.err.contains("| because args.cents > 1 "), "{ran:?}");
     let why = world.run(&["why", "last"]);
@@ -245,10 +249,10 @@ fn a_command_to_type_ends_where_it_ends() {
     assert_eq!(typed[0], typed[0].trim_end(), "{shown:?}");
 }
 
-/// What people did on branches is a part of the test: forks, a join with a tool, an adoption.
+/// A recorded test holds what people did on branches: forks, a join, an adoption.
 #[test]
 fn forks_joins_and_adoptions_are_recorded() {
-    // who goes on with a branch that rests begins another at its end: the log has a rewind
+    // The adoption of a branch that rests starts another branch at its end, so the log has a rewind.
     for (last, step) in [
         (&["join", "last", "fee"][..], "join: [ fee ]"),
         (&["adopt", "last:fee"], "rewind: fee"),
@@ -319,7 +323,7 @@ tests:
     let (_, document) = world.json(&["test", "net", "--name", "looks", "--real"]);
     assert_eq!(document["real"], serde_json::json!({ "look": 2 }));
     assert_eq!(book().lines().count(), 4);
-    // what changes the world never runs
+    // An unsafe tool never runs, even with `--real`.
     let ran = world.run(&["test", "net", "--name", "pays", "--real"]);
     assert_eq!(ran.code, Some(8), "{ran:?}");
     assert!(!book().contains("paid"));

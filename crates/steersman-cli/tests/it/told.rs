@@ -1,4 +1,4 @@
-//! What a newcomer reads: modes by what changed them, times that are true, scripts and definitions with a slip of the pen,
+//! Output that a newcomer reads: reasons for a change of mode, durations, mistakes in scripts and definitions,
 //! differences of branches.
 
 use crate::world::{Ran, World};
@@ -21,7 +21,7 @@ fn scripted(world: &World, args: &[&str]) -> Ran {
     world.run(&[args, &["--script-all", "script.yaml"]].concat())
 }
 
-/// The end is no mode, and an exit is told by what held.
+/// A change of mode is told with the condition that held. `finish` is not told as a mode.
 #[test]
 fn modes_are_told_by_what_changed_them() {
     let world = World::new();
@@ -51,7 +51,7 @@ tools:
 agents: { desk: { system: You help., tools: [slow] } }
 "#;
 
-/// What is asked for anew on a branch took as long as it took there.
+/// A call that is made again on a branch is told with the duration that it had there.
 #[test]
 fn a_branch_counts_no_time_that_passed_before_it_began() {
     let world = World::new();
@@ -148,7 +148,7 @@ agents:
 entry: desk
 ";
 
-/// Two branches beside each other: what only one has is said to be its own, and nothing is told twice.
+/// `diff` of two branches tells what each has alone, and tells nothing twice.
 #[test]
 fn two_branches_are_compared_by_what_each_has() {
     let world = World::new();
@@ -194,7 +194,7 @@ fn two_branches_are_compared_by_what_each_has() {
         Some(0)
     );
     let ran = scripted(&world, &["join", "last", "two"]);
-    // Nothing was said there: nobody is at work, and the join is over.
+    // The branch got no message: no agent works there, and the join ends at once.
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let page = world.page(&["diff", "last", "last:two"]);
     assert!(page.contains(r#"call join {"branches":["two"]}"#), "{page}");
@@ -208,7 +208,7 @@ agents:
 entry: desk
 ";
 
-/// A draft that stands says why: of rounds that are used up, and of another limit.
+/// `why` says why a draft is the answer: its rounds were used up, or another limit was reached.
 #[test]
 fn why_a_draft_is_the_answer_is_said() {
     for (limits, told) in [
@@ -232,7 +232,8 @@ fn why_a_draft_is_the_answer_is_said() {
     }
 }
 
-/// A line has a page of its own: no status, no labels and no command is of today. What was said wrong is no answer.
+/// `show` of a line shows the session as it was there, without the status, labels and commands of today. A failure is
+/// not shown as an answer.
 #[test]
 fn a_line_is_shown_as_it_was() {
     let world = World::new();

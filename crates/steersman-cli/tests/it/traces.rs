@@ -1,5 +1,5 @@
-//! Worked scenarios from the terminal: a rewind past a used approval, branches of a person joined at the end, a doubt given
-//! up and called again, and a rerun on another model.
+//! Worked scenarios: a rewind past a used approval, a join of branches that a person forked, a call in doubt that is
+//! resolved as failed and made again, and a rerun on another model.
 
 use crate::world::{Ran, World};
 use serde_json::Value as Json;
@@ -23,7 +23,7 @@ fn document(ran: &Ran) -> Json {
     serde_json::from_str(last).unwrap_or_else(|e| panic!("{e} in {ran:?}"))
 }
 
-/// What is open: kind and effect.
+/// Kind and effect of each row of `pending`.
 fn open(world: &World) -> Vec<(String, String)> {
     let listed = world.json_lines(&["pending"]);
     let word = |row: &Json, key: &str| row[key].as_str().unwrap_or_default().to_owned();
@@ -33,8 +33,8 @@ fn open(world: &World) -> Vec<(String, String)> {
         .collect()
 }
 
-/// An approval was used, the transfer done; then a person went back to the line of the two calls, and the model calls the
-/// same again.
+/// A transfer was approved and done. Then a rewind went back to the line of the two calls, and the model makes the same
+/// transfer again.
 fn went_back() -> World {
     let world = World::new();
     world.write("steersman.yaml", BANK);
@@ -63,8 +63,8 @@ fn went_back() -> World {
     world
 }
 
-/// T7: the used approval opens nothing in the new future; who is to approve the same call reads that it was done, and whoever
-/// rejects it has the model told what was done.
+/// The used approval does not cover the call on the new branch. The new question says that an equal call was done.
+/// After a rejection the model is told the result of that call.
 #[test]
 fn a_rewind_past_a_used_approval_asks_anew_and_says_what_was_done() {
     let world = went_back();
@@ -80,7 +80,7 @@ fn a_rewind_past_a_used_approval_asks_anew_and_says_what_was_done() {
         let found = effects.iter().find(|row| row["effect"] == id);
         found.unwrap_or_else(|| panic!("{id} in {effects:?}"))["standing"].clone()
     };
-    assert_eq!(stands("2.1"), "done", "of the future that was left");
+    assert_eq!(stands("2.1"), "done", "on the branch that was left");
     assert_ne!(stands(held), "done");
     let reject = ["reject", "last", "--say", "paid already"];
     let ran = world.run(&[&reject[..], &["--script-all", "again.yaml"]].concat());
@@ -105,12 +105,16 @@ fn a_rewind_past_a_used_approval_asks_anew_and_says_what_was_done() {
     }
 }
 
-/// T7: who approves it says that it is a repetition: nobody is asked twice, and it is done once more.
+/// The call is approved with `--repeat`: there is no second question, and the transfer is done again.
 #[test]
 fn who_approves_a_repetition_is_asked_once() {
     let world = went_back();
     let approve = ["approve", "last", "--script-all", "again.yaml"];
-    assert_eq!(payments(&world), 1, "the old approval opens nothing here");
+    assert_eq!(
+        payments(&world),
+        1,
+        "the used approval does not cover this call"
+    );
     let listed = world.run(&["pending"]);
     assert!(
         listed.out.contains("approval, again: transfer("),
@@ -148,7 +152,7 @@ fn who_approves_a_repetition_is_asked_once() {
     let rows = world.json_lines(&["effects", "last"]);
     let again = rows.iter().find(|row| row["repeats"] == "2.1");
     assert_eq!(again.unwrap()["allowed"], "user", "{rows:?}");
-    // Whoever looks at the branch alone sees the same, though what it repeats was done on another.
+    // The branch alone is shown with the repetition too, although the first call was done on another branch.
     let sum = "transfer: 1 intended, 1 done, 1 repeated";
     let shown = world.run(&["show", "last:again"]);
     assert!(shown.out.contains(sum), "{shown:?}");
@@ -171,7 +175,7 @@ const LEADS: &str = r#"lead: [ First., Together. ]
 "lead@b2": [ { call: { look: { what: how } } }, Thus. ]
 "#;
 
-/// T8: two branches of a person after the end, joined with a tool that follows.
+/// A person forks two branches after the end and joins them, with a tool that then takes their answers.
 #[test]
 fn two_branches_after_the_end_are_joined_and_a_tool_follows() {
     let world = World::new();
@@ -204,7 +208,10 @@ fn two_branches_after_the_end_are_joined_and_a_tool_follows() {
         let shown = world.run(&["show", &format!("last:{branch}")]).out;
         assert!(shown.contains("rests   U A F UR A TC TR A F"), "{shown}");
         let context = world.run(&["context", &format!("last:{branch}")]).out;
-        assert!(!context.contains(other), "nothing of the other: {context}");
+        assert!(
+            !context.contains(other),
+            "nothing of the other branch: {context}"
+        );
     }
 }
 
@@ -216,7 +223,7 @@ agents:
 "#;
 const TWICE: &str = "desk: [ { call: { pay: { cents: 5 } } }, { call: { pay: { cents: 5 } } }, It may have happened. ]\n";
 
-/// An unsafe call in doubt was given up as unknown, and the model calls the same: it is not started.
+/// An unsafe call in doubt is resolved as failed. When the model makes an equal call, it is not started.
 #[test]
 fn a_call_that_was_given_up_in_doubt_is_not_started_again() {
     let world = World::new();
@@ -256,8 +263,8 @@ agents:
   desk: { system: You settle., tools: [pay] }
 "#;
 
-/// Would another model have decided the same? The outcome is told first, what a person would have been asked is noted, and
-/// nobody is asked, and nothing paid.
+/// A rerun on another model: the difference of the outcome is told first, the log notes the question that a person
+/// would get, nobody is asked, and nothing is paid.
 #[test]
 fn a_rerun_on_another_model_tells_the_outcome_first() {
     let world = World::new();

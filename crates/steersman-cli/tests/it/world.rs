@@ -1,4 +1,4 @@
-//! A folder, a home and a service of its own for each test, and filters for what differs from run to run.
+//! A folder, a home and services for each test, and filters that replace what differs from run to run.
 
 use serde_json::Value as Json;
 use std::io::{BufRead, BufReader};
@@ -15,13 +15,13 @@ agents:
   desk: { system: You settle., tools: [look, pay] }
 "#;
 
-/// A place where nothing of the machine's user is seen.
+/// A folder and an environment that hold nothing of the user of this machine.
 pub(crate) struct World {
     pub(crate) folder: PathBuf,
     env: Vec<(String, String)>,
 }
 
-/// What a run came to.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -30,7 +30,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// What a person at a terminal sees.
+    /// Standard output and standard error, as a person at a terminal sees them.
     pub(crate) fn all(&self) -> String {
         [&*self.out, &*self.err].join("\n")
     }
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// With one of `examples/` copied into it.
+    /// A world with a copy of a folder of `examples/`.
     pub(crate) fn example(name: &str) -> Self {
         let world = Self::new();
         copy(&examples().join(name), &world.folder.join(name));
@@ -84,7 +84,7 @@ impl World {
             .args(args)
             .current_dir(&self.folder)
             .env_clear()
-            // definitions may start our program, as somebody does who has installed it
+            // A definition may start our program by its name, as if it were installed.
             .env("PATH", path())
             .env("HOME", self.folder.join("home"))
             .env("NO_COLOR", "1")
@@ -99,7 +99,7 @@ impl World {
         ran(&mut self.command(args))
     }
 
-    /// A line that is typed at a shell, where ours is installed.
+    /// Runs a line in a shell where our program is on the path.
     pub(crate) fn shell(&self, typed: &str) -> Ran {
         let ours = self.command(&[]);
         let mut shell = Command::new("sh");
@@ -147,7 +147,7 @@ impl World {
         }
     }
 
-    /// What differs from run to run is named instead.
+    /// Replaces what differs from run to run by a name for it.
     pub(crate) fn filter(&self, text: &str) -> String {
         let mut text = text.replace(&*self.folder.to_string_lossy(), "FOLDER");
         let listed = self.run(&["sessions", "--all", "--json"]).out;
@@ -155,7 +155,7 @@ impl World {
             let session: Json = serde_json::from_str(line).unwrap();
             let id = session["session"].as_str().unwrap();
             text = text.replace(id, "SESSION");
-            // short forms: the longest first
+            // Short forms of the id, the longest first.
             for end in (4..id.len()).rev() {
                 text = replace_word(&text, &id[..end], "SESS");
             }
@@ -183,7 +183,7 @@ impl Drop for World {
     }
 }
 
-/// What was started in this folder ends: tools outlive a program that is killed.
+/// Kills all processes that work in this folder: tools outlive a program that is killed.
 fn end_all_in(folder: &Path) {
     let (Ok(folder), Ok(processes)) = (folder.canonicalize(), std::fs::read_dir("/proc")) else {
         return;
@@ -209,7 +209,7 @@ fn what_was_started_in_a_world_ends_with_it() {
     assert!(!shell.wait().unwrap().success());
 }
 
-/// Where programs are found: ours first, as it is for whoever installed it.
+/// The search path of programs, with ours first, as if it were installed.
 fn path() -> std::ffi::OsString {
     let ours = Path::new(env!("CARGO_BIN_EXE_steersman")).parent().unwrap();
     let others = std::env::var_os("PATH").unwrap_or_default();
@@ -262,7 +262,7 @@ impl Service {
     /// All that was booked, oldest first.
     pub(crate) fn booked(&self) -> Vec<Json> {
         let book = std::fs::read_to_string(&self.book).unwrap_or_default();
-        // the last line may be on its way
+        // The last line may be incomplete.
         let whole = book
             .split_inclusive('\n')
             .filter(|line| line.ends_with('\n'));
@@ -270,7 +270,7 @@ impl Service {
         lines.collect::<Result<_, _>>().unwrap()
     }
 
-    /// Transfers that were made, whoever asked how often.
+    /// The number of transfers that were made.
     pub(crate) fn transfers(&self) -> usize {
         let booked = self.booked();
         let made = booked.iter().filter(|entry| entry["kind"] == "transfer");
@@ -334,13 +334,13 @@ pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Figures are named, and what nobody promises an order of stands in one.
+/// Replaces figures by names, and brings rows that have no fixed order into one order.
 pub(crate) fn settled(text: &str) -> String {
     canonical(&figures(text))
 }
 
-/// The desk looks up the order and asks for the policy at once. Which of the two ends first is nobody's promise, nor
-/// whether one line takes both: here the policy is first, and lines and ids are not told apart.
+/// The desk looks up the order and asks for the policy at once. Either of the two may end first, and one line may take
+/// both. Here the policy comes first, and the numbers of lines and ids are left out.
 fn canonical(text: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(unnumbered).collect();
     for i in 1..lines.len() {
@@ -354,8 +354,8 @@ fn canonical(text: &str) -> String {
         + "\n"
 }
 
-/// Without the numbers of lines (`@5`, `abcd@5`) and ids (`5.0`, also inside of a word): both move where two outcomes came
-/// in one line.
+/// Replaces the numbers of lines (`@5`, `abcd@5`) and ids (`5.0`, also inside of a word): both differ if one line took
+/// two outcomes.
 fn unnumbered(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line;
@@ -387,7 +387,7 @@ fn unnumbered(line: &str) -> String {
         }
     }
     out.push_str(rest);
-    // blanks before a number fill it up
+    // A number is padded with blanks.
     out.replace("   @N", "@N").trim_end().to_owned()
 }
 
@@ -406,8 +406,8 @@ pub(crate) fn replace_word(text: &str, word: &str, by: &str) -> String {
     out + rest
 }
 
-/// Durations, ports, digests of definitions, times, sizes in bytes, and counts of lines: two outcomes that come together
-/// are one line.
+/// Replaces durations, ports, digests of definitions, ages, sizes in bytes, and counts of lines: these differ if one
+/// line took two outcomes.
 fn figures(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
@@ -423,7 +423,7 @@ fn figures(text: &str) -> String {
                     next.as_deref()
             {
                 words[i] = "N".into();
-                // what took 900 ms here takes 1 s there
+                // A duration of 900 ms in one run may be 1 s in another.
                 if let Some(mark) = words[i + 1].strip_prefix("s")
                     && mark.chars().all(|c| ",.)".contains(c))
                     && words.get(i + 2).is_none_or(|word| !word.starts_with("ago"))
@@ -445,10 +445,10 @@ fn figures(text: &str) -> String {
             }
         }
         let line = words.join(" ").replace("N s ago", "just now");
-        // what stands at the right is pushed there by as many blanks as are left
+        // Text at the right end is padded by the width of the rest.
         let line = match line.rfind("done, N ") {
             Some(at) => format!("{}  {}", line[..at].trim_end(), &line[at..]),
-            // an age is as wide as it is long, and the column with it
+            // The width of the column depends on the age.
             None if line.contains("just now") || line.contains("  UPDATED  ") => narrow(&line),
             None => line,
         };
@@ -457,7 +457,7 @@ fn figures(text: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Columns two blanks apart.
+/// Separates columns by two blanks.
 fn narrow(line: &str) -> String {
     let cells = line.split("  ").map(str::trim);
     let cells: Vec<&str> = cells.filter(|cell| !cell.is_empty()).collect();

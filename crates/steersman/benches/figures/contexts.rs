@@ -1,4 +1,5 @@
-//! What a model is shown: what rendering costs when little is new, and how much of it a provider has seen before.
+//! Contexts of models: the cost of rendering when little is new, and the share of a request that repeats the request
+//! before.
 
 use crate::desk::{Desk, Texts, Ticked, look, network_of};
 use crate::measure::{Goal, Size, Table, median, short, timed};
@@ -12,7 +13,7 @@ use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::Interaction;
 use steersman_machine::view::Cx;
 
-/// One agent that looks things up, over and over.
+/// One agent that calls `look` again and again.
 const DEFINITION: &str = r"
 steersman: 1
 name: bench
@@ -61,7 +62,7 @@ impl History for Pages<'_> {
 }
 
 impl Book {
-    /// A session that begins, and its first model call.
+    /// Starts a session. Returns it with its first model call.
     fn begun(definition: &str, found: String) -> (Self, Id) {
         let mut desk = Desk::new(network_of(definition)).giving(found);
         let started = desk.start();
@@ -76,14 +77,14 @@ impl Book {
         (book, model)
     }
 
-    /// Keeps what was pushed; gives the effect that is wanted.
+    /// Keeps the interactions that a tick pushed. Returns the effect that it asks for.
     fn noted(&mut self, ticked: &Ticked) -> Id {
         let commit = ticked.line.commit.as_ref().expect("a tick was taken");
         self.pushes.insert(ticked.line.n, commit.pushes.clone());
         ticked.wish()
     }
 
-    /// The model asks for a look, the tool gives; the next model call.
+    /// One turn: the model calls `look`, and the tool gives a result. Returns the next model call.
     fn turn(&mut self, model: Id) -> Id {
         let called = self.desk.calls(model, vec![look(self.desk.last.0)]);
         let tool = self.noted(&called);
@@ -91,7 +92,7 @@ impl Book {
         self.noted(&given)
     }
 
-    /// What the model is shown now.
+    /// Renders the request of the next model call.
     fn render(&self, cache: &mut RenderCache) -> Request {
         self.render_of(&self.desk.snapshot, cache)
     }
@@ -118,7 +119,7 @@ pub(crate) fn report(table: &Table, size: Size) {
     prefixes(table, 10);
 }
 
-/// Rendering around a turn, with what was kept of the turn before and without.
+/// Compares rendering around a turn with the cache of the turn before and without a cache.
 fn incremental(table: &Table, size: Size, turn: u64, definition: &str, view: &str) {
     let (mut book, mut model) = Book::begun(definition, crate::desk::found());
     let mut cache = RenderCache::default();
@@ -153,14 +154,14 @@ fn bytes(request: &Request) -> u64 {
     request.segments.iter().map(|segment| segment.len).sum()
 }
 
-/// A figure of it.
+/// Computes one figure.
 type Of = fn(&Sent) -> f64;
 
-/// What all model calls of a task were sent.
+/// Sizes of all requests of a task.
 #[derive(Default)]
 struct Sent {
     bytes: u64,
-    /// Of them those that the call before began with, too.
+    /// Bytes at the beginning of a request that are the same in the request before.
     stable: u64,
 }
 
@@ -174,18 +175,18 @@ impl Sent {
         self.stable as f64 * 100.0 / self.bytes as f64
     }
 
-    /// A token is about four bytes.
+    /// Tokens that are not cached. A token is about four bytes.
     fn uncached(&self) -> f64 {
         (self.bytes - self.stable) as f64 / 4.0
     }
 
-    /// Where cached input costs a tenth: what is paid for, in tokens.
+    /// Tokens that are paid for, if a cached token costs a tenth.
     fn paid(&self) -> f64 {
         self.uncached() + self.stable as f64 / 40.0
     }
 }
 
-/// A task of 30 turns whose results age: as boundaries move in chunks, and as they would move each turn.
+/// A task of 30 turns whose results age. Compares a boundary that moves in chunks with one that moves each turn.
 fn prefixes(table: &Table, horizon: u32) {
     let brief = "You look things up for people who are in a hurry. ".repeat(40);
     let render = format!("render: {{ horizon: {horizon}, beyond: stub }}");

@@ -15,7 +15,7 @@ use steersman_machine::tick::tick;
 use steersman_machine::view::Cx;
 use steersman_runtime::bind::{self, Values};
 
-/// One agent that looks things up, over and over; a helper, and calls that stay open.
+/// One agent that calls `look` again and again, a helper, and agents for calls that stay open.
 const DEFINITION: &str = r"
 steersman: 1
 name: bench
@@ -36,12 +36,12 @@ agents:
 limits: { tokens: 1000000000000 }
 ";
 
-/// What a tool gives: 600 bytes.
+/// The result of a tool, 600 bytes.
 pub(crate) fn found() -> String {
     "The lamp in the hall is green today. ".repeat(17)[..600].to_owned()
 }
 
-/// The checked definition.
+/// The network of [`DEFINITION`].
 pub(crate) fn network() -> Arc<Network> {
     network_of(DEFINITION)
 }
@@ -55,7 +55,8 @@ pub(crate) fn network_of(definition: &str) -> Arc<Network> {
     }
 }
 
-/// Texts by line. What nobody reads again is not kept: the session in memory is what is measured, not its texts.
+/// Texts by line. Texts that no tick reads again are dropped: the figures are of the session in memory, without its
+/// texts.
 #[derive(Default)]
 pub(crate) struct Texts(BTreeMap<Line, Vec<Text>>);
 
@@ -69,12 +70,12 @@ impl Bodies for Texts {
     }
 }
 
-/// A branch in the making.
+/// A branch that grows tick by tick.
 pub(crate) struct Desk {
     pub(crate) network: Arc<Network>,
     pub(crate) texts: Texts,
     pub(crate) snapshot: Snapshot,
-    /// The last line of the session and of the branch.
+    /// The last line of the session; `prev` is that of the branch.
     pub(crate) last: Line,
     pub(crate) prev: Line,
     /// Texts up to this line are kept.
@@ -82,19 +83,19 @@ pub(crate) struct Desk {
     found: String,
 }
 
-/// What one tick left to do.
+/// The result of one tick: its line, and the effects that it asks for.
 pub(crate) struct Ticked {
     pub(crate) line: LogLine,
     pub(crate) wishes: Vec<Wish>,
 }
 
 impl Ticked {
-    /// The one effect that is wanted.
+    /// The first effect that the tick asks for.
     pub(crate) fn wish(&self) -> Id {
         self.wishes[0].id
     }
 
-    /// How many interactions were pushed.
+    /// The number of interactions that were pushed.
     pub(crate) fn pushes(&self) -> u64 {
         self.line
             .commit
@@ -116,7 +117,7 @@ impl Desk {
         }
     }
 
-    /// A tool gives this.
+    /// Sets the result that the tool gives.
     pub(crate) fn giving(self, found: String) -> Self {
         Self { found, ..self }
     }
@@ -157,13 +158,13 @@ impl Desk {
         }
     }
 
-    /// Lets go of texts that no tick reads any more.
+    /// Drops texts that no tick reads any more.
     pub(crate) fn forget_texts(&mut self) {
         let (keep, young) = (self.keep, Line(self.last.0.saturating_sub(100)));
         self.texts.0.retain(|n, _| *n <= keep || *n >= young);
     }
 
-    /// The session begins with a message; the model is wanted.
+    /// Starts the session with a message. The tick asks for a model call.
     pub(crate) fn start(&mut self) -> Ticked {
         let (binding, values) = self.binding();
         let start = Start {
@@ -196,19 +197,20 @@ impl Desk {
         self.tick(&[outcome(effect, Outcome::Answer(answer))])
     }
 
-    /// A tool gives something.
+    /// The tool gives its result.
     pub(crate) fn done(&mut self, effect: Id) -> Ticked {
         let mapped = Mapped::plain(How::Done, None, self.found.clone());
         self.tick(&[outcome(effect, Outcome::Mapped(mapped))])
     }
 
-    /// One turn of a tool loop: the model asks for a look, the tool gives. Two ticks; the next model call.
+    /// One turn of a tool loop, in two ticks: the model calls `look`, and the tool gives its result. Returns the next
+    /// model call.
     pub(crate) fn turn(&mut self, model: Id) -> Id {
         let tool = self.calls(model, vec![look(self.last.0)]).wish();
         self.done(tool).wish()
     }
 
-    /// So many turns.
+    /// Takes so many turns, then drops old texts. Returns the next model call.
     pub(crate) fn turns(&mut self, mut model: Id, turns: u64) -> Id {
         for _ in 0..turns {
             model = self.turn(model);
@@ -217,7 +219,7 @@ impl Desk {
         model
     }
 
-    /// A branch from here, with a first message. Gives the model call that it wants.
+    /// Opens a branch here with a first message. The tick asks for a model call.
     pub(crate) fn fork(&mut self) -> Ticked {
         let opened = Opened {
             say: Some(said("f")),
@@ -256,12 +258,12 @@ pub(crate) fn ask(name: &str, key: &str, n: u64) -> Ask {
     }
 }
 
-/// A call of the tool.
+/// A call of the tool `look`.
 pub(crate) fn look(n: u64) -> Ask {
     ask("look", "what", n)
 }
 
-/// The name of what a wish wants.
+/// The name of the tool that a wish asks for, if it asks for one.
 pub(crate) fn tool(wish: &Wish) -> Option<&Name> {
     match &wish.work {
         Work::Tool(work) => Some(&work.tool),

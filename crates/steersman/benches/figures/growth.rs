@@ -1,4 +1,5 @@
-//! What a session costs as it grows: on disk, a turn, to open, to fork, to adopt and to rewind; and what its branches cost.
+//! The cost of a session as it grows: its bytes on disk, a turn, and to open, fork, adopt and rewind it; and the bytes
+//! of its branches.
 
 use crate::desk::network;
 use crate::measure::{Goal, Size, Table, Took, Watch, median, short};
@@ -87,11 +88,11 @@ fn late_turns(table: &Table, size: Size) {
     let memory = || -> Arc<dyn Store> { Arc::new(MemoryStore::new()) };
     let bare = "the same without a disk";
     turns(table, bare, [first, late, half], memory, Goal::None, size);
-    // By then lines are let go of that memory has no room for.
+    // A session of this length drops old lines from memory.
     turns(table, view, [late, last, half], disk, Goal::None, size);
 }
 
-/// The turns around one and around another, so many before and behind each.
+/// Compares the turns around `last` with those around `first`: `half` turns before and after each.
 fn turns(
     table: &Table,
     how: &str,
@@ -121,7 +122,7 @@ fn turns(
     table.row(&figure, ratio, " times", goal, &beside);
 }
 
-/// A session of so many turns, ended and let go of.
+/// Stores a session of so many turns, and closes it. Returns its last line.
 fn grown(path: &Path, turns: u64) -> Line {
     let model = Looker::of(turns);
     let store = Arc::new(SqliteStore::open(path).expect("it opens"));
@@ -135,7 +136,7 @@ fn grown(path: &Path, turns: u64) -> Line {
     })
 }
 
-/// What opening, forking in the middle, adopting that branch and rewinding to the middle took.
+/// Times to open a session, to fork it in the middle, to adopt that branch, and to rewind to the middle.
 fn visit(path: &Path, middle: Line) -> [Took; 4] {
     let store = Arc::new(SqliteStore::open(path).expect("it opens"));
     let engine = engine(store, Durability::Commit, &Looker::of(0));
@@ -170,7 +171,7 @@ fn visit(path: &Path, middle: Line) -> [Took; 4] {
 
 fn long_sessions(table: &Table, size: Size) {
     let long_path = file("long.db");
-    // The shortest is ten interactions: a new one each time.
+    // The short session has ten interactions. It is made again for each visit.
     let brief = || {
         let path = file("short.db");
         let head = grown(&path, 2);
@@ -183,7 +184,7 @@ fn long_sessions(table: &Table, size: Size) {
     for n in 0..size.repeat as u64 {
         let (path, head) = brief();
         of_short.push(visit(&path, Line(head.0 / 2)));
-        // A rewind supersedes what lay behind it: each goes a little further back.
+        // A rewind supersedes the lines after it, so each one goes a little further back.
         of_long.push(visit(&long_path, Line(long_head.0 / 2 - n)));
     }
     let deeds = ["opening", "forking", "adopting a branch of", "rewinding"];
@@ -200,7 +201,7 @@ fn long_sessions(table: &Table, size: Size) {
             long_head,
             short_head,
         );
-        // Opening reads what lies behind the newest checkpoint: the short one has less than that.
+        // Opening reads the lines after the newest checkpoint. The short session has fewer than that.
         let goal = if k == 0 {
             Goal::None
         } else {
@@ -211,7 +212,8 @@ fn long_sessions(table: &Table, size: Size) {
     }
 }
 
-/// Branches of a long session, each with a message and its answer: what they add to the file beside their content.
+/// The bytes that branches of a long session, each with a message and its answer, add to the file in addition to their
+/// texts.
 fn many_branches(table: &Table, size: Size) {
     let path = file("branches.db");
     let (turns, count) = (size.of(1_000, 20), size.of(1_000, 20));

@@ -1,4 +1,5 @@
-//! The machine alone, in memory: what a tick costs, whatever lies around it, and what things weigh.
+//! The machine alone, in memory: the cost of a tick with many agents, branches or calls around it, and the memory of
+//! branches and interactions.
 
 use crate::desk::{Desk, ask, look, network, tool};
 use crate::measure::{Goal, Size, Table, Took, median, resident, short, timed};
@@ -9,7 +10,7 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::interaction::Interaction;
 
-/// CPU of one tick of a tool loop that begins with this model call, in microseconds.
+/// CPU time of one tick of a tool loop that begins with this model call, in microseconds, and the next model call.
 fn per_tick(desk: &mut Desk, mut model: Id, turns: u64) -> (f64, Id) {
     let ((), took) = timed(|| {
         for _ in 0..turns {
@@ -20,7 +21,7 @@ fn per_tick(desk: &mut Desk, mut model: Id, turns: u64) -> (f64, Id) {
     (took.micros(turns * 2), model)
 }
 
-/// Repeats it on the same session and takes the median.
+/// The median of several loops on the same session.
 fn settled(desk: &mut Desk, mut model: Id, turns: u64, size: Size) -> f64 {
     let mut all = Vec::new();
     for _ in 0..size.repeat {
@@ -48,7 +49,7 @@ fn at_turn(network: &Arc<Network>, turn: u64, sessions: u64) -> f64 {
     all.micros(sessions * turns * 2)
 }
 
-/// So many agents that have done their task rest beside.
+/// CPU time of a tick while so many agents rest after their task.
 fn resting(network: &Arc<Network>, agents: u64, size: Size) -> f64 {
     let mut desk = Desk::new(network.clone());
     let mut model = desk.start().wish();
@@ -62,10 +63,11 @@ fn resting(network: &Arc<Network>, agents: u64, size: Size) -> f64 {
     settled(&mut desk, model, size.of(2_000, 20), size)
 }
 
-/// Turns of a session that is forked.
+/// Turns of a session before it is forked.
 const BEFORE: u64 = 1_000;
 
-/// Forks a session at rest so often; each branch takes one turn. Gives what the last of them wants.
+/// Forks a session at rest so often; each branch takes one turn. Returns all branches but the last, and the model call
+/// that the last one asks for.
 fn branches(desk: &mut Desk, count: u64) -> (Vec<Snapshot>, Id) {
     let model = desk.start().wish();
     let model = desk.turns(model, BEFORE);
@@ -99,11 +101,12 @@ fn forked(network: &Arc<Network>, count: u64, size: Size) -> f64 {
 /// Calls that one agent makes in an answer.
 const EACH: u64 = 100;
 
-/// So many calls are open while an agent beside them loops; then the calls end, one a tick.
+/// CPU time of a tick of a loop while so many calls of other agents are open, and of a tick that ends one of these
+/// calls.
 fn open_calls(network: &Arc<Network>, count: u64, size: Size) -> (f64, f64) {
     let mut desk = Desk::new(network.clone());
     let model = desk.start().wish();
-    // One answer makes a hundred calls at most, so agents beside the looker hold them.
+    // One answer makes a hundred calls at most, so several other agents hold them.
     let mut asks = vec![ask("looker", "message", 0)];
     asks.extend((0..count.div_ceil(EACH)).map(|n| ask("holder", "message", n)));
     let models = desk.calls(model, asks).wishes;
@@ -189,10 +192,10 @@ fn flat(table: &Table, figure: &str, many: f64, one: f64, with: &str) {
     table.row(&figure, many / one, " times", Goal::AtMost(2.0), &beside);
 }
 
-/// Memory is measured in processes of their own, where nothing was freed before.
+/// Memory is measured in separate processes, in which nothing was freed before.
 fn weights(table: &Table, count: u64) {
     let of = |what: &str| -> f64 {
-        let own = std::env::current_exe().expect("a benchmark knows where it lies");
+        let own = std::env::current_exe().expect("the path of the benchmark is known");
         let out = Command::new(own)
             .args(["--weigh", what, &count.to_string()])
             .output()
@@ -222,7 +225,7 @@ fn weights(table: &Table, count: u64) {
     );
 }
 
-/// In a process of its own: bytes of memory for one of so many.
+/// Prints the bytes of memory for one of `count` branches, interactions or lines. Runs in a separate process.
 #[expect(
     clippy::print_stdout,
     reason = "a process of its own tells its number so"
@@ -258,7 +261,7 @@ pub(crate) fn weigh(what: &str, count: u64) {
                 if what == "interaction" {
                     stacks.push(commit.pushes.iter().map(|p| p.what.clone()).collect());
                 } else {
-                    // Shared with nobody, as if it had been read.
+                    // Not shared, as if it had been read.
                     texts += line.bodies.iter().map(text_len).sum::<usize>();
                     line.bodies.shrink_to_fit();
                     lines.push(Arc::new(line));

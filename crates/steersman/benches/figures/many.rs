@@ -1,4 +1,5 @@
-//! Many sessions in one process: parked ones, which are to cost nearly nothing, and live ones, which share it fairly.
+//! Many sessions in one process: waiting ones, which must cost nearly nothing, and live ones, which must share it
+//! fairly.
 
 use crate::measure::{Goal, Size, Table, Watch, median, resident, short};
 use crate::store::file;
@@ -34,7 +35,7 @@ agents:
   main: { system: You look things up., tools: [look], limits: { model_calls: 1000, same_call: 1000 } }
 ";
 
-/// When tools gave what they gave, and how long the model was not asked after that.
+/// Times at which tools gave results, and the gaps from there to the next model call of the session.
 #[derive(Default)]
 struct Gaps {
     given: Mutex<HashMap<String, Instant>>,
@@ -57,7 +58,7 @@ impl Gaps {
         }
     }
 
-    /// The value below which this share of all lies, in seconds.
+    /// The gap that this share of all gaps does not exceed, in seconds.
     fn quantile(&self, share: f64) -> f64 {
         let mut gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
         gaps.sort_by(f64::total_cmp);
@@ -66,7 +67,7 @@ impl Gaps {
     }
 }
 
-/// Calls a tool so often, then answers.
+/// A model that calls a tool in each of so many turns, and then answers.
 struct Caller {
     tool: &'static str,
     turns: u32,
@@ -133,7 +134,7 @@ async fn parked(count: u64) -> Parked {
         })
         .build()
         .expect("the definition of the benchmark is right");
-    // what is there once and for all is there before the first is counted
+    // The first session is not counted: it also allocates what all sessions share.
     let first = park(&steersman, &network).await;
     let before = resident();
     let mut sessions = Vec::new();
@@ -275,7 +276,7 @@ pub(crate) fn report(table: &Table, size: Size) {
             .collect();
         let mid = |of: fn(&Live) -> f64| median(runs.iter().map(of));
         let figure = format!("{count} live sessions of 10 turns, {place}");
-        // a later run takes what the one before gave back
+        // A later run takes memory that an earlier one freed, so the largest value counts.
         let each = runs.iter().map(|r| r.each / 1024.0).fold(0.0, f64::max);
         let beside = format!(
             "{} KiB a session with its log in memory or its handle",

@@ -1,9 +1,9 @@
-//! Time, memory, and the table.
+//! Measures time and memory, and prints the table.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
-/// How much is done: all of it for figures, a little to see that everything runs.
+/// The amount of work: all of it for figures, or a little to check that everything runs.
 #[derive(Copy, Clone)]
 pub(crate) struct Size {
     quick: bool,
@@ -17,7 +17,7 @@ impl Size {
         Self { quick, repeat }
     }
 
-    /// More and shorter repetitions, where the disk of a busy machine is quick at one moment and slow at the next.
+    /// More repetitions, for work whose time varies with the disk of a busy machine.
     pub(crate) fn more(self) -> Self {
         Self {
             repeat: self.repeat * 2 - 1,
@@ -25,12 +25,12 @@ impl Size {
         }
     }
 
-    /// What can happen once only.
+    /// One repetition, for work that can be done only once.
     pub(crate) fn once(self) -> Self {
         Self { repeat: 1, ..self }
     }
 
-    /// So many; far fewer in a quick run.
+    /// `full`, or `quick` in a quick run.
     pub(crate) fn of(self, full: u64, quick: u64) -> u64 {
         if self.quick { quick } else { full }
     }
@@ -42,7 +42,7 @@ pub(crate) fn cpu() -> f64 {
     at.tv_sec as f64 + at.tv_nsec as f64 / 1e9
 }
 
-/// What something took, in seconds.
+/// CPU time and clock time that something took, in seconds.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct Took {
     pub(crate) cpu: f64,
@@ -50,25 +50,25 @@ pub(crate) struct Took {
 }
 
 impl Took {
-    /// Of one of so many, in microseconds of CPU.
+    /// CPU time for one of `of` items, in microseconds.
     pub(crate) fn micros(self, of: u64) -> f64 {
         self.cpu * 1e6 / of as f64
     }
 
-    /// So many a second, by the clock.
+    /// Items a second, by the clock.
     pub(crate) fn rate(self, of: u64) -> f64 {
         of as f64 / self.clock
     }
 }
 
-/// Runs it, and what that took.
+/// Runs it. Returns its value and the time that it took.
 pub(crate) fn timed<T>(run: impl FnOnce() -> T) -> (T, Took) {
     let watch = Watch::start();
     let value = run();
     (value, watch.took())
 }
 
-/// Runs since it was started.
+/// A stopwatch.
 #[derive(Copy, Clone)]
 pub(crate) struct Watch {
     cpu: f64,
@@ -91,7 +91,7 @@ impl Watch {
     }
 }
 
-/// Memory of this process that is in use, in bytes.
+/// Resident memory of this process, in bytes.
 pub(crate) fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: Option<u64> = statm.split(' ').nth(1).and_then(|n| n.parse().ok());
@@ -104,16 +104,16 @@ pub(crate) fn median(of: impl IntoIterator<Item = f64>) -> f64 {
     of[of.len() / 2]
 }
 
-/// What a figure is to be.
+/// The goal of a figure.
 #[derive(Copy, Clone)]
 pub(crate) enum Goal {
     AtMost(f64),
     AtLeast(f64),
-    /// Told for what it tells.
+    /// The figure has no goal.
     None,
 }
 
-/// Prints one line of the table for each figure, as it is known.
+/// Prints one row of the table for each figure, as soon as it is measured.
 pub(crate) struct Table;
 
 impl Table {
@@ -152,7 +152,7 @@ fn met(met: bool) -> &'static str {
     if met { "met" } else { "**missed**" }
 }
 
-/// Three digits or so.
+/// The number with about three digits.
 pub(crate) fn short(value: f64) -> String {
     let digits = match value.abs() {
         v if v >= 100.0 => 0,

@@ -1,11 +1,11 @@
-//! The program: its size, and how soon it answers.
+//! The program: its size, and the time until it has printed its version.
 
 use crate::measure::{Goal, Size, Table, median, short, timed};
 use crate::store::file;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The program as `cargo build --release` puts it beside this benchmark.
+/// The program that `cargo build --release` puts into the folder above this benchmark.
 fn program() -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let program = own.parent()?.parent()?.join("steersman");

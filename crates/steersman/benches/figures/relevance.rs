@@ -1,4 +1,4 @@
-//! What it costs to find passages in a long conversation: through a session, and in the index alone.
+//! The cost of a search for passages in a long conversation: through a session, and in the index alone.
 
 use crate::measure::{Goal, Size, Table, median, short, timed};
 use crate::world::{Only, runtime};
@@ -27,7 +27,7 @@ agents: { main: { system: You talk., tools: [notes], limits: { ticks: 1000000000
 limits: { tokens: 1000000000000, model_calls: { max: 1000000000 } }
 ";
 
-/// The `n`-th thing that is said: some twenty words, most of them common, and a number of its own.
+/// Message `n`: twenty words, most of them common, and a number that no other message has.
 fn said(n: u64) -> String {
     let mut seed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut words = Vec::with_capacity(21);
@@ -35,7 +35,7 @@ fn said(n: u64) -> String {
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
-        // A word of rank r is said about 1 in r times, as in any language.
+        // The frequency of a word of rank r is about 1 in r, as in natural languages.
         let rank = 4_000_f64.powf((seed >> 11) as f64 / (1_u64 << 53) as f64) as u64;
         words.push(format!("w{}x", letters(rank)));
     }
@@ -54,7 +54,7 @@ fn letters(mut n: u64) -> String {
     }
 }
 
-/// What people ask: words that many texts have, and one that few have.
+/// A query: words that many texts have, and one that few have.
 fn query(n: u64) -> String {
     format!("{} what of order {}?", said(n * 7 + 3), n * 13 + 1)
 }
@@ -148,7 +148,7 @@ fn through_a_session(table: &Table, size: Size, count: u64) {
     });
 }
 
-/// Milliseconds of a turn, the median of some.
+/// The median time of a turn, in milliseconds.
 async fn times(session: &Session, size: Size, text: impl Fn(u64) -> String) -> f64 {
     let mut took = Vec::new();
     for n in 0..size.repeat as u64 {
@@ -165,7 +165,7 @@ async fn turn(session: &Session, text: &str) {
     assert!(matches!(&*settled, Settled::Answered { .. }), "{settled:?}");
 }
 
-/// A model that says something, and looks for what it is told to find.
+/// A model that answers with some words, or searches if the message begins with `find`.
 #[derive(Clone, Copy)]
 struct Talker;
 

@@ -1,4 +1,4 @@
-//! What choosing who acts costs: transitions a second of routed agents against the tool loop of one agent, in memory.
+//! The cost of routing: transitions of routed agents, compared with those of the tool loop of one agent, in memory.
 
 use crate::desk::{Desk, look, network, network_of};
 use crate::measure::{Goal, Size, Table, median, short, timed};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steersman_machine::network::Network;
 use steersman_machine::stored::ids::Id;
 
-/// Two members who answer with a word, one after the other, for ever.
+/// Two members that answer in turn, without an end.
 const MEMBERS: &str = r"
 steersman: 1
 name: bench
@@ -28,7 +28,8 @@ fn routed(route: &str) -> Arc<Network> {
     network_of(&MEMBERS.replace("ROUTE", route))
 }
 
-/// CPU of a transition (an interaction that is pushed), in microseconds: what a step pushes, over what it takes.
+/// CPU time of a transition (an interaction that is pushed), in microseconds. `step` returns the next model call and
+/// the number of its transitions.
 fn each(mut desk: Desk, size: Size, step: impl Fn(&mut Desk, Id) -> (Id, u64)) -> f64 {
     let mut model = desk.start().wish();
     let steps = size.of(2_000, 20);

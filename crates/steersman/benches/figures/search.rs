@@ -1,4 +1,5 @@
-//! Search over branches: how often it finds what is looked for, at the same number of model calls, and what a branch costs.
+//! Search over branches: how often each method solves a game with the same number of model calls, and the cost of a
+//! branch.
 
 use crate::desk::network_of;
 use crate::measure::{Goal, Size, Table, Watch, short};
@@ -43,16 +44,16 @@ agents:
 entry: solver
 ";
 
-/// Model calls of a search; a branch to its end takes three.
+/// Model calls of a search. A branch takes three to its end.
 const BUDGET: u64 = 60;
 
-/// Exact at the end, blind before.
+/// A score that is exact at the end of a branch, and 0 before.
 const EXACT: &str =
     "score: '1 if state.numbers | length == 1 and state.numbers[0] | close(24, 0.000001) else 0'";
-/// Exact at the end, and half as much on the way where 24 can still be made.
+/// A judge that is exact at the end of a branch, and before it gives a half if 24 can still be made.
 const HOPE: &str = "by: hope";
 
-/// Numbers that a seed begins: good enough to play with.
+/// A small generator of random numbers with a seed.
 struct Draw(u64);
 
 impl Draw {
@@ -70,7 +71,7 @@ impl Draw {
     }
 }
 
-/// All that can be left when two of these are combined, and what came of the two last.
+/// All lists of numbers that can be left when two of these are combined. The result of the two is last.
 fn moves(numbers: &[f64]) -> Vec<Vec<f64>> {
     let mut moves = Vec::new();
     for (i, a) in numbers.iter().enumerate() {
@@ -112,7 +113,8 @@ fn puzzles(count: u64) -> Vec<Vec<f64>> {
     solvable.take(count as usize).collect()
 }
 
-/// A model that combines any two numbers; three times as gladly to a whole number from 1 to 48.
+/// A model that combines two random numbers. It prefers a result that is a whole number from 1 to 48 by a factor of
+/// three.
 #[derive(Clone, Default)]
 struct Player(Arc<AtomicU64>);
 
@@ -172,7 +174,7 @@ impl Model for Player {
     }
 }
 
-/// Knows whether 24 is made, or can still be made.
+/// The tool `hope`: 1 if 24 is made, a half if it can still be made, 0 otherwise.
 struct Hope;
 
 impl Toolset for Hope {
@@ -191,7 +193,7 @@ impl Toolset for Hope {
     }
 }
 
-/// What came of playing all puzzles in one way.
+/// Sums over the games of one method.
 #[derive(Default)]
 struct Played {
     games: u64,
@@ -208,7 +210,7 @@ impl Played {
     }
 }
 
-/// Plays each puzzle so often.
+/// Plays each puzzle `times` times.
 fn play(puzzles: &[Vec<f64>], times: u64, search: &str) -> Played {
     let mut played = Played::default();
     let player = Player::default();

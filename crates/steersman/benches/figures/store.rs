@@ -1,5 +1,5 @@
-//! The store path beside a bare loop that inserts the same bytes: ticks, encoding, hashes and guarded inserts; no
-//! driver, no rendering.
+//! The store path (ticks, encoding, hashes and guarded inserts; no driver, no rendering), compared with a bare loop
+//! that inserts the same bytes.
 
 use crate::desk::{Desk, look, network};
 use crate::measure::{Goal, Size, Table, Took, median, short, timed};
@@ -12,10 +12,10 @@ use steersman_machine::stored::ids::{Id, Time};
 use steersman_runtime::store::{Batch, Log as _, Needs, NewSession, Row, Scope, Worker};
 
 const SALT: [u8; 16] = [1; 16];
-/// Lines in a transaction where both group.
+/// Lines in a transaction if both loops group them.
 const GROUP: u64 = 100;
 
-/// A file that is not there yet.
+/// The path of a file that does not exist yet; an old one is removed.
 pub(crate) fn file(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("figures");
     std::fs::create_dir_all(&folder).expect("the target folder can be written");
@@ -25,7 +25,7 @@ pub(crate) fn file(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Inserts what is given in so many synced transactions, and nothing else.
+/// Only inserts the rows, in so many synced transactions.
 pub(crate) fn bare(rows: &[Vec<u8>], transactions: u64) -> Took {
     let conn = Connection::open(file("bare.db")).expect("it opens");
     conn.execute_batch(
@@ -56,7 +56,7 @@ pub(crate) fn bare(rows: &[Vec<u8>], transactions: u64) -> Took {
     timed(insert).1
 }
 
-/// The lines of a tool loop: the model asks, the tool gives.
+/// The lines of a tool loop: in turn a call of the model and a result of the tool.
 struct Lines {
     desk: Desk,
     model: Id,
@@ -67,7 +67,7 @@ impl Lines {
     fn new() -> Self {
         let mut desk = Desk::new(network());
         let model = desk.start().wish();
-        // The branch rests on the loop; what came before is no part of what is measured.
+        // The first turns are not measured.
         let model = desk.turns(model, 10);
         Self {
             desk,
@@ -109,7 +109,7 @@ fn rows(count: u64) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Ticks, encodes, hashes and appends so many lines, so many before anybody waits.
+/// Ticks, encodes, hashes and appends `count` lines, and waits for the disk after each `group` of them.
 pub(crate) fn path(count: u64, group: u64) -> Took {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

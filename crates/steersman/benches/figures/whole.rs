@@ -14,7 +14,7 @@ use steersman_runtime::engine::Durability;
 use steersman_runtime::past::Past;
 use steersman_runtime::store::memory::MemoryStore;
 
-/// One session on a disk.
+/// Figures of one session on a disk.
 struct Driven {
     lines: u64,
     transactions: u64,
@@ -37,7 +37,7 @@ fn driven(turns: u64, durability: Durability) -> Driven {
     })
 }
 
-/// CPU of rendering, for one line of a tool loop: every second line is followed by a model call.
+/// CPU time of rendering for one line of a tool loop, in microseconds. A model call follows every second line.
 fn rendering(turns: u64) -> f64 {
     let network = network();
     let mut desk = Desk::new(network.clone());
@@ -80,8 +80,8 @@ pub(crate) fn report(table: &Table, size: Size) {
 }
 
 fn beside_bare(table: &Table, durability: Durability, turns: u64, rendering: f64, size: Size) {
-    // The goals are those of a loop that syncs every line; the other is told beside the same bytes in as many
-    // transactions, of which each carries many lines.
+    // Only the loop that syncs every line has goals. The other one is compared with an insert of the same bytes in as
+    // many transactions, each of which holds many lines.
     let (about, cpu_goal, rate_goal) = match durability {
         Durability::Step => ("every line synced", Goal::AtMost(2.5), Goal::AtLeast(80.0)),
         Durability::Commit => ("by the output-commit rule", Goal::None, Goal::None),
@@ -122,7 +122,7 @@ fn beside_bare(table: &Table, durability: Durability, turns: u64, rendering: f64
     table.row(&figure, rate * 100.0, " %", rate_goal, &beside);
 }
 
-/// Steps a second where a sync takes a millisecond.
+/// Steps a second if a sync takes a millisecond.
 fn rate(turns: u64, durability: Durability, sessions: usize) -> f64 {
     let store = MemoryStore::with_sync(Duration::from_millis(1));
     let engine = engine(Arc::new(store), durability, &Looker::of(turns));

@@ -1,5 +1,5 @@
-//! A turn over real HTTP beside a bare loop of the same client and JSON parser, which knows no sessions, no agents and no
-//! log: it keeps a list of messages, sends it, reads the stream and puts the answer together.
+//! A turn over real HTTP, compared with a bare loop with the same client and JSON parser, which has no sessions, agents
+//! or log: it keeps a list of messages, sends it, reads the stream and puts the answer together.
 
 use crate::measure::{Goal, Size, Table, Took, Watch, median, short};
 use crate::store::file;
@@ -18,7 +18,7 @@ const VIEW: usize = 5;
 const SYSTEM: &str = "You answer people who are in a hurry.";
 const QUESTION: &str = "Is the lamp in the hall green today?";
 
-/// A server in a process of its own, so that its CPU time is nobody's here.
+/// A server in a separate process, so that its CPU time is not counted here.
 struct Server {
     process: Child,
     url: String,
@@ -51,7 +51,7 @@ impl Drop for Server {
     }
 }
 
-/// Answers every request with so many pieces, each written by itself, until it is killed.
+/// Prints its address, and answers every request with so many pieces, each in a write of its own, until it is killed.
 #[expect(clippy::print_stdout, reason = "whoever started it reads where it is")]
 pub(crate) fn serve(pieces: u64) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -117,9 +117,9 @@ fn frames(pieces: u64) -> Vec<String> {
     frames
 }
 
-/// The loop that everybody writes first.
+/// The simplest loop that a person would write.
 async fn bare(url: &str, turns: u64) -> Took {
-    // the client wants to know how it would encrypt, even where it will not
+    // The client needs a TLS provider, even without TLS.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
         .no_proxy()
@@ -186,7 +186,7 @@ limits: {{ tokens: 1000000000000, ticks: 100000000 }}
         .expect("the definition of the benchmark is right")
 }
 
-/// One session, whose pieces somebody reads as they come.
+/// Runs one session while a task reads the pieces of its answers as they come.
 async fn turns(steersman: &Steersman, url: &str, turns: u64) -> Took {
     let session = steersman.start(&network(url)).await.expect("it starts");
     let mut feed = session.feed(Line::NONE);

@@ -22,31 +22,31 @@ use steersman_runtime::toolset::{ToolRun, Toolset};
 use steersman_runtime::{Boxed, Env};
 use tokio_util::sync::CancellationToken;
 
-/// A model that asks for a look, turn after turn, and answers then.
+/// A model that calls `look` in each of so many turns, and then answers.
 #[derive(Clone, Default)]
 pub(crate) struct Looker(Arc<State>);
 
 #[derive(Default)]
 struct State {
     turns: AtomicU64,
-    /// CPU time of the process when it was asked for the n-th time.
+    /// CPU time of the process at the n-th model call.
     marks: Mutex<BTreeMap<u64, f64>>,
 }
 
 impl Looker {
-    /// That asks so often.
+    /// A model that calls `look` so often.
     pub(crate) fn of(turns: u64) -> Self {
         let looker = Self::default();
         looker.ask(turns);
         looker
     }
 
-    /// Asks so often from now on.
+    /// Sets how often it calls `look`.
     pub(crate) fn ask(&self, turns: u64) {
         self.0.turns.store(turns, Ordering::Relaxed);
     }
 
-    /// Remembers when it is asked for the n-th time.
+    /// Records the CPU time at these model calls.
     pub(crate) fn mark(&self, turns: &[u64]) {
         let mut marks = self.0.marks.lock().unwrap_or_else(PoisonError::into_inner);
         *marks = turns.iter().map(|n| (*n, 0.0)).collect();
@@ -93,7 +93,7 @@ impl Model for Looker {
     }
 }
 
-/// The one model of an engine, whatever a definition calls those that it wants.
+/// Gives the same model for every model of a definition.
 pub(crate) struct Only<M>(pub(crate) M);
 
 impl<M: Model + Clone + 'static> Models for Only<M> {
@@ -116,7 +116,7 @@ impl<M: Model + Clone + 'static> Models for Only<M> {
     }
 }
 
-/// Gives the same, whatever is asked.
+/// Every tool, always with the same result.
 struct Found(Json);
 
 impl Toolset for Found {
@@ -129,7 +129,7 @@ impl Toolset for Found {
     }
 }
 
-/// An engine over a store.
+/// An engine over a store, with this model and one result for all tools.
 pub(crate) fn engine(store: Arc<dyn Store>, durability: Durability, model: &Looker) -> Engine {
     Engine::new(Parts {
         store,
@@ -145,7 +145,7 @@ pub(crate) fn engine(store: Arc<dyn Store>, durability: Durability, model: &Look
     })
 }
 
-/// The runtime that the program has.
+/// A runtime like that of the program.
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -170,7 +170,7 @@ pub(crate) async fn answered(session: &Session) {
     assert!(done, "{settled:?}");
 }
 
-/// Runs so many sessions together to their answers: how many lines that were, and what it took.
+/// Runs so many sessions together to their answers. Returns the number of their lines and the time that it took.
 pub(crate) async fn run(engine: &Engine, sessions: usize) -> (u64, Took) {
     let network = network();
     let watch = Watch::start();
