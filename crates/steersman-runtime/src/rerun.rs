@@ -161,7 +161,15 @@ impl Engine {
         );
         self.register(&changed.network);
         let people = wanted.people.clone();
-        let mut walk = Walk::new(&recording, branch, old, &changed, past, &people);
+        let mut walk = Walk::new(
+            &recording,
+            branch,
+            old,
+            &changed,
+            past,
+            &people,
+            self.sealer(),
+        );
         let mut writing = Writing::of(self, &seen, &session, &changed);
         let (wanted, paused) = walk_on(&mut walk, &mut writing, wanted).await?;
         let mut becomes = walk.becomes();

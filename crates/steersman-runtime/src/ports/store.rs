@@ -165,6 +165,9 @@ pub enum StoreError {
         /// The bound, in bytes.
         max: u64,
     },
+    /// A secret in clear: a store takes sealed ones only. Nothing happened.
+    #[error("{0} is not sealed, and a store keeps no secret in clear; nothing was done")]
+    Unsealed(String),
     /// An id or a key that no store accepts ([`bounds`]). Nothing happened.
     #[error("the {what} `{id}` is not taken: {why}; nothing was done")]
     BadId {
