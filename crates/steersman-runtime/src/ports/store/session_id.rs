@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn an_id_is_the_code_of_the_store_and_70_bits() {
-        let id = |bytes| session_id(StoreCode::ALONE, bytes);
+        let id = |bytes: &[u8; 9]| session_id(StoreCode::ALONE, bytes);
         assert_eq!(&*id(&[0; 9]), "aa00000000000000");
         assert_eq!(&*id(&[0xff; 9]), "aazzzzzzzzzzzzzz");
         assert_eq!(&*id(b"steersman"), "aaedt6asbjedpp2v");
