@@ -1,4 +1,4 @@
-//! Secrets where they are used: declared ones from the environment or a file, live `config`, and the key that seals secrets for
+//! Secrets where they are used: declared ones from the environment or a file, live `config`, and the keys that seal secrets for
 //! the store.
 
 use crate::regular;
@@ -9,15 +9,19 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use steersman_machine::network::Network;
-use steersman_machine::stored::ids::{hex, unhex};
+use steersman_machine::stored::ids::hex;
 use steersman_machine::values::expression::{Scope, from_json};
+use steersman_runtime::seal::{KEYS, KeyId, Sealer, in_words};
 use steersman_runtime::secrets::{SecretError, read};
 use steersman_runtime::{Env, bind};
 
-/// Environment variable that holds the sealing key: 64 hexadecimal digits.
+/// Environment variable that holds the sealing keys, as the key file does.
 pub const KEY_VARIABLE: &str = "STEERSMAN_KEY";
-/// Name of the key file in the folder of the store.
+/// Name of the key file in the folder of the store. It holds keys of 64 hexadecimal digits, one in a line: the first seals and
+/// opens, the others only open.
 pub const KEY_FILE: &str = "key";
+/// Most bytes of the key file.
+const FILE_MAX: usize = 4096;
 
 /// The scope of transport fields: the names of another scope, with the present values of `secrets` and live `config`.
 pub struct Opened<S> {
@@ -83,21 +87,31 @@ impl<S: Scope> Scope for Opened<S> {
     }
 }
 
-/// Reason why there is no sealing key.
+/// Reason why there are no sealing keys.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The variable does not hold a key.
-    #[error("STEERSMAN_KEY is not 64 hexadecimal digits")]
+    /// The variable does not hold keys.
+    #[error("STEERSMAN_KEY does not hold 1 to {KEYS} keys of 64 hexadecimal digits")]
     Variable,
     /// The key file is missing, and it is needed.
     #[error(
-        "the key file {} is not there, and the store holds secrets that it sealed: restore it, or set STEERSMAN_KEY to its 64 \
-         hexadecimal digits; to go on without those secrets, set STEERSMAN_KEY to others",
+        "the key file {} is not there, and the store holds secrets that it sealed (with {}): restore it, or set STEERSMAN_KEY to \
+         its digits; to go on without those secrets, set STEERSMAN_KEY to others",
+        .path.display(),
+        in_words(.wanted)
+    )]
+    Lost {
+        /// Path of the file.
+        path: PathBuf,
+        /// The keys that sealed what the store holds.
+        wanted: Vec<KeyId>,
+    },
+    /// The file does not hold keys.
+    #[error(
+        "the key file {} is damaged: it does not hold 1 to {KEYS} keys of 64 hexadecimal digits, one in a line; restore it, what \
+         its keys sealed cannot be opened otherwise",
         .0.display()
     )]
-    Lost(PathBuf),
-    /// The file does not hold a key.
-    #[error("the key file {} is damaged: it does not hold 64 hexadecimal digits; restore it, what it sealed cannot be opened otherwise", .0.display())]
     Damaged(PathBuf),
     /// Other users can read the file.
     #[error("the key file {} can be read by others (mode {mode:o}): run chmod 600 on it", .path.display())]
@@ -117,16 +131,16 @@ pub enum KeyError {
     },
 }
 
-/// Returns true if no key is given and none was made yet, so that [`sealing_key`] would make one.
+/// Returns true if no key is given and none was made yet, so that [`sealer`] would make one.
 pub fn would_be_made(folder: &Path, env: &Env) -> bool {
     env(KEY_VARIABLE).is_none() && matches!(folder.join(KEY_FILE).try_exists(), Ok(false))
 }
 
-/// Returns the key that seals secrets: from `STEERSMAN_KEY`, otherwise from the file `key` in the folder of the store, which is
-/// made with mode 0600 at first use. Two processes that make it at the same time get the same key.
-pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
+/// Returns the sealer of a store, with the keys from `STEERSMAN_KEY`, otherwise from the file `key` in the folder of the store. The
+/// file is made with one key and mode 0600 at first use. Two processes that make it at the same time get the same key.
+pub fn sealer(folder: &Path, env: &Env) -> Result<Sealer, KeyError> {
     if let Some(text) = env(KEY_VARIABLE) {
-        return parse_key(&text).ok_or(KeyError::Variable);
+        return Sealer::parse(&text).ok_or(KeyError::Variable);
     }
     let path = folder.join(KEY_FILE);
     let fail = |source| KeyError::File {
@@ -134,7 +148,7 @@ pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
         source,
     };
     match regular::read(&path) {
-        Ok(file) => return key_of(&path, file),
+        Ok(file) => return read_keys(&path, file),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(fail(error)),
     }
@@ -157,16 +171,16 @@ pub fn sealing_key(folder: &Path, env: &Env) -> Result<[u8; 32], KeyError> {
     })();
     drop(fs::remove_file(&aside));
     match made {
-        Ok(()) => Ok(key),
+        Ok(()) => Ok(Sealer::new(&key)),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             let file = regular::read(&path).map_err(fail)?;
-            key_of(&path, file)
+            read_keys(&path, file)
         }
         Err(error) => Err(fail(error)),
     }
 }
 
-fn key_of(path: &Path, file: fs::File) -> Result<[u8; 32], KeyError> {
+fn read_keys(path: &Path, file: fs::File) -> Result<Sealer, KeyError> {
     let fail = |source| KeyError::File {
         path: path.to_owned(),
         source,
@@ -179,16 +193,13 @@ fn key_of(path: &Path, file: fs::File) -> Result<[u8; 32], KeyError> {
         });
     }
     let mut text = String::new();
-    let read = file.take(1024).read_to_string(&mut text);
+    let read = file.take(FILE_MAX as u64 + 1).read_to_string(&mut text);
     match read {
-        Ok(_) => parse_key(&text).ok_or_else(|| KeyError::Damaged(path.to_owned())),
+        Ok(size) if size > FILE_MAX => Err(KeyError::Damaged(path.to_owned())),
+        Ok(_) => Sealer::parse(&text).ok_or_else(|| KeyError::Damaged(path.to_owned())),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             Err(KeyError::Damaged(path.to_owned()))
         }
         Err(error) => Err(fail(error)),
     }
-}
-
-fn parse_key(text: &str) -> Option<[u8; 32]> {
-    unhex(text.trim())?.try_into().ok()
 }

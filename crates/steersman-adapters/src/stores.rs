@@ -10,6 +10,7 @@ use std::sync::Arc;
 use steersman_machine::stored::ids::{Line, Name, Time};
 use steersman_runtime::Boxed;
 use steersman_runtime::beside::Kept;
+use steersman_runtime::seal::KeyId;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{Lists, SessionId, SessionQuery, Store, StoreError};
 
@@ -127,8 +128,8 @@ pub trait Care: Send + Sync {
     /// Returns the faults in the structure of the store, in words.
     fn check_structure(&self) -> Boxed<'_, Result<Vec<String>, StoreError>>;
 
-    /// Returns true if the store holds anything sealed, so that it needs its key.
-    fn holds_sealed(&self) -> Boxed<'static, Result<bool, StoreError>>;
+    /// Returns the keys that the store needs, with the number of texts that each of them sealed.
+    fn sealed_with(&self) -> Boxed<'static, Result<SealedWith, StoreError>>;
 
     /// Returns the numbers of all sessions with their ids, or a description of the damage because of which a session is not
     /// found by its id.
@@ -165,6 +166,9 @@ pub struct Beside {
 
 /// Sessions by number: their ids, or a description of the damage.
 pub type Ids = Vec<(i64, Result<SessionId, String>)>;
+
+/// Keys with the number of texts that each of them sealed.
+pub type SealedWith = BTreeMap<KeyId, u64>;
 
 /// Result of deleting contents that a session named.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -222,9 +226,9 @@ impl Care for MemoryStore {
     fn check_structure(&self) -> Boxed<'_, Result<Vec<String>, StoreError>> {
         Box::pin(async { Ok(Vec::new()) })
     }
-    fn holds_sealed(&self) -> Boxed<'static, Result<bool, StoreError>> {
+    fn sealed_with(&self) -> Boxed<'static, Result<SealedWith, StoreError>> {
         // Its key ends with the process, like the store.
-        Box::pin(async { Ok(false) })
+        Box::pin(async { Ok(SealedWith::new()) })
     }
     fn ids(&self) -> Boxed<'static, Result<Ids, StoreError>> {
         let store = self.clone();

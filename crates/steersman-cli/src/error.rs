@@ -142,7 +142,7 @@ impl CommandError {
             }
             StoreError::TooLarge { .. } => Self::usage(format!("{message}; nothing was written"))
                 .hint("put it into a file, and let a tool read the parts that matter"),
-            StoreError::BadId { .. } => Self::usage(message),
+            StoreError::BadId { .. } | StoreError::Unsealed(_) => Self::usage(message),
             StoreError::Full { .. } => {
                 Self::store(message).hint("to have them taken: steersman run --all")
             }

@@ -19,8 +19,8 @@ use steersman::views::reader::Stored;
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Line;
 
-/// Minimum length of a shown session id.
-const SHORT: usize = 4;
+/// Minimum length of a shown session id. The two characters that name the store are the same for most sessions.
+const SHORT: usize = 6;
 
 /// A store with the engine over it.
 pub(crate) struct Place {
@@ -333,7 +333,7 @@ pub(crate) fn typed_as(short: &str, branch: Option<&BranchView>) -> String {
     }
 }
 
-/// Returns the shortest beginning of `id`, at least four characters, that no other id of `all` has.
+/// Returns the shortest beginning of `id`, at least [`SHORT`] characters, that no other id of `all` has.
 pub(crate) fn shortest<'a>(id: &'a str, all: impl Iterator<Item = &'a str>) -> &'a str {
     let shared = all
         .filter(|other| *other != id)
@@ -439,8 +439,9 @@ mod tests {
 
     #[test]
     fn ids_are_as_short_as_they_can_be() {
-        let all = ["k7wqabcd", "k7wqxyz0", "m3xd0000"];
-        assert_eq!(shortest("k7wqabcd", all.into_iter()), "k7wqa");
-        assert_eq!(shortest("m3xd0000", all.into_iter()), "m3xd");
+        let all = ["aak7wqabcd", "aak7wqxyz0", "aam3xd0000", "mine"];
+        assert_eq!(shortest("aak7wqabcd", all.into_iter()), "aak7wqa");
+        assert_eq!(shortest("aam3xd0000", all.into_iter()), "aam3xd");
+        assert_eq!(shortest("mine", all.into_iter()), "mine");
     }
 }

@@ -25,14 +25,14 @@ use crate::engine::recorded::Recorded;
 
 use crate::beside::Kept;
 use crate::engine::{Engine, EngineError, Inspection};
-use crate::inbox::{Wanted, random_id};
+use crate::inbox::Wanted;
 use crate::ledger::Amount;
 use crate::past::{self, Past};
 use crate::pending::PendingKind;
 use crate::redefine::Redefine;
 use crate::session::{Fate, Session, Settled};
 use crate::step::{Go, Step, Steps, Stood};
-use crate::store::{Batch, Left, SessionId};
+use crate::store::{Batch, Left, SessionId, random_session_id};
 use clock::RerunClock;
 use recording::Recording;
 use stand_in::StandIn;
@@ -146,7 +146,7 @@ impl Engine {
         }
         let (began, text) = began(&recording)?;
         let changed = self.changed(&seen, &old, &bound, &wanted).await?;
-        let session = random_id();
+        let session = random_session_id();
         let past = Arc::new(Past::new(
             self.store().clone(),
             session.clone(),
@@ -161,7 +161,15 @@ impl Engine {
         );
         self.register(&changed.network);
         let people = wanted.people.clone();
-        let mut walk = Walk::new(&recording, branch, old, &changed, past, &people);
+        let mut walk = Walk::new(
+            &recording,
+            branch,
+            old,
+            &changed,
+            past,
+            &people,
+            self.sealer(),
+        );
         let mut writing = Writing::of(self, &seen, &session, &changed);
         let (wanted, paused) = walk_on(&mut walk, &mut writing, wanted).await?;
         let mut becomes = walk.becomes();

@@ -107,7 +107,9 @@ fn of_store(error: &StoreError) -> ErrorKind {
         StoreError::NoSession(_) | StoreError::Moved { .. } => ErrorKind::NotFound,
         StoreError::Conflict(_) | StoreError::Repeated(_) => ErrorKind::Conflict,
         StoreError::Owned { .. } | StoreError::Fenced { .. } => ErrorKind::Busy,
-        StoreError::TooLarge { .. } | StoreError::BadId { .. } => ErrorKind::Refused,
+        StoreError::TooLarge { .. } | StoreError::BadId { .. } | StoreError::Unsealed(_) => {
+            ErrorKind::Refused
+        }
         StoreError::Full { .. } => ErrorKind::Full,
         StoreError::Corrupt { .. } | StoreError::Newer { .. } | StoreError::Order { .. } => {
             ErrorKind::Unreadable

@@ -17,7 +17,7 @@ use steersman_adapters::fts::FullText;
 use steersman_adapters::http::HttpTools;
 use steersman_adapters::mcp::McpTools;
 use steersman_adapters::schema::Schemas;
-use steersman_adapters::secrets::{KEY_FILE, KeyError, sealing_key, would_be_made};
+use steersman_adapters::secrets::{KEY_FILE, KeyError, sealer, would_be_made};
 use steersman_adapters::stores::{self, KeptStore, Site};
 use steersman_machine::snapshot::Snapshot;
 use steersman_runtime::Env;
@@ -34,7 +34,7 @@ use steersman_runtime::model::{Model, Models};
 use steersman_runtime::process_env;
 use steersman_runtime::redefine::Redefine;
 use steersman_runtime::rerun::Rerunned;
-use steersman_runtime::seal::Sealer;
+use steersman_runtime::seal::{KeyId, Sealer};
 use steersman_runtime::servers::{self, Answer};
 use steersman_runtime::session::{Fate, Session as Driven, Settled};
 use steersman_runtime::store::memory::MemoryStore;
@@ -611,18 +611,22 @@ impl Setup {
         let known = if is_new {
             None
         } else {
-            Some(sealing_key(&folder, &env).map_err(failed)?)
+            Some(sealer(&folder, &env).map_err(failed)?)
         };
         let kept = opened(path, site, false).await?;
-        let key = match known {
-            Some(key) => key,
-            None if kept.holds_sealed().await? => {
-                return Err(failed(KeyError::Lost(folder.join(KEY_FILE))));
+        let sealer = match known {
+            Some(sealer) => sealer,
+            None => {
+                let wanted: Vec<KeyId> = kept.sealed_with().await?.into_keys().collect();
+                if !wanted.is_empty() {
+                    let path = folder.join(KEY_FILE);
+                    return Err(failed(KeyError::Lost { path, wanted }));
+                }
+                sealer(&folder, &env).map_err(failed)?
             }
-            None => sealing_key(&folder, &env).map_err(failed)?,
         };
         let models = self.models();
-        let opened = self.with(kept.clone(), models, Vec::new(), Sealer::new(&key));
+        let opened = self.with(kept.clone(), models, Vec::new(), sealer);
         Ok(Steersman {
             kept: Some(kept),
             ..opened
@@ -630,23 +634,26 @@ impl Setup {
     }
 
     /// Stores sessions in your own store, which must pass [`conformance`](steersman_runtime::conformance). Secrets are
-    /// sealed with this key.
+    /// sealed with this key. After a change of keys, give a sealer that opens with the older ones, too.
     ///
     /// ```
     /// use steersman::Steersman;
+    /// use steersman::runtime::seal::Sealer;
     /// use steersman::runtime::store::memory::MemoryStore;
     ///
-    /// let steersman = Steersman::options().over(MemoryStore::new(), &[7; 32]);
-    /// # let _ = steersman;
+    /// let (old, new) = ([7; 32], [8; 32]);
+    /// let before = Steersman::options().over(MemoryStore::new(), &old);
+    /// let after = Steersman::options().over(MemoryStore::new(), Sealer::new(&new).opening(&old));
+    /// # let _ = (before, after);
     /// ```
-    pub fn over(self, store: impl Store, key: &[u8; 32]) -> Steersman {
-        self.over_shared(Arc::new(store), key)
+    pub fn over(self, store: impl Store, keys: impl Into<Sealer>) -> Steersman {
+        self.over_shared(Arc::new(store), keys)
     }
 
     /// Stores sessions in a store that others use too, as [`Setup::over`] does.
-    pub fn over_shared(self, store: Arc<dyn Store>, key: &[u8; 32]) -> Steersman {
+    pub fn over_shared(self, store: Arc<dyn Store>, keys: impl Into<Sealer>) -> Steersman {
         let models = self.models();
-        self.with(store, models, Vec::new(), Sealer::new(key))
+        self.with(store, models, Vec::new(), keys.into())
     }
 
     /// Stores sessions in memory; they end with the process.

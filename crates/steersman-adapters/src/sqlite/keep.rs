@@ -7,7 +7,7 @@ use super::open::{For, alone, entered, open};
 use super::part::Part;
 use super::seen;
 use super::{SqliteStore, lists};
-use crate::stores::{Beside, Forgot, Garbage, Ids, Passed};
+use crate::stores::{Beside, Forgot, Garbage, Ids, Passed, SealedWith};
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,10 +32,9 @@ impl SqliteStore {
         Box::pin(async move { copied.await.unwrap_or_else(|_| Err(Self::gone(&path))) })
     }
 
-    /// Returns true if the store holds anything sealed, so that it needs its key. Reads the whole store if necessary; used when
-    /// the key is missing.
-    pub fn holds_sealed(&self) -> Boxed<'static, Result<bool, StoreError>> {
-        self.read(holds_sealed)
+    /// Returns the keys that the store needs, with the number of texts that each of them sealed. Reads the whole store.
+    pub fn sealed_with(&self) -> Boxed<'static, Result<SealedWith, StoreError>> {
+        self.read(sealed_with)
     }
 
     /// Returns the numbers of all sessions with their ids, or a description of the damage because of which a session is not
@@ -68,7 +67,8 @@ pub fn flush(path: &Path) -> Result<bool, StoreError> {
     Ok(busy == 0)
 }
 
-fn holds_sealed(conn: &Connection) -> rusqlite::Result<bool> {
+fn sealed_with(conn: &Connection) -> rusqlite::Result<SealedWith> {
+    let mut found = SealedWith::new();
     for (column, table) in [
         ("sealed", "credential"),
         ("secrets", "webhook"),
@@ -79,12 +79,12 @@ fn holds_sealed(conn: &Connection) -> rusqlite::Result<bool> {
         let mut statement = conn.prepare(&format!("SELECT {column} FROM {table}"))?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            if seal::occurs_in(row.get_ref(0)?.as_bytes()?) {
-                return Ok(true);
+            for key in seal::keys_in(row.get_ref(0)?.as_bytes()?) {
+                *found.entry(key).or_default() += 1;
             }
         }
     }
-    Ok(false)
+    Ok(found)
 }
 
 fn ids(conn: &Connection) -> rusqlite::Result<Ids> {

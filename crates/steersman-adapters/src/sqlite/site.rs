@@ -1,7 +1,7 @@
 //! The file of a store as a place that an address names.
 
 use super::{SqliteOptions, SqliteStore, accept, collect_garbage, flush, forget};
-use crate::stores::{Beside, Care, Forgot, Garbage, Ids, KeptStore, Passed, Site};
+use crate::stores::{Beside, Care, Forgot, Garbage, Ids, KeptStore, Passed, SealedWith, Site};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steersman_machine::stored::ids::Time;
@@ -67,8 +67,8 @@ impl Care for SqliteStore {
     fn check_structure(&self) -> Boxed<'_, Result<Vec<String>, StoreError>> {
         Box::pin(Self::check_structure(self))
     }
-    fn holds_sealed(&self) -> Boxed<'static, Result<bool, StoreError>> {
-        Self::holds_sealed(self)
+    fn sealed_with(&self) -> Boxed<'static, Result<SealedWith, StoreError>> {
+        Self::sealed_with(self)
     }
     fn ids(&self) -> Boxed<'static, Result<Ids, StoreError>> {
         Self::ids(self)

@@ -5,7 +5,7 @@ use crate::sqlite::{Folder, Other, batch, message, session};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
-use steersman_adapters::secrets::sealing_key;
+use steersman_adapters::secrets::sealer;
 use steersman_adapters::sqlite::{SqliteOptions, SqliteStore, accept};
 use steersman_machine::stored::ids::{Line, Time};
 use steersman_runtime::store::{Inbox as _, Log as _};
@@ -230,7 +230,7 @@ async fn a_pipe_in_the_place_of_any_file_of_a_store_is_refused_at_once() {
     pipe(&folder.0.join("key"));
     let place = folder.0.clone();
     let env: steersman_runtime::Env = std::sync::Arc::new(|_: &str| None);
-    let refused = at_once(move || sealing_key(&place, &env));
+    let refused = at_once(move || sealer(&place, &env));
     let refused = refused.unwrap_err().to_string();
     assert!(
         refused.contains("it is a pipe and no plain file"),

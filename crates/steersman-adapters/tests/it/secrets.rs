@@ -4,8 +4,9 @@ use crate::tools::{env, network};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use steersman_adapters::secrets::{KeyError, Opened, sealing_key};
+use steersman_adapters::secrets::{KeyError, Opened, sealer};
 use steersman_machine::values::expression::{Names, Template};
+use steersman_runtime::seal::{KeyId, Sealer};
 use steersman_runtime::secrets::SecretError;
 
 struct Folder(PathBuf);
@@ -93,24 +94,28 @@ fn a_secret_that_is_no_plain_file_is_refused_at_once() {
     }
 }
 
+/// The keys of a sealer that is found in a folder, the one that seals first.
+fn keys(folder: &Folder, of: &[(&str, &str)]) -> Result<Vec<KeyId>, KeyError> {
+    Ok(sealer(&folder.0, &env(of))?.keys().collect())
+}
+
 #[test]
 fn the_sealing_key_is_made_once_and_is_for_its_owner_alone() {
     let folder = Folder::new("key");
-    let none = env(&[]);
-    let keys = std::thread::scope(|scope| {
+    let made = std::thread::scope(|scope| {
         let makers = (0..8)
-            .map(|_| scope.spawn(|| sealing_key(&folder.0, &none).unwrap()))
+            .map(|_| scope.spawn(|| sealer(&folder.0, &env(&[])).unwrap()))
             .collect::<Vec<_>>();
         makers
             .into_iter()
             .map(|maker| maker.join().unwrap())
             .collect::<Vec<_>>()
     });
-    assert!(
-        keys.iter().all(|key| *key == keys[0]),
-        "of several makers one wins"
-    );
-    assert_ne!(keys[0], [0; 32]);
+    let sealed = made[0].seal_text("x");
+    for one in &made {
+        let opened = one.open_text(&sealed);
+        assert_eq!(opened.unwrap().as_str(), "x", "of several makers one wins");
+    }
     let file = folder.0.join("key");
     assert_eq!(
         std::fs::metadata(&file).unwrap().permissions().mode() & 0o777,
@@ -121,25 +126,45 @@ fn the_sealing_key_is_made_once_and_is_for_its_owner_alone() {
         1,
         "nothing is left beside it"
     );
-    assert_eq!(sealing_key(&folder.0, &none).unwrap(), keys[0]);
+    let known: Vec<KeyId> = made[0].keys().collect();
+    assert_eq!(known.len(), 1);
+    assert_eq!(keys(&folder, &[]).unwrap(), known);
 
-    let other = "ab".repeat(32);
+    let other: Vec<KeyId> = Sealer::new(&[0xab; 32]).keys().collect();
+    let digits = "ab".repeat(32);
     assert_eq!(
-        sealing_key(&folder.0, &env(&[("STEERSMAN_KEY", &other)])).unwrap(),
-        [0xab; 32]
+        keys(&folder, &[("STEERSMAN_KEY", &digits)]).unwrap(),
+        other,
+        "the variable goes before the file"
     );
-    let wrong = sealing_key(&folder.0, &env(&[("STEERSMAN_KEY", "short")]));
+    let wrong = keys(&folder, &[("STEERSMAN_KEY", "short")]);
     assert!(matches!(wrong, Err(KeyError::Variable)));
+
+    // A new key goes before the old one, which still opens.
+    let old = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{digits}\n{old}\n")).unwrap();
+    let both = sealer(&folder.0, &env(&[])).unwrap();
+    assert_eq!(both.keys().collect::<Vec<_>>(), [other, known].concat());
+    assert_eq!(both.open_text(&sealed).unwrap().as_str(), "x");
+    assert!(made[0].open_text(&both.seal_text("y")).is_err());
 
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert!(matches!(
-        sealing_key(&folder.0, &none),
+        keys(&folder, &[]),
         Err(KeyError::Open { mode: 0o644, .. })
     ));
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-    std::fs::write(&file, "not a key").unwrap();
-    assert!(
-        matches!(sealing_key(&folder.0, &none), Err(KeyError::Damaged(_))),
-        "never replaced in silence"
-    );
+    for damaged in [
+        "not a key".to_owned(),
+        String::new(),
+        format!("{old}\n{}", &digits[1..]),
+        format!("{old}\n").repeat(9),
+        format!("{old}{}{old}", " ".repeat(5000)),
+    ] {
+        std::fs::write(&file, &damaged).unwrap();
+        assert!(
+            matches!(keys(&folder, &[]), Err(KeyError::Damaged(_))),
+            "never replaced in silence: {damaged}"
+        );
+    }
 }

@@ -16,11 +16,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use steersman::runtime::model::Models;
 use steersman::runtime::process_env;
+use steersman::runtime::seal::{KeyId, in_words};
 use steersman::runtime::store::SessionQuery;
 use steersman::{Network, Steersman};
 use steersman_adapters::catalog::Catalog;
 use steersman_adapters::reach::reach;
-use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE};
+use steersman_adapters::secrets::{KEY_FILE, KEY_VARIABLE, sealer, would_be_made};
+use steersman_adapters::stores::SealedWith;
 use steersman_machine::network::manifest::Manifest;
 use steersman_machine::network::{Network as CheckedNetwork, Source};
 
@@ -246,40 +248,17 @@ async fn kept(findings: &mut Findings, file: &Path) {
     }
 }
 
-/// Reports the source of the key that seals secrets.
+/// Reports the keys that seal secrets, and what the store needs of them. Keys are named by their ids, never shown.
 async fn sealing(findings: &mut Findings, file: &Path) {
-    let env = process_env();
-    if let Some(text) = env(KEY_VARIABLE) {
-        let well = text.trim().len() == 64 && text.trim().chars().all(|c| c.is_ascii_hexdigit());
-        if well {
-            findings.add("sealing", Health::Well, format!("{KEY_VARIABLE} is set"));
-        } else {
-            findings
-                .add(
-                    "sealing",
-                    Health::Bad,
-                    format!("{KEY_VARIABLE} is not 64 hexadecimal digits"),
-                )
-                .hint("unset it to use the key file beside the store");
-        }
-        return;
-    }
     let Ok(Some(folder)) = store::folder(file) else {
         findings.add("sealing", Health::Well, "the key ends with the process");
         return;
     };
-    let key = folder.join(KEY_FILE);
-    let shown = locate::shown(&key);
-    if !key.exists() {
-        if needs_key(file).await {
-            findings
-                .add(
-                    "sealing",
-                    Health::Bad,
-                    format!("{shown} is not there, and the store holds secrets that it sealed"),
-                )
-                .hint("restore it, or set STEERSMAN_KEY to its digits; nothing is driven before");
-        } else {
+    let env = process_env();
+    let needed = needed(file).await;
+    let shown = locate::shown(&folder.join(KEY_FILE));
+    if would_be_made(&folder, &env) {
+        if needed.is_empty() {
             findings
                 .add(
                     "sealing",
@@ -287,26 +266,69 @@ async fn sealing(findings: &mut Findings, file: &Path) {
                     format!("{shown} is not there; nothing needs it yet"),
                 )
                 .hint("it is made at first use, readable by you alone");
+        } else {
+            let keys: Vec<KeyId> = needed.into_keys().collect();
+            let keys = in_words(&keys);
+            findings
+                .add(
+                    "sealing",
+                    Health::Bad,
+                    format!("{shown} is not there, and the store holds secrets that it sealed (with {keys})"),
+                )
+                .hint("restore it, or set STEERSMAN_KEY to its digits; nothing is driven before");
         }
         return;
     }
-    // The key exists, so this creates none.
-    match steersman_adapters::secrets::sealing_key(&folder, &env) {
-        Ok(_) => findings.add(
-            "sealing",
-            Health::Well,
-            format!("{shown}, readable by you alone; no backup holds it"),
-        ),
-        Err(error) => findings.add("sealing", Health::Bad, error.to_string()),
+    let is_set = env(KEY_VARIABLE).is_some();
+    // Keys exist, so this creates none.
+    let sealer = match sealer(&folder, &env) {
+        Ok(sealer) => sealer,
+        Err(error) => {
+            findings.add("sealing", Health::Bad, error.to_string());
+            if is_set {
+                findings.hint("unset it to use the key file beside the store");
+            }
+            return;
+        }
     };
+    let place = match is_set {
+        true => KEY_VARIABLE.to_owned(),
+        false => format!("{shown}, readable by you alone; no backup holds it"),
+    };
+    for (at, key) in sealer.keys().enumerate() {
+        let sealed = needed.get(&key).copied().unwrap_or(0);
+        let (health, text) = match (at, sealed) {
+            (0, _) => (Health::Well, format!("key {key} seals: {place}")),
+            (_, 0) => (
+                Health::Note,
+                format!("key {key} opens nothing in this store"),
+            ),
+            _ => (
+                Health::Well,
+                format!("key {key} opens {}", count(sealed, "older value")),
+            ),
+        };
+        findings.add("sealing", health, text);
+    }
+    for (key, sealed) in needed {
+        if sealer.keys().all(|known| known != key) {
+            findings
+                .add(
+                    "sealing",
+                    Health::Bad,
+                    format!("key {key} is not here; it sealed {} of the store", count(sealed, "value")),
+                )
+                .hint("add its digits after those of the key that seals; what it sealed is not used before");
+        }
+    }
 }
 
-/// Returns true if the store exists and holds sealed values.
-async fn needs_key(file: &Path) -> bool {
+/// Returns the keys that the store needs, with the number of values that each sealed.
+async fn needed(file: &Path) -> SealedWith {
     match store::look(file) {
-        Ok(store) => store.holds_sealed().await.unwrap_or(false),
+        Ok(store) => store.sealed_with().await.unwrap_or_default(),
         // The section of the store reports its errors.
-        Err(_) => false,
+        Err(_) => SealedWith::new(),
     }
 }
 

@@ -408,7 +408,7 @@ agents: { desk: { system: You read mail., tools: [letter] } }
     let ran = world.run(&run);
     assert_eq!(ran.code, Some(5), "{ran:?}");
     let told = sent(1);
-    assert!(told.contains("steersman run --resume SESS"), "{told}");
+    assert!(told.contains("steersman run --resume aaSESS"), "{told}");
     assert!(told.contains("until Ctrl-C"), "{told}");
     // If two sessions wait, none is named.
     assert_eq!(world.run(&run).code, Some(5));

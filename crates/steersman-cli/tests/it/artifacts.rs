@@ -80,11 +80,11 @@ fn the_artifacts_of_a_branch_are_printed_from_it() {
     assert!(ran.code.is_some(), "{ran:?}");
     let ran = world.run(&["artifacts", "last:first"]);
     let told = world.filter(&ran.err);
-    let hint = "steersman artifacts SESS:first data/rows.csv";
+    let hint = "steersman artifacts aaSESS:first data/rows.csv";
     assert!(told.contains(hint), "{told}");
     let ran = world.run(&["artifacts", "last@3"]);
     let told = world.filter(&ran.err);
-    assert!(told.contains("steersman artifacts SESS@"), "{told}");
+    assert!(told.contains("steersman artifacts aaSESS@"), "{told}");
 }
 
 #[test]

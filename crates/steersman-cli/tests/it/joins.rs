@@ -184,7 +184,7 @@ fn what_is_done_on_a_branch_names_the_branch_in_what_follows() {
         "{ran:?}"
     );
     assert!(
-        world.filter(&ran.err).contains("steersman send SESS:one"),
+        world.filter(&ran.err).contains("steersman send aaSESS:one"),
         "{ran:?}"
     );
     let ran = scripted(&world, &["join", "last", "slow", "one", "--on", "2"]);
@@ -193,19 +193,21 @@ fn what_is_done_on_a_branch_names_the_branch_in_what_follows() {
     let ran = scripted(&world, &["send", "last:slow", "Only costs."]);
     let told = world.filter(&ran.err);
     assert!(
-        told.contains("steersman send SESS:slow --interrupt"),
+        told.contains("steersman send aaSESS:slow --interrupt"),
         "{told}"
     );
     let ran = scripted(&world, &["send", "last:slow", "--interrupt", "Now."]);
     assert!(
-        world.filter(&ran.err).contains("steersman send SESS:slow"),
+        world
+            .filter(&ran.err)
+            .contains("steersman send aaSESS:slow"),
         "{ran:?}"
     );
     for command in ["context", "why", "show"] {
         let ran = world.run(&[command, "last:slow"]);
         let told = world.filter(&format!("{}{}", ran.out, ran.err));
-        let named = told.matches("SESS:slow").count();
-        let any = told.matches("SESS").count() - usize::from(command == "show");
+        let named = told.matches("aaSESS:slow").count();
+        let any = told.matches("aaSESS").count() - usize::from(command == "show");
         assert!(
             named > 0 && (named == any || command == "show"),
             "{command}: {told}"

@@ -28,6 +28,7 @@ mod hostile;
 mod import;
 mod joins;
 mod keep;
+mod keys;
 mod left;
 mod listed;
 mod look;

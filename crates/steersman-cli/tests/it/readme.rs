@@ -36,7 +36,7 @@ fn settled(text: &str, session: &mut Option<String>) -> String {
         *session = Some(named.to_owned());
     }
     match session {
-        Some(session) => world::settled(&replace_word(text, session, "SESS")),
+        Some(session) => world::settled(&replace_word(text, session, "aaSESS")),
         None => world::settled(text),
     }
 }

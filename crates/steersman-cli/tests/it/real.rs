@@ -44,7 +44,7 @@ fn rerun(world: &World, changed: &[&str], report: &str) -> Json {
     assert_eq!(sessions.len(), 10, "{summary:#}");
     for session in sessions {
         let id = session["of"].as_str().unwrap();
-        assert!(ran.out.contains(&id[..4]), "a row of {id} in {}", ran.out);
+        assert!(ran.out.contains(&id[..6]), "a row of {id} in {}", ran.out);
     }
     assert!(ran.out.contains("10 "), "totals: {}", ran.out);
     summary

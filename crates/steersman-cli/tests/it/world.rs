@@ -157,7 +157,7 @@ impl World {
             text = text.replace(id, "SESSION");
             // Short forms of the id, the longest first.
             for end in (4..id.len()).rev() {
-                text = replace_word(&text, &id[..end], "SESS");
+                text = replace_word(&text, &id[..end], "aaSESS");
             }
         }
         settled(&text)

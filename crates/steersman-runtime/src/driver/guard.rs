@@ -8,7 +8,7 @@ use crate::ledger::{Beginning, Equal, Record, Stands, Verdict};
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::commit::{LedgerEntry, Release, Why};
-use steersman_machine::stored::ids::{Digest, Id, Time};
+use steersman_machine::stored::ids::{Id, Time};
 use steersman_machine::stored::interaction::Class;
 use steersman_machine::tick::effect::{Approval, ToolWork};
 
@@ -17,14 +17,11 @@ impl Driver {
     /// is held. Checked each time the call is about to begin: an equal one may have begun meanwhile.
     pub(super) fn is_guarded(&mut self, draft: &mut Draft, id: Id) -> Result<bool, EngineError> {
         let out = &self.outs[&id];
-        let Some((tool, digest)) = out.tool().cloned().zip(out.digest) else {
+        let Some(tool) = out.tool().cloned() else {
             return Ok(false);
         };
         let agent = out.wish.agent;
-        match self
-            .ledger
-            .verdict(self.beginning(draft, id, &tool, digest))
-        {
+        match self.ledger.verdict(self.beginning(draft, id, &tool)) {
             Verdict::Begins => return Ok(false),
             // The approver is told about the equal effect; their approval also allows the repetition.
             Verdict::Repeats(_) if tool.next_approval(&out.approved).is_some() => return Ok(false),
@@ -39,18 +36,12 @@ impl Driver {
         Ok(true)
     }
 
-    fn beginning<'a>(
-        &self,
-        draft: &'a Draft,
-        id: Id,
-        tool: &ToolWork,
-        digest: Digest,
-    ) -> Beginning<'a> {
+    fn beginning<'a>(&'a self, draft: &'a Draft, id: Id, tool: &ToolWork) -> Beginning<'a> {
         let out = &self.outs[&id];
         Beginning {
             effect: id,
             branch: out.branch,
-            digest,
+            digests: &out.digests,
             class: tool.class,
             epoch: self.claim.epoch,
             may_repeat: self.tool_def(&tool.tool).is_some_and(|t| t.repeat_allowed),
@@ -86,7 +77,7 @@ impl Driver {
                 draft.hold(NewHold {
                     effect: id,
                     why: Why::Repeat,
-                    digest: self.outs[&id].digest.expect("a tool has a digest"),
+                    digest: self.outs[&id].digest(),
                     by: vec![approver.unwrap_or_else(|| "user".into())],
                     ask: Some(&ask),
                     due: None,
@@ -160,9 +151,9 @@ impl Driver {
     pub(super) fn held_about(&self, id: Id, why: Why) -> Option<Equal> {
         let about = self.ledger.hold(id, why)?.about.clone()?;
         let out = self.outs.get(&id)?;
-        let (tool, digest) = out.tool().zip(out.digest)?;
+        let tool = out.tool()?;
         let draft = Draft::default();
-        let mut equals = self.ledger.equals(self.beginning(&draft, id, tool, digest));
+        let mut equals = self.ledger.equals(self.beginning(&draft, id, tool));
         equals.find(|equal| equal.about() == about)
     }
 
@@ -177,15 +168,16 @@ impl Driver {
         now: Time,
     ) {
         let out = &self.outs[&id];
-        let (Some(tool), Some(digest)) = (out.tool(), out.digest) else {
+        let Some(tool) = out.tool() else {
             return;
         };
+        let digest = out.digest();
         let repeats = |equal: &Equal| matches!(equal.stands, Stands::Done | Stands::GivenUp);
-        let equals = self.ledger.equals(self.beginning(draft, id, tool, digest));
+        let equals = self.ledger.equals(self.beginning(draft, id, tool));
         let before = equals.filter(repeats).max_by_key(|equal| equal.at);
         let beside = || {
             let mut outs = self.outs.range(..id);
-            let same = |out: &Out| out.digest == Some(digest) && out.touches_world();
+            let same = |out: &Out| out.digests.first() == Some(&digest) && out.touches_world();
             let waits = |out: &Out| !matches!(out.state, OutState::Over);
             outs.find(|(_, out)| same(out) && waits(out))
                 .map(|(id, _)| *id)

@@ -48,7 +48,7 @@ mod writer;
 
 use everything::run_all;
 use inspect::inspect;
-pub(crate) use wish::digest as tool_digest;
+pub(crate) use wish::digests as tool_digests;
 
 use crate::bind::Values;
 use crate::engine::{Durability, Engine, EngineError};
@@ -204,8 +204,8 @@ pub(crate) enum What {
 pub(crate) struct Out {
     branch: Id,
     wish: Wish,
-    /// Digest of tool and arguments.
-    digest: Option<Digest>,
+    /// Digests of tool and arguments, the one to record first. Empty if the effect is no tool's.
+    digests: Arc<[Digest]>,
     /// The attempt that runs or ran last.
     attempt: u32,
     state: OutState,

@@ -364,7 +364,7 @@ impl Driver {
         let Some(tool) = out.tool().cloned() else {
             return;
         };
-        let digest = out.digest.expect("a tool has a digest");
+        let digest = out.digest();
         let is_asked = self.opens_doubt(draft, effect, (&tool.tool, digest), reason);
         // A declared probe follows from the open doubt: see `probe.rs`.
         self.state(effect, OutState::Held);

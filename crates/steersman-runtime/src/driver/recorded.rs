@@ -5,6 +5,7 @@ use super::cancel::said_in;
 use super::draft::{Draft, Note, Offer};
 use super::events::is_event;
 use super::left::work_of;
+use super::transport::TransportScope;
 use super::{Driver, Out, OutState, What};
 use crate::engine::EngineError;
 use crate::ledger::Progress;
@@ -352,7 +353,7 @@ impl Driver {
         agent: Id,
         mut args: Option<Json>,
         inputs: &[(Name, String)],
-    ) -> Arc<dyn steersman_machine::values::expression::Scope + Send + Sync> {
+    ) -> Arc<TransportScope> {
         if let Some(Json::Object(args)) = &mut args {
             for (name, sealed) in inputs {
                 if let Ok(value) = self.engine.sealer().open_text(sealed) {
@@ -360,7 +361,7 @@ impl Driver {
                 }
             }
         }
-        Arc::new(super::transport::TransportScope::new(
+        Arc::new(TransportScope::new(
             self.network().clone(),
             self.past.clone(),
             snapshot,

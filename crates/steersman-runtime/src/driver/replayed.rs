@@ -2,7 +2,6 @@
 
 use super::Driver;
 use super::draft::Draft;
-use super::wish::digest;
 use crate::engine::EngineError;
 use crate::engine::recorded::{Asked, Recorded};
 use std::sync::Arc;
@@ -30,8 +29,8 @@ impl Driver {
         let out = &self.outs[&id];
         let dry = self.branches[&out.branch].snapshot.dry;
         let (asked, simulates) = match &out.wish.work {
-            Work::Tool(tool) => (Asked::Tool(digest(tool)), !tool.class.is_free() && dry),
-            Work::Simulate(tool) => (Asked::Tool(digest(tool)), true),
+            Work::Tool(tool) => (Asked::Tool(out.digest()), !tool.class.is_free() && dry),
+            Work::Simulate(_) => (Asked::Tool(out.digest()), true),
             Work::Ask { to, question, .. } => (Asked::Person(to.clone(), question.clone()), false),
             Work::Event { .. } | Work::Timer => match self.waits_as(draft, id)? {
                 Some(asked) => (asked, false),

@@ -2,6 +2,7 @@
 
 use super::attempt::{self, FromTask};
 use super::draft::Note;
+use super::transport::TransportScope;
 use super::{AtWork, Driver, OnDisk, Out, OutState};
 use crate::artifact::Artifacts;
 use crate::engine::EngineError;
@@ -22,7 +23,6 @@ use steersman_machine::stored::ids::{Id, Name};
 use steersman_machine::stored::interaction::How;
 use steersman_machine::stored::outcome::{Failure, Mapped, Outcome};
 use steersman_machine::tick::effect::{Offered, ToolWork, Work};
-use steersman_machine::values::expression::Scope;
 use steersman_machine::view::mapping;
 use steersman_machine::view::mapping::{Fault, Raw};
 use tokio_util::sync::CancellationToken;
@@ -405,9 +405,10 @@ impl Driver {
         let locked = self.locked_input(id);
         let toolset = self.engine.toolset(self.network(), &tool.tool).cloned();
         let toolset = toolset.or_else(|| self.search(id, tool));
+        let scope = self.scope(id, None);
         let run = ToolRun {
             attempt,
-            ..self.tool_run(id, tool)
+            ..self.tool_run(id, tool, scope.clone())
         };
         let (clock, tasks) = (self.engine.clock().clone(), self.tasks.clone());
         let (told, class) = (tasks.clone(), tool.class);
@@ -422,12 +423,13 @@ impl Driver {
                 Some(fault) => Raw::NotPerformed(fault),
                 None => attempt::run_tool(toolset, run, timeout, clock, cancel, hear).await,
             };
+            let raw = scope.explains(raw);
             Some(FromTask::Tool(id, attempt, raw))
         });
     }
 
     /// Returns the input of a tool's run, apart from the attempt's number.
-    pub(super) fn tool_run(&self, id: Id, tool: &ToolWork) -> ToolRun {
+    pub(super) fn tool_run(&self, id: Id, tool: &ToolWork, scope: Arc<TransportScope>) -> ToolRun {
         ToolRun {
             network: self.network().clone(),
             session: self.session.clone(),
@@ -437,7 +439,7 @@ impl Driver {
             work: tool.clone(),
             folder: self.values.folder(),
             artifacts: self.artifacts(id),
-            scope: self.scope(id, None),
+            scope,
         }
     }
 
@@ -462,11 +464,7 @@ impl Driver {
     }
 
     /// Returns the scope that transport fields of a tool read, with secrets opened.
-    pub(super) fn scope(
-        &self,
-        id: Id,
-        args: Option<serde_json::Value>,
-    ) -> Arc<dyn Scope + Send + Sync> {
+    pub(super) fn scope(&self, id: Id, args: Option<serde_json::Value>) -> Arc<TransportScope> {
         let out = &self.outs[&id];
         let snapshot = self.branches[&out.branch].snapshot.clone();
         let given = args.or_else(|| serde_json::from_str(&out.tool()?.args).ok());
@@ -475,7 +473,7 @@ impl Driver {
 
     /// Answers a call in dry mode: from the record of the same call, otherwise by `simulate:`, otherwise the block ends here.
     async fn simulate(&mut self, id: Id, tool: &ToolWork) -> Result<(), EngineError> {
-        let digest = super::wish::digest(tool);
+        let digests = super::wish::digests(tool, self.engine.sealer());
         if !tool.approve.is_empty() {
             let mut draft = self.draft(self.outs[&id].branch);
             draft.ledger.push(LedgerEntry::WouldAsk(id));
@@ -483,7 +481,9 @@ impl Driver {
         }
         let same = self.ledger.effects().find(|(other, record)| {
             *other != id
-                && record.digest == Some(digest)
+                && record
+                    .digest
+                    .is_some_and(|digest| digests.contains(&digest))
                 && matches!(record.progress, crate::ledger::Progress::Done { .. })
         });
         let same = same.map(|(id, _)| id);
@@ -566,7 +566,7 @@ impl Driver {
         if def.url.is_none() && def.key.is_none() {
             return Ok(transport);
         }
-        let scope = super::transport::TransportScope::new(
+        let scope = TransportScope::new(
             network.clone(),
             self.past.clone(),
             self.branches[&branch].snapshot.clone(),

@@ -4,18 +4,21 @@
 use crate::Env;
 use crate::engine::Engine;
 use crate::past::Past;
-use crate::seal::Sealer;
+use crate::seal::{SealError, Sealer};
 use crate::secrets::{self, mask_text};
 use minijinja::Value;
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
+use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::outcome::{Mapped, NewArtifact};
 use steersman_machine::values::expression::Scope;
 use steersman_machine::view::artifact::Content;
+use steersman_machine::view::mapping::{Fault, Raw};
 use steersman_machine::view::{Cx, Transport, View};
 
 pub(crate) struct TransportScope {
@@ -27,6 +30,8 @@ pub(crate) struct TransportScope {
     /// Additional names with their values.
     more: Vec<(&'static str, Arc<Json>)>,
     opener: Opener,
+    /// Names that were read and whose sealed value could not be opened, each with the reason.
+    locked: Mutex<BTreeMap<String, SealError>>,
 }
 
 impl TransportScope {
@@ -45,7 +50,9 @@ impl TransportScope {
                 folder,
                 env: engine.0.options.env.clone(),
                 sealer: engine.sealer().clone(),
+                failed: Mutex::default(),
             },
+            locked: Mutex::default(),
             network,
             past,
             snapshot,
@@ -60,6 +67,31 @@ impl TransportScope {
         self.more.push((name, Arc::new(value)));
         self
     }
+
+    /// Names the key that is missing, if a tool was not run because a sealed value that it reads could not be opened.
+    pub(crate) fn explains(&self, raw: Raw) -> Raw {
+        let Raw::NotPerformed(fault) = raw else {
+            return raw;
+        };
+        let locked = held(&self.locked);
+        let mut named = locked.iter();
+        let named = named.find(|(name, _)| fault.message.contains(&format!("`{name}`")));
+        Raw::NotPerformed(match named {
+            Some((name, error)) => Fault::new(Code::Sealed, format!("`{name}`: {error}")),
+            None => fault,
+        })
+    }
+
+    /// Keeps the reason why a value that was just read could not be opened.
+    fn read(&self, name: impl FnOnce() -> String) {
+        if let Some(error) = held(&self.opener.failed).take() {
+            held(&self.locked).insert(name(), error);
+        }
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl TransportScope {
@@ -81,11 +113,18 @@ impl TransportScope {
 
 impl Scope for TransportScope {
     fn root(&self, name: &str) -> Option<Value> {
-        self.view(|view| view.root(name))
+        let found = self.view(|view| view.root(name));
+        self.read(|| name.to_owned());
+        found
     }
 
     fn path(&self, root: &str, steps: &[&str]) -> Option<(Value, usize)> {
-        self.view(|view| view.path(root, steps))
+        let found = self.view(|view| view.path(root, steps));
+        self.read(|| match steps.first() {
+            Some(step) => format!("{root}.{step}"),
+            None => root.to_owned(),
+        });
+        found
     }
 }
 
@@ -95,6 +134,8 @@ struct Opener {
     folder: Arc<Path>,
     env: Env,
     sealer: Sealer,
+    /// The reason why the last value could not be opened.
+    failed: Mutex<Option<SealError>>,
 }
 
 impl Transport for Opener {
@@ -112,7 +153,10 @@ impl Transport for Opener {
     }
 
     fn open(&self, sealed: &Json) -> Option<Json> {
-        self.sealer.open(sealed).ok()
+        let opened = self.sealer.open(sealed);
+        opened
+            .map_err(|error| *held(&self.failed) = Some(error))
+            .ok()
     }
 }
 

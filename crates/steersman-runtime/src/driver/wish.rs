@@ -79,7 +79,7 @@ impl Driver {
         }
         let mut out = Out {
             branch,
-            digest: None,
+            digests: [].into(),
             attempt: self.ledger.effect(id).map_or(0, |r| r.attempt),
             state: OutState::Ready,
             permit: None,
@@ -100,7 +100,7 @@ impl Driver {
             wish,
         };
         if let Some(tool) = out.tool() {
-            out.digest = Some(digest(tool));
+            out.digests = digests(tool, self.engine.sealer());
         }
         self.outs.insert(id, out);
     }
@@ -144,7 +144,7 @@ impl Driver {
             draft.ready.push(id);
             return Ok(());
         };
-        let digest = out.digest.expect("a tool has a digest");
+        let digest = out.digest();
         let given: Vec<Name> = out.inputs.iter().map(|(name, _)| name.clone()).collect();
         let now = self.now(branch);
         if self.is_guarded(draft, id)? {
@@ -250,7 +250,7 @@ impl Driver {
             effect: id,
             attempt: out.attempt,
             epoch,
-            digest: out.digest.expect("a tool has a digest"),
+            digest: out.digest(),
             class: out.tool().map_or(Class::Unsafe, |tool| tool.class),
         });
         draft.then.push(OnDisk::Start(id, out.attempt));
@@ -380,7 +380,8 @@ impl Driver {
         let Some(tool) = out.tool().filter(|_| out.turn.is_none()) else {
             return false;
         };
-        let Some((limiter, ask)) = self.place_of(self.tool_run(id, tool)) else {
+        let Some((limiter, ask)) = self.place_of(self.tool_run(id, tool, self.scope(id, None)))
+        else {
             return false;
         };
         if let Some(out) = self.outs.get_mut(&id) {
@@ -539,6 +540,11 @@ impl Out {
         }
     }
 
+    /// The digest of tool and arguments that is recorded.
+    pub(super) fn digest(&self) -> Digest {
+        *self.digests.first().expect("a tool has a digest")
+    }
+
     /// Returns true if it is run for real and may change the world.
     pub(super) fn touches_world(&self) -> bool {
         matches!(&self.wish.work, Work::Tool(tool) if !tool.class.is_free())
@@ -567,12 +573,14 @@ impl Out {
     }
 }
 
-/// Returns the digest of tool and arguments that approvals and the repeat guard compare; sealed parts count by their keyed
-/// digest.
-pub(crate) fn digest(tool: &ToolWork) -> Digest {
+/// Returns the digests of tool and arguments that approvals and the repeat guard compare; sealed parts count by their keyed digest. The first
+/// is the one to record, the others are those that were recorded while other keys sealed ([`Sealer::comparable`]).
+pub(crate) fn digests(tool: &ToolWork, sealer: &Sealer) -> Arc<[Digest]> {
     let args = json::comparable(&tool.args).unwrap_or_else(|_| (*tool.args).into());
-    let text = format!("{}\n{}", tool.tool, Sealer::comparable(&args));
-    Digest::of(text.as_bytes())
+    let forms = sealer.comparable(&args).into_iter();
+    forms
+        .map(|form| Digest::of(format!("{}\n{form}", tool.tool).as_bytes()))
+        .collect()
 }
 
 /// Returns true if a tool only writes state, so that nothing is run.

@@ -5,10 +5,10 @@
 //! secrets that the definition declares, and replaces each occurrence with `(secret)`.
 
 use crate::engine::{Engine, EngineError, Inspection};
-use crate::seal::{SealError, Sealer, sealed_in};
+use crate::seal::{KeyId, SealError, Sealer, sealed_in};
 use crate::secrets::{self, encoded};
 use serde_json::Value as Json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steersman_machine::context::History;
 use steersman_machine::snapshot::{Cell, Snapshot, Value};
@@ -32,7 +32,10 @@ pub struct Known {
     seen: BTreeSet<String>,
     /// Secrets in every encoding, the longest first, because one may be part of another.
     texts: Vec<String>,
-    unopened: usize,
+    /// Number of sealed texts of each key that is not here.
+    unopened: BTreeMap<KeyId, usize>,
+    /// Number of sealed texts that do not fit the key that they name.
+    damaged: usize,
     unread: Vec<Name>,
 }
 
@@ -67,7 +70,8 @@ impl Engine {
             sealer: self.sealer().clone(),
             seen: BTreeSet::new(),
             texts: Vec::new(),
-            unopened: 0,
+            unopened: BTreeMap::new(),
+            damaged: 0,
             unread: Vec::new(),
         };
         if let Some(network) = &seen.network {
@@ -118,7 +122,10 @@ impl Known {
     /// Adds the secrets of another session.
     pub fn and(&mut self, other: &Self) {
         self.texts.extend(other.texts.iter().cloned());
-        self.unopened += other.unopened;
+        for (key, count) in &other.unopened {
+            *self.unopened.entry(*key).or_default() += count;
+        }
+        self.damaged += other.damaged;
         self.unread.extend(other.unread.iter().cloned());
         self.sort();
     }
@@ -133,8 +140,11 @@ impl Known {
                     Ok(json) => self.add_json(&json),
                     Err(_) => self.add(&plain),
                 },
-                Err(SealError::WrongKey) => self.unopened += 1,
-                Err(SealError::NotSealed) => {}
+                Err(SealError::OtherKey { wanted, .. }) => {
+                    *self.unopened.entry(wanted).or_default() += 1;
+                }
+                Err(SealError::Damaged(_)) => self.damaged += 1,
+                Err(SealError::NotSealed | SealError::Newer) => {}
             }
         }
     }
@@ -282,16 +292,20 @@ impl Known {
         }
     }
 
-    /// Returns why secrets may be missed: sealed values that the present key does not open, or declared secrets that cannot be
-    /// read here. `None` means that nothing that was given as a secret is missed.
+    /// Returns why secrets may be missed: sealed values whose key is not here or that are damaged, or declared secrets that cannot
+    /// be read here. `None` means that nothing that was given as a secret is missed.
     pub fn misses(&self) -> Option<String> {
         let mut why = Vec::new();
-        match self.unopened {
+        for (key, count) in &self.unopened {
+            why.push(match count {
+                1 => format!("1 sealed value needs key {key}, which is not here"),
+                n => format!("{n} sealed values need key {key}, which is not here"),
+            });
+        }
+        match self.damaged {
             0 => {}
-            1 => why.push("1 sealed value cannot be opened with the key at hand".to_owned()),
-            n => why.push(format!(
-                "{n} sealed values cannot be opened with the key at hand"
-            )),
+            1 => why.push("1 sealed value is damaged".to_owned()),
+            n => why.push(format!("{n} sealed values are damaged")),
         }
         for name in &self.unread {
             why.push(format!("secret `{name}` cannot be read here"));
@@ -386,7 +400,8 @@ mod tests {
             sealer: sealer.clone(),
             seen: BTreeSet::new(),
             texts: Vec::new(),
-            unopened: 0,
+            unopened: BTreeMap::new(),
+            damaged: 0,
             unread: Vec::new(),
         };
         for secret in secrets {
@@ -427,10 +442,24 @@ mod tests {
     fn what_another_key_sealed_is_told() {
         let mut known = known(&["password"]);
         assert_eq!(known.misses(), None);
-        let theirs = Sealer::new(&[8; 32]).seal(&json!("other-password"));
+        let other = Sealer::new(&[8; 32]);
+        let theirs = other.seal(&json!("other-password"));
         known.learn(&theirs.to_string());
         known.learn(&theirs.to_string());
-        assert!(known.misses().unwrap().starts_with("1 sealed value "));
+        let key = other.keys().next().unwrap();
+        assert_eq!(
+            known.misses().unwrap(),
+            format!("1 sealed value needs key {key}, which is not here")
+        );
+        let mut damaged = known.sealer.seal_text("password");
+        damaged.replace_range(40..41, if &damaged[40..41] == "0" { "1" } else { "0" });
+        known.learn(&damaged);
+        assert!(
+            known
+                .misses()
+                .unwrap()
+                .ends_with(", 1 sealed value is damaged")
+        );
         assert!(!format!("{known:?}").contains("password"));
     }
 }

@@ -25,7 +25,7 @@ use crate::seal::Sealer;
 use crate::session::{Fate, Receipt, Session, Settled, ToDriver};
 use crate::store::{
     BoxedEvent, NewSession, NewWorker, SaidHash, Scope, SessionId, Store, StoreError, Worker,
-    bounds,
+    bounds, random_session_id,
 };
 use crate::tools::artifact::ArtifactTools;
 use crate::tools::retrieval::Kept;
@@ -309,7 +309,7 @@ impl Engine {
         let (bound, manifest) = servers::bound(&network, asked)?;
         values.manifest = manifest.as_ref().map(|text| ManifestHash::of(text));
         let binding = bind::binding(&network, entry, &values);
-        let id = options.id.unwrap_or_else(random_id);
+        let id = options.id.unwrap_or_else(random_session_id);
         let mut salt = [0_u8; 16];
         getrandom::fill(&mut salt).expect("the operating system gives random bytes");
         let source: Arc<[u8]> = network.source.as_bytes().into();

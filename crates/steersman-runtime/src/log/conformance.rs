@@ -98,6 +98,11 @@ fn open(place: &impl Place) -> Arc<dyn Store> {
     place.open().expect("the store opens")
 }
 
+/// A text in the form of a sealed one, which nothing opens.
+fn sealed_text(n: u8) -> Arc<str> {
+    format!("1.{n:08x}.{n:024x}.{n:032x}.{n:032x}").into()
+}
+
 fn new(id: &str) -> NewSession {
     NewSession {
         id: id.into(),

@@ -4,11 +4,10 @@
 //! Every request goes through the inbox, whether or not somebody owns the session. So each request is durable before it is
 //! acknowledged and is accepted once. It stays in the inbox, outside every branch, until a tick takes it.
 
-use crate::store::{InboxMessage, Scope};
+use crate::store::{InboxMessage, Scope, base32};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 use steersman_machine::network::join::JoinOn;
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::ids::{Id, Line, Name, Time};
@@ -514,27 +513,9 @@ pub fn unread(inbox: &[InboxMessage]) -> Vec<DecodeError> {
     errors.collect()
 }
 
-/// Returns a random id: 16 characters of base 32, lower case.
+/// Returns a random id of a message: 16 characters of base 32, lower case.
 pub fn random_id() -> Name {
     let mut bytes = [0_u8; 10];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     base32(&bytes)
-}
-
-/// Encodes bytes with five bits a character, without letters that look like digits.
-pub(crate) fn base32(bytes: &[u8]) -> Arc<str> {
-    const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let (mut out, mut bits, mut held) = (String::new(), 0_u32, 0_u32);
-    for byte in bytes {
-        held = held << 8 | u32::from(*byte);
-        bits += 8;
-        while bits >= 5 {
-            bits -= 5;
-            out.push(char::from(LETTERS[(held >> bits & 31) as usize]));
-        }
-    }
-    if bits > 0 {
-        out.push(char::from(LETTERS[(held << (5 - bits) & 31) as usize]));
-    }
-    out.into()
 }

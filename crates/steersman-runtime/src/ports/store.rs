@@ -19,6 +19,7 @@ pub mod queue;
 mod quotas;
 mod registers;
 mod schedules;
+mod session_id;
 mod tables;
 mod wakes;
 mod windows;
@@ -38,6 +39,8 @@ pub use log::{
 pub use memories::{Memories, Memory, MemoryQuery, NewMemory, Rated};
 pub use quotas::{Drawn, Limit, Pause, Quotas};
 pub use schedules::{Schedule, ScheduleId, Schedules};
+pub(crate) use session_id::base32;
+pub use session_id::{SessionId, StoreCode, random_session_id, session_id};
 pub use wakes::Bell;
 
 use crate::Boxed;
@@ -52,9 +55,6 @@ pub const MAX_VALUE: usize = steersman_machine::stored::bounds::MAX_LINE;
 
 /// Longest time that a batch for which nobody waits may be delayed, so that it shares its sync with others.
 pub const COMPANY: Duration = Duration::from_millis(20);
-
-/// Id of a session. A random id has 16 characters of base 32, lower case; [`bounds::session_id`] says which others are valid.
-pub type SessionId = Arc<str>;
 
 /// A write that was queued. The future ends when it is on disk.
 pub type Appended = Boxed<'static, Result<(), StoreError>>;
@@ -165,6 +165,9 @@ pub enum StoreError {
         /// The bound, in bytes.
         max: u64,
     },
+    /// A secret in clear: a store takes sealed ones only. Nothing happened.
+    #[error("{0} is not sealed, and a store keeps no secret in clear; nothing was done")]
+    Unsealed(String),
     /// An id or a key that no store accepts ([`bounds`]). Nothing happened.
     #[error("the {what} `{id}` is not taken: {why}; nothing was done")]
     BadId {

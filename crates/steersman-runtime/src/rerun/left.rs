@@ -3,7 +3,6 @@
 
 use super::People;
 use super::walk::{Walk, fault, same_tool};
-use crate::driver::tool_digest;
 use crate::engine::recorded::{Asked, Heard, Left};
 use crate::store::StoreError;
 use steersman_machine::snapshot::Snapshot;
@@ -56,7 +55,7 @@ impl Walk<'_> {
                     if !same_tool(&self.old.network, &self.changed.network, &tool.tool) {
                         continue;
                     }
-                    Asked::Tool(tool_digest(tool))
+                    Asked::Tool(self.digest(tool))
                 }
                 (Work::Ask { to, question, .. }, _) if *self.people != People::Stop => {
                     Asked::Person(to.clone(), question.clone())

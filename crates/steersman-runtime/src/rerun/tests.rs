@@ -6,6 +6,7 @@ use super::walk::{Changed, Next, Walk};
 use super::{Diverged, People, began};
 use crate::bind::Values;
 use crate::past::Past;
+use crate::seal::Sealer;
 use crate::store::memory::MemoryStore;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -135,7 +136,16 @@ fn rerun(
     };
     let old = (world.network.clone(), binding, text);
     let new = Arc::new(past(Line::NONE));
-    let mut walk = Walk::new(&recording, branch, old, &changed, new, &People::Recorded);
+    let sealer = Sealer::ephemeral();
+    let mut walk = Walk::new(
+        &recording,
+        branch,
+        old,
+        &changed,
+        new,
+        &People::Recorded,
+        &sealer,
+    );
     while walk.next().map_err(|e| e.to_string())? != Next::End {}
     let walked = walk.over();
     if walked.diverged.is_none() && walked.lines.len() != recording.lines.len() {

@@ -6,10 +6,11 @@ use super::offers::{Began, offers};
 use super::recording::{Recording, Side, bound_together, branch_of};
 use super::{Diverged, People, RERUN, RERUN_OF};
 use crate::bind::Values;
-use crate::driver::tool_digest;
+use crate::driver::tool_digests;
 use crate::engine::EngineError;
 use crate::engine::recorded::Left;
 use crate::past::Past;
+use crate::seal::Sealer;
 use crate::store::StoreError;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +24,7 @@ use steersman_machine::stored::commit::{
 };
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::stored::interaction::{Reduce, Target, Write};
-use steersman_machine::tick::effect::{Offered, Work};
+use steersman_machine::tick::effect::{Offered, ToolWork, Work};
 use steersman_machine::tick::{carry, tick, wishes};
 use steersman_machine::view::artifact::Content;
 
@@ -96,6 +97,7 @@ pub(crate) struct Walk<'a> {
     left: Left,
     not_repeated: Vec<String>,
     pub(super) people: &'a People,
+    sealer: &'a Sealer,
     /// The last line of each branch.
     pub(super) prev: BTreeMap<Id, Line>,
     current: Id,
@@ -116,6 +118,7 @@ impl<'a> Walk<'a> {
         changed: &'a Changed,
         past: Arc<Past>,
         people: &'a People,
+        sealer: &'a Sealer,
     ) -> Self {
         let (network, old_binding, old_values) = old;
         let begins_under = match changed.at {
@@ -141,6 +144,7 @@ impl<'a> Walk<'a> {
             left: Left::default(),
             not_repeated: Vec::new(),
             people,
+            sealer,
             prev: BTreeMap::new(),
             current: Id::MAIN,
             owed: Vec::new(),
@@ -331,6 +335,11 @@ impl<'a> Walk<'a> {
         Ok(Ok(()))
     }
 
+    /// Digest of a tool and its arguments, as the driver would record it now.
+    pub(super) fn digest(&self, tool: &ToolWork) -> Digest {
+        tool_digests(tool, self.sealer)[0]
+    }
+
     /// Checks that the effects that end here had the recorded requests.
     fn matches(&self, commit: &Commit, before: &Snapshot, is_other: bool) -> Result<(), String> {
         let ended = commit
@@ -351,7 +360,7 @@ impl<'a> Walk<'a> {
                     Some(Work::Tool(was) | Work::Simulate(was)),
                     Work::Tool(tool) | Work::Simulate(tool),
                 ) => {
-                    if tool_digest(was) != tool_digest(tool) {
+                    if self.digest(was) != self.digest(tool) {
                         return Err(format!("`{}` is called with other arguments", tool.tool));
                     }
                     if !same_tool(&self.old.network, &self.changed.network, &tool.tool) {

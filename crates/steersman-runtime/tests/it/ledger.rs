@@ -65,7 +65,7 @@ fn kept_by(ledger: &Ledger, class: Class, branch: Id, effect: Id) -> Option<(Id,
     let verdict = ledger.verdict(Beginning {
         effect,
         branch,
-        digest: digest(),
+        digests: &[digest()],
         class,
         epoch: ledger.epoch,
         may_repeat: false,

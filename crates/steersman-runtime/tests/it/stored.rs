@@ -19,6 +19,7 @@ use steersman_runtime::inbox::{
 use steersman_runtime::load::Load;
 use steersman_runtime::model::BoundModel;
 use steersman_runtime::pending::PendingId;
+use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::Fate;
 use steersman_runtime::store::memory::MemoryStore;
 use steersman_runtime::store::{
@@ -247,6 +248,26 @@ fn messages_of_the_first_version_are_read_for_ever() {
     let read: Vec<Message> = then.map(|m| Message::decode(&m).unwrap()).collect();
     assert_eq!(read, every()[..read.len()]);
     assert_eq!(read.len(), every().len(), "every kind has bytes");
+}
+
+/// Ids of keys and digests never change: recorded calls are found by them.
+#[test]
+fn sealed_texts_of_the_first_version_are_opened_for_ever() {
+    let sealer = Sealer::new(&[7; 32]);
+    let plain = ["", "pin 4711", "pässword"];
+    let now = plain.map(|text| sealer.seal_text(text));
+    let then = fixture("sealed.txt", &now.join("\n"));
+    let then: Vec<&str> = then.lines().collect();
+    let opened = then.iter().map(|text| sealer.open_text(text).unwrap());
+    let opened: Vec<String> = opened.map(|text| text.to_string()).collect();
+    assert_eq!(opened, plain);
+    let lasts = |text: &str| {
+        let parts: Vec<&str> = text.split('.').collect();
+        [0, 1, 3].map(|at| parts[at].to_owned())
+    };
+    for (then, now) in then.iter().zip(&now) {
+        assert_eq!(lasts(then), lasts(now));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tokens, webhooks with their positions, heads of conversations.
 
-use super::{Place, claimed, new, open, own, row, rows};
+use super::{Place, claimed, new, open, own, row, rows, sealed_text};
 use crate::store::{
     CONVERSATION, Conversation, Delivered, NewSession, Scope, Store, StoreError, Token, Webhook,
     WebhookId, bounds,
@@ -96,7 +96,7 @@ fn hook(tenant: &str, name: &str) -> Webhook {
         url: "https://example.org/told".into(),
         kinds: vec!["session.settled".into()],
         only: Some("status = waits".into()),
-        secrets: vec!["1.ab.cd.ef".into()],
+        secrets: vec![sealed_text(1)],
         made: Time(10),
         failing: None,
     }
@@ -112,7 +112,7 @@ pub(super) async fn webhooks_are_kept(place: &impl Place) {
         url: "https://example.org/elsewhere".into(),
         kinds: Vec::new(),
         only: None,
-        secrets: vec!["1.01.02.03".into(), "1.ab.cd.ef".into()],
+        secrets: vec![sealed_text(2), sealed_text(1)],
         failing: Some("it answered 410".into()),
         ..hook("one", "a")
     };
@@ -121,6 +121,12 @@ pub(super) async fn webhooks_are_kept(place: &impl Place) {
     let known = store.webhooks("one").await.expect("read");
     assert_eq!(known, [failing, hook("one", "b")]);
     assert_eq!(store.webhooks("").await.expect("read"), [hook("", "a")]);
+    let clear = Webhook {
+        secrets: vec![sealed_text(1), "whsec_1".into()],
+        ..hook("one", "c")
+    };
+    let refused = store.put_webhook(clear).await;
+    assert!(matches!(refused, Err(StoreError::Unsealed(_))));
     let (a, none) = (hook("one", "a").id, hook("two", "a").id);
     assert!(!store.drop_webhook(&none).await.expect("tried"));
     assert!(store.drop_webhook(&a).await.expect("dropped"));

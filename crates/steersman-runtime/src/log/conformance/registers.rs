@@ -1,6 +1,6 @@
 //! Credentials for servers, and schedules of networks.
 
-use super::{Place, open};
+use super::{Place, open, sealed_text};
 use crate::store::{Credential, CredentialOf, MAX_VALUE, Schedule, ScheduleId, Scope, StoreError};
 use steersman_machine::stored::ids::Time;
 
@@ -13,35 +13,35 @@ pub(super) async fn credentials_are_renewed_once(place: &impl Place) {
             subject: subject.map(Into::into),
         },
     };
-    let sealed = |version, text: &str| Credential {
+    let sealed = |version, nth| Credential {
         version,
-        sealed: text.into(),
+        sealed: sealed_text(nth),
         until: Some(Time(50)),
     };
     let (all, ada) = (
         of("https://s", "one", None),
         of("https://s", "one", Some("ada")),
     );
-    let first = store.put_credential(&all, 0, sealed(1, "1.a")).await;
+    let first = store.put_credential(&all, 0, sealed(1, 1)).await;
     assert!(first.expect("kept"));
-    let lost = other.put_credential(&all, 0, sealed(1, "1.b")).await;
+    let lost = other.put_credential(&all, 0, sealed(1, 2)).await;
     assert!(!lost.expect("tried"), "there is one");
-    let lost = other.put_credential(&ada, 1, sealed(2, "1.b")).await;
+    let lost = other.put_credential(&ada, 1, sealed(2, 2)).await;
     assert!(!lost.expect("tried"), "there is none");
     let endless = Credential {
         until: None,
-        ..sealed(1, "1.c")
+        ..sealed(1, 3)
     };
     let put = other.put_credential(&ada, 0, endless.clone()).await;
     assert!(put.expect("kept"));
-    let renewed = store.put_credential(&all, 1, sealed(2, "1.d")).await;
+    let renewed = store.put_credential(&all, 1, sealed(2, 4)).await;
     assert!(renewed.expect("kept"));
-    let late = other.put_credential(&all, 1, sealed(2, "1.e")).await;
+    let late = other.put_credential(&all, 1, sealed(2, 5)).await;
     assert!(!late.expect("tried"), "another process was faster");
     let store = open(place);
     assert_eq!(
         store.credential(&all).await.expect("read"),
-        Some(sealed(2, "1.d"))
+        Some(sealed(2, 4))
     );
     assert_eq!(store.credential(&ada).await.expect("read"), Some(endless));
     for none in [
@@ -56,10 +56,23 @@ pub(super) async fn credentials_are_renewed_once(place: &impl Place) {
     assert_eq!(store.credential(&all).await.expect("read"), None);
     assert!(store.credential(&ada).await.expect("read").is_some());
     let long = "x".repeat(MAX_VALUE + 1);
-    let refused = store.put_credential(&all, 0, sealed(1, &long)).await;
+    let other_text = |text: &str| Credential {
+        sealed: text.into(),
+        ..sealed(1, 1)
+    };
+    let refused = store.put_credential(&all, 0, other_text(&long)).await;
     assert!(matches!(refused, Err(StoreError::TooLarge { .. })));
+    let refused = store.put_credential(&all, 0, other_text("hunter2")).await;
+    let said = refused
+        .expect_err("a secret in clear is refused")
+        .to_string();
+    assert!(
+        said.contains("is not sealed") && !said.contains("hunter2"),
+        "{said}"
+    );
+    assert_eq!(store.credential(&all).await.expect("read"), None);
     let nobody = of("https://s", "one", Some(""));
-    let refused = store.put_credential(&nobody, 0, sealed(1, "1.a")).await;
+    let refused = store.put_credential(&nobody, 0, sealed(1, 1)).await;
     assert!(matches!(refused, Err(StoreError::BadId { .. })));
 }
 

@@ -44,8 +44,8 @@ pub struct Beginning<'a> {
     pub effect: Id,
     /// The branch of the effect, which asks.
     pub branch: Id,
-    /// Digest of its tool and arguments.
-    pub digest: Digest,
+    /// Digests of its tool and arguments: one for each key that sealed its parts or another effect's, at least one.
+    pub digests: &'a [Digest],
     /// Class of its tool.
     pub class: Class,
     /// Epoch of the owner that is about to begin it. Attempts of earlier epochs are run by nobody.
@@ -76,8 +76,11 @@ pub enum Verdict {
 impl Ledger {
     /// Returns the equal effects that were begun before, or may have been, on any branch: running, in doubt, given up or done.
     /// Effects that are proved not to have happened are left out.
-    pub fn equals(&self, of: Beginning<'_>) -> impl Iterator<Item = Equal> {
-        let known = self.started.get(&of.digest).into_iter().flatten();
+    pub fn equals<'a>(&'a self, of: Beginning<'a>) -> impl Iterator<Item = Equal> + 'a {
+        let digests = of.digests.iter();
+        let known = digests
+            .filter_map(|digest| self.started.get(digest))
+            .flatten();
         let known = known.filter(move |id| **id != of.effect);
         let known = known.filter_map(move |id| self.stands(*id, of));
         // Effects that begin with the line that is being written are not in the ledger yet.
@@ -87,7 +90,7 @@ impl Ledger {
                 digest,
                 class,
                 ..
-            } if *digest == of.digest => Some(Equal {
+            } if of.digests.contains(digest) => Some(Equal {
                 effect: *effect,
                 recorded: false,
                 at: of.line,
@@ -98,7 +101,8 @@ impl Ledger {
             _ => None,
         });
         let beside = beside.filter(move |equal| equal.effect != of.effect);
-        let recorded = self.recorded.get(&of.digest).copied();
+        let digests = of.digests.iter();
+        let recorded = digests.filter_map(|digest| self.recorded.get(digest).copied());
         known.chain(beside).chain(recorded)
     }
 

@@ -8,6 +8,7 @@ use super::{
     StoreError, Token, Webhook, WebhookId, within,
 };
 use crate::inbox::Message;
+use crate::seal::is_sealed_text;
 
 /// Maximum number of bytes of a session's id. A store with lock files uses the id as a file name.
 pub const SESSION_ID: usize = 128;
@@ -162,25 +163,35 @@ pub fn token(token: &Token) -> Result<(), StoreError> {
 /// Refuses a webhook that no store accepts.
 ///
 /// # Errors
-/// [`StoreError::BadId`], [`StoreError::TooLarge`].
+/// [`StoreError::BadId`], [`StoreError::TooLarge`], [`StoreError::Unsealed`].
 pub fn webhook(hook: &Webhook) -> Result<(), StoreError> {
     let WebhookId { tenant: of, name } = &hook.id;
     tenant(of)?;
     id("webhook name", name)?;
     let texts = hook.only.iter().chain(&hook.failing).chain([&hook.url]);
     let size = sum(texts.chain(&hook.kinds).chain(&hook.secrets));
-    within(|| format!("the webhook `{name}`"), size)
+    within(|| format!("the webhook `{name}`"), size)?;
+    let what = || format!("a secret of the webhook `{name}`");
+    hook.secrets.iter().try_for_each(|text| sealed(what, text))
 }
 
 /// Refuses a credential that no store accepts.
 ///
 /// # Errors
-/// [`StoreError::BadId`], [`StoreError::TooLarge`].
+/// [`StoreError::BadId`], [`StoreError::TooLarge`], [`StoreError::Unsealed`].
 pub fn credential(of: &CredentialOf, new: &Credential) -> Result<(), StoreError> {
     id("server name", &of.server)?;
     scope(&of.scope)?;
     let what = || format!("the credential for `{}`", of.server);
-    within(what, new.sealed.len())
+    within(what, new.sealed.len())?;
+    sealed(what, &new.sealed)
+}
+
+fn sealed(what: impl FnOnce() -> String, text: &str) -> Result<(), StoreError> {
+    if is_sealed_text(text) {
+        return Ok(());
+    }
+    Err(StoreError::Unsealed(what()))
 }
 
 /// Refuses a schedule that no store accepts.
