@@ -49,6 +49,7 @@
 //! use steersman_machine::stored::commit::{Binding, LogLine, Text};
 //! use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Time};
 //! use steersman_machine::stored::outcome::{Answer, Outcome};
+//! use steersman_machine::stored::parts::Parts;
 //! use steersman_machine::tick::effect::{Offered, Said, Start, Step, Work};
 //! use steersman_machine::tick::{tick, wishes};
 //! use steersman_machine::view::Cx;
@@ -58,9 +59,9 @@
 //! struct Log(Vec<LogLine>);
 //!
 //! impl Bodies for Log {
-//!     fn text(&self, body: Body) -> Arc<str> {
+//!     fn parts(&self, body: Body) -> Parts {
 //!         match &self.0[body.line().0 as usize - 1].bodies[body.k() as usize] {
-//!             Text::Here(text) => text.clone(),
+//!             Text::Here(text) => Parts::One(text.clone()),
 //!             other => panic!("{other:?}"),
 //!         }
 //!     }

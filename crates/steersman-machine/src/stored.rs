@@ -11,4 +11,5 @@ pub mod engine;
 pub mod ids;
 pub mod interaction;
 pub mod outcome;
+pub mod parts;
 pub mod words;

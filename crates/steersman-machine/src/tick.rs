@@ -34,6 +34,7 @@ use crate::stored::commit::{Admission, Admitted, Change, Commit, Made, Push, Wan
 use crate::stored::ids::{Bodies, Body, Digest, Id, Line, Time};
 use crate::stored::interaction::{Cause, End, Interaction, Write};
 use crate::stored::outcome::Outcome;
+use crate::stored::parts::NewPart;
 use crate::tick::effect::{BranchEnd, Offered, Request, Step, Until, Wish};
 use crate::values::types::Parameters;
 use crate::view::{Cx, View, complete};
@@ -219,6 +220,14 @@ impl<'a> Tick<'a> {
     /// Adds a text to this line.
     pub(crate) fn body(&mut self, text: impl Into<Arc<str>>) -> Body {
         self.texts.add(text.into())
+    }
+
+    /// Adds a body of a text and the parts that follow it. `None` if there is neither.
+    pub(crate) fn body_of(&mut self, text: Option<String>, more: Vec<NewPart>) -> Option<Body> {
+        match text {
+            text if !more.is_empty() => Some(self.texts.add_parts(text, more)),
+            text => text.map(|text| self.body(text)),
+        }
     }
 
     /// Records an offer that was taken.

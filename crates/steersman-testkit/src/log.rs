@@ -15,6 +15,7 @@ use steersman_machine::stored::ids::{Bodies, Body, Digest, Id, Line, Name, Time}
 use steersman_machine::stored::interaction::{
     Call, CallResult, Cause, Class, End, How, Interaction, Number, Origin, Target, Write,
 };
+use steersman_machine::stored::parts::{Part, Parts};
 use steersman_machine::view::Cx;
 
 /// Compiles a definition to a network.
@@ -161,6 +162,11 @@ impl Draft {
     /// Adds a text to the line.
     pub fn text(&mut self, text: &str) -> Body {
         self.bodies.push(Text::Here(text.into()));
+        Body::new(self.n, self.bodies.len() as u32 - 1)
+    }
+    /// Adds a list of parts to the line.
+    pub fn parts(&mut self, parts: impl IntoIterator<Item = Part>) -> Body {
+        self.bodies.push(Text::Parts(parts.into_iter().collect()));
         Body::new(self.n, self.bodies.len() as u32 - 1)
     }
     /// Pushes an interaction onto an agent's stack.
@@ -325,11 +331,12 @@ pub fn result(call: Id, how: How, body: Option<Body>, code: Option<Name>) -> Cal
 }
 
 impl Bodies for Log {
-    fn text(&self, body: Body) -> Arc<str> {
+    fn parts(&self, body: Body) -> Parts {
         self.reads.set(self.reads.get() + 1);
         match &self.lines[body.line().0 as usize - 1].bodies[body.k() as usize] {
-            Text::Here(text) => text.clone(),
-            Text::Blob { .. } | Text::Erased { .. } => "[erased]".into(),
+            Text::Here(text) => Parts::One(text.clone()),
+            Text::Parts(parts) => Parts::Several(parts.clone()),
+            Text::Blob { .. } | Text::Erased { .. } => Parts::One("[erased]".into()),
         }
     }
 }

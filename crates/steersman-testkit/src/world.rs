@@ -24,6 +24,7 @@ use steersman_machine::stored::commit::{LedgerEntry, LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::{Cause, End, Interaction};
 use steersman_machine::stored::outcome::Outcome;
+use steersman_machine::stored::parts::Parts;
 use steersman_machine::tick::branch::{adopted_up_to, awaited, awaits};
 use steersman_machine::tick::effect::{
     BranchEnd, Fact, Known, Offered, Opened, Request, Step, Until, Wish, Work,
@@ -145,11 +146,12 @@ enum Todo {
 }
 
 impl Bodies for World {
-    fn text(&self, body: Body) -> Arc<str> {
+    fn parts(&self, body: Body) -> Parts {
         match self.line(body.line()).bodies.get(body.k() as usize) {
-            Some(Text::Here(text)) => text.clone(),
-            Some(Text::Blob { .. }) => "[blob]".into(),
-            Some(Text::Erased { .. }) | None => "[erased]".into(),
+            Some(Text::Here(text)) => Parts::One(text.clone()),
+            Some(Text::Parts(parts)) => Parts::Several(parts.clone()),
+            Some(Text::Blob { .. }) => Parts::One("[blob]".into()),
+            Some(Text::Erased { .. }) | None => Parts::One("[erased]".into()),
         }
     }
 }

@@ -9,6 +9,7 @@ use steersman_machine::network::{Does, RouteBy};
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line};
 use steersman_machine::stored::interaction::{Cause, End, How, Interaction, Target};
+use steersman_machine::stored::parts::Parts;
 use steersman_machine::stored::words::cause_word;
 use steersman_machine::view::rating;
 use steersman_runtime::branches;
@@ -168,8 +169,8 @@ pub struct Side {
 }
 
 impl Bodies for Side {
-    fn text(&self, body: Body) -> Arc<str> {
-        self.seen.history.text(body)
+    fn parts(&self, body: Body) -> Parts {
+        self.seen.history.parts(body)
     }
 }
 

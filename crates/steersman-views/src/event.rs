@@ -6,5 +6,5 @@ mod kind;
 mod tell;
 
 pub use cursor::{Cursor, CursorError};
-pub use kind::{Asking, Called, Event, EventKind, How, Searching, Tried, Wrote};
+pub use kind::{Asking, Called, Event, EventKind, How, SaidPart, Searching, Tried, Wrote};
 pub use tell::Teller;

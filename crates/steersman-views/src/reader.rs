@@ -7,6 +7,7 @@ use steersman_machine::stored::commit::{Binding, LogLine, Text};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::stored::parts::Parts;
 use steersman_runtime::Boxed;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::known::Known;
@@ -29,8 +30,8 @@ pub trait Reader: History + Send + Sync {
     /// Returns one line.
     fn line(&self, n: Line) -> Boxed<'_, Result<Arc<LogLine>, EngineError>>;
 
-    /// Returns the texts that a line brought, in order.
-    fn texts(&self, line: &LogLine) -> Vec<Arc<str>>;
+    /// Returns the texts and lists of parts that a line brought, in order.
+    fn texts(&self, line: &LogLine) -> Vec<Parts>;
 
     /// Adds a line that a follower received from a live feed. Returns the line with its secrets masked, if the reader masks them.
     fn arrived(&self, line: Arc<LogLine>) -> Boxed<'_, Result<Arc<LogLine>, EngineError>>;
@@ -226,43 +227,47 @@ impl Stored {
         Ok(line)
     }
 
-    fn raw(&self, opened: &Opened, body: Body) -> Result<Arc<str>, EngineError> {
+    fn raw(&self, opened: &Opened, body: Body) -> Result<Parts, EngineError> {
         let line = opened.past.line(body.line())?;
         let text = line.bodies.get(body.k() as usize);
-        text.map_or_else(|| Ok(MISSING.into()), |text| self.of_store(text))
+        text.map_or_else(
+            || Ok(Parts::One(MISSING.into())),
+            |text| self.of_store(text),
+        )
     }
 
-    fn of_store(&self, text: &Text) -> Result<Arc<str>, EngineError> {
-        Ok(match text {
+    fn of_store(&self, text: &Text) -> Result<Parts, EngineError> {
+        Ok(Parts::One(match text {
             Text::Here(text) => text.clone(),
             Text::Erased { .. } => ERASED.into(),
             Text::Blob { hash, .. } => match self.engine.store().blob_now(hash)? {
                 Some(bytes) => String::from_utf8_lossy(&bytes).into(),
                 None => MISSING.into(),
             },
-        })
+            Text::Parts(parts) => return Ok(Parts::Several(parts.clone())),
+        }))
     }
 
-    /// Returns a text as it may be shown.
-    fn veiled(&self, text: Result<Arc<str>, EngineError>) -> Arc<str> {
-        let text = match text {
-            Ok(text) => text,
+    /// Returns a body as it may be shown.
+    fn veiled(&self, parts: Result<Parts, EngineError>) -> Parts {
+        let parts = match parts {
+            Ok(parts) => parts,
             Err(error) => {
                 lock(&self.fault).get_or_insert(error);
-                return UNREADABLE.into();
+                return Parts::One(UNREADABLE.into());
             }
         };
         match self.known() {
-            Some(known) if known.occurs_in(&text) => known.masked(&text).into(),
-            _ => text,
+            Some(known) => known.veil_parts(parts),
+            None => parts,
         }
     }
 }
 
 impl Bodies for Stored {
-    fn text(&self, body: Body) -> Arc<str> {
+    fn parts(&self, body: Body) -> Parts {
         let Some(opened) = self.opened.get() else {
-            return UNREADABLE.into();
+            return Parts::One(UNREADABLE.into());
         };
         self.veiled(self.raw(opened, body))
     }
@@ -316,7 +321,7 @@ impl Reader for Stored {
         })
     }
 
-    fn texts(&self, line: &LogLine) -> Vec<Arc<str>> {
+    fn texts(&self, line: &LogLine) -> Vec<Parts> {
         let texts = line.bodies.iter();
         texts.map(|text| self.veiled(self.of_store(text))).collect()
     }
@@ -334,6 +339,12 @@ impl Reader for Stored {
             let opened = self.opened().await?;
             opened.past.read(binding.values.line()).await?;
             let values = self.raw(opened, binding.values)?;
+            let Parts::One(values) = values else {
+                return Err(EngineError::Broken {
+                    session: self.session.clone(),
+                    what: format!("line {}: its values are no text", binding.values.line()),
+                });
+            };
             let network = self.engine.network_of(&self.session, binding, &values);
             network.await
         })

@@ -2,14 +2,14 @@
 
 use crate::reader::Reader;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use steersman_machine::stored::commit::LogLine;
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::Body;
+use steersman_machine::stored::parts::Parts;
 
 /// Texts by the line that brought them, as a reader shows them.
 #[derive(Clone, Debug, Default)]
-pub struct Texts(BTreeMap<Body, Arc<str>>);
+pub struct Texts(BTreeMap<Body, Parts>);
 
 impl Texts {
     /// Adds the texts of a line.
@@ -22,10 +22,8 @@ impl Texts {
 }
 
 impl Bodies for Texts {
-    fn text(&self, body: Body) -> Arc<str> {
-        self.0
-            .get(&body)
-            .cloned()
-            .unwrap_or_else(|| "[not read]".into())
+    fn parts(&self, body: Body) -> Parts {
+        let parts = self.0.get(&body).cloned();
+        parts.unwrap_or_else(|| Parts::One("[not read]".into()))
     }
 }

@@ -29,6 +29,7 @@ use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::stored::interaction::{
     Call, CallResult, Cause, End, How, Interaction, Origin, Reduce, Route, Target, Write,
 };
+use crate::stored::parts::Part;
 use imbl::OrdSet;
 use std::sync::Arc;
 
@@ -714,13 +715,22 @@ fn hear(agent: &mut Agent, line: Line, now: Time, from: &Origin, body: Body) {
 }
 
 /// Returns the digest of a name and a text, or that of the text alone if the name is empty. A blob's hash is the hash of its
-/// text, so the digest does not depend on where the text is stored. For a text of another line, its place is used instead.
+/// text, so the digest does not depend on where the text is stored. For a text of another line, its place is used instead. That
+/// of several parts is made of theirs.
 fn digest_of(line: Line, name: &str, body: Option<Body>, bodies: &[Text]) -> Digest {
     let text = body.map(|body| match bodies.get(body.k() as usize) {
         _ if body.line() != line => place(body),
         Some(Text::Here(text)) => Digest::of(text.as_bytes()),
         Some(Text::Blob { hash, .. } | Text::Erased { hash }) => {
             Digest(std::array::from_fn(|n| hash[n]))
+        }
+        Some(Text::Parts(parts)) => {
+            let text = |k| digest_of(line, "", Some(Body::new(line, k)), bodies);
+            let digests = parts.iter().flat_map(|part| match part {
+                Part::Text(k) => text(*k).0.to_vec(),
+                Part::Artifact(of) => [of.name.as_bytes(), &of.hash].concat(),
+            });
+            Digest::of(&digests.collect::<Vec<u8>>())
         }
         None => place(body),
     });

@@ -84,6 +84,9 @@ pub const ARTIFACT: usize = 32 << 20;
 /// Most artifacts that come in with one message or event.
 pub const FILES: usize = 16;
 
+/// Most parts of one body. A reference to an artifact takes some 300 bytes at most, and stays in its line.
+pub const PARTS: usize = 32;
+
 /// Once a tick has grown by this many bytes, counted by [`PUSH`], further offers are left for the next tick.
 pub(crate) const TICK: usize = 32 << 10;
 

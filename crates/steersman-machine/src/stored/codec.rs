@@ -3,7 +3,7 @@
 //! ```text
 //! line  = version | n | time | length of head | head | number of texts | texts | hash
 //! head  = previous line, branch, commit, ledger entries: everything but texts; positional, ids as distances from n
-//! text  = length and kind | the text, or the hash of a blob and its length, or the hash of what was erased
+//! text  = length and kind | the text, or the hash of a blob and its length, or the hash of what was erased, or another form
 //! hash  = keyed by salt and n, over: hash of the previous line | everything before the texts | the hash of each text
 //! ```
 //!
@@ -21,9 +21,10 @@ use crate::stored::bounds::{INLINE_TEXT, MAX_LINE, SHORT_TEXT};
 use crate::stored::commit::{CallFact, CellFact, Commit, LedgerEntry, LogLine, Text};
 use crate::stored::ids::{Body, Id, Line, Time};
 use crate::stored::interaction::{Interaction, Write};
+use crate::stored::parts::{self, Part};
 use form::Form;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -175,6 +176,7 @@ impl Parts<'_> {
             bodies,
         };
         values_can_be_read(&line)?;
+        parts_are_there(&line)?;
         revision_is_known(&line)?;
         Ok((line, self.hash))
     }
@@ -197,6 +199,7 @@ fn values_can_be_read(line: &LogLine) -> Result<(), CodecError> {
         let why = match text.filter(|_| value.line() == line.n) {
             None => Some("it is not among the texts of the line".to_owned()),
             Some(Text::Blob { .. }) => Some("it lies outside the line".to_owned()),
+            Some(Text::Parts(_)) => Some("it has several parts".to_owned()),
             Some(Text::Erased { .. }) => None,
             Some(Text::Here(text)) => serde_json::from_str::<serde_json::Value>(text)
                 .err()
@@ -204,6 +207,19 @@ fn values_can_be_read(line: &LogLine) -> Result<(), CodecError> {
         };
         if let Some(why) = why {
             return Err(CodecError::Malformed(VALUE_OF_STATE, why));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the texts in lists of parts are texts of the line before the list, so that every reader comes to an end.
+fn parts_are_there(line: &LogLine) -> Result<(), CodecError> {
+    let is_text = |k: u32| !matches!(line.bodies[k as usize], Text::Parts(_));
+    for (k, text) in (0..).zip(&line.bodies) {
+        if let Text::Parts(parts) = text
+            && let Some(why) = parts::misplaced(parts, k, is_text)
+        {
+            return Err(CodecError::Malformed("text", why));
         }
     }
     Ok(())
@@ -355,7 +371,9 @@ pub fn spill(line: &mut LogLine) -> Vec<(Hash, Arc<str>)> {
 pub fn least(line: &LogLine) -> usize {
     let values = own_values(line);
     let texts = line.bodies.iter().enumerate().map(|(k, text)| {
-        let moves = !values.contains(&(k as u32)) && in_row(text) > SHORT_TEXT;
+        let moves = !values.contains(&(k as u32))
+            && !matches!(text, Text::Parts(_))
+            && in_row(text) > SHORT_TEXT;
         4 + if moves { BLOB } else { in_row(text) }
     });
     head_of(line).len() + FRAME + texts.sum::<usize>()
@@ -451,6 +469,8 @@ pub fn decode_checkpoint<T: DeserializeOwned>(
     Some((at, hash, value))
 }
 
+/// Part of the hash key of texts of the kind [`TextKind::Other`].
+const OTHER: u64 = 1 << 32;
 const LINE_ITSELF: u64 = u64::MAX;
 const CHECKPOINT_ITSELF: u64 = u64::MAX - 1;
 
@@ -469,6 +489,14 @@ enum TextKind {
     Here = 0,
     Blob = 1,
     Erased = 2,
+    Other = 3,
+}
+
+/// A text of a kind beyond the first three. The number of the variant is the first byte. Append-only.
+#[derive(Serialize, Deserialize)]
+enum Other {
+    /// A list of parts.
+    Parts(Arc<[Part]>),
 }
 
 fn hash_text(text: &Text, n: Line, k: usize, salt: &[u8; 16]) -> Hash {
@@ -476,11 +504,18 @@ fn hash_text(text: &Text, n: Line, k: usize, salt: &[u8; 16]) -> Hash {
         Text::Here(text) => hash_slot(TextKind::Here, text.as_bytes(), n, k, salt),
         Text::Blob { hash, len } => hash_slot(TextKind::Blob, &blob_slot(hash, *len), n, k, salt),
         Text::Erased { hash } => *hash,
+        Text::Parts(parts) => hash_slot(TextKind::Other, &other_slot(parts), n, k, salt),
     }
 }
 
 fn hash_slot(kind: TextKind, bytes: &[u8], n: Line, k: usize, salt: &[u8; 16]) -> Hash {
-    let key = key(salt, n, (k as u64) << 1 | u64::from(kind == TextKind::Blob));
+    // Equal bytes of unlike kinds have unlike hashes.
+    let of_kind = match kind {
+        TextKind::Here | TextKind::Erased => 0,
+        TextKind::Blob => 1,
+        TextKind::Other => OTHER,
+    };
+    let key = key(salt, n, (k as u64) << 1 | of_kind);
     *blake3::keyed_hash(&key, bytes).as_bytes()
 }
 
@@ -491,12 +526,18 @@ fn blob_slot(hash: &Hash, len: u64) -> [u8; 40] {
     slot
 }
 
+/// Returns the bytes of a list of parts.
+fn other_slot(parts: &Arc<[Part]>) -> Vec<u8> {
+    postcard::to_allocvec(&Other::Parts(parts.clone())).expect("numbers and names can be written")
+}
+
 /// Returns the number of bytes that a text takes in its line.
 pub(crate) fn in_row(text: &Text) -> usize {
     match text {
         Text::Here(text) => text.len(),
         Text::Blob { .. } => BLOB,
         Text::Erased { .. } => 32,
+        Text::Parts(parts) => other_slot(parts).len(),
     }
 }
 
@@ -505,12 +546,14 @@ fn put_text(out: &mut Vec<u8>, text: &Text) {
         Text::Here(_) => TextKind::Here,
         Text::Blob { .. } => TextKind::Blob,
         Text::Erased { .. } => TextKind::Erased,
+        Text::Parts(_) => TextKind::Other,
     };
     put(out, (in_row(text) as u64) << 2 | kind as u64);
     match text {
         Text::Here(text) => out.extend_from_slice(text.as_bytes()),
         Text::Blob { hash, len } => out.extend_from_slice(&blob_slot(hash, *len)),
         Text::Erased { hash } => out.extend_from_slice(hash),
+        Text::Parts(parts) => out.extend_from_slice(&other_slot(parts)),
     }
 }
 
@@ -611,6 +654,12 @@ impl Slot<'_> {
             TextKind::Erased => Text::Erased {
                 hash: *self.bytes.first_chunk().ok_or(CodecError::Truncated)?,
             },
+            TextKind::Other => {
+                match postcard::take_from_bytes(self.bytes).map_err(|e| malformed("text", &e))? {
+                    (Other::Parts(parts), []) => Text::Parts(parts),
+                    (_, rest) => return Err(CodecError::Trailing(rest.len())),
+                }
+            }
         })
     }
 
@@ -669,10 +718,10 @@ impl<'a> Input<'a> {
             0 => (code >> 2, TextKind::Here),
             1 => (code >> 2, TextKind::Blob),
             2 => (code >> 2, TextKind::Erased),
-            other => return Err(malformed("text", &format_args!("kind {other}"))),
+            _ => (code >> 2, TextKind::Other),
         };
         let fixed = match kind {
-            TextKind::Here => None,
+            TextKind::Here | TextKind::Other => None,
             TextKind::Blob => Some(40),
             TextKind::Erased => Some(32),
         };

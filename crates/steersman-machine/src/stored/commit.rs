@@ -21,6 +21,7 @@ pub use own::{Hooked, Moment, Probing, Reaching, Stepped};
 use crate::stored::by::By;
 use crate::stored::ids::{Body, Digest, Id, Line, Name, Time};
 use crate::stored::interaction::{Artifact, Interaction, Write};
+use crate::stored::parts::Part;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub struct LogLine {
     pub bodies: Vec<Text>,
 }
 
-/// A text of a line, or the reference or tombstone in its place.
+/// A text of a line, or the reference, tombstone or list of parts in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Text {
     /// The text itself, stored in the line.
@@ -61,6 +62,8 @@ pub enum Text {
         /// Salted blake3 hash of the erased text.
         hash: [u8; 32],
     },
+    /// Several parts, in order. Their texts are other texts of the line, so they are moved out and erased as any text is.
+    Parts(Arc<[Part]>),
 }
 
 /// The change that one tick made to one branch. Immutable.

@@ -1,5 +1,6 @@
 //! Ids of the lines of a session's log, of the things that a line made, and of the texts that came in with it.
 
+use crate::stored::parts::{NewPart, Parts};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU64;
@@ -129,7 +130,7 @@ impl FromStr for Id {
     }
 }
 
-/// The place of a text: the k-th body of line n. A text is stored once, in the line that it came in with. Everything that
+/// The place of a text, or of a list of parts ([`crate::stored::parts`]): the k-th body of line n. A text is stored once, in the line that it came in with. Everything that
 /// repeats it refers to this place, so erasing it once erases it everywhere. Bodies are numbered separately from [`Id`]s.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Body(Id);
@@ -204,6 +205,18 @@ pub fn unhex(text: &str) -> Option<Vec<u8>> {
 
 /// Texts that the snapshot and the stacks name. The owner of the log implements it.
 pub trait Bodies {
-    /// Returns the text of a body, or `[erased]` if it was erased.
-    fn text(&self, body: Body) -> Arc<str>;
+    /// Returns the parts of a body: one text, or several parts. An erased body is the text `[erased]`.
+    fn parts(&self, body: Body) -> Parts;
+
+    /// Returns a body as one text. Artifacts among its parts are named in it.
+    fn text(&self, body: Body) -> Arc<str> {
+        let text = |k| self.text(Body::new(body.line(), k));
+        self.parts(body).told(text)
+    }
+
+    /// Returns a body in the form of an outcome: the text that comes first, if one does, and the parts that follow it.
+    fn of_outcome(&self, body: Body) -> (Option<String>, Vec<NewPart>) {
+        let text = |k| self.text(Body::new(body.line(), k));
+        self.parts(body).of_outcome(text)
+    }
 }

@@ -5,6 +5,7 @@ use super::by::Decider;
 use super::codes::{FailureCode, PlaceState};
 use super::commit::Usage;
 use super::interaction::How;
+use super::parts::NewPart;
 use serde_json::Value as Json;
 use std::sync::Arc;
 
@@ -78,6 +79,8 @@ pub struct Mapped {
     pub code: Option<String>,
     /// Text that the model sees.
     pub shown: Option<String>,
+    /// Parts that follow the text, in order.
+    pub more: Vec<NewPart>,
     /// State writes. Secrets are sealed before the machine gets them.
     pub writes: Vec<NewWrite>,
     /// New versions of artifacts.
@@ -97,6 +100,7 @@ impl Mapped {
             how,
             code: code.map(str::to_owned),
             shown: Some(shown.into()),
+            more: Vec::new(),
             writes: Vec::new(),
             artifacts: Vec::new(),
             then: None,

@@ -349,9 +349,10 @@ impl Tick<'_> {
         let text = match fact {
             None | Some(Fact::NeverStarted) => self.says(open.owner, texts::NOT_BEGUN, &[]),
             Some(Fact::Done(outcome)) => match &**outcome {
-                Outcome::Mapped(Mapped {
-                    shown: Some(shown), ..
-                }) => self.says(open.owner, texts::DONE_OUTSIDE, &[("result", shown)]),
+                Outcome::Mapped(mapped) if mapped.shown.is_some() || !mapped.more.is_empty() => {
+                    let result = ("result", &*mapped.told());
+                    self.says(open.owner, texts::DONE_OUTSIDE, &[result])
+                }
                 _ => self.says(open.owner, texts::DONE_OUTSIDE, &[("result", "none")]),
             },
             Some(Fact::Unknown) => self.says(open.owner, texts::UNKNOWN_OUTSIDE, &[]),

@@ -508,6 +508,11 @@ impl Tick<'_> {
         let ending = Ending {
             code,
             said: said.map_or(Said::Nothing, Said::Text),
+            more: if failed.is_some() {
+                Vec::new()
+            } else {
+                mapped.more
+            },
             writes,
             artifacts: mapped.artifacts.into_iter().map(made).collect(),
             by: mapped.by,

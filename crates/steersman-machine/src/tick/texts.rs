@@ -3,6 +3,7 @@
 use crate::stored::bounds::VALUES;
 use crate::stored::commit::Text;
 use crate::stored::ids::{Bodies, Body, Line, Name};
+use crate::stored::parts::{self, NewPart, Parts};
 use crate::view::artifact::Content;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -37,6 +38,15 @@ impl<'a> Texts<'a> {
     pub(super) fn add(&mut self, text: Arc<str>) -> Body {
         let body = Body::new(self.line, self.new.len() as u32);
         self.new.push(Text::Here(text));
+        body
+    }
+
+    /// Adds a body of several parts to this line: a text, if there is one, and what follows it.
+    pub(super) fn add_parts(&mut self, text: Option<String>, more: Vec<NewPart>) -> Body {
+        let text = text.map(|text| self.add(text.into()).k());
+        let parts = parts::placed(text, more, |text| self.add(text.into()).k());
+        let body = Body::new(self.line, self.new.len() as u32);
+        self.new.push(Text::Parts(parts));
         body
     }
 
@@ -90,12 +100,13 @@ impl<'a> Texts<'a> {
 }
 
 impl Bodies for Texts<'_> {
-    fn text(&self, body: Body) -> Arc<str> {
+    fn parts(&self, body: Body) -> Parts {
         if body.line() != self.line {
-            return self.below.text(body);
+            return self.below.parts(body);
         }
         match &self.new[body.k() as usize] {
-            Text::Here(text) => text.clone(),
+            Text::Here(text) => Parts::One(text.clone()),
+            Text::Parts(parts) => Parts::Several(parts.clone()),
             Text::Blob { .. } | Text::Erased { .. } => {
                 unreachable!("a tick makes plain texts only")
             }

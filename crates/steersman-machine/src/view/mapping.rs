@@ -15,6 +15,7 @@ use crate::stored::codes::{self, Caught, Code};
 use crate::stored::ids::{Id, Name};
 use crate::stored::interaction::{Class, How, Reduce, Target};
 use crate::stored::outcome::{Mapped, NewWrite};
+use crate::stored::parts::stand_in;
 use crate::values::expression::{Data, EvalError, Template, shown_json};
 use crate::values::json::is_sealed;
 use crate::values::types::{Misfit, Parameters, Type, TypeKind, misfit};
@@ -322,12 +323,14 @@ impl<'a> At<'a> {
             told.clear();
         }
         for content in made {
-            if !told.contains(&content.name) {
-                let (name, media, size) = (&content.name, &content.media, content.bytes.len());
-                let between = if told.is_empty() { "" } else { "\n" };
-                told = format!("{told}{between}(artifact {name}: {media}, {size} bytes)");
+            let version = content.version();
+            if !told.contains(&version.name) {
+                if !told.is_empty() {
+                    told.push('\n');
+                }
+                told.push_str(&stand_in(&version.name, &version.media, version.len));
             }
-            mapped.artifacts.push(content.version());
+            mapped.artifacts.push(version);
         }
         mapped.shown = Some(told);
         mapped

@@ -15,6 +15,7 @@ mod manifest;
 mod mapping;
 mod memory;
 mod nets;
+mod parts;
 mod policies;
 mod random;
 mod table;

@@ -139,7 +139,7 @@ impl Driver {
         } else {
             self.recorded(equal.effect)?
         };
-        let gave = recorded.and_then(|recorded| recorded.shown);
+        let gave = recorded.map(|recorded| recorded.told());
         let told = equal.said();
         Ok(match gave.filter(|gave| !gave.is_empty()) {
             Some(gave) => format!("{told} It gave: {gave}"),

@@ -378,7 +378,7 @@ pub(super) async fn store_contents(
     store: &dyn Store,
     mapped: &mut Mapped,
 ) -> Result<(), StoreError> {
-    for version in &mut mapped.artifacts {
+    for version in mapped.versions() {
         if let Some(content) = version.content.take() {
             store.put_blob(version.hash, content).await?;
         }

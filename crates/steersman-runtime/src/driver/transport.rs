@@ -16,6 +16,7 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::codes::Code;
 use steersman_machine::stored::ids::Id;
 use steersman_machine::stored::outcome::{Mapped, NewArtifact};
+use steersman_machine::stored::parts::NewPart;
 use steersman_machine::values::expression::Scope;
 use steersman_machine::view::artifact::Content;
 use steersman_machine::view::mapping::{Fault, Raw};
@@ -165,6 +166,11 @@ pub(super) fn mask(mapped: &mut Mapped, secrets: &[String]) {
     if let Some(shown) = &mut mapped.shown {
         mask_text(shown, secrets);
     }
+    for part in &mut mapped.more {
+        if let NewPart::Text(text) = part {
+            mask_text(text, secrets);
+        }
+    }
     for write in mapped.writes.iter_mut().filter(|write| !write.seal) {
         if let Some(value) = &mut write.value {
             mask_json(value, secrets);
@@ -173,7 +179,7 @@ pub(super) fn mask(mapped: &mut Mapped, secrets: &[String]) {
     if let Some((_, args)) = &mut mapped.then {
         mask_json(args, secrets);
     }
-    for version in &mut mapped.artifacts {
+    for version in mapped.versions() {
         mask_content(version, secrets);
     }
 }

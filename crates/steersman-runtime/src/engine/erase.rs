@@ -11,6 +11,7 @@ use steersman_machine::stored::codec::CodecError;
 use steersman_machine::stored::commit::{About, LedgerEntry, LogLine, Probing, Stepped, Text};
 use steersman_machine::stored::ids::{Body, Id, Line, Name};
 use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::stored::parts::Part;
 
 /// The part of a session that is to be erased.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -125,7 +126,7 @@ fn select(
     };
     let kept = kept(rows);
     let wanted = match what {
-        What::Effect(effect) => Some(of_effect(rows, effect)?),
+        What::Effect(effect) => Some(with_parts(rows, of_effect(rows, effect)?)),
         What::All | What::Line(_) => None,
     };
     let mut selected = Vec::new();
@@ -370,6 +371,23 @@ fn of_effect(rows: &[(Row, LogLine)], effect: Id) -> Result<BTreeSet<Body>, Engi
     Err(EngineError::Refused(format!(
         "no call of this session has the effect {effect}"
     )))
+}
+
+/// Adds the texts that are parts of these bodies.
+fn with_parts(rows: &[(Row, LogLine)], mut bodies: BTreeSet<Body>) -> BTreeSet<Body> {
+    for (_, line) in rows {
+        for (k, text) in (0..).zip(&line.bodies) {
+            let Text::Parts(parts) = text else { continue };
+            if !bodies.contains(&Body::new(line.n, k)) {
+                continue;
+            }
+            bodies.extend(parts.iter().filter_map(|part| match part {
+                Part::Text(k) => Some(Body::new(line.n, *k)),
+                Part::Artifact(_) => None,
+            }));
+        }
+    }
+    bodies
 }
 
 fn broken(session: &str, n: Line, why: &CodecError) -> EngineError {

@@ -15,6 +15,7 @@ use steersman_machine::snapshot::{Cell, Snapshot, Value};
 use steersman_machine::stored::commit::{Change, Commit, LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::{Artifact, Interaction};
+use steersman_machine::stored::parts::Parts;
 
 /// Text that replaces a secret.
 pub const PLACEHOLDER: &str = "(secret)";
@@ -105,7 +106,8 @@ impl Known {
         for text in &line.bodies {
             match text {
                 Text::Here(text) => self.learn(text),
-                Text::Erased { .. } => {}
+                // The texts of a list of parts are texts of the line.
+                Text::Erased { .. } | Text::Parts(_) => {}
                 Text::Blob { hash, .. } => {
                     if let Some(bytes) = engine.store().blob(hash).await? {
                         self.learn(&String::from_utf8_lossy(&bytes));
@@ -270,13 +272,39 @@ impl Known {
         }
     }
 
-    /// Masks the secrets in the names of a line's artifacts. The texts of the line are read and masked elsewhere.
+    /// Masks the secrets in the parts of a body: in a text, or in the names of artifacts. The texts of a list are bodies of their
+    /// own.
+    #[must_use]
+    pub fn veil_parts(&self, parts: Parts) -> Parts {
+        match parts {
+            Parts::One(text) if self.occurs_in(&text) => Parts::One(self.masked(&text).into()),
+            parts => parts.renamed(|name| {
+                if self.occurs_in(name) {
+                    self.masked(name).into()
+                } else {
+                    name.clone()
+                }
+            }),
+        }
+    }
+
+    /// Masks the secrets in the names of a line's artifacts, also where parts of its texts refer to them. The texts themselves are
+    /// read and masked elsewhere.
     pub fn veil_line(&self, line: &mut Arc<LogLine>) {
         let named = |commit: &Commit| commit.artifacts().any(|made| self.occurs_in(&made.name));
-        if !line.commit.as_ref().is_some_and(named) {
+        let lists = |text: &Text| matches!(text, Text::Parts(_));
+        if !line.commit.as_ref().is_some_and(named) && !line.bodies.iter().any(lists) {
             return;
         }
-        let Some(commit) = &mut Arc::make_mut(line).commit else {
+        let line = Arc::make_mut(line);
+        for text in &mut line.bodies {
+            if let Text::Parts(parts) = text
+                && let Parts::Several(veiled) = self.veil_parts(Parts::Several(parts.clone()))
+            {
+                *parts = veiled;
+            }
+        }
+        let Some(commit) = &mut line.commit else {
             return;
         };
         let veil = |made: &mut Artifact| made.name = self.masked(&made.name).into();
@@ -351,13 +379,8 @@ struct Veiled {
 }
 
 impl Bodies for Veiled {
-    fn text(&self, body: Body) -> Arc<str> {
-        let text = self.under.text(body);
-        if self.known.occurs_in(&text) {
-            self.known.masked(&text).into()
-        } else {
-            text
-        }
+    fn parts(&self, body: Body) -> Parts {
+        self.known.veil_parts(self.under.parts(body))
     }
 }
 
@@ -393,6 +416,8 @@ impl Known {
 mod tests {
     use super::*;
     use serde_json::json;
+    use steersman_machine::stored::ids::Time;
+    use steersman_machine::stored::parts::{Part, Reference};
 
     fn known(secrets: &[&str]) -> Known {
         let sealer = Sealer::new(&[7; 32]);
@@ -436,6 +461,36 @@ mod tests {
             json!({ "(secret)": ["(secret)", "(secret) a", true], "n": 12345 })
         );
         assert_eq!(known.masked(r#"{"pin": 1234}"#), r#"{"pin":"(secret)"}"#);
+    }
+
+    #[test]
+    fn a_secret_in_the_name_of_an_artifact_is_masked_wherever_it_is_named() {
+        let known = known(&["password"]);
+        let part = |name: &str| {
+            Part::Artifact(Reference {
+                name: name.into(),
+                media: "image/png".into(),
+                hash: [7; 32],
+                len: 9,
+            })
+        };
+        let parts = [Part::Text(0), part("my-password.png"), part("other.png")];
+        let masked = [Part::Text(0), part("my-(secret).png"), part("other.png")];
+        let several = |parts: &[Part]| Parts::Several(parts.into());
+        assert_eq!(known.veil_parts(several(&parts)), several(&masked));
+        let one = |text: &str| Parts::One(text.into());
+        assert_eq!(known.veil_parts(one("a password")), one("a (secret)"));
+        let mut line = Arc::new(LogLine {
+            n: Line(7),
+            at: Time(0),
+            prev: Line(6),
+            branch: Id::MAIN,
+            commit: None,
+            ledger: Vec::new(),
+            bodies: vec![Text::Here("Look.".into()), Text::Parts(parts.into())],
+        });
+        known.veil_line(&mut line);
+        assert_eq!(line.bodies[1], Text::Parts(masked.into()));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::Binding;
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::stored::parts::Parts;
 use steersman_machine::view::Cx;
 
 /// A session as it is on disk, read without owning it.
@@ -140,7 +141,7 @@ impl Inspection {
 struct Texts<'a>(&'a Inspection);
 
 impl Bodies for Texts<'_> {
-    fn text(&self, body: Body) -> Arc<str> {
-        self.0.history.text(body)
+    fn parts(&self, body: Body) -> Parts {
+        self.0.history.parts(body)
     }
 }

@@ -451,7 +451,7 @@ impl Load {
             Ok((line, _)) => {
                 for text in &line.bodies {
                     match text {
-                        Text::Here(_) => {}
+                        Text::Here(_) | Text::Parts(_) => {}
                         Text::Erased { .. } => report.erased += 1,
                         Text::Blob { hash, .. } => match self.store.blob(hash).await {
                             Ok(Some(_)) => {}

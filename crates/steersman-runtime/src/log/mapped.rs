@@ -3,12 +3,15 @@
 use crate::past::{ERASED, Past};
 use crate::store::StoreError;
 use serde_json::Value as Json;
-use std::sync::Arc;
 use steersman_machine::stored::commit::{LogLine, Push};
-use steersman_machine::stored::ids::Id;
+use steersman_machine::stored::ids::{Bodies, Id};
 use steersman_machine::stored::interaction::{Artifact, CallResult, Interaction};
 use steersman_machine::stored::outcome::{Mapped, NewArtifact, NewWrite};
+use steersman_machine::stored::parts::NewPart;
 use steersman_machine::view::artifact;
+
+/// What [`Past::whole`] returns.
+type Whole<'r> = (Option<String>, Vec<NewPart>, Vec<&'r Artifact>);
 
 impl Past {
     /// Reconstructs an outcome as it was before a branch took it: its writes, and the call that followed it.
@@ -35,13 +38,14 @@ impl Past {
                 seal: false,
             });
         }
-        let (shown, artifacts) = self.whole(result)?;
+        let (shown, more, artifacts) = self.whole(result)?;
         Ok(Mapped {
             how: result.how,
             code: result.code.as_ref().map(ToString::to_string),
-            shown: shown.map(|text| text.to_string()),
+            shown,
+            more,
             writes,
-            artifacts: artifacts.map(as_new).collect(),
+            artifacts: artifacts.into_iter().map(as_new).collect(),
             then: self.followed(result.call, next)?,
             by: result.by.clone(),
             mode: line
@@ -52,17 +56,17 @@ impl Past {
         })
     }
 
-    /// Returns the text of a result and the artifacts that it made. If the text was stored as one of the artifacts, the text is
-    /// that artifact's content and the other artifacts are returned; if that content was erased, the shortened text and all
-    /// artifacts are returned.
-    pub(crate) fn whole<'r>(
-        &self,
-        result: &'r CallResult,
-    ) -> Result<(Option<Arc<str>>, impl Iterator<Item = &'r Artifact>), StoreError> {
+    /// Returns the text of a result, the parts that follow it, and the artifacts that it made. If the text was stored as one of the
+    /// artifacts, the text is that artifact's content and the other artifacts are returned; if that content was erased, the
+    /// shortened text and all artifacts are returned.
+    pub(crate) fn whole<'r>(&self, result: &'r CallResult) -> Result<Whole<'r>, StoreError> {
         let made = &result.artifacts;
-        let text = match result.body {
-            Some(body) => Some(self.stored(body)?.unwrap_or_else(|| ERASED.into())),
-            None => None,
+        let (text, more) = match result.body {
+            Some(body) => match self.stored_parts(body)? {
+                Some(_) => self.of_outcome(body),
+                None => (Some(ERASED.to_owned()), Vec::new()),
+            },
+            None => (None, Vec::new()),
         };
         let kept = text
             .as_ref()
@@ -73,8 +77,9 @@ impl Past {
         };
         let gone = kept.filter(|_| whole.is_some());
         let left = made.iter().enumerate();
-        let left = left.filter(move |(k, _)| Some(*k) != gone);
-        Ok((whole.or(text), left.map(|(_, artifact)| artifact)))
+        let left = left.filter(|(k, _)| Some(*k) != gone);
+        let left = left.map(|(_, artifact)| artifact).collect();
+        Ok((whole.map(|text| text.to_string()).or(text), more, left))
     }
 
     /// Returns the call that an outcome opened by its `then`: the interaction after the result, in the same chain of calls.

@@ -16,6 +16,7 @@ use steersman_machine::stored::codec::Hash;
 use steersman_machine::stored::commit::{LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line};
 use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::stored::parts::Parts;
 
 /// Text that replaces an erased text.
 pub const ERASED: &str = "[erased]";
@@ -215,15 +216,27 @@ impl Past {
         Ok(())
     }
 
-    /// Returns a text for callers that do more than show it. `None` means that it was erased.
+    /// Returns a text for callers that do more than show it. `None` means that it was erased. Artifacts among several parts are
+    /// named in it.
     pub fn stored(&self, body: Body) -> Result<Option<Arc<str>>, StoreError> {
+        Ok(match self.stored_parts(body)? {
+            None => None,
+            Some(Parts::One(text)) => Some(text),
+            Some(Parts::Several(_)) => Some(self.text(body)),
+        })
+    }
+
+    /// Returns the parts of a body for callers that do more than show them. `None` means that it was erased.
+    pub(crate) fn stored_parts(&self, body: Body) -> Result<Option<Parts>, StoreError> {
         let line = self.line(body.line())?;
-        match line.bodies.get(body.k() as usize) {
-            Some(Text::Here(text)) => Ok(Some(text.clone())),
-            Some(Text::Erased { .. }) => Ok(None),
-            Some(Text::Blob { hash, .. }) => self.read_blob(hash).map(Some),
-            None => Err(self.corrupt(line.n, format!("it holds no text {}", body.k()))),
-        }
+        let parts = match line.bodies.get(body.k() as usize) {
+            Some(Text::Here(text)) => Parts::One(text.clone()),
+            Some(Text::Erased { .. }) => return Ok(None),
+            Some(Text::Blob { hash, .. }) => Parts::One(self.read_blob(hash)?),
+            Some(Text::Parts(parts)) => Parts::Several(parts.clone()),
+            None => return Err(self.corrupt(line.n, format!("it holds no text {}", body.k()))),
+        };
+        Ok(Some(parts))
     }
 
     /// Returns the text of an artifact's content. `None` means that it was erased or is not text.
@@ -339,6 +352,7 @@ fn len(text: &Text) -> usize {
     match text {
         Text::Here(text) => text.len() + 40,
         Text::Blob { .. } | Text::Erased { .. } => 64,
+        Text::Parts(parts) => 40 + parts.len() * 256,
     }
 }
 
@@ -350,12 +364,12 @@ fn pushed(line: &LogLine, agent: Id) -> (Vec<Interaction>, Line) {
 }
 
 impl Bodies for Past {
-    fn text(&self, body: Body) -> Arc<str> {
-        match self.stored(body) {
-            Ok(text) => text.unwrap_or_else(|| ERASED.into()),
+    fn parts(&self, body: Body) -> Parts {
+        match self.stored_parts(body) {
+            Ok(parts) => parts.unwrap_or_else(|| Parts::One(ERASED.into())),
             Err(e) => {
                 self.note(e);
-                "[unreadable]".into()
+                Parts::One("[unreadable]".into())
             }
         }
     }

@@ -115,9 +115,13 @@ impl Walk<'_> {
                     && result.call == open.call.id
                     && let Some(body) = result.body
                 {
-                    let text = self.old.past.text(body).to_string();
-                    let mut mapped = Mapped::plain(How::Done, None, text);
-                    mapped.by.clone_from(&result.by);
+                    let (shown, more) = self.old.past.of_outcome(body);
+                    let mapped = Mapped {
+                        shown,
+                        more,
+                        by: result.by.clone(),
+                        ..Mapped::plain(How::Done, None, "")
+                    };
                     let asked = Asked::Person(to.clone(), question.clone());
                     left.outcomes.entry(asked).or_default().push_back(mapped);
                 }

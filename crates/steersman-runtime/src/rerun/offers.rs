@@ -299,11 +299,13 @@ impl Told<'_> {
         words.into_iter().map(reasoned).collect()
     }
 
-    /// Returns the whole text of a result. If the whole text cannot be read, the stored text; the past records the fault.
+    /// Returns the whole text of a result. If it has several parts, or the whole text cannot be read, returns the stored text; the past
+    /// records the fault.
     fn whole(&self, result: &CallResult) -> Option<Arc<str>> {
         let body = result.body?;
-        let whole = self.past.whole(result).ok().and_then(|(text, _)| text);
-        Some(whole.unwrap_or_else(|| self.text(body).into()))
+        let whole = self.past.whole(result).ok();
+        let text = whole.and_then(|(text, more, _)| text.filter(|_| more.is_empty()));
+        Some(text.unwrap_or_else(|| self.text(body)).into())
     }
 
     /// Reconstructs a message, or the answer to a question.

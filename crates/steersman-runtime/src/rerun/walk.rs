@@ -24,6 +24,7 @@ use steersman_machine::stored::commit::{
 };
 use steersman_machine::stored::ids::{Body, Digest, Id, Line, Name};
 use steersman_machine::stored::interaction::{Reduce, Target, Write};
+use steersman_machine::stored::parts::Parts;
 use steersman_machine::tick::effect::{Offered, ToolWork, Work};
 use steersman_machine::tick::{carry, tick, wishes};
 use steersman_machine::view::artifact::Content;
@@ -519,11 +520,13 @@ impl<'a> Walk<'a> {
     /// Returns true if the line begins with these texts.
     fn same_texts(&self, line: &LogLine, made: &[Text]) -> Result<bool, StoreError> {
         for (k, text) in (0..).zip(made) {
-            let Text::Here(text) = text else {
-                return Ok(false);
+            let made = match text {
+                Text::Here(text) => Parts::One(text.clone()),
+                Text::Parts(parts) => Parts::Several(parts.clone()),
+                Text::Blob { .. } | Text::Erased { .. } => return Ok(false),
             };
             if line.bodies.len() <= k as usize
-                || self.old.past.stored(Body::new(line.n, k))?.as_ref() != Some(text)
+                || self.old.past.stored_parts(Body::new(line.n, k))? != Some(made)
             {
                 return Ok(false);
             }

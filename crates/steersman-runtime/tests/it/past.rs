@@ -6,6 +6,7 @@ use steersman_machine::stored::codec;
 use steersman_machine::stored::commit::{LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Time};
 use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::stored::parts::{Part, Parts, Reference};
 use steersman_runtime::conformance::{SALT, story};
 use steersman_runtime::load::{Load, Since};
 use steersman_runtime::past::{ERASED, Past};
@@ -220,6 +221,59 @@ async fn erased_texts_and_blobs_read_as_what_they_are() {
     for _ in 0..2 {
         assert_eq!(past.text(Body::new(Line(101), 0)), long);
     }
+    assert!(past.fault().is_none());
+}
+
+/// The texts of a list of parts are moved out and erased as all texts are.
+#[tokio::test]
+async fn a_list_of_parts_reads_as_its_texts_and_the_names_of_its_artifacts() {
+    let session = session(100).await;
+    let past = session.past(100, usize::MAX);
+    let long: Arc<str> = "long ".repeat(9_000).into();
+    let photo = Reference {
+        name: "photo.png".into(),
+        media: "image/png".into(),
+        hash: [7; 32],
+        len: 9,
+    };
+    let parts: Arc<[Part]> = [Part::Text(0), Part::Artifact(photo), Part::Text(1)].into();
+    let mut line = LogLine {
+        n: Line(101),
+        at: Time(0),
+        prev: Line(100),
+        branch: Id::MAIN,
+        commit: None,
+        ledger: Vec::new(),
+        bodies: vec![
+            Text::Here("Look.".into()),
+            Text::Here(long.clone()),
+            Text::Parts(parts.clone()),
+        ],
+    };
+    let blobs = codec::spill(&mut line);
+    let [(hash, text)] = &blobs[..] else {
+        panic!("one text is long");
+    };
+    session
+        .store
+        .put_blob(*hash, text.as_bytes().into())
+        .await
+        .unwrap();
+    let list = Body::new(Line(101), 2);
+    past.add(Arc::new(line.clone()));
+    let told = format!("Look.\n(artifact photo.png: image/png, 9 bytes)\n{long}");
+    assert_eq!(*past.text(list), *told);
+    assert_eq!(past.stored(list).unwrap().as_deref(), Some(&*told));
+    assert_eq!(past.parts(list), Parts::Several(parts));
+    line.bodies[0] = Text::Erased { hash: [0; 32] };
+    past.forget(Line(101));
+    past.add(Arc::new(line.clone()));
+    assert!(past.text(list).starts_with("[erased]\n(artifact photo.png"));
+    line.bodies[2] = Text::Erased { hash: [0; 32] };
+    past.forget(Line(101));
+    past.add(Arc::new(line));
+    assert_eq!(&*past.text(list), ERASED);
+    assert_eq!(past.stored(list).unwrap(), None);
     assert!(past.fault().is_none());
 }
 

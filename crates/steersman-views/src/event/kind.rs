@@ -70,8 +70,11 @@ pub enum EventKind {
         /// The identity of that person, if a front end checked it.
         #[serde(skip_serializing_if = "Option::is_none")]
         who: Option<Name>,
-        /// The text of the message.
+        /// The text of the message. Artifacts that are parts of it are named in it.
         text: Arc<str>,
+        /// The parts of the message, in order. Empty if it is one text.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<SaidPart>,
     },
     /// A piece of the text that the agent's model streams. Provisional.
     Piece {
@@ -324,8 +327,11 @@ pub enum EventKind {
         how: How,
         /// The error code, if the call did not succeed: `refused`, `http_404`.
         code: Option<Name>,
-        /// The text that the agent receives.
+        /// The text that the agent receives. Artifacts that are parts of it are named in it.
         text: Arc<str>,
+        /// The parts of the result, in order. Empty if it is one text.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        parts: Vec<SaidPart>,
         /// The person who answered or decided, if there was one.
         by: Option<Name>,
         /// The identity of that person, if a front end checked it.
@@ -585,4 +591,23 @@ pub enum How {
     Limit,
     /// Its time ran out.
     Expired,
+}
+
+/// A part of a message or result that has several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SaidPart {
+    /// A text.
+    Text(Arc<str>),
+    /// A version of an artifact.
+    Artifact {
+        /// The name of the artifact.
+        name: Name,
+        /// Its media type.
+        media: Name,
+        /// Its length in bytes.
+        len: u64,
+        /// The blake3 hash of its content, in hexadecimal digits. It tells which version is meant.
+        hash: String,
+    },
 }

@@ -2,7 +2,7 @@
 
 use super::Cursor;
 use super::entry::is_first;
-use super::kind::{Called, Event, EventKind, How, Wrote};
+use super::kind::{Called, Event, EventKind, How, SaidPart, Wrote};
 use crate::reader::{PAGE, Reader};
 use crate::story::modes;
 use crate::turn::Turn;
@@ -13,10 +13,11 @@ use steersman_machine::stored::by::Decider;
 use steersman_machine::stored::commit::{
     Admitted, Commit, Fired, LedgerEntry, LogLine, Push, Turned,
 };
-use steersman_machine::stored::ids::{Body, Id, Line, Name};
+use steersman_machine::stored::ids::{Body, Id, Line, Name, hex};
 use steersman_machine::stored::interaction::{
     Artifact, Call, CallResult, Cause, End, How as Ended, Interaction, Origin, Target,
 };
+use steersman_machine::stored::parts::{Part, Parts};
 use steersman_machine::trace::chosen;
 use steersman_machine::values::json::read;
 use steersman_runtime::engine::EngineError;
@@ -210,6 +211,23 @@ impl Teller {
         }
     }
 
+    /// Returns the parts of a body whose line was read. Empty if it is one text.
+    fn parts(&self, body: Body) -> Vec<SaidPart> {
+        let Parts::Several(parts) = self.reader.parts(body) else {
+            return Vec::new();
+        };
+        let shown = parts.iter().map(|part| match part {
+            Part::Text(k) => SaidPart::Text(self.reader.text(Body::new(body.line(), *k))),
+            Part::Artifact(of) => SaidPart::Artifact {
+                name: of.name.clone(),
+                media: of.media.clone(),
+                len: of.len,
+                hash: hex(&of.hash),
+            },
+        });
+        shown.collect()
+    }
+
     pub(super) async fn who(&mut self, id: Id) -> Result<(Id, Name), EngineError> {
         Ok((id, self.agent(id).await?))
     }
@@ -387,7 +405,13 @@ impl Teller {
                     _ => return Ok(Vec::new()),
                 };
                 let text = self.text(*body).await?;
-                EventKind::Heard { by, who, text }
+                let parts = self.parts(*body);
+                EventKind::Heard {
+                    by,
+                    who,
+                    text,
+                    parts,
+                }
             }
             Interaction::AssistantMessage {
                 effect,
@@ -505,6 +529,7 @@ impl Teller {
             how,
             code: result.code.clone(),
             text: self.text_or_none(result.body).await?,
+            parts: result.body.map_or_else(Vec::new, |body| self.parts(body)),
             by: result.by.as_ref().map(|by| by.word().into()),
             who: (result.by.as_ref())
                 .and_then(Decider::person)

@@ -9,6 +9,7 @@ use steersman_machine::stored::commit::{Binding, LogLine};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::stored::parts::Parts;
 use steersman_runtime::Boxed;
 use steersman_runtime::engine::{Engine, EngineError};
 use steersman_runtime::erase::What;
@@ -132,8 +133,8 @@ struct Watched {
 }
 
 impl Bodies for Watched {
-    fn text(&self, body: Body) -> Arc<str> {
-        self.reader.text(body)
+    fn parts(&self, body: Body) -> Parts {
+        self.reader.parts(body)
     }
 }
 
@@ -151,7 +152,7 @@ impl Reader for Watched {
     fn line(&self, n: Line) -> Boxed<'_, Result<Arc<LogLine>, EngineError>> {
         self.reader.line(n)
     }
-    fn texts(&self, line: &LogLine) -> Vec<Arc<str>> {
+    fn texts(&self, line: &LogLine) -> Vec<Parts> {
         self.reader.texts(line)
     }
     fn arrived(&self, line: Arc<LogLine>) -> Boxed<'_, Result<Arc<LogLine>, EngineError>> {

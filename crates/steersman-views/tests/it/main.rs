@@ -4,4 +4,5 @@
 
 mod events;
 mod pages;
+mod parts;
 mod world;

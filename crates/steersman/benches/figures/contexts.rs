@@ -11,6 +11,7 @@ use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::commit::Push;
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name};
 use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::stored::parts::Parts;
 use steersman_machine::view::Cx;
 
 /// One agent that calls `look` again and again.
@@ -47,8 +48,8 @@ struct Book {
 struct Pages<'a>(&'a Texts, &'a BTreeMap<Line, Vec<Push>>);
 
 impl Bodies for Pages<'_> {
-    fn text(&self, body: Body) -> Arc<str> {
-        self.0.text(body)
+    fn parts(&self, body: Body) -> Parts {
+        self.0.parts(body)
     }
 }
 

@@ -10,6 +10,7 @@ use steersman_machine::stored::commit::{Binding, LogLine, Text};
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line, Name, Time};
 use steersman_machine::stored::interaction::How;
 use steersman_machine::stored::outcome::{Answer, Ask, Mapped, Outcome};
+use steersman_machine::stored::parts::Parts;
 use steersman_machine::tick::effect::{Offered, Opened, Said, Start, Wish, Work};
 use steersman_machine::tick::tick;
 use steersman_machine::view::Cx;
@@ -61,11 +62,11 @@ pub(crate) fn network_of(definition: &str) -> Arc<Network> {
 pub(crate) struct Texts(BTreeMap<Line, Vec<Text>>);
 
 impl Bodies for Texts {
-    fn text(&self, body: Body) -> Arc<str> {
+    fn parts(&self, body: Body) -> Parts {
         let texts = self.0.get(&body.line());
         match texts.and_then(|t| t.get(body.k() as usize)) {
-            Some(Text::Here(text)) => text.clone(),
-            _ => "".into(),
+            Some(Text::Here(text)) => Parts::One(text.clone()),
+            _ => Parts::One("".into()),
         }
     }
 }

@@ -64,7 +64,7 @@ fn content(row: &[u8]) -> u64 {
     let texts = line.bodies.iter().map(|text| match text {
         Text::Here(text) => text.len() as u64,
         Text::Blob { len, .. } => *len,
-        Text::Erased { .. } => 0,
+        Text::Erased { .. } | Text::Parts(_) => 0,
     });
     texts.sum()
 }

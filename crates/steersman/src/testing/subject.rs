@@ -9,6 +9,7 @@ use steersman_machine::stored::commit::{Commit, LogLine};
 use steersman_machine::stored::ids::Bodies;
 use steersman_machine::stored::ids::{Body, Id, Line};
 use steersman_machine::stored::interaction::Interaction;
+use steersman_machine::stored::parts::Parts;
 use steersman_runtime::engine::{BranchView, Inspection};
 use steersman_runtime::pending::PendingKind;
 use steersman_views::essence::{essential, in_call_order};
@@ -33,8 +34,8 @@ impl Whole<'_> {
 }
 
 impl Bodies for Whole<'_> {
-    fn text(&self, body: Body) -> Arc<str> {
-        self.inspection.history.text(body)
+    fn parts(&self, body: Body) -> Parts {
+        self.inspection.history.parts(body)
     }
 }
 

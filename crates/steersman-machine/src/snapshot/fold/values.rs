@@ -87,6 +87,7 @@ pub(super) fn text_of(body: Body, bodies: &[Text]) -> Option<Value> {
             Some(Value::new(json))
         }
         Text::Blob { .. } => unreachable!("values are never moved out of their line"),
+        Text::Parts(_) => unreachable!("values are one text"),
         Text::Erased { .. } => None,
     }
 }

@@ -7,6 +7,7 @@ use crate::stored::by::Decider;
 use crate::stored::ids::{hex, unhex};
 use crate::stored::interaction::How;
 use crate::stored::outcome::{Mapped, NewArtifact, NewWrite};
+use crate::stored::parts::NewPart;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -23,6 +24,8 @@ struct KeptOutcome {
     code: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shown: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    more: Vec<KeptPart>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     writes: Vec<KeptWrite>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -54,6 +57,14 @@ struct KeptArtifact {
     len: u64,
 }
 
+/// A part that follows the text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum KeptPart {
+    Text(String),
+    Artifact(KeptArtifact),
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeptThen {
@@ -70,11 +81,15 @@ pub fn keep_outcome(mapped: &Mapped) -> String {
             value: write.value.clone(),
         }
     });
-    let artifacts = mapped.artifacts.iter().map(|artifact| KeptArtifact {
+    let artifact = |artifact: &NewArtifact| KeptArtifact {
         name: artifact.name.clone(),
         media: artifact.media.clone(),
         hash: hex(&artifact.hash),
         len: artifact.len,
+    };
+    let more = mapped.more.iter().map(|part| match part {
+        NewPart::Text(text) => KeptPart::Text(text.clone()),
+        NewPart::Artifact(new) => KeptPart::Artifact(artifact(new)),
     });
     let then = mapped.then.as_ref();
     let kept = KeptOutcome {
@@ -82,8 +97,9 @@ pub fn keep_outcome(mapped: &Mapped) -> String {
         how: mapped.how,
         code: mapped.code.clone(),
         shown: mapped.shown.clone(),
+        more: more.collect(),
         writes: writes.collect(),
-        artifacts: artifacts.collect(),
+        artifacts: mapped.artifacts.iter().map(artifact).collect(),
         then: then.map(|(tool, args)| KeptThen {
             tool: tool.clone(),
             args: args.clone(),
@@ -118,12 +134,18 @@ pub fn kept_outcome(text: &str) -> Result<Mapped, String> {
             content: None,
         })
     };
+    let part = |part| match part {
+        KeptPart::Text(text) => Ok(NewPart::Text(text)),
+        KeptPart::Artifact(kept) => artifact(kept).map(NewPart::Artifact),
+    };
+    let more: Result<Vec<NewPart>, String> = kept.more.into_iter().map(part).collect();
     let artifacts: Result<Vec<NewArtifact>, String> =
         kept.artifacts.into_iter().map(artifact).collect();
     Ok(Mapped {
         how: kept.how,
         code: kept.code,
         shown: kept.shown,
+        more: more?,
         writes: writes.collect(),
         artifacts: artifacts?,
         then: kept.then.map(|then| (then.tool, then.args)),

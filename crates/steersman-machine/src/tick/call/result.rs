@@ -3,8 +3,9 @@
 use crate::stored::bounds;
 use crate::stored::by::Decider;
 use crate::stored::commit::Kind;
-use crate::stored::ids::{Body, Id, Name};
+use crate::stored::ids::{Bodies, Body, Id, Name};
 use crate::stored::interaction::{Artifact, Write};
+use crate::stored::parts::NewPart;
 use crate::tick::Tick;
 use crate::view::artifact;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub(crate) enum Said {
 pub(crate) struct Ending<'a> {
     pub(crate) code: Option<&'a str>,
     pub(crate) said: Said,
+    /// Parts that follow the text.
+    pub(crate) more: Vec<NewPart>,
     pub(crate) writes: Vec<Write>,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) by: Option<Decider>,
@@ -44,7 +47,7 @@ pub(crate) struct Fitted<'a> {
 impl Tick<'_> {
     /// **The only way of a text into a result.** A text that is larger than allowed becomes an artifact of the caller; the result
     /// then has the beginning of the text and the artifact's name. This holds for every source: a tool, an agent, a person, an
-    /// event, a recording.
+    /// event, a recording. Artifacts among the parts of the text follow the beginning.
     ///
     /// An agent or person that a routed agent calls is the exception: its text is the routed agent's own answer, which no model
     /// of the router reads, so it stays unchanged.
@@ -52,6 +55,7 @@ impl Tick<'_> {
         let Ending {
             code,
             said,
+            more,
             writes,
             mut artifacts,
             by,
@@ -64,10 +68,15 @@ impl Tick<'_> {
         };
         let spilled = whole.and_then(|whole| self.spilled(owner, call, &whole, &mut artifacts));
         let body = match (spilled, said) {
-            (Some(beginning), _) => Some(self.body(beginning)),
-            (None, Said::Text(text)) => Some(self.body(text)),
+            (Some(beginning), Said::Body(body)) => {
+                let (_, mut more) = self.texts.of_outcome(body);
+                more.retain(|part| matches!(part, NewPart::Artifact(_)));
+                self.body_of(Some(beginning), more)
+            }
+            (Some(beginning), Said::Text(_) | Said::Nothing) => self.body_of(Some(beginning), more),
+            (None, Said::Text(text)) => self.body_of(Some(text), more),
             (None, Said::Body(body)) => Some(body),
-            (None, Said::Nothing) => None,
+            (None, Said::Nothing) => self.body_of(None, more),
         };
         Fitted {
             code,

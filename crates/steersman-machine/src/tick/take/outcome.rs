@@ -6,9 +6,10 @@ use crate::snapshot::Effect;
 use crate::stored::bounds;
 use crate::stored::codes::Code;
 use crate::stored::commit::{Admitted, Kind, Want};
-use crate::stored::ids::Id;
+use crate::stored::ids::{Id, hex};
 use crate::stored::interaction::{How, Interaction, Target};
 use crate::stored::outcome::{Answer, Came, Mapped, Outcome};
+use crate::stored::parts::NewPart;
 use crate::tick::branch::standing;
 use crate::tick::effect::Until;
 use crate::tick::table::{self, Rule};
@@ -119,7 +120,7 @@ impl Tick<'_> {
 
     /// Gives a net the result of the work that it wished.
     fn gave(&mut self, agent: Id, effect: Id, mapped: &Mapped) {
-        let text = mapped.shown.clone().unwrap_or_default();
+        let text = mapped.told();
         if !mapped.how.is_ok() {
             let code = mapped.code.as_deref().unwrap_or(Code::Failed.text());
             return self.fail(agent, code, &text);
@@ -237,6 +238,15 @@ fn digested(outcome: &Outcome) -> Vec<u8> {
             add(&artifact::as_kept(
                 mapped.shown.as_deref().unwrap_or_default(),
             ));
+            for part in &mapped.more {
+                match part {
+                    NewPart::Text(text) => add(text),
+                    NewPart::Artifact(new) => {
+                        add(&new.name);
+                        add(&hex(&new.hash));
+                    }
+                }
+            }
             for write in &mapped.writes {
                 add(&write.name);
                 add(&write

@@ -11,6 +11,7 @@ use steersman_machine::stored::ids::{Body, Id, Line, Time};
 use steersman_machine::stored::interaction::{
     Cause, Choice, End, How, Interaction, Origin, Reduce, Route, Write,
 };
+use steersman_machine::stored::parts::{Part, Reference};
 
 /// The lines by name.
 pub(super) fn rest() -> Vec<(&'static str, LogLine)> {
@@ -104,7 +105,27 @@ fn texts() -> LogLine {
             },
             Text::Erased { hash: [8; 32] },
             text(&"long enough for two bytes of length ".repeat(9)),
+            Text::Parts(
+                [
+                    Part::Text(0),
+                    Part::Artifact(chart()),
+                    Part::Text(1),
+                    Part::Text(2),
+                ]
+                .into(),
+            ),
+            Text::Parts([].into()),
         ],
+    }
+}
+
+/// A picture that a message or result refers to.
+pub(super) fn chart() -> Reference {
+    Reference {
+        name: name("charts/sales.png"),
+        media: name("image/png"),
+        hash: [6; 32],
+        len: 48_213,
     }
 }
 

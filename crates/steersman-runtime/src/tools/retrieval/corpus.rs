@@ -14,6 +14,7 @@ use steersman_machine::network::Network;
 use steersman_machine::snapshot::Snapshot;
 use steersman_machine::stored::ids::{Bodies, Body, Id, Line};
 use steersman_machine::stored::interaction::{Interaction, Number};
+use steersman_machine::stored::parts::Parts;
 use steersman_machine::view::Cx;
 
 /// Maximum number of indexes of each kind that are kept in a process.
@@ -293,12 +294,12 @@ impl<'a> Reading<'a> {
 }
 
 impl Bodies for Reading<'_> {
-    fn text(&self, body: Body) -> Arc<str> {
-        match self.past.stored(body) {
-            Ok(text) => text.unwrap_or_default(),
+    fn parts(&self, body: Body) -> Parts {
+        match self.past.stored_parts(body) {
+            Ok(parts) => parts.unwrap_or_else(|| Parts::One("".into())),
             Err(fault) => {
                 self.note(fault);
-                "".into()
+                Parts::One("".into())
             }
         }
     }
