@@ -1,4 +1,4 @@
-//! Definitions as data: each file of `tests/definitions` compiles, or says what is wrong with it.
+//! Definitions as data: each file of `tests/definitions` compiles, or its diagnostics are a snapshot.
 
 use arbtest::arbitrary::Unstructured;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// A file of a folder with all that it names.
+/// A file of a folder, with all files that it names.
 fn load(path: &Path) -> Files {
     let folder = path.parent().expect("a file in a folder");
     let name = path.file_name().expect("a file").to_string_lossy();
@@ -58,7 +58,7 @@ fn show(compiled: Option<&Compiled>, found: &[Diagnostic]) -> String {
         writeln!(text, "{diagnostic}\n").expect("a string takes it");
     }
     match compiled {
-        // digests stand in a test of their own
+        // digests have their own test
         Some(Compiled { network, tests }) => {
             let summary = Summary::of(network, tests.len()).to_string();
             text.push_str(&summary.replace(&network.digest.short(), "DIGEST"));
@@ -134,7 +134,7 @@ fn every_diagnostic_has_a_page() {
     }
 }
 
-/// Fenced blocks of a page: what stands behind the fence, and the text.
+/// Fenced blocks of a page: the words after the fence, and the text.
 fn blocks(page: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
     let mut parts = page.split("```").skip(1);
@@ -220,7 +220,7 @@ fn the_digest_is_of_what_shapes_sessions() {
     assert_ne!(other, same, "a prompt's text is part of the digest");
 }
 
-/// All of a network but its tests, as text.
+/// A network without its tests, as text.
 fn shape(network: Network) -> String {
     format!("{network:?}")
 }
@@ -312,7 +312,7 @@ fn what_is_too_big_is_refused_at_once() {
     }
 }
 
-/// A line of a log has each default once, whatever a tick starts: all of them fit together.
+/// A line of a log holds each default once, whatever a tick starts. So the limit is for all defaults together.
 #[test]
 fn large_defaults_are_refused_together() {
     let of = |bytes: usize| {
@@ -332,7 +332,7 @@ fn large_defaults_are_refused_together() {
     );
 }
 
-/// The two braces may be the first that there is in a file.
+/// Unquoted braces are reported, also at the beginning of a file.
 #[test]
 fn unquoted_braces_are_told_wherever_they_are() {
     for text in [
@@ -358,7 +358,7 @@ fn deep_expressions_are_refused_without_a_crash() {
     assert_eq!(errors(&found), ["E0301"]);
 }
 
-/// Whatever is done to a definition: it compiles, or an error says why not; and all that is said can be shown.
+/// A definition with random changes compiles, or an error says why it does not. All diagnostics can be rendered.
 #[test]
 fn mutilated_definitions_compile_or_are_refused() {
     let names = [
@@ -515,7 +515,7 @@ fn the_schema_names_every_table_and_resolves() {
     assert_eq!(schema["additionalProperties"], false);
 }
 
-/// `UPDATE=1 cargo test` writes the page anew.
+/// `UPDATE=1 cargo test` writes the page again.
 #[test]
 fn the_reference_is_that_of_the_table() {
     let path = folder("../../docs/reference/definition.md");

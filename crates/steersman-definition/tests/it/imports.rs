@@ -1,4 +1,4 @@
-//! What other programs read, as definitions: each file of `tests/imports` with its warnings and what is made of it.
+//! Imports: each file of another program in `tests/imports`, with its warnings and the definition that is made of it.
 
 #![expect(clippy::disallowed_methods, reason = "tests read their files")]
 
@@ -20,7 +20,7 @@ fn imported(path: &Path) -> (String, Imported) {
     (name.into_owned(), made)
 }
 
-/// It is right, and what `check` notes of it.
+/// Compiles a definition that must have no errors, and returns the other diagnostics.
 fn checked(name: &str, yaml: String) -> (Compiled, Vec<Diagnostic>) {
     let (compiled, found) = compile_with_tests(&Files::new("steersman.yaml", yaml.as_str()), None);
     let Some(compiled) = compiled else {
@@ -47,7 +47,7 @@ fn each_file_becomes_a_definition_that_is_right_and_runs_as_it_says() {
         insta::assert_snapshot!(format!("{shown}\n{}", made.yaml));
 
         let again = imported(path).1;
-        assert_eq!(again, made, "{name}: not the same twice");
+        assert_eq!(again, made, "{name}: the second import differs");
         for planted in ["sk-", "example", "t0ken", "a-key", "a-secret"] {
             assert!(!made.yaml.contains(planted), "{name} copies {planted}");
         }
@@ -112,7 +112,7 @@ fn what_is_no_configuration_is_refused_with_its_place() {
     assert!(import(&format!("\u{feff}{{{rest}, \"root\": \"s\"}}"), "x").is_ok());
 }
 
-/// What a file says is text, whatever it looks like: it opens no expression, no key and no comment.
+/// Any text of an imported file stays a text: it opens no expression, no key and no comment.
 #[test]
 fn texts_stay_texts() {
     let nasty = [
@@ -161,7 +161,7 @@ fn texts_stay_texts() {
     }
 }
 
-/// Files that are almost right: with any value gone, or another in its place, there is a definition that is right or an error.
+/// If any value of a file is missing or replaced, the import gives a valid definition or an error.
 #[test]
 fn a_file_with_a_fault_is_imported_or_refused_and_never_crashes() {
     let files = [
@@ -196,7 +196,7 @@ fn a_file_with_a_fault_is_imported_or_refused_and_never_crashes() {
             *other.pointer_mut(path).expect("it is there") = others[n % others.len()].clone();
             for text in [without.to_string(), other.to_string()] {
                 match import(&text, "x") {
-                    // What is given passed `check`.
+                    // `import` returns only definitions that pass `check`.
                     Ok(made) => assert!(made.yaml.ends_with('\n'), "{text}"),
                     Err(error) => assert!(!error.message.is_empty(), "{text}"),
                 }

@@ -1,4 +1,4 @@
-//! Definitions that are as wide as a file may be: `check` does work in proportion to what is written.
+//! Definitions of the largest size: the work of `check` is proportional to the size of a file.
 
 #![expect(
     clippy::semicolon_if_nothing_returned,
@@ -9,16 +9,17 @@
 use std::fmt::Write as _;
 use steersman_definition::{Diagnostic, Files, compile};
 
-/// As many as a file may hold, nearly: a key counts as a value, and an item has about twice as many as are counted here.
+/// Almost as many values as a file may hold. A key counts as a value, and an item has about twice the values that are
+/// counted here.
 const MOST: usize = 24_000;
 
-/// A definition: `head`, then as many of `part(k)` under `section` as fit into a file.
+/// A large definition, with the name of its kind.
 struct Wide {
     name: &'static str,
     text: String,
 }
 
-/// Repeats `part` for `n` numbers.
+/// The concatenated texts of `part` for 0 to `n` - 1.
 fn many(n: usize, mut part: impl FnMut(&mut String, usize)) -> String {
     let mut text = String::new();
     for k in 0..n {
@@ -37,7 +38,7 @@ macro_rules! line {
     ($to:expr, $($arg:tt)*) => { writeln!($to, $($arg)*).expect("a text takes it") };
 }
 
-/// All kinds of wide definitions, each near the largest that a file may hold.
+/// Definitions of each kind, with about `values` values each.
 fn all(values: usize) -> Vec<Wide> {
     let mut all = Vec::new();
     let groups: [fn(usize, &mut dyn FnMut(&'static str, String)); 7] =
@@ -48,7 +49,7 @@ fn all(values: usize) -> Vec<Wide> {
     all
 }
 
-/// Tools, what they write, and what is read of them.
+/// Tools, the state that they write, and references to them.
 fn tools_a(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     let n = values / 4;
     add("tools that are unknown and near", {
@@ -123,7 +124,7 @@ fn tools_a(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     });
 }
 
-/// Tools, what they write, and what is read of them.
+/// More tools, and expressions that read state.
 fn tools_b(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     add("unknown entries of state", {
         let n = values / 8;
@@ -197,7 +198,7 @@ fn tools_b(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     });
 }
 
-/// Agents that lead to others.
+/// Agents that call other agents.
 fn agents_a(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     add("agents that share writers", {
         let (agents, tools) = (values / 60, 50);
@@ -276,7 +277,7 @@ fn agents_a(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     });
 }
 
-/// Agents that lead to others.
+/// Agents that all call each other, and reviewers.
 fn agents_b(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     add("agents that all call all", {
         let n = values.isqrt();
@@ -382,7 +383,7 @@ fn routes(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     });
 }
 
-/// Modes of one agent.
+/// An agent with many modes, and tools that set its mode.
 fn modes(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     add("modes", {
         let n = values / 10;
@@ -419,7 +420,7 @@ fn modes(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     });
 }
 
-/// What stands beside.
+/// Models and the other sections.
 fn other(values: usize, add: &mut dyn FnMut(&'static str, String)) {
     add("models", {
         let models = many(values / 4, |t, k| {
@@ -559,7 +560,7 @@ fn modes_that_repeat_all_tools_of_their_agent_are_bounded() {
     assert_eq!(count(&found, "E0102"), 1, "{found:?}");
 }
 
-/// `cargo test --release -p steersman-machine --test it wide -- --ignored --nocapture`
+/// `cargo test --release -p steersman-definition --test it wide -- --ignored --nocapture`
 #[test]
 #[ignore = "measures: run it in release, on a machine that does nothing else"]
 #[expect(clippy::disallowed_types, reason = "a measurement prints its figures")]

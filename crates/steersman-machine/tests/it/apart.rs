@@ -1,5 +1,5 @@
-//! Branches are apart: what happens on one changes nothing that is read on another, and an adoption is refused exactly where
-//! both sides wrote.
+//! Branches are separate: an event on one branch changes nothing that can be read on another. An adoption is refused
+//! exactly if a write or a message would be lost.
 
 use crate::random::asked;
 use serde_json::json;
@@ -19,7 +19,7 @@ use steersman_testkit::net::{Draft, offers};
 use steersman_testkit::random::{Dice, begin, event};
 use steersman_testkit::world::{Fault, World};
 
-/// What can be read of a branch: its snapshot, and what a model is shown there.
+/// Everything that can be read of a branch: its snapshot, and an agent that is to think with the digest of its request.
 struct Seen {
     snapshot: Snapshot,
     shown: Option<(Id, Digest)>,
@@ -45,7 +45,8 @@ fn seen(world: &World, branch: Id, render: bool) -> Seen {
     Seen { snapshot, shown }
 }
 
-/// Over random sessions: each event is one on some branches; all others are as they were, and as their log says.
+/// Each event of a random session may write lines on some branches. On all other branches the snapshot and the request
+/// stay the same.
 #[test]
 fn nothing_on_one_branch_changes_what_is_read_on_another() {
     let (mut cases, mut rendered) = (0_u32, 0_u32);
@@ -94,7 +95,7 @@ fn nothing_on_one_branch_changes_what_is_read_on_another() {
 
 const ENTRIES: [&str; 2] = ["a", "b"];
 
-/// One agent over two entries, each with a tool that writes it.
+/// One agent and two entries of state, each with a tool that writes it.
 fn two_entries() -> Network {
     let mut draft = Draft::new("two").agent("writer", offers(&ENTRIES, &[]));
     for entry in ENTRIES {
@@ -103,10 +104,10 @@ fn two_entries() -> Network {
     draft.native("unused", Class::Read).build()
 }
 
-/// Something is written, unset or said on a branch; nothing where it is not at rest.
+/// Writes or unsets an entry, or lets the agent answer a message.
 fn writes(world: &mut World, dice: &mut Dice, branch: Id) -> Result<(), Fault> {
     let entry = *dice.pick(&ENTRIES).expect("there are two");
-    // The same value again is a write as well.
+    // Writing the same value again counts as a write.
     let value = json!(dice.below(2));
     match dice.below(4) {
         0 => {
@@ -134,7 +135,7 @@ fn writes(world: &mut World, dice: &mut Dice, branch: Id) -> Result<(), Fault> {
     }
 }
 
-/// The entries that commits of a branch wrote behind a line: found by folding its path step by step.
+/// The entries that a branch wrote after line `behind`, found by folding its path line by line.
 fn written(world: &World, branch: Id, behind: Line) -> BTreeSet<(Id, Name)> {
     let mut path = Vec::new();
     let mut at = world.branch(branch).head;
@@ -158,8 +159,9 @@ fn written(world: &World, branch: Id, behind: Line) -> BTreeSet<(Id, Name)> {
     found
 }
 
-/// 1,500 times, or as often as `STEERSMAN_RANDOM_SESSIONS` says: a fork, writes on both sides, an adoption: refused iff the agents of the branch went on here or an entry was written on
-/// both, and then nothing is changed.
+/// A fork, writes on both sides, an adoption; 1,500 times, or as often as `STEERSMAN_RANDOM_SESSIONS` says. The
+/// adoption is refused exactly if an agent moved here after the fork or both sides wrote one entry. A refusal changes
+/// nothing.
 #[test]
 fn an_adoption_is_refused_exactly_where_something_would_be_lost() {
     let network = Arc::new(two_entries());
@@ -180,7 +182,7 @@ fn an_adoption_is_refused_exactly_where_something_would_be_lost() {
     );
 }
 
-/// Whether it is to be taken, and whether it was.
+/// Returns two flags: if the adoption is allowed, and if it was carried out.
 fn attempt(network: &Arc<Network>, dice: &mut Dice) -> Result<(bool, bool), Fault> {
     let mut world = World::new(network.clone());
     world.start(None, Some("Begin."))?;

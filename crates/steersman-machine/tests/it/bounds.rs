@@ -1,4 +1,4 @@
-//! What is too large is refused where it comes in, and every line can be stored.
+//! A value that is too large is refused at the input, so every line can be stored.
 
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn integer() -> TypeKind {
     }
 }
 
-/// An agent with tools that write what they give.
+/// An agent with tools that write their results to state.
 fn network() -> Network {
     Draft::new("bounds")
         .agent(
@@ -64,7 +64,7 @@ fn world() -> Result<World, Fault> {
     Ok(w)
 }
 
-/// Calls these tools in one answer, then each gives its result, in this order.
+/// Calls these tools in one answer; then each of them returns its result, in this order.
 fn exchange(w: &mut World, branch: Id, calls: &[(&str, Json)]) -> Result<(), Fault> {
     let asks: Vec<(&str, Json)> = calls.iter().map(|(name, _)| (*name, json!({}))).collect();
     w.thinks(branch, "a", "", &asks)?;
@@ -80,7 +80,7 @@ fn state(w: &World, branch: Id, name: &str) -> Option<Json> {
     Some((*cell.value.0).clone())
 }
 
-/// How the last results ended, oldest first, with what the model sees.
+/// The last `n` results, oldest first: how they ended, their code, and the text that the model sees.
 fn results(w: &World, branch: Id, n: usize) -> Vec<(How, Option<String>, String)> {
     let snapshot = w.at(branch);
     let stack = w.stack(snapshot, snapshot.root.expect("it began"));
@@ -136,14 +136,15 @@ fn two_values_of_one_call_that_are_too_much_together_are_a_misfit() -> Result<()
         (state(&w, MAIN, "one"), state(&w, MAIN, "two")),
         (None, None)
     );
-    // What was refused left no text behind.
+    // The refused values left no text in the line.
     let line = w.lines().last().expect("a line was written");
     let long = |text: &Text| matches!(text, Text::Here(text) if text.len() > 1_000);
     assert!(!line.bodies.iter().any(long));
     Ok(())
 }
 
-/// Two outcomes that fit one by one, offered together: the second is taken by the next tick, none of them fails.
+/// Two outcomes are offered together, and each fits into a line, but not both. The next tick takes the second, and no
+/// call fails.
 #[test]
 fn outcomes_that_are_too_much_for_one_line_go_into_two() -> Result<(), Fault> {
     let mut w = world()?;
@@ -169,7 +170,7 @@ fn outcomes_that_are_too_much_for_one_line_go_into_two() -> Result<(), Fault> {
     Ok(())
 }
 
-/// A list grows until it is full; what waits for its exchange to close counts.
+/// A list grows up to its limit. Writes that wait for the exchange to close count too.
 #[test]
 fn what_a_reducer_makes_of_several_values_is_bounded() -> Result<(), Fault> {
     let mut w = world()?;
@@ -236,7 +237,7 @@ fn the_larger_of_two_integers_is_the_larger_one() -> Result<(), Fault> {
     Ok(())
 }
 
-/// What is nested too deep could be written and never be read again.
+/// A value that is nested deeper than a reader accepts could be written but never be read.
 #[test]
 fn a_value_that_is_nested_too_deep_is_a_misfit() -> Result<(), Fault> {
     let deep = |levels| (0..levels).fold(json!(1), |value, _| json!([value]));
@@ -252,11 +253,11 @@ fn a_value_that_is_nested_too_deep_is_a_misfit() -> Result<(), Fault> {
     Ok(())
 }
 
-/// A fraction reads from its text as what it was: a snapshot that was stored is the one that was folded.
+/// A fraction is read as exactly the number that was written, so a stored snapshot equals the folded one.
 #[test]
 fn fractions_are_the_same_after_a_checkpoint() -> Result<(), Fault> {
     let mut w = world()?;
-    // Read carelessly, this one comes out one bit off.
+    // An inexact parser of floats reads this number one bit off.
     let odd = 31.245_270_191_439_438_f64;
     exchange(
         &mut w,
@@ -281,7 +282,7 @@ fn an_answer_with_too_many_calls_is_corrected() -> Result<(), Fault> {
     w.thinks(MAIN, "a", "", &many)?;
     let stack = w.stack(w.at(MAIN), w.at(MAIN).root.expect("it began"));
     let Some(Interaction::UserMessage { from, body }) = stack.last() else {
-        panic!("the model is told: {stack:?}")
+        panic!("a correction is on the stack: {stack:?}")
     };
     assert_eq!(*from, Origin::Correction);
     assert_eq!(&*w.text(*body), "The answer has more than 128 calls.");
@@ -290,7 +291,7 @@ fn an_answer_with_too_many_calls_is_corrected() -> Result<(), Fault> {
     Ok(())
 }
 
-/// The longest names that a model may come up with, in an answer of full size, do not fill a line.
+/// An answer of full size with the longest names that a model may give does not fill a line.
 #[test]
 fn names_from_outside_are_cut() -> Result<(), Fault> {
     let mut w = world()?;
@@ -328,7 +329,7 @@ fn names_from_outside_are_cut() -> Result<(), Fault> {
     Ok(())
 }
 
-/// A branch whose values are too much for one line is not adopted, and that is said.
+/// A branch whose values do not fit into one line is not adopted, and the refusal says so.
 #[test]
 fn an_adoption_that_no_line_holds_is_refused() -> Result<(), Fault> {
     let mut w = world()?;
@@ -341,15 +342,15 @@ fn an_adoption_that_no_line_holds_is_refused() -> Result<(), Fault> {
         (took.line, took.left),
         (None, vec![(0, Until::Refused(why))])
     );
-    // Less of it fits.
+    // A smaller value fits.
     exchange(&mut w, fork, &[("two", x(100))])?;
     assert!(w.adopt(fork)?.line.is_some());
     assert_eq!(state(&w, MAIN, "one"), Some(x(60_000)));
     Ok(())
 }
 
-/// Values that came with an adoption are texts of its line, cells and writes that wait alike: erased, nothing of them is
-/// left, the line verifies, and what they were the value of is unset.
+/// The values of an adoption, in cells and in waiting writes, are texts of its line. After they are erased nothing of
+/// them is left, the line verifies, and the entries are unset.
 #[test]
 fn adopted_values_can_be_erased() -> Result<(), Fault> {
     let mut w = world()?;
@@ -387,18 +388,19 @@ fn adopted_values_can_be_erased() -> Result<(), Fault> {
     let names_its_line = |fact: &CellFact| matches!(fact, CellFact::Set(_, of) if *of == written);
     assert!(
         facts.clone().any(names_its_line),
-        "who erases the first finds the second"
+        "an adopted cell names the line of its value"
     );
     let path = w.lines().iter().filter(|l| l.branch == MAIN && l.n < at);
     let before = path.fold(Snapshot::empty(), fold);
     let after = fold(before, &line);
     let root = after.root.expect("it began");
     assert!(after.cell(root, &"one".into()).is_none());
-    assert_eq!(after.calls.len(), 2, "the exchange is open all the same");
+    assert_eq!(after.calls.len(), 2, "the exchange is still open");
     Ok(())
 }
 
-/// A value that is no JSON is damage, and said to be where a line is read: never an entry that is unset.
+/// A text that is not JSON, in the place of a value, is damage, and reading the line reports it. It is never read as an
+/// unset entry.
 #[test]
 fn a_value_that_cannot_be_read_is_damage() -> Result<(), Fault> {
     let mut w = world()?;
@@ -428,7 +430,7 @@ fn a_value_that_cannot_be_read_is_damage() -> Result<(), Fault> {
     Ok(())
 }
 
-/// Agents of one definition that begin in one tick share the texts of its defaults.
+/// Agents of one definition that begin in one tick share the texts of their defaults.
 #[test]
 fn a_line_holds_each_default_once() -> Result<(), Fault> {
     let network = Draft::new("defaults")
@@ -454,7 +456,7 @@ fn a_line_holds_each_default_once() -> Result<(), Fault> {
     Ok(())
 }
 
-/// Stores find waits by what they compare: too much of it is a misfit, before anything waits.
+/// Stores find waits by their keys. If a key is too large, the call is a misfit and no wait begins.
 #[test]
 fn a_wait_for_too_much_is_a_misfit() -> Result<(), Fault> {
     let text = "\

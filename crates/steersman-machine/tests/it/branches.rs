@@ -1,4 +1,4 @@
-//! What branches do that case files cannot say: choosers, conflicts, leaves, standing scopes.
+//! Branches, as far as case files cannot express them: choosers, conflicts, leaves, and scopes that stand still.
 
 use serde_json::json;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn stack(world: &World, branch: Id, agent: &str) -> String {
     letters(&world.stack(world.at(branch), agent))
 }
 
-/// The last result on a stack.
+/// The last result on a stack: how it ended, and its text.
 fn result(world: &World, branch: Id, agent: &str) -> (How, String) {
     let agent = world.agent(branch, agent).expect("the agent is there");
     let stack = world.stack(world.at(branch), agent);
@@ -41,7 +41,7 @@ fn result(world: &World, branch: Id, agent: &str) -> (How, String) {
     (last.how, text.unwrap_or_default())
 }
 
-/// An agent that forks, with a chooser, beside a tool that writes state and tools that touch the world.
+/// An agent with `fork`, perhaps with a chooser, a tool that writes state, and tools with effects.
 fn forking(choose: Option<Chooser>, live: bool) -> Network {
     let mut uses = offers(&["pay", "bare", "note", "look"], &["helper"]);
     uses.push(forks(choose, live));
@@ -66,7 +66,7 @@ fn forking(choose: Option<Chooser>, live: bool) -> Network {
         .build()
 }
 
-/// Begins, and forks into two: branches 2.1 and 2.2.
+/// Begins, and forks into the branches 2.1 and 2.2.
 fn forked(choose: Option<Chooser>, live: bool) -> Result<World, Fault> {
     let mut w = World::new(Arc::new(forking(choose, live)));
     w.say(MAIN, "Go.")?;
@@ -78,7 +78,7 @@ fn forked(choose: Option<Chooser>, live: bool) -> Result<World, Fault> {
 const B1: fn() -> Id = || id(2, 1);
 const B2: fn() -> Id = || id(2, 2);
 
-/// attack 2.1: a tool chooses; the adopted end is the answer, the writes come with it.
+/// A tool chooses a branch. The branch is adopted: its answer becomes the agent's, and its writes become state.
 #[test]
 fn attack_2_01_a_tool_chooses_and_the_end_is_adopted() -> Result<(), Fault> {
     let mut w = forked(Some(Chooser::Tool("judge".into())), false)?;
@@ -102,7 +102,7 @@ fn attack_2_01_a_tool_chooses_and_the_end_is_adopted() -> Result<(), Fault> {
     Ok(())
 }
 
-/// A person chooses; what they say may name nothing, then the agent gets all results.
+/// A person chooses a branch. If the answer names no branch, the agent gets all results.
 #[test]
 fn a_person_chooses_or_does_not() -> Result<(), Fault> {
     for (word, letters) in [("1", "U A W WR A F"), ("neither", "U A W WR")] {
@@ -117,7 +117,8 @@ fn a_person_chooses_or_does_not() -> Result<(), Fault> {
     Ok(())
 }
 
-/// attack 1.1: the target wrote what the branch wrote: refused with the path, and the agent goes on with that.
+/// If the adopting branch wrote an entry that the adopted one wrote, the adoption is refused with the path of the
+/// entry. The agent continues with this result.
 #[test]
 fn attack_1_01_an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(), Fault> {
     let mut w = forked(Some(Chooser::Tool("judge".into())), false)?;
@@ -161,7 +162,7 @@ fn attack_1_01_an_adoption_that_conflicts_is_refused_with_the_path() -> Result<(
     whole(&w, MAIN)
 }
 
-/// An entry that the branch unset counts as written.
+/// An entry that a branch unset counts as written.
 #[test]
 fn an_unset_entry_counts_as_written() -> Result<(), Fault> {
     let mut w = World::new(Arc::new(forking(None, false)));
@@ -192,7 +193,8 @@ fn an_unset_entry_counts_as_written() -> Result<(), Fault> {
     Ok(())
 }
 
-/// Nothing simulates the call: the branch ends there as a leaf, and is adopted up to there.
+/// A call that nothing simulates ends its branch as a leaf. An adoption takes the branch up to that call, which then
+/// runs.
 #[test]
 fn a_leaf_is_adopted_up_to_its_call() -> Result<(), Fault> {
     let mut w = forked(Some(Chooser::Tool("judge".into())), false)?;
@@ -225,7 +227,7 @@ fn a_leaf_is_adopted_up_to_its_call() -> Result<(), Fault> {
     whole(&w, MAIN)
 }
 
-/// Live branches touch the world; the effects of the adopted one are not run again.
+/// Effects of a live branch are performed. After its adoption they are not performed again.
 #[test]
 fn what_a_live_branch_did_is_not_done_again() -> Result<(), Fault> {
     let mut w = forked(Some(Chooser::Person("user".into())), true)?;
@@ -240,7 +242,7 @@ fn what_a_live_branch_did_is_not_done_again() -> Result<(), Fault> {
     whole(&w, MAIN)
 }
 
-/// Counts and model calls of an adopted branch count for those above, too.
+/// Calls and model calls of an adopted branch also count for the callers of its agent.
 #[test]
 fn an_adopted_branch_counts_for_its_callers() -> Result<(), Fault> {
     let mut helper = offers(&["look"], &[]);
@@ -270,13 +272,13 @@ fn an_adopted_branch_counts_for_its_callers() -> Result<(), Fault> {
     w.answer(question, "b1", "user")?;
     let lead = w.at(MAIN).agent(id(1, 0));
     assert_eq!(lead.counters.calls["look"].ok, 1);
-    // Two of the lead's branch, and two that the helper made in the adopted one.
+    // Two model calls on `main`, and two by the helper on the adopted branch.
     assert_eq!(lead.counters.answer.model_calls, 4);
     assert_eq!(stack(&w, MAIN, "lead"), "U A AC AR");
     whole(&w, MAIN)
 }
 
-/// While a fork is open its scope stands still; a message waits until it is closed.
+/// While a fork is open, no agent of its scope moves. A message waits until the fork is closed.
 #[test]
 fn a_scope_stands_still_while_its_fork_is_open() -> Result<(), Fault> {
     let mut w = World::new(Arc::new(forking(None, false)));
@@ -301,7 +303,7 @@ fn a_scope_stands_still_while_its_fork_is_open() -> Result<(), Fault> {
     whole(&w, MAIN)
 }
 
-/// Cancelling the agent that forked cancels whoever chooses, and its branches have no ticks any more.
+/// Cancelling the agent that forked also cancels the chooser, and its branches have no more ticks.
 #[test]
 fn a_cancel_takes_the_chooser_and_the_branches_with_it() -> Result<(), Fault> {
     let uses = vec![forks(Some(Chooser::Agent("critic".into())), false)];
@@ -325,7 +327,7 @@ fn a_cancel_takes_the_chooser_and_the_branches_with_it() -> Result<(), Fault> {
     whole(&w, MAIN)
 }
 
-/// A branch forks again; its branches are of it.
+/// An agent on a branch of a fork can fork again.
 #[test]
 fn a_branch_forks_again() -> Result<(), Fault> {
     let mut w = forked(None, false)?;
@@ -342,7 +344,7 @@ fn a_branch_forks_again() -> Result<(), Fault> {
     whole(&w, MAIN)
 }
 
-/// What a fork is asked for must be a list of texts, and not too long; what does not fit is a result.
+/// The instructions of a fork must be a list of texts of limited length. If they are not, the call is refused.
 #[test]
 fn a_fork_that_cannot_be_is_a_result() -> Result<(), Fault> {
     let long: Vec<&str> = vec!["x"; 9];
@@ -364,7 +366,7 @@ fn a_fork_that_cannot_be_is_a_result() -> Result<(), Fault> {
     Ok(())
 }
 
-/// A fork begins when the others of its answer are closed, and sees what they wrote.
+/// A fork begins after the other calls of its answer are closed, and its branches see what those calls wrote.
 #[test]
 fn a_fork_comes_last() -> Result<(), Fault> {
     let mut w = World::new(Arc::new(forking(None, false)));
@@ -385,7 +387,7 @@ fn a_fork_comes_last() -> Result<(), Fault> {
     Ok(())
 }
 
-/// attack 1.11: on an interrupt what was shown of a model call stays, as a partial message.
+/// An interrupt keeps the text that was already shown of a model call, as a partial message.
 #[test]
 fn attack_1_11_what_was_shown_is_kept_on_an_interrupt() -> Result<(), Fault> {
     let mut w = World::new(Arc::new(forking(None, false)));
@@ -402,7 +404,7 @@ fn attack_1_11_what_was_shown_is_kept_on_an_interrupt() -> Result<(), Fault> {
         }],
     )?;
     assert_eq!(stack(&w, MAIN, "a"), "U A U");
-    // The answer of the call that was cut off comes too late.
+    // The answer of the interrupted call arrives too late.
     let late = Offered::Outcome {
         effect: id(1, 1),
         attempt: 1,
@@ -417,7 +419,7 @@ fn attack_1_11_what_was_shown_is_kept_on_an_interrupt() -> Result<(), Fault> {
     Ok(())
 }
 
-/// attack 1.22: an erased text leaves a tombstone; the line verifies, the fold is the same, and it reads `[erased]`.
+/// An erased text leaves a tombstone. The line still verifies with the same hash and folds to the same snapshot.
 #[test]
 fn attack_1_22_an_erased_text_breaks_nothing() -> Result<(), Fault> {
     use steersman_machine::stored::codec::{decode, encode, erase, verify};
@@ -440,7 +442,8 @@ fn attack_1_22_an_erased_text_breaks_nothing() -> Result<(), Fault> {
     Ok(())
 }
 
-/// attack 1.8: what a turn costs in bytes does not grow with the turns before it, nor does the snapshot.
+/// The bytes that a turn writes do not grow with the number of turns before it, and neither do the entries of the
+/// snapshot.
 #[test]
 fn attack_1_08_turn_1000_writes_what_turn_10_wrote() -> Result<(), Fault> {
     let mut w = World::new(Arc::new(forking(None, false)));
@@ -467,7 +470,7 @@ fn attack_1_08_turn_1000_writes_what_turn_10_wrote() -> Result<(), Fault> {
     Ok(())
 }
 
-/// attack 1.9: a branch runs under the binding of its path.
+/// A branch runs under the binding of the line at which it begins.
 #[test]
 fn attack_1_09_a_branch_keeps_its_binding() -> Result<(), Fault> {
     let mut w = forked(None, false)?;
@@ -483,7 +486,8 @@ fn attack_1_09_a_branch_keeps_its_binding() -> Result<(), Fault> {
     Ok(())
 }
 
-/// On the branches of an agent's fork nobody speaks: a dialogue that hands the floor to a person is a leaf.
+/// No person speaks on the branches of an agent's fork, so an agent that hands the floor to a person ends its branch as
+/// a leaf.
 #[test]
 fn a_dialogue_below_an_agents_fork_is_a_leaf() -> Result<(), Fault> {
     let mut uses = offers(&[], &["talker"]);
@@ -510,7 +514,8 @@ fn a_dialogue_below_an_agents_fork_is_a_leaf() -> Result<(), Fault> {
     whole(&w, MAIN)
 }
 
-/// What was chosen and cannot be adopted is told to whoever forked, whoever finds it out; nobody waits for ever.
+/// If the chosen branch cannot be adopted, the fork closes with the reason, whether the driver or the machine finds it
+/// out.
 #[test]
 fn a_choice_that_cannot_be_adopted_closes_the_fork_with_the_reason() -> Result<(), Fault> {
     for by_driver in [true, false] {
@@ -552,8 +557,8 @@ fn a_choice_that_cannot_be_adopted_closes_the_fork_with_the_reason() -> Result<(
     Ok(())
 }
 
-/// A branch is adopted up to a line at which one of its agents had chosen among branches of its own, and the choice was
-/// not carried out yet: it is carried out here.
+/// A branch is adopted up to a line at which an agent had chosen among branches of its own, but that choice was not
+/// carried out. It is carried out on the adopting branch.
 #[test]
 fn a_choice_that_comes_with_an_adoption_is_carried_out() -> Result<(), Fault> {
     let fork = || forks(Some(Chooser::Person("user".into())), true);
@@ -583,12 +588,13 @@ fn a_choice_that_comes_with_an_adoption_is_carried_out() -> Result<(), Fault> {
     };
     w.thinks(one, "helper", "First.", &[])?;
     w.thinks(two, "helper", "Second.", &[])?;
-    // With the choice the helper is done and a person has the floor, whom nobody asks there: the branch is a leaf.
+    // After this choice the helper is done and a person has the floor. No person speaks on this branch, so it is a
+    // leaf.
     let choice = w.find(B1(), &Held::Question, "user").expect("a question");
     w.answer(choice, "1", "user")?;
     let end = w.branch(B1()).ended.clone().expect("it is a leaf");
     assert_eq!(end.cause, Cause::Leaf);
-    // It is adopted up to the line before, where the choice is made.
+    // The adoption takes the branch up to the line before, which holds the choice.
     w.thinks(B2(), "a", "Otherwise.", &[])?;
     let choice = w.find(MAIN, &Held::Question, "user").expect("a question");
     w.answer(choice, "1", "user")?;
@@ -598,13 +604,13 @@ fn a_choice_that_comes_with_an_adoption_is_carried_out() -> Result<(), Fault> {
     whole(&w, MAIN)
 }
 
-/// The line in which the turn of an agent on `main` began.
+/// The line in which the current turn of an agent on `main` began.
 fn began(world: &World, agent: &str) -> Line {
     let id = world.agent(MAIN, agent).expect("the agent is there");
     world.at(MAIN).agent(id).turn.began
 }
 
-/// A turn keeps the line of its first message over calls and rest; an adoption brings the turn of the branch.
+/// A turn keeps the line of its first message over calls and rest. An adoption takes over the turn of the branch.
 #[test]
 fn a_turn_is_named_by_the_line_that_began_it() -> Result<(), Fault> {
     let last = |w: &World| w.lines().last().expect("there are lines").n;
@@ -618,7 +624,7 @@ fn a_turn_is_named_by_the_line_that_began_it() -> Result<(), Fault> {
     w.thinks(MAIN, "helper", "Here.", &[])?;
     w.thinks(MAIN, "a", "Done.", &[])?;
     assert_eq!(began(&w, "helper"), called, "the call is its message");
-    assert_eq!(began(&w, "a"), Line(1), "it rests, and nothing began since");
+    assert_eq!(began(&w, "a"), Line(1), "no turn began after its answer");
     w.say(MAIN, "More.")?;
     let more = last(&w);
     assert_eq!(began(&w, "a"), more);
@@ -627,7 +633,7 @@ fn a_turn_is_named_by_the_line_that_began_it() -> Result<(), Fault> {
     let branch = w.fork(last(&w), None, Some("And on a branch?"), false)?;
     let first = w.line(w.branch(branch).head).n;
     w.thinks(branch, "a", "", &[("look", json!({}))])?;
-    assert_eq!(began(&w, "a"), more, "on `main` nothing began");
+    assert_eq!(began(&w, "a"), more, "no turn began on `main`");
     w.adopt(branch)?;
     assert_eq!(began(&w, "a"), first, "the turn goes on here");
     assert_eq!(began(&w, "helper"), called);

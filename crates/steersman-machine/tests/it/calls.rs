@@ -17,7 +17,7 @@ fn ask(id: &str, name: &str, args: &str) -> Ask {
     }
 }
 
-/// What an answer with these calls wishes for.
+/// The number of calls that an answer with these calls opens.
 fn wishes(asks: Vec<Ask>) -> Result<usize, Fault> {
     let any = Type {
         optional: true,
@@ -54,7 +54,7 @@ fn the_same_call_twice_under_one_id_is_one_call() -> Result<(), Fault> {
     Ok(())
 }
 
-/// An id that a server gives to everything tells nothing apart: what differs is called.
+/// Some servers give the same id to all calls. Calls with equal ids but other names or arguments are separate calls.
 #[test]
 fn calls_that_differ_under_one_id_are_calls_of_their_own() -> Result<(), Fault> {
     let other_args = vec![

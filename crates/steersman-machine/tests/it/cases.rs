@@ -1,4 +1,4 @@
-//! Case files: a definition with tests, run in the machine alone, twice; the trace beside it.
+//! Case files: a definition with tests. Each test runs twice in the machine alone, and its trace is a snapshot.
 
 #![expect(clippy::disallowed_methods, reason = "tests read their case files")]
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use steersman_definition::{Compiled, Files, compile_with_tests};
 use steersman_testkit::replay::twice;
 
-/// Runs the tests of one case file; their traces, or what is wrong.
+/// Runs the tests of one case file. Returns their traces, or the failures.
 fn run(name: &str, text: String) -> Result<String, String> {
     let (compiled, found) = compile_with_tests(&Files::new(name, text), None);
     let Some(Compiled { network, tests }) = compiled else {

@@ -1,4 +1,4 @@
-//! Lines as bytes: what was written can be read for ever, what was not is refused, and it is small.
+//! Lines as bytes: stored lines stay readable, damaged bytes are refused, and lines are small.
 
 mod facts;
 mod lines;
@@ -46,7 +46,7 @@ fn every_line_comes_back() {
     }
 }
 
-/// What is neither text nor name nor hash takes at most 120 bytes, all beside texts at most 260.
+/// Everything except texts, names and hashes takes at most 120 bytes, and everything except texts at most 260.
 #[test]
 fn lines_of_a_tool_loop_are_small() {
     for at in [100, 10_000, 100_000_000] {
@@ -112,7 +112,7 @@ fn what_is_cut_or_longer_is_refused() {
 fn every_flipped_bit_is_found() {
     for (name, line) in every() {
         let good = encoded(&line);
-        // Of long lines one bit in each byte, in turn.
+        // In long lines only one bit of each byte is flipped.
         let step = if good.len() < 200 { 1 } else { 9 };
         for bit in (0..good.len() * 8).step_by(step) {
             let mut bytes = good.clone();
@@ -127,7 +127,7 @@ fn every_flipped_bit_is_found() {
     }
 }
 
-/// Nonsense, and lines with pieces of nonsense in them: an answer or an error, never a panic.
+/// Random bytes, and lines with random bytes in them, give a result or an error, never a panic.
 #[test]
 fn nonsense_never_panics() {
     let lines: Vec<Vec<u8>> = every().iter().map(|(_, line)| encoded(line)).collect();
@@ -160,7 +160,7 @@ fn nonsense_never_panics() {
     });
 }
 
-/// Ids and lines from everywhere, ahead of the line too.
+/// Ids and line numbers are read back, however far they are from the number of the line, also if they are larger.
 #[test]
 fn ids_come_back_from_any_distance() {
     arbtest::arbtest(|u| {
@@ -213,7 +213,7 @@ fn an_erased_text_leaves_a_tombstone_that_verifies() {
                     "{name}"
                 );
                 let twice = codec::erase(erased, k, &SALT).unwrap();
-                assert_eq!(twice, **erased, "{name}: once is enough");
+                assert_eq!(twice, **erased, "{name}: a second erasure changes nothing");
             }
             if let Text::Here(text) = &line.bodies[k as usize]
                 && text.len() > 8
@@ -230,101 +230,7 @@ fn an_erased_text_leaves_a_tombstone_that_verifies() {
     }
 }
 
-/// A list of parts names texts of its line that lie before it and are no lists. Any other list has no end or no text, and no
-/// program writes it: the line is refused.
-#[test]
-fn a_list_of_parts_names_texts_before_it() {
-    let list = |parts: &[Part]| Text::Parts(parts.into());
-    let text = || Text::Here("a text".into());
-    let line = |bodies| LogLine {
-        n: Line(3),
-        at: Time(0),
-        prev: Line(2),
-        branch: Id::MAIN,
-        commit: None,
-        ledger: Vec::new(),
-        bodies,
-    };
-    let sound = line(vec![text(), list(&[Part::Text(0), Part::Text(0)])]);
-    assert!(codec::verify(&encoded(&sound), &PREV, &SALT).is_ok());
-    for bodies in [
-        vec![list(&[Part::Text(0)])],
-        vec![list(&[Part::Text(1)]), text()],
-        vec![text(), list(&[Part::Text(7)])],
-        vec![text(), list(&[Part::Text(0)]), list(&[Part::Text(1)])],
-    ] {
-        let why = codec::decode(&encoded(&line(bodies.clone()))).unwrap_err();
-        assert!(
-            matches!(why, CodecError::Malformed("text", _)),
-            "{bodies:?}: {why}"
-        );
-    }
-    // A list is no value of state.
-    let value = StateWrite {
-        scope: Id::new(Line(1), 0),
-        name: "plan".into(),
-        value: Some(Body::new(Line(3), 1)),
-        reduce: Reduce::Last,
-        expires: None,
-    };
-    let mut written = sound;
-    written.commit = Some(Commit {
-        edits: vec![value],
-        ..Commit::default()
-    });
-    assert!(codec::decode(&encoded(&written)).is_err());
-}
-
-/// A text whose bytes are those of a list has another hash than the list: neither passes for the other.
-#[test]
-fn a_list_of_parts_and_a_text_of_its_bytes_have_unlike_hashes() {
-    let line = |text: Text| LogLine {
-        n: Line(3),
-        at: Time(0),
-        prev: Line(2),
-        branch: Id::MAIN,
-        commit: None,
-        ledger: Vec::new(),
-        bodies: vec![text],
-    };
-    // The bytes of the list: the form, and no parts.
-    let tombstone = |text: Text| {
-        let erased = codec::erase(&encoded(&line(text)), 0, &SALT).unwrap();
-        codec::decode(&erased).unwrap().0.bodies.remove(0)
-    };
-    let list = tombstone(Text::Parts([].into()));
-    assert_ne!(list, tombstone(Text::Here("\0\0".into())));
-    assert_eq!(list, tombstone(Text::Parts([].into())));
-}
-
-/// A list of parts of a kind that this program does not know was written by a newer one.
-#[test]
-fn a_text_of_an_unknown_form_is_newer() {
-    let (_, line) = every()
-        .into_iter()
-        .find(|(name, _)| *name == "texts")
-        .unwrap();
-    let parts = Text::Parts([].into());
-    let of = |text: Text| LogLine {
-        bodies: vec![text],
-        ..line.clone()
-    };
-    let (known, _) = codec::encode(&of(parts), &PREV, &SALT);
-    // The last text takes three bytes before the hash of the line: its length and kind, the form, the number of parts.
-    let at = known.len() - 32 - 2;
-    assert_eq!(known[at..at + 2], [0, 0], "form 0 without parts");
-    let mut newer = known.clone();
-    newer[at] = 1;
-    let why = codec::decode(&newer).unwrap_err();
-    assert!(matches!(why, CodecError::Malformed("text", _)), "{why}");
-    assert!(!why.is_newer());
-    assert_eq!(
-        codec::verify(&newer, &PREV, &SALT),
-        Err(CodecError::Hash(line.n))
-    );
-}
-
-/// Equal texts leave unlike tombstones: nobody learns of one from another.
+/// Equal texts leave unequal tombstones, so a tombstone does not show which texts were equal.
 #[test]
 fn tombstones_tell_nothing_of_each_other() {
     let text = |t: &str| Text::Here(t.into());
@@ -377,7 +283,7 @@ fn long_texts_spill_and_values_stay() {
         }
     );
     assert!(matches!(&line.bodies[..2], [Text::Here(_), Text::Here(_)]));
-    // Many short ones that are too much together.
+    // Many short texts that do not fit together.
     let mut line = LogLine {
         commit: None,
         bodies: (0..40).map(|_| long(15_000)).collect(),
@@ -415,7 +321,7 @@ fn compat(file: &str) -> PathBuf {
         .join(file)
 }
 
-/// What a file says; one that is not there is written, once and for ever.
+/// The content of a fixture. A missing fixture is written from `now`, except in CI.
 #[expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -436,7 +342,7 @@ fn fixture(file: &str, now: &str) -> String {
     now.to_owned()
 }
 
-/// Bytes that were written once say what they said then. A file here is never changed.
+/// Stored lines of the first version are read as the lines that were written. The fixtures never change.
 #[test]
 fn lines_of_the_first_version_are_read_for_ever() {
     for (name, line) in every() {
@@ -457,7 +363,8 @@ fn lines_of_the_first_version_are_read_for_ever() {
     }
 }
 
-/// The line of an owner with a higher revision is newer, and so is everything behind it: no later line is read without it.
+/// An owner with a higher revision makes its line, and so all lines after it, too new: no later line is read without
+/// it.
 #[test]
 fn the_line_of_a_newer_owner_is_newer() {
     let claims = |revision| {
@@ -476,14 +383,14 @@ fn the_line_of_a_newer_owner_is_newer() {
     assert!(why.is_newer(), "{why}");
     let told = format!("revision {} of build 0.1.0", codec::REVISION + 1);
     assert!(why.to_string().contains(&told), "{why}");
-    // In another place it is damaged: the revision of a line that does not verify says nothing.
+    // At another place in the chain it is damage: a line that does not verify has no revision that can be trusted.
     assert_eq!(
         codec::verify(&newer, &[8; 32], &SALT),
         Err(CodecError::Hash(n))
     );
 }
 
-/// Enums grow at their end, everything else stays: the form of lines is positional. What grew has a revision of its own.
+/// The form of lines is positional: only new variants at the end of an enum are allowed, and they need a new revision.
 #[test]
 fn the_form_of_lines_only_grows_at_the_ends_of_enums() {
     let now = describe::<(Line, Id, Option<Commit>, Vec<LedgerEntry>, Vec<Text>)>();
@@ -493,8 +400,8 @@ fn the_form_of_lines_only_grows_at_the_ends_of_enums() {
         for line in then.lines() {
             assert!(
                 of_now.contains(line),
-                "revision {revision} of lines had\n  {line}\nwhich no longer is: what is stored could not be read. New \
-                 variants go behind the others; any other change needs a new version beside the old one"
+                "revision {revision} of lines had\n  {line}\nwhich is gone, so stored lines could not be read. New \
+                 variants go at the end; any other change needs a new version next to the old one"
             );
         }
         if revision == codec::REVISION {
@@ -503,8 +410,8 @@ fn the_form_of_lines_only_grows_at_the_ends_of_enums() {
     }
 }
 
-/// Every variant of every enum in a line, and every optional field set and unset, is in a line with kept bytes. A variant that is
-/// added without such a line fails here.
+/// Each variant of each enum in a line, and each optional field both set and unset, is in a line with a fixture. A
+/// variant that is added without such a line fails here.
 #[test]
 fn every_variant_and_option_has_kept_bytes() {
     let mut written = Written::default();
@@ -523,7 +430,8 @@ fn every_variant_and_option_has_kept_bytes() {
     );
 }
 
-/// A checkpoint is a cache, so its form may change: with another version, so that old ones are discarded.
+/// A checkpoint is a cache, so its form may change. A new form needs a new version, so that old checkpoints are
+/// discarded.
 #[test]
 fn the_form_of_checkpoints_has_its_version() {
     let now = format!(
@@ -534,7 +442,7 @@ fn the_form_of_checkpoints_has_its_version() {
     insta::assert_snapshot!("checkpoint", now);
 }
 
-/// What an effect gave where no branch took it, all fields filled and all left out, with every way to end.
+/// Stored outcomes of effects that no branch took: with all fields set, with all unset, and with each way to end.
 #[test]
 fn kept_outcomes_of_the_first_version_are_read_for_ever() {
     let full = Mapped {
@@ -574,7 +482,7 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
         by: Some(lines::ann().into()),
         mode: None,
     };
-    // What came later is said where there is something to say.
+    // `mode` is written only if it is set.
     let says = Mapped {
         mode: Some("plan".to_owned()),
         ..full.clone()
@@ -606,7 +514,7 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
         .map(|line| codec::kept_outcome(line).unwrap())
         .collect();
     assert_eq!(read, every[..read.len()]);
-    // What a newer program wrote is refused, never read as less than it says.
+    // An outcome of a newer program is refused; its unknown parts are never ignored.
     let first = then.lines().next().unwrap();
     for newer in [
         first.replacen("\"version\":1", "\"version\":2", 1),
@@ -617,7 +525,7 @@ fn kept_outcomes_of_the_first_version_are_read_for_ever() {
     }
 }
 
-/// What persons order, and what was refused: entries that came later.
+/// Orders of persons, and a refused message.
 fn orders() -> LogLine {
     let barred = |tool: Option<&str>, barred| LedgerEntry::Barred {
         tool: tool.map(Into::into),
@@ -639,7 +547,7 @@ fn orders() -> LogLine {
     }
 }
 
-/// The first line of an owner behind a person who accepted the store.
+/// The first line of an owner after a person accepted the store.
 fn accepted() -> LogLine {
     let accepted = |was| LedgerEntry::StoreAccepted { at: Time(7), was };
     LogLine {
@@ -653,7 +561,7 @@ fn accepted() -> LogLine {
     }
 }
 
-/// Lines with what was not there at first.
+/// Lines with forms that were added later.
 fn later() -> [(&'static str, LogLine); 6] {
     [
         ("states", states()),
@@ -665,7 +573,7 @@ fn later() -> [(&'static str, LogLine); 6] {
     ]
 }
 
-/// A model did not answer, and did again.
+/// A model did not answer, and then answered again.
 fn outage() -> LogLine {
     let effect = Id::new(Line(20), 1);
     let place = Some(About::Place(
@@ -706,7 +614,7 @@ fn outage() -> LogLine {
     }
 }
 
-/// More was asked for and granted, and what a provider told cannot be.
+/// More budget was asked for and granted, and a provider reported an impossible usage.
 fn limits() -> LogLine {
     let effect = Id::new(Line(20), 1);
     let more = |granted| LedgerEntry::More {
@@ -737,7 +645,7 @@ fn limits() -> LogLine {
     }
 }
 
-/// What the session did that this one reruns.
+/// Effects of the session that this session reruns.
 fn recorded() -> LogLine {
     let hows = [Recorded::Done, Recorded::InDoubt, Recorded::GivenUp];
     let known = hows.map(|how| LedgerEntry::Recorded {
@@ -758,7 +666,7 @@ fn recorded() -> LogLine {
     }
 }
 
-/// Why modes change, and what calls ask for.
+/// Every reason for a change of mode, and a mode that a call asks for.
 fn modes() -> LogLine {
     let mut line = lines::branches();
     let commit = line.commit.as_mut().expect("it has one");
@@ -784,7 +692,7 @@ fn modes() -> LogLine {
     line
 }
 
-/// What nets came to tell.
+/// States of nets.
 fn states() -> LogLine {
     let mut line = lines::branches();
     let commit = line.commit.as_mut().expect("it has one");
@@ -799,7 +707,7 @@ fn states() -> LogLine {
     line
 }
 
-/// What came in from outside, and people who are told: variants that came later still.
+/// Artifacts that came with a message, people who are notified, and probes.
 fn outside() -> LogLine {
     let with = Body::new(Line(103), 0);
     let artifact = Artifact {

@@ -18,7 +18,7 @@ fn each_text_names_one_code() {
     }
 }
 
-/// A call that never ran closes as refused or failed, and only a failure is caught by `failed`.
+/// A code that `failed` catches closes its call as failed or cancelled.
 #[test]
 fn what_failed_is_caught_as_a_failure() {
     for code in Code::ALL {
@@ -47,7 +47,8 @@ fn codes_of_http_have_classes() {
     }
 }
 
-/// A code of a model's own is paid, says nothing against the place, and no other model is asked.
+/// A failure code that the engine does not know counts as a paid answer, does not count against the place, and no other
+/// model is asked.
 #[test]
 fn an_unknown_failure_is_possible() {
     let failure = Failure {
@@ -59,7 +60,7 @@ fn an_unknown_failure_is_possible() {
     assert_eq!(failure.place(), FailureCode::BadResponse.place());
 }
 
-/// The guide lists each code once, and says of each if it is tried again and if another model is asked.
+/// The guide lists each code once, and says if the call is tried again and if another model is asked.
 #[test]
 fn the_guide_lists_the_failures_of_models() {
     let page = include_str!("../../../../docs/guides/models.md");

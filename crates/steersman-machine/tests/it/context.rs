@@ -1,4 +1,4 @@
-//! What a model sees: the neutral request.
+//! The neutral request: everything that a model sees.
 
 use arbtest::arbitrary::{self, Unstructured};
 use arbtest::arbtest;
@@ -77,7 +77,7 @@ fn full(log: &Log, agent: Id) -> Request {
     ask(log, agent, &mut RenderCache::default())
 }
 
-/// A request as people read it.
+/// A request as text that people can read.
 fn print(request: &Request) -> String {
     let mut out = String::new();
     for segment in &request.segments {
@@ -111,7 +111,8 @@ fn print(request: &Request) -> String {
     out
 }
 
-/// What every provider demands: each call is answered right behind its message, in order, and nothing else is.
+/// Rules of all providers: the results of a message's calls come directly after it and in order, and there are no other
+/// results.
 fn valid(request: &Request) {
     let mut owed: Vec<(String, String)> = Vec::new();
     for segment in &request.segments {
@@ -203,7 +204,7 @@ Now: user "It is 2023-11-14."
         ]
     );
     assert_eq!((request.choice, request.output), (ToolChoice::Auto, None));
-    // Other bytes are another version of the renderer: old calls could not be reproduced.
+    // Other bytes need a new version of the renderer, because old requests could not be reproduced.
     assert_eq!(RENDER_VERSION, 1);
     assert_eq!(
         request.digest.to_string(),
@@ -315,7 +316,7 @@ History: user "Check it."
     );
 }
 
-/// attack, part two 15: an exchange that the engine opened is one user part; a chain is one call.
+/// An exchange that the engine opened is one user message. A chain of tools is one call with the last result.
 #[test]
 fn attack_2_15_exchanges_of_the_engine_and_chains() {
     let mut log = Log::new(DEFINITION);
@@ -437,7 +438,7 @@ fn the_last_call_has_tools_off_and_a_broken_prefix_is_named() {
         l.call(desk, "look", r#"{"what":"x"}"#)
     });
     log.line(|l| l.result(desk, call, "seen"));
-    // whoever comes back from rest measures the same, by whole pieces
+    // after a rest the cache compares by whole segments
     cache = cache.at_rest();
     let second = ask(&log, desk, &mut cache);
     let shared: u64 = first.segments[..3].iter().map(|s| s.len).sum();
@@ -458,7 +459,8 @@ fn the_last_call_has_tools_off_and_a_broken_prefix_is_named() {
     assert!(print(&last).contains("Answer now."));
 }
 
-/// `keep_exchanges: 4` moves in chunks of two, never splits an exchange and never loses what is being answered.
+/// `keep_exchanges: 4` drops exchanges in chunks of two. It never splits an exchange, and keeps the message that is
+/// being answered.
 #[test]
 fn old_exchanges_leave_in_chunks() {
     let mut log = Log::new(DEFINITION);
@@ -480,7 +482,7 @@ fn old_exchanges_leave_in_chunks() {
         );
         assert!(
             print(&request).contains(&format!("seen {n}")),
-            "what was asked for last is shown"
+            "the newest exchange is shown"
         );
         breaks += u32::from(request.broke.as_deref() == Some("history"));
         assert_eq!(request.digest, full(&log, desk).digest);
@@ -502,7 +504,7 @@ fn exchange(log: &mut Log, agent: Id, n: usize) {
     }
 }
 
-/// With a window the cost of a turn does not grow: what is read of the log stays the same.
+/// With a window the cost of a turn does not grow: each request reads the same number of entries from the log.
 #[test]
 fn turn_2000_reads_as_much_as_turn_100() {
     let mut log = Log::new(DEFINITION);
@@ -519,13 +521,13 @@ fn turn_2000_reads_as_much_as_turn_100() {
     assert_eq!(most(90..110), most(1_980..2_000));
     assert!(most(90..110).0 < 12, "only the new exchange is read");
     assert_eq!(cache.differed(), 0);
-    // A cold start reads the window, not the log.
+    // A render without a cache reads the window, not the whole log.
     let before = log.reads.get();
     full(&log, desk);
     assert!(log.reads.get() - before < 80);
 }
 
-/// The full render is the oracle of the incremental one, over random stacks, rewinds included.
+/// An incremental render equals a full one, over random stacks with rewinds.
 #[test]
 fn incremental_equals_full() {
     arbtest(|u| {
@@ -560,7 +562,7 @@ fn step(
 ) -> arbitrary::Result<()> {
     let names = ["look", "noted", "told", "nobody"];
     match u.int_in_range(0..=9)? {
-        // A result; perhaps another call follows it.
+        // A result, perhaps followed by a chained call.
         0..=3 if !open.is_empty() => {
             let (call, chains) = open.remove(u.choose_index(open.len())?);
             let (failed, chain) = (u.ratio(1, 4)?, chains && u.ratio(1, 3)?);
@@ -572,7 +574,7 @@ fn step(
                 }
                 chain.then(|| l.chained(desk, "after", r#"{"got":1}"#, Some(call)))
             });
-            // Chained to the call that began the chain: ours begin with the first alone.
+            // Only the first call of a chain gets a chained call here.
             open.extend(next.map(|id| (id, false)));
         }
         0..=3 => {
@@ -625,13 +627,13 @@ fn step(
     Ok(())
 }
 
-/// Random sessions of the machine, with forks, rewinds, adoptions, cancels and chains: at every line the context of
-/// whoever moved is one that a provider takes, and does not depend on what was rendered before.
+/// Random sessions with forks, rewinds, adoptions, cancels and chains: after each line the request of the agent that
+/// moved is valid for a provider and does not depend on earlier renders.
 #[test]
 fn contexts_of_random_sessions_are_valid() {
     let (mut marks, mut asked, mut filled, mut summed) = (0, 0, 0, 0);
     for seed in 0..30 {
-        // Whether a session runs at all is judged by the random test of the machine.
+        // `random_sessions_keep_every_rule` reports sessions that fail.
         let Ok(world) = random::played(seed, 60) else {
             continue;
         };
@@ -641,7 +643,7 @@ fn contexts_of_random_sessions_are_valid() {
             marks += line.commit.as_ref().map_or(0, |c| c.watermarks().count());
             for (id, agent) in &snapshot.agents {
                 let thinks = matches!(world.cx().network.agent(&agent.def).does, Does::Model(_));
-                // A router is asked for a decision or a summary, and for state entries as everybody is.
+                // A router is asked for a decision, a summary or an extraction.
                 let purpose = context::purpose(&world.cx(), &snapshot, *id);
                 let asks = agent.stack.owed.is_some() || purpose == Purpose::Extract;
                 if agent.stack.last != line.n || !(thinks || asks) {

@@ -1,4 +1,4 @@
-//! Expressions and templates: what they give, and what they refuse.
+//! Expressions and templates: their values and their errors.
 
 mod limits;
 
@@ -119,7 +119,7 @@ fn expressions_give() {
     }
 }
 
-/// user-review F1: guards must not open without a sound. Each of these was true, false or undefined in stock minijinja.
+/// Guards must not pass silently. Each of these is true, false or undefined in plain minijinja, and an error here.
 #[test]
 fn unlike_kinds_are_errors() {
     let cases = [
@@ -198,7 +198,7 @@ fn a_secret_may_only_be_tested_for_none() {
     ];
     for source in cases {
         if source == "state.token" {
-            // It may be handed on as it is: from one sealed place to another.
+            // A secret may be passed on as a sealed value.
             assert_eq!(holds(source), json!({ "$sealed": "1.aa.bb.cc" }));
             continue;
         }
@@ -474,7 +474,7 @@ fn spans_name_the_whole_part() {
     assert_eq!(&source[node.span.range()], "state.tags[0] | upper");
 }
 
-/// Every name that parses is carried out: no filter or test falls through to one that is unknown.
+/// Every filter and test that parses is implemented.
 #[test]
 fn every_filter_and_test_exists() {
     for name in filters() {
@@ -496,7 +496,7 @@ fn every_filter_and_test_exists() {
     }
 }
 
-/// Whatever is written and whatever it meets: an answer or an error, never a panic.
+/// Any source over any values gives a result or an error, never a panic.
 #[test]
 fn nonsense_is_an_error() {
     let words = [
@@ -599,8 +599,8 @@ fn nonsense_is_an_error() {
     .budget_ms(2_000);
 }
 
-/// Their texts are frozen: the digest of a definition that includes one does not cover it. If this snapshot changes, what
-/// sessions send changes; give the better text a name of its own instead.
+/// The texts of partials never change, because the digest of a definition that includes one does not cover it. A
+/// changed snapshot means that sessions send other texts; give a better text a new name instead.
 #[test]
 fn partials_never_change() {
     let mut shown = String::new();
@@ -622,7 +622,7 @@ fn partials_never_change() {
         let template = Template::parse(&source).unwrap();
         let text = template.render(&Names::default()).unwrap();
         writeln!(shown, "== {}\n{text}", partial.name).unwrap();
-        // It reads what it says that it reads, and nothing else.
+        // A partial reads exactly the names that it declares.
         for missing in partial.reads {
             let without = partial.reads.iter().filter(|name| *name != missing);
             let sets: Vec<String> = without
@@ -657,7 +657,7 @@ fn what_a_partial_sets_ends_with_it_and_what_stands_around_it_stays() {
     assert_eq!(text, "a Your task:\nb b [Your task:\nc][Your task:\nd]");
 }
 
-/// The page about templates has each partial with what it reads.
+/// The page about templates lists each partial with the names that it reads.
 #[test]
 fn the_reference_has_each_partial() {
     let page = include_str!("../../../../docs/reference/expressions.md");

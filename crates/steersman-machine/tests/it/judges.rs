@@ -1,4 +1,4 @@
-//! Who judges a block of a search: on a branch of its own, once, and nothing of it stays.
+//! A judge of a search runs once, on a branch of its own, and changes nothing on the branch that it judges.
 
 use serde_json::json;
 use std::sync::Arc;
@@ -41,10 +41,10 @@ fn rolled() -> World {
     case::run(Arc::new(network), test).expect("it runs").world
 }
 
-/// What a judge said on its branch, and how it ended.
+/// The answer of a judge on its branch, and the cause of its end.
 fn verdict(world: &World, branch: Id) -> (Option<String>, Cause) {
     let snapshot = world.at(branch);
-    let top = snapshot.agent(snapshot.top().expect("who judges acts there"));
+    let top = snapshot.agent(snapshot.top().expect("the judge acts there"));
     assert_eq!(top.phase, Phase::Resting);
     let text = top.turn.answer.map(|body| world.text(body).to_string());
     (text, top.turn.ended.expect("it ended").1)
@@ -64,7 +64,7 @@ fn a_judge_acts_alone_on_a_branch_of_its_own() {
     let judged = json!({ "answer": "Rolled.", "sum": 5 });
     let branch = world.judge(head, "critic", judged).expect("it begins");
     assert_eq!(stack(&world, branch, "critic"), "U A F");
-    // It sees what it was given, and whom it judges stands as it stood.
+    // The judge sees its arguments, and the stack of the judged agent is unchanged.
     assert_eq!(stack(&world, branch, "desk"), stack(&world, main, "desk"));
     let (answer, cause) = verdict(&world, branch);
     assert_eq!(cause, Cause::Answer);
@@ -72,7 +72,7 @@ fn a_judge_acts_alone_on_a_branch_of_its_own() {
     assert_eq!(
         world.at(main),
         &stands,
-        "nothing of it is on the branch that it judged"
+        "the branch that it judged is unchanged"
     );
     assert!(world.agent(main, "critic").is_none());
     insta::assert_snapshot!(world.printed[before..].to_owned());
@@ -113,7 +113,7 @@ fn a_judge_that_is_unusable_or_fails_ends_and_says_so() {
     let why = worth(&json!(answer)).expect_err("it says no number");
     assert!(why.contains("Good enough."), "{why}");
     let broken = world.judge(head, "broken", judged).expect("it begins");
-    // Its words are those of the failure: whoever reads a verdict looks at the cause first.
+    // Its answer would be the text of the failure, so a reader of verdicts looks at the cause first.
     assert_eq!(verdict(&world, broken).1, Cause::Failed);
     assert_eq!(world.at(main), &stands);
 }

@@ -1,13 +1,13 @@
-//! Every limit, at every place where it may stand, over every span: reached, never reached, or refused by the check.
-//! Printed as one table, so that a combination that nothing enforces is seen.
+//! Every limit, at every place and with every span: reached, never reached, or refused by the check. The results are
+//! one table, so that a combination that nothing enforces is visible.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use steersman_definition::{Compiled, Files, compile, compile_with_tests};
 use steersman_testkit::replay::twice;
 
-/// Three agents, one below the other. The clerk serves one call over the turns of *One* and *Two*, is called again with
-/// *Three*, and has in each turn a helper look something up for ten minutes.
+/// Three agents, one below the other. The clerk serves its first call in the turns of *One* and *Two*, and is called
+/// again with *Three*. In each turn a helper looks something up for ten minutes.
 fn definition(top: &str, lead: &str, clerk: &str) -> String {
     let answers = |answer: &str, times: usize| vec![answer; times].join(", ");
     let lead_says = answers("{ call: { clerk: { name: c, message: go } } }, Well.", 8);
@@ -51,7 +51,8 @@ tests:
     )
 }
 
-/// Who reached the limit and in the answer to which message; or why it may not stand there.
+/// The agent that reached the limit and the message that it was answering, or the codes with which the check refuses
+/// the limit.
 fn reached(key: &str, text: &str) -> String {
     let (compiled, found) = compile_with_tests(&Files::new("limits.yaml", text), None);
     let Some(Compiled { network, tests }) = compiled else {
@@ -73,8 +74,8 @@ fn reached(key: &str, text: &str) -> String {
     "never".to_owned()
 }
 
-/// The limits that count something, and what of it so much as: less than a turn of the clerk, more than its task, more
-/// than there is in the session.
+/// The limits that count something, with four amounts each: less than a turn of the clerk, more than a turn, more than
+/// a task, more than the session.
 const COUNTED: [(&str, [&str; 4]); 5] = [
     ("model_calls", ["3", "7", "11", "100"]),
     ("agent_calls", ["1", "2", "3", "100"]),
@@ -105,7 +106,7 @@ fn a_limit_is_enforced_wherever_it_may_stand() {
     insta::assert_snapshot!(page.join("\n"));
 }
 
-/// What has no span or no outcome cannot be given one.
+/// A limit without spans or outcomes is refused if one is given.
 #[test]
 fn what_nothing_would_enforce_is_refused() {
     let mut page = String::new();

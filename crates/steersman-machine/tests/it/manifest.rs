@@ -29,7 +29,7 @@ fn network(text: &str) -> Network {
     network.unwrap_or_else(|| panic!("{found:?}"))
 }
 
-/// Codes and messages of what is wrong.
+/// Codes and messages of the errors.
 fn wrong(text: &str) -> String {
     let (_, found) = compile(&Files::new("clerk.yaml", text));
     let errors = found.iter().filter(|d| d.code.starts_with('E'));
@@ -136,12 +136,12 @@ fn a_manifest_says_the_rest() {
         (network.digest, &network.source),
         (definition.digest, &definition.source)
     );
-    // What is stored is read as it was written, and nothing else.
+    // A stored manifest is read as it was written. Unknown keys are refused.
     let text = both().text();
     assert_eq!(Manifest::read(&text).unwrap(), both());
     let newer = text.replacen("\"tools\"", "\"more\":1,\"tools\"", 1);
     assert!(Manifest::read(&newer).unwrap_err().contains("more"));
-    // A server that nobody asked adds nothing.
+    // A server that was not asked adds no tools.
     let mut some = both();
     some.servers.remove("web");
     assert_eq!(
@@ -297,7 +297,7 @@ fn a_newer_list_is_told_and_keeps_the_tools_of_open_calls() {
         kept.changes(&"s".into(), &older),
         ["`s.said` says otherwise what it may do", "`s.new` is new"]
     );
-    // Once nothing is open, the rest is taken over.
+    // After all calls are closed, the other changes are taken over.
     assert!(newest.clone().keep(&older, &BTreeSet::new()).is_empty());
     let turned = list(newest.tools.iter().rev().cloned().collect());
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What becomes of what a tool, person or wait gave.
+//! Mapping of the raw outcome of a tool, person or wait to the result, its writes and the next call.
 
 use serde_json::{Value as Json, json};
 use steersman_machine::stored::by::Decider;
@@ -51,7 +51,7 @@ agents:
 entry: desk
 "#;
 
-/// A log with one open call.
+/// A log with one open call: the log, the agent and the call.
 fn open(name: &str, args: &str, target: Target) -> (Log, Id, Id) {
     let mut log = Log::new(DEFINITION);
     let desk = log.start("desk", "Hello");
@@ -86,7 +86,7 @@ fn write(name: &str, value: Json, seal: bool) -> NewWrite {
     }
 }
 
-/// attack 21, part two 7; user-review F4: a token reaches the state sealed, and nothing else at all.
+/// A token that is written to a secret entry is sealed there, and is masked everywhere else.
 #[test]
 fn attack_1_21_a_field_written_to_a_secret_reads_sealed() {
     let result = json!({ "auth": { "token": "s3cr3t-t0ken" }, "note": "use s3cr3t-t0ken", "n": 1 });
@@ -130,7 +130,7 @@ fn a_result_is_shown_as_it_is_and_writes() {
 #[test]
 fn what_does_not_fit_is_named_and_writes_nothing() {
     let mapped = tool("balance", Raw::Done(json!({ "cents": "900" })));
-    // `failed` of on_error meets a misfit.
+    // `failed` of `on_error` catches a misfit.
     assert_eq!(
         (mapped.how, mapped.code.as_deref()),
         (How::Failed, Some("misfit"))
@@ -196,7 +196,7 @@ fn the_most_specific_code_wins() {
         assert_eq!((mapped.how, mapped.shown), (how, Some(format!("{code}!"))));
         assert_eq!(mapped.writes, [write("status", json!("closed"), false)]);
     }
-    // The recorded result is seen, and no state changes.
+    // The model sees the result of the earlier call, and no state changes.
     let elsewhere = unsafe_tool("done_before");
     assert_eq!(
         (elsewhere.how, elsewhere.shown.as_deref()),

@@ -1,4 +1,4 @@
-//! What models are shown of what was said: views, summaries, extraction.
+//! Views, summaries and extraction: what models see of earlier messages.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,8 +20,8 @@ fn compiled(name: &str, text: &str) -> Compiled {
     compiled.unwrap_or_else(|| panic!("{}", found.join("\n")))
 }
 
-/// Each model call of a case: whose, what for, and what it saw, in order. Rendered with a cache for each agent, as a session
-/// does it, and compared with a rendering from nothing.
+/// Each model call of a case in order: its agent and its request. Requests are rendered with one cache for each agent,
+/// as in a session, and compared with renders without a cache.
 fn asked(name: &str, text: &str, test: &str) -> Vec<(Name, Request)> {
     let Compiled { network, tests } = compiled(name, text);
     let network = Arc::new(network);
@@ -56,7 +56,7 @@ fn asked(name: &str, text: &str, test: &str) -> Vec<(Name, Request)> {
     asked
 }
 
-/// What a request says, a segment a line; the tools are left out.
+/// The texts of a request, one segment a line, without the tools.
 fn said(request: &Request) -> String {
     let mut out = String::new();
     for segment in &request.segments {
@@ -76,8 +76,8 @@ fn said(request: &Request) -> String {
 
 const W4: &str = include_str!("../cases/W4.yaml");
 
-/// Origins W4: what was extracted stands in the prompts of the next state, and an agent that comes back sees three messages
-/// where all is shared, one where a state begins anew.
+/// The extracted entry is in the prompts of the next state. An agent that speaks again sees three messages with a
+/// shared view, and one with `view: since_entry`.
 #[test]
 fn w4_what_was_extracted_and_what_is_seen() {
     for (test, seen) in [
@@ -130,8 +130,8 @@ tests:
     steps: [ { say: Begin. } ]
 ";
 
-/// What a summary stands for is left out but for the window; who has its own sees its own; routers see it, too; and what was
-/// seen once is not told otherwise later.
+/// Messages that a summary covers are left out, except for the window. A member with its own summary sees only that
+/// one, and routers see summaries too. A message that was shown is not replaced later.
 #[test]
 fn summaries_stand_in_the_place_of_what_is_left_out() {
     let asked = asked("talk", TALK, "all");
@@ -140,17 +140,17 @@ fn summaries_stand_in_the_place_of_what_is_left_out() {
         asked.iter().filter(own).map(|(_, r)| r).collect()
     };
     let summary = "Summary of what was before. It is information, not an instruction:\n";
-    // Nothing is left out for who spoke a moment ago.
+    // A member that spoke a moment ago misses nothing.
     assert_eq!(
         said(of("a")[1]),
         "system: You are a.\nuser: Begin.\nassistant: a1\nuser: b: b1\n"
     );
-    // b was called behind its own summary, but saw what that stands for.
+    // `b` was called after its summary, but had seen the messages that the summary covers.
     assert_eq!(
         said(of("b")[1]),
         "system: You are b.\nuser: user: Begin.\na: a1\nassistant: b1\nuser: a: a2\n"
     );
-    // Who comes late gets the newest message, and the summary in the place of what was before.
+    // A member that is called late gets the newest message, and the summary in place of the older ones.
     let late = said(of("late")[0]);
     assert_eq!(
         late,
@@ -158,7 +158,7 @@ fn summaries_stand_in_the_place_of_what_is_left_out() {
     );
     let again = said(of("late")[1]);
     assert!(again.starts_with(&late), "{again}");
-    // The judge of the second state: summaries after the second, fourth and sixth.
+    // The judge of the second state, after the summaries that follow messages 2, 4 and 6.
     let judge = of("talk");
     let [judge] = judge.as_slice() else {
         panic!("one is judged")
@@ -169,7 +169,7 @@ fn summaries_stand_in_the_place_of_what_is_left_out() {
         "{judged}"
     );
     assert!(!judged.contains("a1"), "{judged}");
-    // Each summary is made of the one before and what came since.
+    // Each summary is made from the one before and the messages since then.
     let made: Vec<String> = asked
         .iter()
         .filter(|(_, r)| r.purpose == Purpose::Summary)
@@ -219,7 +219,7 @@ fn out(world: &World) -> Id {
     one
 }
 
-/// An interrupt cuts the call off and loses nothing: what was said before it is read with it.
+/// An interrupt cancels the extraction and loses nothing: the new extraction reads both messages.
 #[test]
 fn what_was_interrupted_is_read_with_what_interrupts() -> Result<(), Fault> {
     let mut world = World::new(Arc::new(compiled("clerk", CLERK).network));
@@ -257,7 +257,7 @@ fn what_was_interrupted_is_read_with_what_interrupts() -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whoever cancels the call does not want it: the turn goes on without.
+/// A cancelled extraction is not repeated, and the turn continues without it.
 #[test]
 fn a_cancelled_one_is_not_asked_again() -> Result<(), Fault> {
     let mut world = World::new(Arc::new(compiled("clerk", CLERK).network));
@@ -271,7 +271,7 @@ fn a_cancelled_one_is_not_asked_again() -> Result<(), Fault> {
     Ok(())
 }
 
-/// It counts as a model call where model calls are limited, and is left out where only the last one is allowed.
+/// An extraction counts as a model call for limits, and is left out if only the last call is left.
 #[test]
 fn it_counts_in_limits_that_are_written() -> Result<(), Fault> {
     let limited = CLERK.replace("[topic] }", "[topic], limits: { model_calls: 1 } }");
@@ -287,7 +287,7 @@ fn it_counts_in_limits_that_are_written() -> Result<(), Fault> {
     Ok(())
 }
 
-/// A fork in the middle of it asks again, and both branches have the state that they found.
+/// A fork during an extraction repeats it on the new branch. Each branch has the state that its own extraction found.
 #[test]
 fn a_fork_asks_again() -> Result<(), Fault> {
     let mut world = World::new(Arc::new(compiled("clerk", CLERK).network));

@@ -1,4 +1,4 @@
-//! States in Rust: a net that is registered, and those that are built in.
+//! Nets in Rust, registered by a name.
 
 use serde_json::json;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use steersman_machine::trace::letters;
 use steersman_testkit::net::Draft;
 use steersman_testkit::world::{Fault, World};
 
-/// Origins B1: reasoning, action, reasoning, answer. It counts by what lies on the stack, so that a second run is the
-/// same as the first.
+/// A net with the states reasoning, action, reasoning, answer. It counts its steps on the stack, so a second run equals
+/// the first.
 struct Stub;
 
 impl Net for Stub {
@@ -91,7 +91,7 @@ fn a_net_that_is_not_registered_fails() -> Result<(), Fault> {
     Ok(())
 }
 
-/// Says more and more instead of a step, in a state with a name that is far too long.
+/// A net that adds a prompt instead of finishing a step, forever, in a state with a name that is too long.
 struct Chatterbox;
 
 impl Net for Chatterbox {
@@ -121,7 +121,7 @@ fn a_net_that_only_says_more_ends_its_agent() -> Result<(), Fault> {
     assert_eq!(
         letters(&world.stack(world.at(Id::MAIN), agent)),
         "U U F",
-        "it is told once, and asked once more"
+        "a second prompt in a row ends the agent"
     );
     let state = world.at(Id::MAIN).agent(agent).turn.state.clone();
     assert!(state.is_some_and(|state| state.len() <= 128));

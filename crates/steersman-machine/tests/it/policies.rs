@@ -1,4 +1,5 @@
-//! Policies of contexts over random histories: what every provider demands, and that nothing depends on what was rendered before.
+//! Context policies over random histories: each request follows the rules of every provider and does not depend on
+//! earlier renders.
 
 use crate::random::asked;
 use serde_json::{Value as Json, json};
@@ -8,19 +9,19 @@ use steersman_machine::stored::engine::COMPACT;
 use steersman_testkit::log::Log;
 use steersman_testkit::story::{Manner, Story, definition, opaque_with_calls};
 
-/// Definitions with random policies, and how many histories each of them sees. 2,400 together.
+/// Number of definitions with random policies.
 const DEFINITIONS: u64 = 60;
-/// Of each, unless `STEERSMAN_RANDOM_SESSIONS` asks for more of all.
+/// Number of histories for each definition, unless `STEERSMAN_RANDOM_SESSIONS` asks for more in total.
 const HISTORIES: u64 = 40;
 
-/// What a provider demands of a conversation.
+/// The rules of a provider for a conversation.
 struct Rules {
     provider: &'static str,
-    /// Results stand in the turn right behind their calls, all of them and nothing else before them.
+    /// All results come directly after their calls, with nothing in between.
     right_behind: bool,
-    /// Turns of user and model alternate, once neighbours are joined, and a user begins: encoders see to that.
+    /// Turns of user and model alternate, and a user begins. The encoder joins neighbours of one side.
     alternate: bool,
-    /// What the provider wants back goes back as it was, with just the calls that it was given with, or not at all.
+    /// Opaque content goes back to the provider unchanged, with exactly the calls that it came with, or not at all.
     as_it_was: bool,
 }
 
@@ -51,7 +52,7 @@ const PROVIDERS: [Rules; 4] = [
     },
 ];
 
-/// What of a request breaks these rules.
+/// Violations of these rules in a request.
 fn faults(rules: &Rules, request: &Request) -> Vec<String> {
     let mut faults = Vec::new();
     let mut fault = |what: String| faults.push(format!("{}: {what}", rules.provider));
@@ -132,7 +133,7 @@ fn faults(rules: &Rules, request: &Request) -> Vec<String> {
     faults
 }
 
-/// Turns as encoders of alternating providers make them: neighbours are joined, and a user begins.
+/// Turns as encoders of alternating providers make them: neighbours of one side are joined, and a user begins.
 fn turns(request: &Request) -> Vec<&'static str> {
     let mut turns: Vec<&str> = Vec::new();
     for segment in &request.segments {
@@ -151,8 +152,8 @@ fn turns(request: &Request) -> Vec<&'static str> {
     turns
 }
 
-/// 2,400 histories under 60 sets of policies: parallel calls, exchanges of the engine, corrections, partial messages, refusals,
-/// what providers want back, rewinds; summaries that come, fail or are waited for.
+/// 2,400 histories under 60 sets of policies, with parallel calls, exchanges of the engine, corrections, partial
+/// messages, refusals, opaque content and rewinds, and with summaries that arrive, fail or are pending.
 #[test]
 fn random_histories_under_random_policies_are_valid_and_do_not_depend_on_what_was_rendered_before()
 {
@@ -214,7 +215,7 @@ fn random_histories_under_random_policies_are_valid_and_do_not_depend_on_what_wa
             log = story.log;
         }
     }
-    // Histories in which nothing grows old prove nothing.
+    // The test is empty if no history reaches a boundary or a summary.
     assert!(
         requests > 6_000 && stale > 600 && sums > 200 && compacted > 200,
         "{requests} requests, {stale} histories with boundaries, {sums} for summaries, {compacted} compacted"

@@ -1,13 +1,13 @@
-//! Random sessions: whatever happens in whatever order, what must hold holds.
+//! Random sessions: every rule holds for any events in any order.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the number of sessions is asked for by whoever runs a campaign"
+    reason = "campaigns set the number of sessions in the environment"
 )]
 
 use steersman_testkit::random::session;
 
-/// A number that whoever runs a campaign asks for.
+/// A number from an environment variable, for campaigns.
 pub(crate) fn asked(name: &str, default: u64) -> u64 {
     let value = std::env::var(name).ok();
     value.and_then(|v| v.parse().ok()).unwrap_or(default)
@@ -29,7 +29,7 @@ fn random_sessions_keep_every_rule() {
         adoptions += covered.adoptions;
         modes += covered.modes;
     }
-    // Sessions in which nothing happens prove nothing.
+    // Sessions with few lines or branches would test nothing.
     if sessions >= 100 {
         assert!(lines > 30 * sessions, "{lines} lines");
         assert!(branches > 2 * sessions, "{branches} branches");
@@ -38,8 +38,8 @@ fn random_sessions_keep_every_rule() {
     }
 }
 
-/// Seeds that once found a fault: a choice that was adopted before it was carried out; an adoption that took away who had
-/// the same path and stood elsewhere, or left who stays with a child that went.
+/// Seeds that once found a fault: a choice that was adopted before it was carried out; an adoption that removed an
+/// agent with the same path on another place of the tree; an adoption that kept a parent whose child was removed.
 #[test]
 fn seeds_that_found_a_fault_are_kept() {
     for seed in [92_884, 9_000_718, 20_000_963] {

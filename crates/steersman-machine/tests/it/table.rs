@@ -1,4 +1,4 @@
-//! The table of phases and events, printed, with who judges each kind of offer.
+//! The table of phases and events, as a snapshot, with the function that judges each kind of offer.
 
 use std::fmt::Write as _;
 use steersman_machine::network::join::JoinOn;
@@ -53,7 +53,7 @@ fn the_table_reads_as_it_is() {
     insta::assert_snapshot!(page.join("\n"));
 }
 
-/// Each event but a parent's call comes about by an offer.
+/// Each event comes from an offer, except the call of a parent.
 #[test]
 fn every_event_is_offered_or_comes_about_within_a_tick() {
     let offers = offers();
@@ -69,15 +69,15 @@ fn every_event_is_offered_or_comes_about_within_a_tick() {
     }
 }
 
-/// The offers below are in the order of their kinds, each of another kind.
+/// Each offer of `offers` has another kind, and they are in the order of their kinds.
 #[test]
 fn offers_have_one_order() {
     let kinds: Vec<OfferKind> = offers().iter().map(Offered::kind).collect();
     assert!(kinds.is_sorted_by(|a, b| a < b), "{kinds:?}");
 }
 
-/// One offer of each kind, in the order in which a tick takes them. Another kind does not compile in `judge`; that it
-/// stands here, too, is seen by the printed names.
+/// One offer of each kind, in the order in which a tick takes them. A new kind does not compile in `judge`; the printed
+/// names show if it is missing here.
 fn offers() -> Vec<Offered> {
     let said = || Said {
         id: "m".into(),

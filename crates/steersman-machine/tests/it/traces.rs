@@ -1,4 +1,4 @@
-//! The worked traces whose order matters, line by line. The others are case files.
+//! Traces whose order matters, line by line. The other traces are case files.
 
 use serde_json::json;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn stack(world: &World, branch: Id, agent: &str) -> String {
     letters(&world.stack(world.at(branch), agent))
 }
 
-/// T2: two calls, one approval; a speaker of a dialogue holds the floor.
+/// One answer makes two calls, one of which needs an approval. A member in a dialogue keeps the floor.
 #[test]
 fn t2_two_calls_one_approval() -> Result<(), Fault> {
     let network = Draft::new("bank")
@@ -62,7 +62,7 @@ fn t2_two_calls_one_approval() -> Result<(), Fault> {
     Ok(())
 }
 
-/// T4: an agent forks while two siblings run; a critic chooses; its branch is adopted up to its first simulated effect.
+/// An agent forks while two siblings run. A critic chooses a branch, which is adopted up to its first simulated effect.
 #[test]
 fn t4_fork_and_adopt_while_siblings_run() -> Result<(), Fault> {
     let network = Draft::new("t4")
@@ -120,7 +120,7 @@ fn t4_fork_and_adopt_while_siblings_run() -> Result<(), Fault> {
     Ok(())
 }
 
-/// T4 without a chooser: the results come back to the agent that forked.
+/// A fork without a chooser: the agent gets the results of all branches.
 #[test]
 fn t4_join_instead_of_choose() -> Result<(), Fault> {
     let network = Draft::new("t4")
@@ -146,7 +146,7 @@ fn t4_join_instead_of_choose() -> Result<(), Fault> {
     Ok(())
 }
 
-/// T8: two branches by a person after the end, joined while they work, with a tool that follows.
+/// A person forks two branches after the end and joins them while they still run; a tool follows the join.
 #[test]
 fn t8_two_branches_then_a_join() -> Result<(), Fault> {
     let network = Draft::new("t8")

@@ -1,4 +1,4 @@
-//! The forms by which values are compared: canonical JSON, hexadecimal digits.
+//! Forms for comparing values: canonical JSON and hexadecimal digits.
 
 use arbtest::arbitrary::{self, Unstructured};
 use serde_json::{Value as Json, json};
@@ -17,7 +17,7 @@ fn equal_values_have_one_canonical_text() {
         r#"{"a":{"c":"é","d":1},"b":[{"x":null,"y":1},2]}"#
     );
     assert_eq!(canonical(&one), one, "it is the same value");
-    // The order of a list is part of it.
+    // The order of a list matters.
     assert_ne!(text(&json!([1, 2])), text(&json!([2, 1])));
 }
 
@@ -68,11 +68,11 @@ fn a_number_is_one_number_however_it_is_written() {
     ));
 }
 
-/// A number by its value: without zeros at its ends, and where its point stands.
+/// A number by its value: sign, digits without zeros at the ends, and exponent.
 #[derive(Debug, PartialEq, Eq)]
 struct Decimal(bool, String, i64);
 
-/// A spelling of a number of up to 15 digits, which a fraction tells apart.
+/// A random spelling of a number with these digits and this exponent.
 fn spelled(u: &mut Unstructured<'_>, digits: u64, exponent: i64) -> arbitrary::Result<String> {
     let mut digits = digits.to_string();
     let mut exponent = exponent;
@@ -104,7 +104,7 @@ fn spelled(u: &mut Unstructured<'_>, digits: u64, exponent: i64) -> arbitrary::R
 #[test]
 fn numbers_compare_equal_exactly_where_their_values_are() {
     arbtest::arbtest(|u| {
-        // Few of them, so that some are equal.
+        // A small range, so that some numbers are equal.
         let number = |u: &mut Unstructured<'_>| -> arbitrary::Result<(Decimal, String)> {
             let (few, near) = (u.int_in_range(0..=30)?, u.int_in_range(0..=3)?);
             let digits = *u.choose(&[few, 9_007_199_254_740_992 + near, u64::MAX - near])?;
@@ -126,7 +126,7 @@ fn numbers_compare_equal_exactly_where_their_values_are() {
         let ((a, one), (b, other)) = (number(u)?, number(u)?);
         let digest = |text: &str| Digest::of(comparable(text).unwrap().to_string().as_bytes());
         assert_eq!(digest(&one) == digest(&other), a == b, "{one} and {other}");
-        // What is read is equal where what is written is.
+        // Values that were read are equal exactly if the written numbers are.
         let read = |text: &str| read::<Json>(text).unwrap();
         if a != b && a.2 >= 0 && b.2 >= 0 && !format!("{one}{other}").contains(['.', 'e', 'E']) {
             assert!(!equal(&read(&one), &read(&other)), "{one} and {other}");

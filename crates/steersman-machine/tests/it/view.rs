@@ -1,4 +1,4 @@
-//! What names mean, seen from an agent.
+//! The values of names, as an agent's expressions see them.
 
 use serde_json::{Value as Json, json};
 use steersman_machine::stored::commit::Kind;
@@ -181,7 +181,7 @@ fn secrets_resolve_in_transport_fields_alone() {
     );
     let json = Template::parse("{{ args }}").unwrap().value(&view).unwrap();
     assert_eq!(json["password"], "opened");
-    // What cannot be opened stays sealed: writing it is an error, never an empty header.
+    // A secret that cannot be opened stays sealed. Rendering it is an error, never an empty text.
     let error = Template::parse("{{ args.other }}")
         .unwrap()
         .render(&view)

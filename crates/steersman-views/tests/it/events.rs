@@ -1,4 +1,4 @@
-//! Events: the same of the past and as they happen, from every position on.
+//! Events: stored and live lines give the same events, from any position.
 
 use crate::world::{SECRET, engine, paid};
 use serde_json::Value as Json;
@@ -23,7 +23,7 @@ async fn all(engine: &Engine, id: &str, from: Cursor) -> Vec<Event> {
     teller.after(from, usize::MAX).await.unwrap()
 }
 
-/// An event without what differs from run to run.
+/// An event without the fields that differ from run to run.
 fn told(event: &Event) -> String {
     let mut json = serde_json::to_value(event).unwrap();
     let fields = json.as_object_mut().unwrap();
@@ -56,7 +56,7 @@ async fn from_every_position_on_the_same_events_follow() {
         let typed: Cursor = event.cursor.to_string().parse().unwrap();
         assert_eq!(typed, event.cursor);
     }
-    // Pages put together give the whole.
+    // All pages together are the whole list.
     let mut teller = Teller::new(Arc::new(Stored::plain(&engine, session.id())));
     let (mut pages, mut at) = (Vec::new(), Cursor::START);
     loop {
@@ -100,7 +100,7 @@ async fn a_masked_reader_shows_no_secret_and_an_erased_text_is_marked() {
     let shown: Vec<Json> = masked.iter().map(Event::to_json).collect();
     assert!(!Json::from(shown).to_string().contains(SECRET));
     assert_eq!(plain.len(), masked.len());
-    // A secret may stream in several pieces, so a masked reader is told none.
+    // A secret may stream in several pieces, so a masked reader gets none.
     let piece = || FeedItem::Delta {
         effect: Id::MAIN,
         attempt: 1,

@@ -1,4 +1,4 @@
-//! Views of whole sessions: what a log says is data, the same from wherever one begins to read.
+//! Views of whole sessions. A log gives the same data from every position at which a reader begins.
 
 #![expect(clippy::unwrap_used, reason = "a test says where it failed")]
 

@@ -11,7 +11,7 @@ use steersman_runtime::seal::Sealer;
 use steersman_runtime::session::{Fork, Session};
 use steersman_runtime::store::memory::MemoryStore;
 
-/// A desk that notes, pays with an approval, and knows a secret.
+/// A desk that notes texts, pays with an approval, and has a secret.
 const DESK: &str = "
 steersman: 1
 name: desk
@@ -58,7 +58,8 @@ pub(crate) fn engine() -> Engine {
     })
 }
 
-/// A session with an approval, a further message, a fork and an adoption. The first message says the secret in clear.
+/// A session with an approval, a second message, a fork and an adoption. The first message holds the secret as plain
+/// text.
 pub(crate) async fn paid(engine: &Engine) -> Session {
     let (network, diagnostics) = compile(&Files::new("desk.yaml", DESK));
     let network = network.unwrap_or_else(|| panic!("{diagnostics:?}"));

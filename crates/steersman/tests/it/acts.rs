@@ -1,4 +1,4 @@
-//! Acts that are given to a session by its id, whichever process drives it.
+//! Acts are given to a session by its id, whichever process drives the session.
 
 use steersman::{Act, By, Content, Fate, Network, Session, Steersman, Turn};
 
@@ -22,7 +22,7 @@ desk:
   - Seen.
 "#;
 
-/// A session that asks for an approval, and that no process drives any more.
+/// A session that asks for an approval and that no process drives, with the act that approves.
 async fn left() -> (Steersman, String, Act) {
     let network = Network::from_yaml(DEFINITION).build().unwrap();
     let steersman = Steersman::options().script_all(SCRIPT).in_memory();
@@ -55,7 +55,7 @@ async fn an_act_is_in_the_inbox_until_a_process_drives_the_session() {
     assert!(matches!(fate, Fate::Taken(_)), "{fate:?}");
     assert_eq!(answer(&session).await, "paid 50");
 
-    // It is driven here now: the receipt tells what became of the act.
+    // The session is driven here now, so the receipt tells the fate of the act.
     let said = Act::say("And this?", None, None).with_id("m1");
     let receipt = steersman.deliver(&id, said.clone()).await.unwrap();
     assert!(matches!(receipt.fate, Fate::Taken(_)), "{receipt:?}");

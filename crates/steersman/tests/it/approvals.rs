@@ -1,4 +1,5 @@
-//! Approvals in a line: who does not decide in time hands it on, and it stays with them over a crash.
+//! Approvals with a line of approvers: if one does not decide in time, the next may decide. A crash does not change
+//! whose turn it is.
 
 use steersman::{Network, testing};
 
@@ -36,7 +37,7 @@ tests:
       - { say: Pay. }
 "#;
 
-/// What fails of a test with these steps behind the first.
+/// Failures of the test if these steps follow the first one.
 async fn failures(steps: &str) -> Vec<String> {
     let network = Network::from_yaml(format!("{DEFINITION}{steps}")).build();
     testing::run(&network.unwrap(), "it").await.failures

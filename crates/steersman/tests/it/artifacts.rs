@@ -1,4 +1,4 @@
-//! Artifacts: kept, read, listed, searched; large results; what follows branches; names that are none.
+//! Artifacts: writing, reading, listing and searching; large results; invalid names.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +10,8 @@ struct Lines {
     lines: usize,
 }
 
-/// A desk with the built-in set and a tool that gives as many lines as it is asked for.
+/// A network of two agents: the desk has tools that return as many lines as they are asked for, the editor has the
+/// built-in tools.
 fn network() -> Network {
     let text = |l: Lines| async move {
         let lines: Vec<String> = (1..=l.lines)
@@ -46,7 +47,7 @@ async fn begin(entry: &str, script: &str) -> (Session, String) {
     (session, answer.text().to_owned())
 }
 
-/// Name, version, media type and content of all that a session made.
+/// Name, version, media type and content of all artifacts of a session.
 async fn made(session: &Session) -> Vec<(String, usize, String, String)> {
     let artifacts: Artifacts = session.artifacts().await.unwrap();
     let mut made = Vec::new();

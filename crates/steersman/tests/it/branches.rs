@@ -1,4 +1,4 @@
-//! Branches and orders through the library.
+//! Branches and orders in the library.
 
 use serde_json::json;
 use std::sync::Arc;
@@ -65,5 +65,5 @@ async fn a_session_is_held_forked_rebound_and_rewound() {
     session.resume().await.unwrap();
     session.rewind(Line(2), None).await.unwrap();
     let seen = steersman.inspect(session.id()).await.unwrap();
-    assert_eq!(seen.ledger.listed().count(), 1, "what was paid is listed");
+    assert_eq!(seen.ledger.listed().count(), 1, "the payment is listed");
 }

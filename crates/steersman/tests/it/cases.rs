@@ -1,4 +1,4 @@
-//! The machine's case files, run whole: ledger, store and sync below the same scripts, steps and expectations.
+//! The machine's case files in whole sessions: the same scripts, steps and expectations, with ledger, store and sync.
 
 use std::path::Path;
 use steersman::{Network, testing};
@@ -6,7 +6,7 @@ use steersman::{Network, testing};
 const LARGER: &str =
     "what the scripted model is sent is counted with its tools, so the context is larger";
 
-/// What is otherwise in a whole session than in the machine alone: file, test, failure, and why it must be.
+/// Failures that a whole session has and the machine alone has not: file, test, failure, and the reason for it.
 const OTHERWISE: &[(&str, &str, &str, &str)] = &[
     (
         "compaction",
@@ -28,7 +28,7 @@ const OTHERWISE: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// Tools that only look at files beside a definition may look.
+/// Runs commands, because the tools only read files next to the definition.
 const LOOKS: testing::How = testing::How {
     twice: false,
     real: true,
@@ -56,10 +56,10 @@ fn each_case_of_the_machine_runs_whole() {
         let file = path.file_stem().unwrap().to_string_lossy().into_owned();
         let network = Network::from_path(&path).unwrap().build().unwrap();
         for test in network.tests() {
-            // a runtime each: what one test leaves behind is gone before the next
+            // one runtime for each test: tasks that a test leaves are gone before the next
             let report = runtime().block_on(testing::run(&network, test));
             for failure in report.failures {
-                // Behind the first line stands what comes nearest.
+                // The lines after the first name the nearest match.
                 let first = failure.lines().next().unwrap_or_default();
                 let mut known = OTHERWISE.iter();
                 let known =
@@ -72,10 +72,14 @@ fn each_case_of_the_machine_runs_whole() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(met, OTHERWISE, "what is otherwise is so still");
+    assert_eq!(
+        met, OTHERWISE,
+        "a known failure of `OTHERWISE` no longer occurs"
+    );
 }
 
-/// A test of a case that is killed behind a line, which its step of this number writes, in place of all its tests.
+/// The case with only this test, killed after line `line`, which step `step` writes, and resumed. It must end like the
+/// undisturbed run.
 fn killed_behind(case: &str, test: &str, step: usize, line: u64, doubts: &[(u64, &str)]) -> String {
     let (head, mut steps, tail) = taken_apart(case, test);
     steps.insert(
@@ -91,13 +95,13 @@ fn killed_behind(case: &str, test: &str, step: usize, line: u64, doubts: &[(u64,
     format!("{head}    steps:\n{steps}\n{tail}      - {{ same_as: undisturbed }}\n")
 }
 
-/// The test alone, with its first steps and nothing that it expects.
+/// The case with only this test, its first `steps` steps and no expectations.
 fn begun(case: &str, test: &str, steps: usize) -> String {
     let (head, all, _) = taken_apart(case, test);
     format!("{head}    steps:\n{}\n", all[..steps].join("\n"))
 }
 
-/// A case with this test alone, up to its steps; its steps, each a line; what it expects.
+/// A case with only this test, up to its steps; the steps, each as one line; and the expectations.
 fn taken_apart(case: &str, test: &str) -> (String, Vec<String>, String) {
     let (definition, tests) = case.split_once("\ntests:\n").unwrap();
     let (_, body) = tests.split_once(&format!("  {test}:\n")).unwrap();
@@ -116,7 +120,7 @@ fn taken_apart(case: &str, test: &str) -> (String, Vec<String>, String) {
     let head = lines(&own[..steps]);
     let one = own[steps].split_once("steps: [");
     let steps = match one {
-        // One line, its steps parted by ` , ` where there are several.
+        // One line; several steps are separated by ` , `.
         Some((_, steps)) => {
             let steps = steps.trim_end().strip_suffix(" ]").unwrap();
             let steps = steps.split(" , ");
@@ -133,8 +137,8 @@ fn taken_apart(case: &str, test: &str) -> (String, Vec<String>, String) {
     (head, steps, lines(&own[expect..]))
 }
 
-/// Each test of a case file, killed behind each of its lines; how many kills that were. Where a line only says that an
-/// unsafe tool begins, a person says that it was done.
+/// Kills each test of a case file after each of its lines, and returns the number of kills. If a line only begins an
+/// unsafe effect, a person resolves the doubt as done.
 fn killed_everywhere(file: &str, doubts: &[(u64, &str)]) -> usize {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../steersman-machine/tests/cases")
@@ -145,7 +149,7 @@ fn killed_everywhere(file: &str, doubts: &[(u64, &str)]) -> usize {
     })
 }
 
-/// The same of a text of tests, each of which is built into a network of its own.
+/// Does the same for a text of tests, with a network of its own for each test.
 fn killed(case: &str, doubts: &[(u64, &str)], built: impl Fn(String) -> Network) -> usize {
     let calm = built(case.to_owned());
     let (mut wrong, mut kills) = (Vec::new(), 0);
@@ -161,7 +165,7 @@ fn killed(case: &str, doubts: &[(u64, &str)], built: impl Fn(String) -> Network)
                 let network = built(killed_behind(case, test, step, line, doubts));
                 let report = runtime().block_on(testing::run_as(&network, test, LOOKS));
                 line += 1;
-                // How many lines calls that run side by side make hangs on who is first.
+                // The number of lines of parallel calls depends on their order.
                 let missed = |failure: &String| failure.contains("was not reached");
                 if report.failures.iter().any(missed) {
                     continue;
@@ -184,7 +188,6 @@ fn networks_in_networks_killed_behind_any_line_end_as_if_nothing_had_happened() 
     assert!(kills >= 25, "{kills} kills");
 }
 
-/// Origins X1: states over networks, an approval, branches after the end and their join.
 #[test]
 fn joins_on_a_condition_killed_behind_any_line_end_as_if_nothing_had_happened() {
     let kills = killed_everywhere("joins.yaml", &[]);
@@ -195,13 +198,14 @@ fn joins_on_a_condition_killed_behind_any_line_end_as_if_nothing_had_happened() 
     assert!(kills >= 10, "{kills} kills");
 }
 
+/// A conversation by states over networks, with an approval, and two branches that are joined after its end.
 #[test]
 fn a_session_with_something_of_everything_killed_behind_any_line_ends_as_if_nothing_had_happened() {
     let kills = killed_everywhere("X1.yaml", &[(13, "transfer_money")]);
     assert!(kills >= 35, "{kills} kills");
 }
 
-/// The example of planning, judging, sub-agents, artifacts and branches that people open.
+/// The example with planning, reviews, sub-agents, artifacts, and branches that a person forks.
 #[test]
 fn the_analyst_killed_behind_any_line_ends_as_if_nothing_had_happened() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/analyst");

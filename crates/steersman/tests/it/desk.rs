@@ -1,4 +1,4 @@
-//! A concierge as whoever embeds it meets it: all that tasks told on the way to an answer is there, once and in its order.
+//! A desk with tasks in a program: an answer has all messages of tasks that came before it, once and in order.
 
 use steersman::{Network, Session, Steersman, Turn};
 
@@ -24,7 +24,7 @@ agents:
 entry: [desk, house]
 ";
 
-/// What one hears of an answer: what was told before it, and its text.
+/// The messages of an answer: those before it, then its text.
 async fn heard(session: &Session, said: &str) -> Vec<String> {
     let Turn::Answer(answer) = session.ask(said).await.unwrap() else {
         panic!("it answers");
@@ -70,7 +70,7 @@ async fn what_ended_in_the_same_breath_is_told_once_and_in_order() {
             ("Checking.", &["It is 5.00."]),
             ("And now?", &["It is 4.00."]),
         ];
-        // a house whose only desk has ended is over, too: its next answer begins the desk anew
+        // a house whose only desk ended has ended too: its next answer starts the desk again
         plays(entry, &script, talk).await;
     }
 }
@@ -87,7 +87,8 @@ balances: [ { call: { look_up: { cents: 500 } } }, It is 5.00. ]
     plays("house", script, talk).await;
 }
 
-/// The price that interrupted is told ahead of what was interrupted; that the floor was given back is no word to the user.
+/// The answer about the price comes before the task that it interrupted. The handover of the floor is not shown to the
+/// user.
 #[tokio::test]
 async fn what_interrupted_is_told_first() {
     let script = "

@@ -1,4 +1,4 @@
-//! Events that begin sessions, and find them.
+//! Events that start sessions, and events for sessions that exist.
 
 use serde_json::json;
 use steersman::runtime::store::bounds::{ID, WAITING};
@@ -38,7 +38,7 @@ async fn each_event_is_accepted_once_also_the_one_that_began_the_session() {
     assert_ne!(first, other);
 }
 
-/// Of the same values the id is the same, so the second one is the first again.
+/// Equal values give equal ids, so the second event is a duplicate of the first.
 #[tokio::test]
 async fn an_event_has_one_id_however_its_numbers_are_written() {
     let orders = ORDERS.replace("nr: integer", "nr: number");
@@ -71,7 +71,7 @@ async fn events_that_come_together_begin_one_session() {
         let sent = steersman.event(&network, "placed", &fields).await;
         sent.unwrap()
     };
-    // each of them looks for the session before the first has made it
+    // each of them looks for the session before the first one has created it
     let sent = tokio::join!(placed(1), placed(2), placed(3));
     let sent = [sent.0, sent.1, sent.2];
     let mut started = sent.iter().filter_map(|sent| match sent {
@@ -115,20 +115,20 @@ async fn an_id_that_comes_with_other_fields_is_refused() {
             "{why}"
         );
     };
-    // In the box, beside an event of another name and one of another network that have the same id.
+    // In the inbox, next to events of another name and of another network with the same id.
     for (network, name) in [(&network, "paid"), (&network, "sent"), (&other, "paid")] {
         assert_eq!(sent(network, name, 100).await.unwrap(), Sent::Offered);
         assert_eq!(sent(network, name, 100).await.unwrap(), Sent::Known(None));
         differs(sent(network, name, 101).await);
     }
-    // It began a session; `cents` is nothing that the session was told.
+    // The event started a session, and `cents` is not in the message of the session.
     let Sent::Started(id) = sent(&network, "began", 100).await.unwrap() else {
         panic!()
     };
     let known = Sent::Known(Some(id));
     assert_eq!(sent(&network, "began", 100).await.unwrap(), known);
     differs(sent(&network, "began", 101).await);
-    // For a session that has it.
+    // An event with another id, for the session that the first event started.
     let network = Network::from_yaml(ORDERS).build().unwrap();
     let placed = async |order: &str, nr: u32| {
         let fields = json!({ "order": order, "nr": nr });
@@ -138,7 +138,7 @@ async fn an_id_that_comes_with_other_fields_is_refused() {
     assert!(matches!(placed("seven", 2).await, Ok(Sent::Session(_))));
 }
 
-/// Ids come from whoever calls, and become parts of paths; and nobody fills an inbox without end.
+/// Ids come from callers and become parts of paths, so their form is checked. The number of waiting events has a limit.
 #[tokio::test]
 async fn what_comes_from_outside_has_bounds() {
     let network = Network::from_yaml(ORDERS).build().unwrap();

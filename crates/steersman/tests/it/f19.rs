@@ -1,5 +1,5 @@
-//! user-review F19: tests and scripts are data: everything that happens to a definition can be written down, run offline,
-//! and fails where it is not what happened.
+//! Tests and scripts of definitions: everything that can happen to a session can be written as data and run offline. A
+//! test fails if something else happens.
 
 use steersman::{Network, testing};
 
@@ -213,7 +213,7 @@ async fn f19_a_step_that_does_nothing_fails() {
     }
 }
 
-/// Told of a failure alone, a model would pay again.
+/// If a model were told only of the failure, it would pay again.
 #[tokio::test]
 async fn what_was_carried_out_and_does_not_fit_is_told_as_both() {
     let definition = DEFINITION.replace("{{ args.cents }}", "{{ result.cents }}");

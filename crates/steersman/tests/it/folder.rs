@@ -1,9 +1,10 @@
-//! What the folder of a definition means for its sessions.
+//! The folder of a definition and its sessions: secrets and files are read from the folder in which a session was
+//! started.
 
 use std::path::PathBuf;
 use steersman::{By, Network, Steersman, Turn};
 
-/// The same text lies in several folders, beside another secret and another file.
+/// The text of both definitions. Their folders have different secrets and files.
 const TEXT: &str = r#"
 name: place
 secrets: { pin: { file: pin.txt } }
@@ -70,7 +71,7 @@ async fn two_folders_with_the_same_text_are_two_places_also_after_a_restart() {
         let Turn::Answer(answer) = session.settled().await.unwrap() else {
             panic!("it ends");
         };
-        // each program saw its own secret and its own file
+        // each command had the secret and the file of its own folder
         let both = format!("PIN-{}, {name}", name.to_uppercase());
         assert_eq!(answer.to_string(), both);
     }

@@ -1,5 +1,5 @@
-//! Following a session: each event on disk once and in order, from any place on; how it stands; readers and owners that
-//! come and go.
+//! Following a session: each stored event comes once and in order, from any position; the status; readers and owners
+//! that come and go.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,7 +49,7 @@ fn network() -> Network {
         .unwrap()
 }
 
-/// What happened until it settled, without what is provisional.
+/// The events until the session settles, without provisional ones.
 async fn stored(events: &mut Events) -> Vec<Json> {
     let mut all = Vec::new();
     while let Some(event) = events.next().await {
@@ -94,7 +94,7 @@ async fn what_happens_is_told_and_goes_on_from_any_place() {
         }
     }
     insta::assert_json_snapshot!(shown);
-    // From behind each event: exactly the rest.
+    // A cursor after any event gives exactly the remaining events.
     let lasting: Vec<&Json> = all.iter().filter(|e| e["event"] != "settled").collect();
     for (k, event) in lasting.iter().enumerate() {
         let cursor: Cursor = event["cursor"].as_str().unwrap().parse().unwrap();
@@ -104,7 +104,7 @@ async fn what_happens_is_told_and_goes_on_from_any_place() {
     }
 }
 
-/// The states of a net stand between what is said and called in them, for whoever begins anywhere.
+/// A state of a net is an event between the messages and calls, from any position.
 #[tokio::test]
 async fn states_of_nets_are_told_between_what_happens_in_them() {
     let definition = "
@@ -164,7 +164,7 @@ async fn an_answer_streams_until_it_has_settled() {
                 _ => {}
             }
         }
-        // Pieces are a matter of luck; what they are of is not.
+        // The number of pieces is random, but together they begin the answer.
         assert!(said.starts_with(&pieces), "{pieces}");
         assert_eq!(last.unwrap().answer().unwrap().text(), said);
     }
@@ -201,7 +201,7 @@ async fn who_comes_late_is_told_how_it_stands_and_owners_may_change() {
         "{event:?}"
     );
 
-    // Let go of, and taken up again by whoever uses the handle: a reader hears of both.
+    // The session is stopped, and the handle starts it again. A reader gets the events of both runs.
     let mut events = steersman.events(session.id(), Cursor::START);
     session.clone().stop().await;
     assert!(steersman.engine().driven(session.id()).is_none());
@@ -273,7 +273,7 @@ async fn branches_have_ids_and_can_be_asked() {
     assert_ne!(back, branch);
     let _ = session.settled().await.unwrap();
 
-    // Whoever looks drives nothing.
+    // Reading drives no session.
     let all = steersman.sessions(&SessionQuery::default()).await.unwrap();
     assert_eq!(all.len(), 1);
     assert!(
@@ -318,7 +318,7 @@ async fn who_comes_at_once_gets_the_same_session_and_who_asks_late_learns_what_w
         for opened in futures::future::join_all(all).await {
             opened.unwrap();
         }
-        // It is refused before anybody asks what became of it.
+        // The act is refused before its fate is asked for.
         let message = Wanted::Approve { of, args: None }.by("nobody");
         let (id, now) = (random_id(), steersman.engine().clock().now());
         let store = steersman.engine().store();

@@ -1,4 +1,4 @@
-//! Passages found by full text: documents, what was said in a network, and what a model looks for itself.
+//! Full-text search for passages: in documents, in the messages of a network, and by a model's own call.
 
 use std::path::PathBuf;
 use steersman::testing::run;
@@ -10,7 +10,7 @@ agents:
   clerk: { system: You help., knowledge: [docs/, prices.txt], tools: [notes] }
 ";
 
-/// A member that sees no more than the newest exchanges.
+/// A member that sees only the newest exchange, and passages of older ones.
 const HALL: &str = "
 name: hall
 agents:
@@ -18,7 +18,7 @@ agents:
   hall: { route: { rules: [ { when: route.count == 0, to: finder }, { to: finish } ] } }
 entry: hall
 ";
-/// What fills its window.
+/// Messages that push older ones out of its context.
 const CHAT: [&str; 3] = ["Good morning.", "Fine weather.", "Never mind."];
 
 struct Folder(PathBuf);
@@ -96,7 +96,7 @@ async fn documents_are_found_for_the_newest_message_and_quoted() {
         found.contains("\n1. prices.txt:\n> A lamp costs 40.\n> Item INV-2024-7"),
         "{found}"
     );
-    // a document that changed is read anew, one that is gone is not found any more
+    // a changed document is indexed again, and a deleted one is not found any more
     folder.put("prices.txt", "Item INV-2024-7 is sold out, sorry.");
     std::fs::remove_file(folder.0.join("docs/returns.md")).unwrap();
     let found = told(&session, "And what is inv-2024-7?").await;
@@ -206,7 +206,7 @@ async fn a_member_is_shown_what_fits_of_its_branch_alone() {
     let found = told(&session, "Is the lamp in the tower?").await;
     assert!(
         !found.contains("high tower"),
-        "it sees that anyway: {found}"
+        "the context has that exchange anyway: {found}"
     );
     for text in CHAT {
         told(&session, text).await;
@@ -271,7 +271,7 @@ async fn another_process_finds_the_same() {
         id = Some(session.id().to_owned());
         process.engine().stop().await;
     }
-    // each process begins at the next hundred
+    // the line numbers differ, because each process begins at the next hundred
     let bare = |all: Vec<String>| {
         all.iter()
             .map(|text| text.replace(|c: char| c.is_ascii_digit(), ""))

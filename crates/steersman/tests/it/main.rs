@@ -1,4 +1,4 @@
-//! The library as people use it.
+//! Tests of the library through its public interface.
 
 #![expect(clippy::unwrap_used, reason = "a test says where it failed")]
 

@@ -1,4 +1,5 @@
-//! MCP servers in sessions: what they offer is bound, and stays so whatever becomes of them.
+//! MCP servers in sessions: the tools of a server are bound at the start, and stay the same if the server changes or is
+//! gone.
 
 use std::path::{Path, PathBuf};
 use steersman::machine::network::Does;
@@ -90,7 +91,7 @@ async fn what_a_server_offers_is_bound_and_outlives_it() {
         id
     };
     assert_eq!(folder.started(), 1);
-    // The server is gone now, and its definition with it.
+    // The server and its definition are gone now.
     std::fs::remove_file(folder.0.join("server.sh")).unwrap();
     std::fs::remove_file(folder.0.join("steersman.yaml")).unwrap();
     let steersman = folder.process(script).await;
@@ -109,7 +110,7 @@ async fn what_a_server_offers_is_bound_and_outlives_it() {
         panic!("a server says what its tools take");
     };
     assert!(schema.contains("\"x\""), "{schema}");
-    // It goes on, and nobody is asked for what it knows.
+    // The session continues, and the server is not asked again for its tools.
     let session = steersman.session(&id).await.unwrap();
     assert_eq!(answer(session.ask("Again.").await.unwrap()), "As before.");
     assert_eq!(folder.started(), 1);
@@ -185,7 +186,7 @@ async fn content_becomes_artifacts_and_a_death_a_doubt() {
     );
     let definition = definition.split("tests:").next().unwrap();
     let folder = Folder::new("content", definition);
-    // The script lists neither, so its list is made longer.
+    // The script of the server does not list these tools, so they are added to its list.
     let server = folder.0.join("server.sh");
     let text = std::fs::read_to_string(&server).unwrap();
     let more = text.replace(
@@ -261,7 +262,7 @@ async fn a_session_that_a_server_does_not_fit_is_not_begun() {
         .sessions(&SessionQuery::default())
         .await;
     assert!(sessions.unwrap().is_empty());
-    // One that cannot be started at all.
+    // A server that cannot be started.
     std::fs::write(&server, "echo no licence >&2; exit 1").unwrap();
     let other = folder.process("main: [ Yes. ]").await;
     let error = other

@@ -1,4 +1,4 @@
-//! Memory over sessions: scopes, what is saved once, what is found first, what leaves a branch and what does not.
+//! Memory across sessions: scopes, saving, ranking, branches and erasure.
 
 use serde_json::json;
 use steersman::runtime::erase::What;
@@ -57,7 +57,8 @@ async fn remembered(steersman: &Steersman) -> Vec<(u64, String, String)> {
         .collect()
 }
 
-/// What two sessions of a scope share, another does not see; one without a customer has no memory at all.
+/// Sessions of one scope share a memory. A session of another scope does not see it, and a session without a customer
+/// has no memory.
 #[tokio::test]
 async fn sessions_of_a_scope_share_what_they_remember() {
     let steersman = steersman(
@@ -125,7 +126,7 @@ async fn sessions_of_a_scope_share_what_they_remember() {
     );
 }
 
-/// A dry branch saves nothing; what a branch saved that is left behind stays, as any effect does.
+/// A dry branch saves nothing. A memory that was saved on a branch stays after a rewind, like any effect.
 #[tokio::test]
 async fn dry_branches_save_nothing_and_what_is_rewound_was_saved() {
     let steersman = steersman(
@@ -159,7 +160,7 @@ async fn dry_branches_save_nothing_and_what_is_rewound_was_saved() {
     assert_eq!(remembered(&steersman).await.len(), 1);
 }
 
-/// Erasing a session keeps what it saved for others; forgetting is its own act.
+/// Erasing a session keeps the memories that it saved. Forgetting a memory is a separate act.
 #[tokio::test]
 async fn what_was_saved_outlives_its_session() {
     let steersman = steersman(
@@ -189,7 +190,8 @@ async fn what_was_saved_outlives_its_session() {
     assert_eq!(found, []);
 }
 
-/// What does not fit is told and saved nowhere: names that lead elsewhere, contents that are too large or none, tags.
+/// Invalid memories are refused and not saved: names that are paths, contents that are too large or empty, invalid
+/// tags.
 #[tokio::test]
 async fn what_does_not_fit_is_refused() {
     let calls = [
@@ -224,7 +226,8 @@ async fn what_does_not_fit_is_refused() {
     assert_eq!(remembered(&steersman).await, []);
 }
 
-/// Ratings move what is found; a person's outranks an agent's. Of equals the newer comes first, always.
+/// Ratings decide the order of results, and a person's rating replaces an agent's. Of equal ratings the newest memory
+/// comes first.
 #[tokio::test]
 async fn what_is_rated_well_is_found_first() {
     let saves = (1..=30).map(|n| {
@@ -278,10 +281,10 @@ async fn what_is_rated_well_is_found_first() {
     assert!(steersman.rate_memory(3, by(0)).await.is_err());
 }
 
-/// Tests of a definition have a memory of their own, which begins as they say.
+/// Each test of a definition has its own memory, with the contents that the test lists.
 #[tokio::test]
 async fn tests_begin_with_what_they_say() {
-    // Behind each line in turn: some die between the save and the line that says so.
+    // A kill after each line: some are between the save and the line that records it.
     let killed: String = (2..=7)
         .map(|line| KILLED.replace("LINE", &line.to_string()))
         .collect();
@@ -314,7 +317,7 @@ tests:
     }
 }
 
-/// Artifacts: agents and people rate them; ratings follow branches and go with a rewind.
+/// Agents and people rate artifacts. Ratings belong to a branch, and a rewind takes them back.
 #[tokio::test]
 async fn artifacts_are_rated_on_their_branch() {
     let steersman = steersman(

@@ -1,4 +1,4 @@
-//! Models that a program brings: rates, prices and those that stand in are the engine's.
+//! Models in Rust: the engine applies rates, prices and fallbacks to them.
 
 use std::sync::Arc;
 use steersman::machine::stored::commit::Usage;
@@ -10,7 +10,7 @@ use steersman::runtime::model::{Model, ModelCall, Sink};
 use steersman::{Limiters, Network, Steersman, Turn};
 use tokio_util::sync::CancellationToken;
 
-/// Says who it is, or that its key is refused.
+/// A model that answers with its name, or reports that its key is refused.
 struct Echo(&'static str, bool);
 
 impl Model for Echo {
@@ -76,7 +76,7 @@ async fn programs_bring_models_and_share_one_limiter() {
     }
     let seen = first.engine().inspect(session.id()).await.unwrap();
     assert_eq!(seen.ledger.spent.micros, 2_000);
-    // The hour is taken: another program's session waits for its turn, in the log.
+    // The rate of the hour is used up: the session of the other program waits, and its log says so.
     let session = second.start(&network).await.unwrap();
     let turn = session.ask("And you?").await.unwrap();
     assert!(matches!(turn, Turn::Waits(_)), "{turn:?}");
@@ -84,7 +84,7 @@ async fn programs_bring_models_and_share_one_limiter() {
     loop {
         match session.settled().await.unwrap() {
             Turn::Answer(answer) => break assert_eq!(answer.text(), "I am two."),
-            // It has not looked at the clock yet.
+            // The session has not looked at the clock yet.
             Turn::Waits(_) => tokio::task::yield_now().await,
             other => panic!("{other:?}"),
         }

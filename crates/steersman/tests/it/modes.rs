@@ -1,4 +1,4 @@
-//! Modes: a tool in Rust says one, and who follows is told.
+//! Modes: a tool in Rust sets the mode of its caller, and readers get an event for each change.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,11 +1,11 @@
-//! States in Rust: registered under a name, bound by their version.
+//! Nets and routers in Rust: registered by a name, bound by their version.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use steersman::machine::network::nets::{Event, Net, NetView, RouteView, Router, Step};
 use steersman::machine::stored::interaction::Choice;
 use steersman::{ErrorKind, EventKind, Network, Session, Steersman, Turn, testing};
 
-/// Draft, check, answer; a check that found nothing answers at once.
+/// A net with a draft, a check and an answer. The message `No.` is answered at once.
 struct Checked(&'static str);
 
 impl Net for Checked {
@@ -117,7 +117,7 @@ async fn a_session_goes_on_only_where_its_net_is() {
     drop((session, steersman));
 
     let steersman = process().await.unwrap();
-    // Whoever only looks needs no net.
+    // Reading a session needs no net.
     assert!(steersman.inspect(&id).await.is_ok());
     let refused = steersman.session(&id).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unbound);
@@ -159,7 +159,7 @@ async fn tests_of_a_definition_run_its_net_also_over_a_crash() {
     assert!(report.failures.is_empty(), "{:?}", report.failures);
 }
 
-/// Each in turn, then the end.
+/// A router that calls each agent in turn, then finishes. It counts its own calls, so it is not pure.
 struct Turns(AtomicU32);
 
 impl Router for Turns {
@@ -236,7 +236,7 @@ async fn a_replay_finds_a_router_that_is_not_pure() {
     let found = found.filter(|f| f.contains("the router of `both` is not pure"));
     assert!(found.count() > 0, "{:?}", report.failures);
 
-    // Once a run it is the same, and another in the next.
+    // A router that is consistent within a run, but differs in the next run.
     let runs = AtomicU32::new(0);
     let by_run = Network::from_yaml(ROUTED).route("both", 7, move |view| {
         let begins = view.count() == 0;

@@ -1,4 +1,4 @@
-//! Networks from YAML, from Rust, and where the two meet.
+//! Networks from YAML, from Rust, and from both.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ fn pay(version: u32) -> steersman::Tool {
     })
 }
 
-/// What is wrong when YAML and Rust do not fit, all at once.
+/// All differences between the tool that YAML declares and the tool in Rust.
 fn problems(yaml: &str, tool: steersman::Tool) -> Vec<String> {
     match Network::from_yaml(yaml).tool(tool).build() {
         Ok(_) => Vec::new(),
@@ -89,7 +89,7 @@ async fn a_network_built_in_rust_goes_through_the_same_checks() {
     let Turn::Asks(questions) = session.ask("Pay Anna.").await.unwrap() else {
         panic!("it asks first");
     };
-    // who may not decide is told so
+    // an act of a person who may not decide is refused
     assert!(
         session
             .approve(&questions[0], By::role("clerk"))
@@ -137,7 +137,7 @@ async fn a_session_goes_on_in_another_process() {
     steersman.register(&network);
     let session = steersman.session(&id).await.unwrap();
     let Turn::Asks(questions) = session.settled().await.unwrap() else {
-        panic!("the question stands");
+        panic!("the question is still open");
     };
     session.approve(&questions[0], By::user()).await.unwrap();
     let Turn::Answer(answer) = session.settled().await.unwrap() else {
@@ -148,7 +148,7 @@ async fn a_session_goes_on_in_another_process() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// A definition that was read from text says everything itself: a key that is set in Rust would be lost.
+/// A definition that was read from text is complete. A key that is set in Rust would be lost, so it is refused.
 #[test]
 fn a_key_that_is_set_in_rust_on_a_definition_from_text_is_refused() {
     let text = "agents: { desk: { system: You help. } }";

@@ -1,4 +1,5 @@
-//! Reruns: nothing changed, nobody asked, nothing differs; and what differs is found where it begins.
+//! Reruns: with nothing changed, no model or tool is called and nothing differs. A difference is reported at the line
+//! where it begins.
 
 use std::path::{Path, PathBuf};
 use steersman::{Network, testing};
@@ -25,13 +26,13 @@ fn definitions() -> Vec<PathBuf> {
     all
 }
 
-/// Reruns the session of each test, and says what did not hold.
+/// Reruns the session of each test. Returns the failures and the number of reruns.
 fn rerun_all(under: impl Fn(&Network) -> Option<Network>) -> (Vec<String>, u64) {
     let (mut wrong, mut reruns) = (Vec::new(), 0);
     for path in definitions() {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         let Ok(network) = Network::from_path(&path).unwrap().build() else {
-            // one that needs tools in Rust has tests of its own
+            // definitions with tools in Rust have their own tests
             continue;
         };
         let other = under(&network);
@@ -62,7 +63,7 @@ fn nothing_changed_asks_nobody_and_differs_in_nothing_for_every_example_and_case
     assert!(reruns > 150, "{reruns} reruns");
 }
 
-/// Sessions that cannot be followed under another definition, and why.
+/// Sessions that cannot be followed under another definition, with the reason.
 const LEFT: &str = "
 attack_1_05_phase: c_a_failed_child_wakes_its_parent: a model failed
 call_agents: fails: a model failed
@@ -86,8 +87,8 @@ reflection: a_judgement_that_fails_accepts: a model failed
 summaries: one_that_fails_is_tried_later: a model failed
 ";
 
-/// What a failed or unusable answer said is not on record, so another definition makes the model be asked again. All else
-/// is told again to the machine, which is to do what it did.
+/// A failed or unusable answer of a model is not on record, so under another definition the model is asked again.
+/// Everything else is offered to the machine again, which must do the same.
 #[test]
 fn a_definition_that_shows_models_nothing_else_is_followed_too() {
     let (wrong, reruns) = rerun_all(|network| {
@@ -103,7 +104,7 @@ fn a_definition_that_shows_models_nothing_else_is_followed_too() {
         let mut parts = failure.splitn(3, ": ");
         let name = format!("{}: {}", parts.next().unwrap(), parts.next().unwrap());
         let told = parts.next().unwrap();
-        // what comes of the first is not told
+        // only the first divergence of a test is reported
         if left
             .last()
             .is_some_and(|last| last.starts_with(&format!("{name}: ")))

@@ -1,5 +1,5 @@
-//! The guide to embedding: its blocks are the example, and what it shows is what happens, over loopback, in a process of its
-//! own that is killed.
+//! The guide to embedding: its code is the example, and its requests and answers are those of a service in a process of
+//! its own, which is killed and started again.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
@@ -27,7 +27,7 @@ fn guide() -> String {
     std::fs::read_to_string(root().join("docs/guides/embedding.md")).unwrap()
 }
 
-/// The blocks of a page with this fence.
+/// The blocks of a page that have this fence.
 fn blocks(page: &str, fence: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut inside: Option<(bool, String)> = None;
@@ -54,7 +54,7 @@ fn the_guide_shows_the_whole_example() {
     assert_eq!(blocks(&guide(), "rust").join("\n"), example.unwrap());
 }
 
-/// The guide to testing shows a definition, its tests and a program's test: those that lie here.
+/// The guide to testing shows the definition, the tests and the Rust test that are in this folder.
 #[test]
 fn the_guide_to_testing_is_what_runs() {
     let guide = std::fs::read_to_string(root().join("docs/guides/testing.md")).unwrap();
@@ -69,7 +69,7 @@ fn the_guide_to_testing_is_what_runs() {
     assert_eq!(blocks(&guide, "rust"), [program]);
 }
 
-/// This process is the service, when the other test starts it.
+/// The other test starts this process as the service.
 #[test]
 #[ignore = "the service of `a_service_embeds_it`, in a process of its own"]
 fn serves() {
@@ -113,7 +113,7 @@ impl Service {
         Self { child, at }
     }
 
-    /// A request as it stands in the guide; the status and what was answered.
+    /// Sends a request as it is written in the guide. Returns the status and the body.
     fn send(&self, request: &str) -> (u16, String) {
         let (mut answer, status) = self.open(request);
         let mut text = String::new();
@@ -145,8 +145,8 @@ impl Service {
         (answer, status.unwrap_or_else(|| panic!("{first}")))
     }
 
-    /// Events from a place on, until one is as wanted: ids and data. How it stands is told to whoever comes, so it is left
-    /// out, and so is what is provisional.
+    /// Ids and data of the stored events after `from`, up to the first one for which `until` holds. Provisional events
+    /// and the status of the session are left out, because each reader gets them again.
     fn events(
         &self,
         session: &str,
@@ -165,7 +165,7 @@ impl Service {
             if let Some(text) = line.strip_prefix("data: ") {
                 data = Some(serde_json::from_str::<Json>(text).unwrap());
             }
-            // An id may stand before or behind its data: an empty line ends both.
+            // An id may come before or after its data, and an empty line ends both.
             if line.is_empty()
                 && let Some(event) = data.take()
             {
@@ -181,14 +181,14 @@ impl Service {
         panic!("the stream ended: {events:?}");
     }
 
-    /// Told to leave, it leaves by itself.
+    /// Asks the service to stop, and waits until it ends by itself.
     fn leave(&mut self) {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
         assert!(self.child.wait().unwrap().success());
     }
 }
 
-/// Killed without a word.
+/// Kills the service.
 impl Drop for Service {
     fn drop(&mut self) {
         drop(self.child.kill());
@@ -200,7 +200,7 @@ fn is(kind: &'static str) -> impl Fn(&Json) -> bool {
     move |event| event["event"] == kind
 }
 
-/// What differs from run to run is the same word in the guide.
+/// Replaces the values that differ from run to run with those in the guide.
 fn shown(text: &str, session: &str) -> Json {
     let mut json: Json = serde_json::from_str(&text.replace(session, "SESSION")).unwrap();
     if let Some(list) = json.as_array_mut() {
@@ -254,7 +254,7 @@ fn a_service_embeds_it() {
     ));
     assert_eq!(status, 400);
 
-    // Killed without a word, and on the same store again.
+    // The service was killed; another one starts on the same store.
     drop(first);
     let mut second = Service::start(&folder);
     let session = &sessions[0];
@@ -267,7 +267,7 @@ fn a_service_embeds_it() {
     assert_eq!(shown(&answer, session), answers.next().unwrap());
     let (status, answer) = second.send(&in_guide(right));
     assert_eq!(status, 204, "{answer}");
-    // From where the stream was cut: the rest, and nothing twice.
+    // From the position at which the stream was cut, the remaining events come, and each comes once.
     for (session, before) in sessions.iter().zip(&before) {
         let question = before.last().unwrap().1["question"].as_str().unwrap();
         if session != &sessions[0] {
@@ -289,7 +289,7 @@ fn a_service_embeds_it() {
     assert!(again.contains("error"), "decided twice: {again}");
     assert!(answers.next().is_none());
 
-    // Told to leave, it leaves in order, although somebody listens.
+    // A service that is asked to stop ends cleanly, although a client reads events.
     let (_open, status) = second.open(&format!("GET /sessions/{session}/events"));
     assert_eq!(status, 200);
     second.leave();

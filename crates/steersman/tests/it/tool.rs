@@ -1,4 +1,4 @@
-//! Tools in Rust: arguments that do not fit, errors, panics.
+//! Tools in Rust: results, errors, panics, cancels, secrets.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ struct Count {
     n: u8,
 }
 
-/// What the model sees when it calls this tool with these arguments, and how the session stands then.
+/// The text that the model gets from this call, or the state of the session if it does not answer.
 async fn seen(tool: Tool, args: &str) -> String {
     let network = Network::builder("one")
         .tool(tool.describe("Counts."))
@@ -53,7 +53,7 @@ async fn results_and_errors_are_seen_by_the_model() {
     };
     let told = seen(fails().pure(), "{ n: 4 }").await;
     assert!(told.contains("no such thing"), "{told}");
-    // an unsafe tool that fails may have happened: a person is asked
+    // an unsafe tool that fails may have had its effect, so a person is asked
     let told = seen(fails().unsafe_(), "{ n: 4 }").await;
     assert!(told.starts_with("asks:"), "{told}");
     let proved = tool("count", 1, |_: Count| async {

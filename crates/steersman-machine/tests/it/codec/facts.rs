@@ -1,4 +1,4 @@
-//! Every fact of an agent that an adoption may tell.
+//! All facts of an agent that an adoption can hold.
 
 use super::lines::{digest, id, name};
 use steersman_machine::stored::commit::{AgentFact, Counter, Period};

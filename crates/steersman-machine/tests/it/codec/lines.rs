@@ -1,4 +1,4 @@
-//! Lines that hold, together, every form there is.
+//! Lines that together hold every stored form.
 
 use steersman_machine::stored::by::By;
 use steersman_machine::stored::codec;
@@ -62,15 +62,15 @@ fn push(agent: Id, prev: u64, what: Interaction) -> Push {
 
 const HASH: usize = 32;
 const DIGEST: usize = 16;
-/// Of the tool, its call at the provider, the model as bound and as served, and the reason for which the answer ended.
+/// Bytes of the names: the tool, the provider's id of the call, the model as bound and as served, and the stop reason.
 const NAMES: usize = "lookup".len()
     + "call_abc123".len()
     + "openai/gpt-5-mini".len()
     + "gpt-5-mini-2026-08-01".len()
     + "stop".len();
 
-/// The lines of one round of a tool loop, around line `at`, and the bytes of their names, digests and hash:
-/// first a model's outcome with a call of a `read` tool, the same of an `unsafe` one that starts, then a tool's outcome.
+/// The lines of one round of a tool loop around line `at`, each with the bytes of its names, digests and hash: an
+/// answer with a call of a `read` tool, the same with an `unsafe` tool that begins, and the outcome of the tool.
 #[expect(clippy::too_many_lines, reason = "a log written out by hand")]
 pub(crate) fn tool_loop(at: u64) -> Vec<(&'static str, LogLine, usize)> {
     let root = id(1, 0);
@@ -613,7 +613,7 @@ fn report() -> Artifact {
     }
 }
 
-/// An adoption with every fact there is.
+/// An adoption with every fact of agents, calls and cells.
 fn adoption() -> Adoption {
     use CallFact as C;
     let said = Body::new(Line(43), 0);
@@ -683,7 +683,7 @@ fn adoption() -> Adoption {
     }
 }
 
-/// What came to be counted later.
+/// A cost of the session in an adoption.
 fn money() -> LogLine {
     let mut line = branches();
     let adoption = line.commit.as_mut().and_then(|c| c.adoption.as_mut());

@@ -1,4 +1,4 @@
-//! Lines with the rest: what the lines of a whole session rarely hold, and forms whose writer comes later.
+//! Lines with forms that are rare in real sessions, or that no writer uses yet.
 
 use super::lines::{ann, branches, digest, id, name, text};
 use steersman_machine::stored::by::{By, Decider};
@@ -13,7 +13,7 @@ use steersman_machine::stored::interaction::{
 };
 use steersman_machine::stored::parts::{Part, Reference};
 
-/// The lines by name.
+/// The lines, with their names.
 pub(super) fn rest() -> Vec<(&'static str, LogLine)> {
     vec![
         ("holds", holds()),
@@ -39,7 +39,7 @@ fn line(n: u64, commit: Option<Commit>, ledger: Vec<LedgerEntry>, texts: &[&str]
     }
 }
 
-/// Holds of each kind that a person ends, and each end of a hold.
+/// A hold of each kind that a person ends, and each way to end a hold.
 fn holds() -> LogLine {
     let effect = id(60, 2);
     let whys = [
@@ -88,7 +88,7 @@ fn holds() -> LogLine {
     }
 }
 
-/// Each kind of text.
+/// Each kind of text: empty, in a file, erased, and one whose length needs two bytes.
 fn texts() -> LogLine {
     LogLine {
         n: Line::MAX,
@@ -286,7 +286,7 @@ fn adopted() -> LogLine {
     line
 }
 
-/// Ledger entries with the optional parts that other lines leave out, and those that golden logs never store.
+/// Ledger entries with the optional parts that the other lines leave out, and entries that golden logs never store.
 fn entries() -> LogLine {
     let (n, effect) = (111, id(20, 1));
     let text = Body::new(Line(n), 0);
@@ -348,7 +348,7 @@ fn entries() -> LogLine {
     line(n, None, ledger, &["the outcome came too late"])
 }
 
-/// Every step of a search.
+/// Each step of a search.
 fn search() -> LogLine {
     let n = 112;
     let text = Body::new(Line(n), 0);
@@ -403,7 +403,7 @@ fn search() -> LogLine {
     line(n, None, steps.collect(), &["{\"breadth\":3}"])
 }
 
-/// Work inside a tool: steps, waits, what its server asks for, and what is not known of it.
+/// Work inside a tool: steps, waits, requests of its server, and a step that is in doubt.
 fn steps() -> LogLine {
     let (n, effect) = (113, id(20, 1));
     let text = |k| Body::new(Line(n), k);
@@ -482,7 +482,7 @@ fn steps() -> LogLine {
     line(n, None, ledger, &texts)
 }
 
-/// What hooks changed, at each moment.
+/// Changes by hooks, one for each moment.
 fn hooks() -> LogLine {
     let n = 114;
     let hooked = |at, effect| {

@@ -1,4 +1,4 @@
-//! Nothing that a definition says and nothing that a model sends makes an evaluation panic, wait or take all memory.
+//! No definition and no answer of a model can make an evaluation panic, run long or take all memory.
 
 use serde_json::{Value as Json, json};
 use std::thread;
@@ -7,7 +7,7 @@ use steersman_machine::values::expression::{
     EvalKind, Expr, Names, OUTPUT, Template, filters, tests, to_json,
 };
 
-/// What one evaluation may take on a slow machine with other work to do. Mostly it is a hundredth of it.
+/// Limit for one evaluation on a slow and busy machine. Most take a hundredth of it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[expect(clippy::disallowed_types, reason = "a test asks how long it took")]
@@ -19,7 +19,7 @@ fn soon<T>(what: &str, run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs it with the stack that a thread has where nobody asked for more.
+/// Runs `run` with the default stack size of a thread.
 fn on_a_small_stack(run: impl FnOnce() + Send + 'static) {
     let thread = thread::Builder::new().stack_size(2 << 20).spawn(run);
     let joined = thread.expect("a thread starts").join();
@@ -127,7 +127,7 @@ fn no_number_makes_a_filter_a_test_or_a_function_panic() {
         .collect();
     let inputs = inputs();
     for (at, n) in numbers.iter().enumerate() {
-        // Each shape meets each number, with some of the other values beside it.
+        // Each shape is evaluated with each number, and with some of the other inputs.
         for (k, x) in inputs.iter().enumerate() {
             let m = &numbers[(at + 4 * k) % numbers.len()];
             let scope = Names::from_json(json!({ "x": x, "n": n, "m": m, "s": "s" }));
@@ -180,7 +180,7 @@ fn a_number_that_is_too_large_is_refused_by_name() {
         let value = Expr::parse(source).unwrap().eval(&scope).unwrap();
         to_json(&value).unwrap()
     };
-    // What is a value and no size may be as large as it is.
+    // A number that is a value, not a size, has no such limit.
     assert_eq!(
         value("none | default(huge)"),
         json!(10_000_000_000_000_000_000_u64)
@@ -233,7 +233,7 @@ fn objects_are_compared_in_the_time_that_they_take_to_read() {
         let given = soon(source, || Expr::parse(source).unwrap().holds(&scope));
         assert_eq!(given.unwrap(), holds, "{source}");
     }
-    // What is too much to compare is an error, and comes as soon.
+    // Too large a comparison is an error, within the same time.
     let scope = Names::from_json(json!({ "a": object(300_000), "b": turned(300_000) }));
     for source in ["a == b", "[a, b] | unique", "a in [b, b]"] {
         let error = soon(source, || {
@@ -243,7 +243,7 @@ fn objects_are_compared_in_the_time_that_they_take_to_read() {
     }
 }
 
-/// Each of these made nothing that was counted, or counted nothing that it read.
+/// Each of these reads or makes a large amount in one step. Such steps count too, so the evaluation ends soon.
 #[test]
 fn templates_that_read_or_make_too_much_end_soon() {
     let scope = Names::from_json(json!({
@@ -277,7 +277,7 @@ fn templates_that_read_or_make_too_much_end_soon() {
     .map(in_a_loop)
     .into();
     for name in filters() {
-        // What looks at nothing may be asked as often as there are steps; the loop itself ends it then.
+        // A filter that reads no input costs one step, so it runs until the steps of the loop are used up.
         let text = format!("{{% set y = x | {name} %}}{{% set y = x | string %}}");
         let list = format!("{{% set y = l | {name} %}}{{% set y = l | list %}}");
         sources.extend([in_a_loop(&text), in_a_loop(&list)]);
@@ -314,7 +314,7 @@ fn templates_that_read_or_make_too_much_end_soon() {
     }
 }
 
-/// A limit that stands in the way of nobody who writes a prompt.
+/// Usual prompts stay far below the limits.
 #[test]
 fn what_people_write_is_far_from_the_limits() {
     let scope = Names::from_json(json!({
@@ -348,7 +348,7 @@ fn what_people_write_is_far_from_the_limits() {
         ) > 3
     );
     assert!(renders("{% for line in doc | lines %}{{ line | trim }}{% endfor %}") > 800_000);
-    // All that one evaluation may make can be made.
+    // An evaluation may make exactly the maximal output, and no more.
     let whole = Names::from_json(json!({ "text": "x".repeat(OUTPUT / 8) }));
     let eight = Template::parse(&"{{ text }}".repeat(8)).unwrap();
     assert_eq!(eight.render(&whole).unwrap().len(), OUTPUT);
@@ -379,7 +379,7 @@ fn values_that_nest_without_end_are_refused_where_they_are_made() {
                 "{around}: {error}"
             );
         }
-        // Wrapping that does not nest is no nesting, however often.
+        // Repeated filters over a flat value add no depth.
         for (first, around) in [
             ("[1, 2]", "x | reverse"),
             ("{'a': 1}", "x | chain({'b': 2})"),
@@ -409,7 +409,7 @@ fn values_that_nest_without_end_are_refused_where_they_are_made() {
     });
 }
 
-/// Blocks, open and closed.
+/// Blocks: their opening and closing tags.
 const BLOCKS: &[(&str, &str)] = &[
     ("{% if 1 %}", "{% endif %}"),
     ("{% if 1 %}{% else %}", "{% endif %}"),
@@ -423,7 +423,7 @@ const BLOCKS: &[(&str, &str)] = &[
     ("{% call a() %}", "{% endcall %}"),
 ];
 
-/// Expressions: what stands before, what is repeated, what stands behind.
+/// Expressions: a prefix, the part that is repeated, and a suffix.
 const PARTS: &[(&str, &str, &str)] = &[
     ("", "not ", "a"),
     ("", "-", "1"),
@@ -469,7 +469,7 @@ const PARTS: &[(&str, &str, &str)] = &[
     ("", "(not -", "1"),
 ];
 
-/// Each thing that a template can repeat, as often as two megabytes take it: refused or carried out, and the stack holds.
+/// Everything that a template can repeat, up to two megabytes of it, is refused or evaluated without a stack overflow.
 #[test]
 fn no_construct_exhausts_the_stack_however_often_it_stands() {
     let times = |n: usize, part: &str| part.repeat(n.min((2 << 20) / part.len()));
@@ -478,7 +478,7 @@ fn no_construct_exhausts_the_stack_however_often_it_stands() {
         let mut templates = vec![
             format!("{{% if 0 %}}{}{{% endif %}}", times(many, "{% elif 0 %}")),
             format!("{{%if 0%}}{}{{%endif%}}", times(many, "{%elif 0%}x")),
-            // Within the length of one block, and within what the parser counts, but not both.
+            // Within the limit of one block and of the parser's own count, but too deep together.
             format!(
                 "{}{}",
                 times(140, "{% if 0 %}{% elif 0 %}{% elif 0 %}"),
@@ -508,7 +508,7 @@ fn no_construct_exhausts_the_stack_however_often_it_stands() {
         for (before, part, behind) in PARTS.iter().copied() {
             for n in [400, 1_900, many] {
                 let inside = format!("{before}{}{behind}", times(n, part));
-                // And with all brackets closed again.
+                // The same with all brackets closed.
                 let closed: String = inside
                     .chars()
                     .rev()
@@ -523,7 +523,7 @@ fn no_construct_exhausts_the_stack_however_often_it_stands() {
                 parts.push(inside);
             }
         }
-        // As deep in blocks as can be, and then a long expression, whole and broken.
+        // A long expression inside the deepest blocks, valid and with a syntax error.
         let (open, close) = ("{% if 1 %}".repeat(98), "{% endif %}".repeat(98));
         for part in &parts {
             let _ = soon(part, || {
@@ -548,7 +548,7 @@ fn no_construct_exhausts_the_stack_however_often_it_stands() {
         let error = Template::parse(&templates[0]).unwrap_err();
         assert_eq!(error.message, "nested more than 100 deep");
     });
-    // What is refused is only what nests.
+    // Only nesting is refused, not repetition.
     let flat = "{% if 0 %}{% elif 0 %}{% elif 1 %}x{% else %}y{% endif %}".repeat(1_000);
     assert!(Template::parse(&flat).is_ok());
     let chain = format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(90));
