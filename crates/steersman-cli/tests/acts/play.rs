@@ -3,7 +3,7 @@
 
 use crate::desk::{self, Wishes};
 use crate::judge::{self, Finding};
-use crate::plan::{Act, At, Coverage, Drivers, Kill, Plan, Random, Step, When};
+use crate::plan::{ACTS, Act, At, Coverage, Drivers, Kill, Plan, Random, Step, When};
 use crate::process::{Ended, Process, nap};
 use crate::server::{Fault, Point, Server, What};
 use serde_json::Value as Json;
@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Time to wait for a command while another process runs. After it the next act is typed.
 const PATIENCE: Duration = Duration::from_millis(150);
+
+/// Time in which a second process would take over a session. A process that is refused ends much sooner.
+const TAKES_OVER: Duration = Duration::from_millis(500);
 
 /// A symbolic link to the store.
 pub(crate) const LINK: &str = ".steersman/linked.db";
@@ -153,8 +156,12 @@ impl World {
         let mut before = None;
         for (at, step) in plan.steps.iter().enumerate() {
             self.keep_driven(plan.drivers);
-            if at == 0 && plan.drivers == Drivers::Nobody && plan.number.is_multiple_of(2) {
-                self.kill_probing(step.session)?;
+            if at == 0 && plan.drivers == Drivers::Nobody {
+                if plan.number.is_multiple_of(2) {
+                    self.kill_probing(step.session)?;
+                } else {
+                    self.resume_driven(step.session)?;
+                }
             }
             if let Some(next) = plan.steps.get(at + 1) {
                 self.prepare(next, true)?;
@@ -162,7 +169,7 @@ impl World {
             self.prepare(step, false)?;
             self.step(step)?;
             if let Some(before) = before {
-                let row: &mut [u32; 20] = &mut self.covered.pairs[Act::number(before)];
+                let row: &mut [u32; ACTS.len()] = &mut self.covered.pairs[Act::number(before)];
                 row[step.act.number()] += 1;
             }
             before = Some(step.act);
@@ -258,7 +265,35 @@ impl World {
     /// person.
     fn kill_probing(&mut self, session: usize) -> Result<(), Finding> {
         self.fault(Fault::Lies);
-        self.server.arm(Point::Probed, 0);
+        let sender = self.send_and_stall(session, Point::Probed);
+        self.kill(sender, "while it looks up how a call ended")?;
+        let to = self.sessions[session].clone();
+        self.acts_between(words(&["run", "--resume", &to]))?;
+        judge::probed(&self.show(session)?)
+    }
+
+    /// Resumes a session while the process that drives it lives and its call is on the way. The second process must not
+    /// drive: its probe would find that nothing happened yet, and the call would be made twice.
+    fn resume_driven(&mut self, session: usize) -> Result<(), Finding> {
+        let sender = self.send_and_stall(session, Point::Called);
+        let typed = words(&["run", "--resume", &self.sessions[session]]);
+        self.tell(&typed, "&");
+        let mut second = Process::spawn(&self.folder, &typed);
+        let begun = Instant::now();
+        while !second.is_over() && begun.elapsed() < TAKES_OVER {
+            nap();
+        }
+        self.end_stall();
+        for process in [sender, second] {
+            let ended = process.wait();
+            self.ended(None, ended)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a process that sends a message and makes the call that it asks for. Returns when the call stalls at the point.
+    fn send_and_stall(&mut self, session: usize, point: Point) -> Process {
+        self.server.arm(point, 0);
         let number = self.messages.len() + 1;
         let cents = self.wishes.amount(false);
         let text = format!("m{number} do wire:s{session}:{cents}");
@@ -276,9 +311,7 @@ impl World {
             nap();
         }
         self.server.disarm();
-        self.kill(sender, "while it looks up how a call ended")?;
-        self.acts_between(words(&["run", "--resume", &to]))?;
-        judge::probed(&self.show(session)?)
+        sender
     }
 
     /// Types a command that prepares an act. It is not an act of the plan.
