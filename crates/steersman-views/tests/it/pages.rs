@@ -1,6 +1,7 @@
 //! Rows, lines, effects and contexts of one session.
 
 use crate::world::{SECRET, engine, last, paid};
+use std::collections::BTreeMap;
 use steersman_machine::stored::ids::Line;
 use steersman_runtime::engine::Engine;
 use steersman_views::context::Contexts;
@@ -8,6 +9,7 @@ use steersman_views::diff::{Side, compare};
 use steersman_views::effects::Effects;
 use steersman_views::lanes::Lanes;
 use steersman_views::log::Log;
+use steersman_views::page::Subject;
 use steersman_views::reader::{Reader as _, Stored};
 use steersman_views::story::Story;
 
@@ -130,4 +132,42 @@ async fn lanes_grow_with_each_line_and_hold_one_entry_an_interaction() {
         json[random] = "..".into();
     }
     insta::assert_snapshot!("lanes", format!("{json:#}"));
+}
+
+#[tokio::test]
+async fn a_page_counts_what_the_lines_that_it_shows_paid() {
+    let engine = engine();
+    let session = paid(&engine).await;
+    let log = Log::read(&Stored::masked(&engine, session.id())).await;
+    let (log, seen) = (log.unwrap(), session.inspect().await.unwrap());
+    let known = engine.secrets_of(session.id()).await.unwrap();
+    let (main, more) = (&seen.branches[0], &seen.branches[1]);
+    let page = |branch, alone, line| {
+        let subject = Subject {
+            seen: &seen,
+            log: &log,
+            bound: &BTreeMap::new(),
+            known: &known,
+            branch,
+            alone,
+            line,
+        };
+        let page = subject.page();
+        let calls: u64 = page.models.iter().map(|model| model.calls).sum();
+        let tokens: u64 = page.models.iter().map(|model| model.tokens).sum();
+        // All calls were answered.
+        let counted = (page.row.model_calls, page.row.tokens);
+        assert_eq!(counted, (calls, tokens), "{line:?}");
+        calls
+    };
+    assert_eq!(page(main, false, None), 6);
+    assert_eq!(page(main, true, None), 4);
+    assert_eq!(page(more, true, None), 6);
+    let mut before = 0;
+    for line in &log.lines {
+        let calls = page(main, false, Some(line.n));
+        let answered = line.commit.as_ref().map_or(0, |commit| commit.usage.len());
+        assert_eq!(calls, before + answered as u64, "{}", line.n);
+        before = calls;
+    }
 }
