@@ -1,9 +1,11 @@
 //! Rows, lines, effects and contexts of one session.
 
-use crate::world::{SECRET, engine, last, paid};
+use crate::world::{SECRET, engine, last, network, paid, scripted};
+use serde_json::json;
 use std::collections::BTreeMap;
 use steersman_machine::stored::ids::Line;
-use steersman_runtime::engine::Engine;
+use steersman_runtime::engine::{Engine, StartOptions};
+use steersman_runtime::session::Settled;
 use steersman_views::context::Contexts;
 use steersman_views::diff::{Side, compare};
 use steersman_views::effects::Effects;
@@ -11,6 +13,7 @@ use steersman_views::lanes::Lanes;
 use steersman_views::log::Log;
 use steersman_views::page::Subject;
 use steersman_views::reader::{Reader as _, Stored};
+use steersman_views::record::Recorded;
 use steersman_views::story::Story;
 
 async fn rows(engine: &Engine, id: &str) -> String {
@@ -169,5 +172,27 @@ async fn a_page_counts_what_the_lines_that_it_shows_paid() {
         let answered = line.commit.as_ref().map_or(0, |commit| commit.usage.len());
         assert_eq!(calls, before + answered as u64, "{}", line.n);
         before = calls;
+    }
+}
+
+#[tokio::test]
+async fn a_recorded_test_repeats_a_text_that_ends_a_raw_block() {
+    const TALK: &str = "steersman: 1\nname: talk\nmodels: { default: scripted }\nagents: { talker: { system: You talk. } }\n";
+    const SAID: &str = "{% raw %} {% endraw %} {{ wish }} {# {%- endraw -%}";
+    let mut script = json!({ "talker": [format!("{{{{ \"{SAID}\" }}}}")] });
+    for _ in 0..2 {
+        let engine = scripted(&script);
+        let options = StartOptions {
+            say: Some("Go.".to_owned()),
+            ..StartOptions::default()
+        };
+        let session = engine.start(network(TALK), options).await.unwrap();
+        let settled = session.settled().await.unwrap();
+        let Settled::Answered { text, .. } = &*settled else {
+            panic!("{settled:?}");
+        };
+        assert_eq!(&**text, SAID);
+        let read = Recorded::read(&engine, session.id()).await.unwrap();
+        script = read.test().unwrap()["script"].clone();
     }
 }
