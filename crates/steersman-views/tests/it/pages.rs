@@ -9,6 +9,7 @@ use steersman_runtime::session::Settled;
 use steersman_views::context::Contexts;
 use steersman_views::diff::{Side, compare};
 use steersman_views::effects::Effects;
+use steersman_views::graph;
 use steersman_views::lanes::Lanes;
 use steersman_views::log::Log;
 use steersman_views::page::Subject;
@@ -195,4 +196,37 @@ async fn a_recorded_test_repeats_a_text_that_ends_a_raw_block() {
         let read = Recorded::read(&engine, session.id()).await.unwrap();
         script = read.test().unwrap()["script"].clone();
     }
+}
+
+#[tokio::test]
+async fn arrows_count_members_and_no_other_calls_of_a_router() {
+    const TEAM: &str = "steersman: 1\nname: team\nmodels: { default: scripted }\n\
+        state: { topic: { type: string, optional: true } }\n\
+        agents:\n  one: { system: You are one. }\n  two: { system: You are two. }\n  \
+        team: { extract: [topic], route: { sequence: [one, two] } }\nentry: team\n";
+    let engine = scripted(&json!({
+        "team#extract": [{ "output": { "topic": "ships" } }],
+        "team/one": ["One."],
+        "team/two": ["Two."],
+    }));
+    let network = network(TEAM);
+    let options = StartOptions {
+        say: Some("About ships.".to_owned()),
+        ..StartOptions::default()
+    };
+    let session = engine.start(network.clone(), options).await.unwrap();
+    session.settled().await.unwrap();
+    let log = Log::read(&Stored::plain(&engine, session.id())).await;
+    let (log, seen) = (log.unwrap(), session.inspect().await.unwrap());
+    let snapshot = &seen.current_branch().unwrap().snapshot;
+    let path: Vec<_> = log.lines.iter().collect();
+    let mut drawn = graph::draw(&network);
+    graph::stand(&mut drawn, &network, snapshot, &path, &[], &log.texts);
+    let times: Vec<u64> = drawn
+        .graph
+        .edges
+        .iter()
+        .filter_map(|edge| edge.times)
+        .collect();
+    assert_eq!(times, [1, 1, 1], "{:#?}", drawn.graph.edges);
 }
